@@ -1,0 +1,1 @@
+"""The long-running process: wires the parts and keeps them going."""

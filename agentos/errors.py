@@ -1,0 +1,58 @@
+"""Every exception that crosses a module boundary, and what it means to the person who reads it.
+
+A task that fails is *data* (an ``Outcome``), never an exception. An exception means that the
+machinery could not do its job, and there are only two kinds of that: a person can mend it, or
+something the machinery stands on is gone.
+"""
+
+
+class AgentOSError(Exception):
+    """Base of all errors that the program raises on purpose."""
+
+
+class UserError(AgentOSError):
+    """A person can fix it. One sentence: what was expected, what was found, what to type next."""
+
+
+class NotFound(UserError):
+    """A name or id that the home does not know."""
+
+
+class Invalid(UserError):
+    """A document (task, skill, tool, settings, resource) breaks its rules.
+
+    ``faults`` holds one sentence per fault, in the order found.
+    """
+
+    def __init__(self, what: str, faults: list[str]) -> None:
+        self.faults = list(faults)
+        super().__init__(f"{what}: " + "; ".join(faults))
+
+
+class Conflict(UserError):
+    """The state moved since it was read (compare-and-swap lost, stale verdict, merge conflict)."""
+
+
+class Busy(UserError):
+    """Another process holds what is needed (a second daemon on one home)."""
+
+
+class Unavailable(AgentOSError):
+    """Something underneath is gone: bubblewrap, the disk, a corrupt object, a model.
+
+    During a replay it voids the trial; it never counts for or against a candidate.
+    """
+
+
+class BoxDied(Unavailable):
+    """The sandbox ended before its job did.
+
+    ``cause`` is ``wall`` (time limit), ``memory``, ``killed`` (by us, on request), ``output``
+    (it sent more than it may), ``protocol`` (it sent what is no frame) or ``gone`` (anything else).
+    The first five and a ``gone`` that repeats are the job's own fault and become an ``Outcome``;
+    the caller decides, because only the caller knows whether it asked for the end.
+    """
+
+    def __init__(self, cause: str, detail: str = "") -> None:
+        self.cause = cause
+        super().__init__(f"the sandbox ended early ({cause}){': ' + detail if detail else ''}")

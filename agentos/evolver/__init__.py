@@ -1,0 +1,1 @@
+"""From failed runs to measured, promoted repairs."""

@@ -1,0 +1,1 @@
+"""Strategies that turn evidence into edits."""

@@ -1,0 +1,56 @@
+"""Where everything of one installation lies. Paths only: standard library, nothing is opened."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """``AGENTOS_HOME``: each property is one entry of it."""
+
+    root: Path
+
+    @classmethod
+    def find(cls, given: str | Path | None = None) -> Home:
+        """``given``, else ``$AGENTOS_HOME``, else ``~/.agentos``; made absolute, not created."""
+        chosen = given or os.environ.get("AGENTOS_HOME") or Path.home() / ".agentos"
+        return cls(Path(chosen).expanduser().absolute())
+
+    @property
+    def settings(self) -> Path:
+        return self.root / "agentos.toml"
+
+    @property
+    def registry(self) -> Path:
+        return self.root / "registry.git"
+
+    @property
+    def ledger(self) -> Path:
+        return self.root / "ledger.db"
+
+    @property
+    def engine(self) -> Path:
+        return self.root / "engine.db"
+
+    @property
+    def blobs(self) -> Path:
+        return self.root / "blobs"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def skills(self) -> Path:
+        return self.root / "skills"
+
+    @property
+    def consent_key(self) -> Path:
+        return self.root / "consent.key"

@@ -1,0 +1,1 @@
+"""The record of tasks, runs, evolutions and decisions."""

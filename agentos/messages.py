@@ -1,0 +1,182 @@
+"""The frames of each job, as typed models: what the kernel sends into a box and what may come out.
+
+Every job is one exchange on the channel (``agentos/wire.py``): the kernel sends a *job* frame,
+the worker answers with frames of the types listed for that job, the last one being ``done`` or
+``fault``. The kernel validates each frame it receives; one that does not fit ends the box
+(``BoxDied("protocol")``). Readable inside the sandbox: standard library and pydantic only.
+
+=========  ==========================================  =====================================
+job        blobs sent with the job frame               frames that come back
+=========  ==========================================  =====================================
+run        the bundle's files, then the input files    step*, then done (+ tar of outputs)
+grade      tar of the run's outputs (may be empty)     done
+load       the resource's files                        done
+search     the resource's files, then case inputs      ready, then a tried for each try frame
+=========  ==========================================  =====================================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class WireFault(_Message):
+    """As domain.Fault."""
+
+    type: str = Field(max_length=200)
+    message: str = Field(max_length=20_000)
+    where: str = Field("", max_length=1_000)
+    resource: str = Field("", max_length=200)
+
+
+class WireCheck(_Message):
+    """As domain.Check."""
+
+    kind: str
+    spec: dict[str, Any]
+
+
+# --- jobs: kernel -> worker -------------------------------------------------------------------
+
+
+class RunJob(_Message):
+    """Run a task with the harness in the bundle. Files go to /snapshot, inputs to the workspace."""
+
+    job: Literal["run"] = "run"
+    run_id: str
+    goal: str
+    call: dict[str, Any] | None  # {"tool": …, "args": {…}}
+    agent: str
+    effects: list[str]
+    max_steps: int
+    tool_wall_s: float
+    output_bytes: int
+    memory_mb: int
+    harness: str  # path within the bundle of the harness' directory
+    files: list[str]  # registry paths, one for each blob
+    inputs: list[str]  # workspace paths, one for each further blob
+
+
+class GradeJob(_Message):
+    """Apply the checks to the answer, with the run's outputs unpacked in the workspace."""
+
+    job: Literal["grade"] = "grade"
+    checks: list[WireCheck]
+    answer: Any
+    wall_s: float
+
+
+class LoadJob(_Message):
+    """Import every tool below the given paths and describe it."""
+
+    job: Literal["load"] = "load"
+    files: list[str]
+    tools: list[str]  # paths of tool files among them
+
+
+class SearchJob(_Message):
+    """Get ready to try many sources for ``path`` on the cases."""
+
+    job: Literal["search"] = "search"
+    path: str
+    files: list[str]
+    cases: list[dict[str, Any]]  # {"args": {…}, "inputs": [paths], "checks": [WireCheck]}
+    timeout_s: float  # for one source on one case
+    memory_mb: int
+
+
+class TrySource(_Message):
+    """Within a search: try this source."""
+
+    type: Literal["try"] = "try"
+    source: str
+    trace: bool = False
+    cases: list[int] | None = None
+
+
+# --- answers: worker -> kernel ----------------------------------------------------------------
+
+
+class StepFrame(_Message):
+    """One step, as it happened."""
+
+    type: Literal["step"] = "step"
+    node: str = Field(max_length=100)
+    action: Any
+    observation: Any
+    fault: WireFault | None = None
+    duration_ms: float = Field(ge=0)
+
+
+class RunDone(_Message):
+    """The run's end. ``answer`` is what the checks will see. One blob: tar of the outputs."""
+
+    type: Literal["done"] = "done"
+    finished: Literal["answered", "failed", "limit"]
+    answer: Any = None
+    fault: WireFault | None = None
+    resources: list[str] = Field(default_factory=list, max_length=1_000)
+
+
+class WireCheckResult(_Message):
+    """As domain.CheckResult."""
+
+    kind: str
+    passed: bool
+    detail: str = Field("", max_length=4_000)
+
+
+class GradeDone(_Message):
+    """One result for each check, in order."""
+
+    type: Literal["done"] = "done"
+    checks: list[WireCheckResult]
+
+
+class ToolCard(_Message):
+    """What a tool says of itself; its documentation is generated from this."""
+
+    path: str
+    name: str
+    description: str
+    effects: list[str]
+    dependencies: list[str]
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+
+
+class LoadDone(_Message):
+    """The tools that loaded, and one sentence for each fault."""
+
+    type: Literal["done"] = "done"
+    tools: list[ToolCard]
+    faults: list[str]
+
+
+class Ready(_Message):
+    """A search's bench stands."""
+
+    type: Literal["ready"] = "ready"
+
+
+class TriedFrame(_Message):
+    """What one source did."""
+
+    type: Literal["tried"] = "tried"
+    passed: list[bool]
+    scores: list[float]
+    outputs: list[Any]
+    lines: list[list[int]] = Field(default_factory=list)
+
+
+class FaultFrame(_Message):
+    """The job could not be done at all."""
+
+    type: Literal["fault"] = "fault"
+    fault: WireFault

@@ -1,0 +1,355 @@
+"""What the kernel's parts ask of one another, so that none knows another's inside.
+
+Each port is a Protocol of a few methods. Its docstring says what is returned, what is raised and
+what the exception means to the caller. The adapters live in ``registry``, ``ledger`` and
+``sandboxes``; ``agentos.testing`` ships a fake of each; ``daemon/service.py`` wires the real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, TypeVar
+
+from agentos.domain import (
+    Call,
+    Check,
+    Json,
+    Limits,
+    Outcome,
+    ResourceId,
+    Run,
+    Snapshot,
+    Step,
+    Task,
+    Version,
+)
+from agentos.wire import Channel
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+# --- registry ---------------------------------------------------------------------------------
+
+
+class Snapshots(Protocol):
+    """Reads immutable states of the registry. Safe from any thread and process; never blocks."""
+
+    def stable(self) -> Snapshot:
+        """The snapshot that new runs get: the tip of ``main``."""
+        ...
+
+    def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
+        """Path -> content of every file at or below ``prefix`` (empty when there is none).
+
+        Raises Unavailable when an object is missing or corrupt.
+        """
+        ...
+
+    def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
+        """Every resource in the snapshot, sorted."""
+        ...
+
+
+class CandidateStore(Protocol):
+    """Writes candidates and moves the stable pointer. One writer at a time, under a lock."""
+
+    def add_candidate(self, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> Snapshot:
+        """Commit ``files`` (whole new contents) on top of ``base`` under ``refs/candidates/<id>``.
+
+        Adding the same candidate again gives the same snapshot. Raises Invalid when a path lies
+        outside a resource directory.
+        """
+        ...
+
+    def promote(
+        self, base: Snapshot, candidate: Snapshot, trailers: Mapping[str, str], message: str
+    ) -> Snapshot:
+        """Move ``main`` from ``base`` to a commit whose tree *is* the candidate's; tag new versions.
+
+        Idempotent for equal arguments (a crash after the commit finds it again by its
+        ``Evolution`` trailer). Raises Conflict when ``main`` is no longer at ``base``: the verdict
+        is stale. Raises Conflict when a touched resource is pinned or not evolvable.
+        """
+        ...
+
+    def revert_evolution(self, evolution_id: str, reason: str, origin: str) -> Snapshot:
+        """Add versions whose content equals what stood before the evolution.
+
+        Raises Conflict when later versions of the same resource build on it (names them), and
+        NotFound when no commit carries the evolution's trailer.
+        """
+        ...
+
+
+class Evolvable(Protocol):
+    """What may be touched, and what a version number stands for."""
+
+    def may_evolve(self, resource: ResourceId) -> str:
+        """ "" when an evolution may touch it, else the reason why not (pinned, evolvable = false)."""
+        ...
+
+    def versions(self, resource: ResourceId) -> Sequence[Version]:
+        """Newest first."""
+        ...
+
+
+# --- ledger -----------------------------------------------------------------------------------
+
+
+class Records(Protocol):
+    """Stores domain records by type and id. Writes are durable when the call returns.
+
+    Types: Evidence, Evolution, Candidate, Trial, Verdict, Consent, Attestation, Sighting.
+    """
+
+    def put(self, record: object) -> None:
+        """Insert, or replace the record with the same id. Append-only types refuse to change."""
+        ...
+
+    def get(self, kind: type[R], id: str) -> R:
+        """The record; raises NotFound."""
+        ...
+
+    def find(self, kind: type[R], **equal: object) -> Sequence[R]:
+        """Records whose top-level fields equal these, oldest first."""
+        ...
+
+
+class Journal(Protocol):
+    """Tasks, runs and their steps: what happened."""
+
+    def task(self, id: str) -> Task:
+        """The task; raises NotFound."""
+        ...
+
+    def runs_after(self, cursor: int, limit: int) -> Sequence[tuple[int, Run]]:
+        """Finished runs in the order they finished, each with its cursor position."""
+        ...
+
+    def steps(self, run_id: str) -> Sequence[Step]:
+        """The trajectory, in order."""
+        ...
+
+    def runs_of(self, task_key: str, limit: int) -> Sequence[Run]:
+        """Finished runs of equal work, newest first."""
+        ...
+
+    def runs_using(self, resource: str, limit: int) -> Sequence[Run]:
+        """Finished runs that used the resource, newest first, at most one for each task key."""
+        ...
+
+
+class Cursor(Protocol):
+    """A durable position that moves together with what was read up to it."""
+
+    def read(self, name: str) -> int:
+        """0 at first."""
+        ...
+
+    def advance(self, name: str, to: int, records: Sequence[object]) -> None:
+        """Store ``records`` and the new position in one transaction: both or neither."""
+        ...
+
+
+class Audit(Protocol):
+    """The hash-chained log of decisions."""
+
+    def note(self, event: str, subject: str, detail: Json) -> None:
+        """Append one entry; durable when the call returns."""
+        ...
+
+
+class Blobs(Protocol):
+    """Content by SHA-256."""
+
+    def put(self, data: bytes) -> str:
+        """Store (write aside, fsync, rename); the digest."""
+        ...
+
+    def get(self, sha256: str) -> bytes:
+        """The content; raises NotFound, or Unavailable when it does not match its name."""
+        ...
+
+
+# --- sandboxes --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BoxUsage:
+    """What a box used up to its end."""
+
+    wall_s: float
+    cpu_s: float
+    memory_peak_mb: float
+    oom: bool
+
+
+class Box(Protocol):
+    """One single-use sandbox with a worker inside, waiting for its job on ``channel``.
+
+    Network-less, without host files, empty workspace. The caller sends one job frame
+    (agentos/messages.py), reads frames until the job's last, and closes. Use as a context
+    manager: leaving it kills whatever is left inside and removes every trace.
+    """
+
+    channel: Channel
+
+    def close(self) -> BoxUsage:
+        """Kill everything inside, wait until it is gone; idempotent, never raises for 'gone'."""
+        ...
+
+    def __enter__(self) -> Box: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Sandbox(Protocol):
+    """Makes boxes. ``name`` is the adapter's, ``level`` the isolation level it was probed at."""
+
+    name: str
+    level: str
+
+    def open(self, limits: Limits) -> Box:
+        """A fresh box under these limits. Raises Unavailable with what to install or enable."""
+        ...
+
+    def close(self) -> None:
+        """Release templates and pools; boxes still open die with them."""
+        ...
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What executing a task once gave, before anybody decided what it means."""
+
+    outcome: Outcome
+    answer: Json
+    answer_sha256: str
+    steps: tuple[Step, ...]
+    resources: tuple[str, ...]
+    sandbox: str
+    level: str
+
+
+class Executor(Protocol):
+    """Runs a task once on a snapshot in a fresh box and grades the answer in another."""
+
+    def execute(
+        self, task: Task, snapshot: Snapshot, run_id: str, on_step: Callable[[Step], None] | None = None
+    ) -> Attempt:
+        """Blocks until graded. ``on_step`` gets each step as it happens, in order.
+
+        Raises Unavailable when the machinery failed (an ``infra`` outcome, never counted).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One task as the search sees it: the call, its input files and its checks."""
+
+    task_id: str
+    call: Call
+    inputs: Mapping[str, bytes]
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What one source did on the cases. ``lines`` are those executed, if asked for."""
+
+    passed: tuple[bool, ...]  # by case
+    scores: tuple[float, ...]
+    outputs: tuple[Json, ...]  # the tool's output, or {"error": type, "message": …}
+    lines: tuple[tuple[int, ...], ...] = ()
+
+
+class Bench(Protocol):
+    """Tries many sources of one tool against the same cases in one sandbox, fast.
+
+    Only a filter: a source that passes here still has to pass the replay in fresh boxes.
+    """
+
+    def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
+        """Try one; a source that hangs or dies counts as failed on that case."""
+        ...
+
+    def close(self) -> None:
+        """End the sandbox."""
+        ...
+
+
+class Benches(Protocol):
+    """Opens benches."""
+
+    def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
+        """A bench for the tool source at ``path``, beside the other files of its resource."""
+        ...
+
+
+# --- evolution --------------------------------------------------------------------------------
+
+
+class Durable(Protocol):
+    """Makes a step of a workflow survive a crash: done once, its result remembered."""
+
+    def step(self, name: str, work: Callable[[], T]) -> T:
+        """Run ``work`` unless a finished step of this name and position is on record.
+
+        ``work`` must be safe to run again after a crash in the middle, and return plain data.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An edit with the manifest that was written before it."""
+
+    cause: str
+    summary: str
+    operator: str
+    files: Mapping[str, str]
+    why_this_layer: str
+    predicted_fixes: tuple[str, ...]
+    tasks_at_risk: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """All that a proposer gets: never a hold-out task, never a guard's checks."""
+
+    evolution_id: str
+    base: Snapshot
+    resource: ResourceId
+    path: str
+    source: str
+    cases: tuple[Case, ...]
+    working_calls: tuple[tuple[Case, Json], ...]  # past successes: call, inputs, old output
+    budget_s: float
+    max_candidates: int
+
+
+class Proposer(Protocol):
+    """Turns evidence into edits, best first."""
+
+    name: str
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        """Lazily; stops at the brief's budget. No proposal at all means: it cannot fix this."""
+        ...
+
+
+class Replayer(Protocol):
+    """Runs trials side by side on all cores, results in the order of the jobs."""
+
+    def map(self, work: Callable[[T], R], jobs: Sequence[T]) -> Sequence[R]:
+        """Apply ``work`` to each job; the first exception is raised after all have ended."""
+        ...

@@ -1,0 +1,1 @@
+"""The git-backed store of everything that may evolve."""

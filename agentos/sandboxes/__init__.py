@@ -1,0 +1,1 @@
+"""Single-use boxes in which untrusted code runs."""

@@ -1,0 +1,1 @@
+"""Fakes of the ports, for our tests and for authors of skills, tools and proposers."""

@@ -1,0 +1,121 @@
+"""Frames on the one socket between the kernel and a sandbox, the same code on both sides.
+
+A frame is a JSON header and any number of binary blobs::
+
+    u32 header length | header (UTF-8 JSON object) | blob 0 | blob 1 | ...
+
+The header's key ``blobs`` lists the blobs' lengths in bytes; it is added and removed here. The
+kernel reads with limits, because what is at the other end may be hostile: an oversized or
+malformed frame is a ``FrameError``, and the connection is not usable after it.
+
+This module is readable inside the sandbox, so it imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+HEADER_MAX = 8 << 20
+_LENGTH = struct.Struct(">I")
+
+
+class FrameError(Exception):
+    """What arrived is not a frame, or is larger than was agreed."""
+
+
+class Closed(Exception):
+    """The other end is gone."""
+
+
+class Late(Exception):
+    """The deadline passed before a whole frame had arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """``head`` is the JSON object, ``blobs`` the binary parts that came with it."""
+
+    head: dict[str, Any]
+    blobs: tuple[bytes, ...] = field(default=())
+
+
+class Channel:
+    """One end of the socket. Not thread-safe: one reader and one writer at a time."""
+
+    def __init__(self, sock: socket.socket, *, blob_max: int = 256 << 20) -> None:
+        self._sock = sock
+        self._blob_max = blob_max
+
+    def fileno(self) -> int:
+        """The descriptor, for ``select``."""
+        return self._sock.fileno()
+
+    def send(
+        self, head: dict[str, Any], blobs: tuple[bytes, ...] = (), *, deadline: float | None = None
+    ) -> None:
+        """Send one frame; raises Closed or Late (``deadline`` is on the ``time.monotonic`` clock)."""
+        data = json.dumps({**head, "blobs": [len(blob) for blob in blobs]} if blobs else head).encode()
+        if len(data) > HEADER_MAX:
+            raise FrameError(f"header of {len(data)} bytes, at most {HEADER_MAX} are allowed")
+        try:
+            self._wait(deadline)
+            self._sock.sendall(_LENGTH.pack(len(data)) + data)
+            for blob in blobs:
+                self._sock.sendall(blob)
+        except TimeoutError:
+            raise Late from None
+        except OSError as error:
+            raise Closed(str(error)) from None
+
+    def receive(self, *, deadline: float | None = None) -> Frame:
+        """The next frame; raises Closed, Late or FrameError."""
+        (length,) = _LENGTH.unpack(self._read(_LENGTH.size, deadline))
+        if length > HEADER_MAX:
+            raise FrameError(f"header of {length} bytes, at most {HEADER_MAX} are allowed")
+        try:
+            head = json.loads(self._read(length, deadline))
+        except (ValueError, RecursionError) as error:
+            raise FrameError(f"the header is not JSON: {error}") from None
+        if not isinstance(head, dict):
+            raise FrameError("the header is not a JSON object")
+        sizes = head.pop("blobs", [])
+        if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
+            raise FrameError("'blobs' is not a list of lengths")
+        if sum(sizes) > self._blob_max:
+            raise FrameError(f"blobs of {sum(sizes)} bytes, at most {self._blob_max} are allowed")
+        return Frame(head, tuple(self._read(size, deadline) for size in sizes))
+
+    def close(self) -> None:
+        """Close this end; idempotent."""
+        self._sock.close()
+
+    def _wait(self, deadline: float | None) -> None:
+        if deadline is None:
+            self._sock.settimeout(None)
+            return
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+
+    def _read(self, size: int, deadline: float | None) -> bytes:
+        data = bytearray(size)
+        view = memoryview(data)
+        got = 0
+        while got < size:
+            try:
+                self._wait(deadline)
+                count = self._sock.recv_into(view[got:])
+            except TimeoutError:
+                raise Late from None
+            except OSError as error:
+                raise Closed(str(error)) from None
+            if count == 0:
+                raise Closed("end of stream")
+            got += count
+        return bytes(data)

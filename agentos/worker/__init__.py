@@ -1,0 +1,1 @@
+"""What runs inside a sandbox: knows the wire and the job messages, nothing of the kernel."""
