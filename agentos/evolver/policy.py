@@ -1,0 +1,215 @@
+"""The evolver's policy and taxonomy: what they may say, read from TOML and checked.
+
+Both files are trusted content outside the registry. The digest of the policy is part of every
+verdict, so that a verdict says under which rules it was reached.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from agentos.domain import Layer, Tier, digest
+from agentos.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """When failures become evidence."""
+
+    recurrence: int = 2
+    half_life_days: float = 30.0
+    min_weight: float = 1.0
+    attempts: int = 3
+    settle_s: float = 1.0
+    max_wait_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """What a candidate may touch."""
+
+    allow: tuple[str, ...] = ("skill/*/tools/*.py", "tool/*/*.py")
+    max_files: int = 1
+    max_changed_lines: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePolicy:
+    """Sizes of the three sets."""
+
+    max_tasks: int = 8
+    max_guards: int = 16
+    max_hold_out: int = 10
+    visible_guards: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """What a search may cost."""
+
+    budget_s: float = 45.0
+    max_candidates: int = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPolicy:
+    """How often a trial is run."""
+
+    repeats: int = 2
+    infra_retries: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What a promotion needs."""
+
+    min_fixed_share: float = 0.5
+    min_tasks: int = 3
+    max_cpu_ratio: float = 2.0
+    cpu_slack_s: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentPolicy:
+    """Which tiers promote by themselves."""
+
+    expires_s: int = 604_800
+    low: str = "auto"
+    medium: str = "auto"
+    high: str = "ask"
+
+    def asks(self, tier: Tier) -> bool:
+        """True when a person has to approve."""
+        return str(getattr(self, tier.value)) != "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Probation:
+    """How long a promotion is watched."""
+
+    runs: int = 3
+    days: float = 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All of it. ``sha256`` identifies the rules in a verdict."""
+
+    mine: Mine = field(default_factory=Mine)
+    surface: Surface = field(default_factory=Surface)
+    evidence: EvidencePolicy = field(default_factory=EvidencePolicy)
+    propose: Propose = field(default_factory=Propose)
+    replay: ReplayPolicy = field(default_factory=ReplayPolicy)
+    judge: Judge = field(default_factory=Judge)
+    consent: ConsentPolicy = field(default_factory=ConsentPolicy)
+    probation: Probation = field(default_factory=Probation)
+
+    @property
+    def sha256(self) -> str:
+        return digest(self)
+
+
+_SECTIONS = {
+    "mine": Mine,
+    "surface": Surface,
+    "evidence": EvidencePolicy,
+    "propose": Propose,
+    "replay": ReplayPolicy,
+    "judge": Judge,
+    "consent": ConsentPolicy,
+    "probation": Probation,
+}
+
+
+def load_policy(path: Path) -> Policy:
+    """Read a policy file; raises Invalid with one sentence per fault."""
+    document = _toml(path)
+    faults = [f"[{name}] is not a section; known are {', '.join(_SECTIONS)}" for name in document if name not in _SECTIONS]
+    parts = {}
+    for name, kind in _SECTIONS.items():
+        section = document.get(name, {})
+        if isinstance(section, dict):
+            parts[name] = _section(kind, name, section, faults)
+        else:
+            faults.append(f"[{name}] must be a table")
+    if faults:
+        raise Invalid(str(path), faults)
+    return Policy(**parts)
+
+
+def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: list[str]) -> Any:
+    default = kind()
+    known = {item.name: getattr(default, item.name) for item in fields(kind)}
+    values: dict[str, Any] = {}
+    for key, value in section.items():
+        if key not in known:
+            faults.append(f"[{name}] {key} is not a setting; known are {', '.join(known)}")
+            continue
+        fault = _fault_of(known[key], value)
+        if fault:
+            faults.append(f"[{name}] {key} {fault}")
+        else:
+            values[key] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
+
+
+def _fault_of(default: object, value: object) -> str:
+    """Why ``value`` cannot stand where ``default`` stands, "" if it can."""
+    if isinstance(default, str):
+        return "" if value in ("auto", "ask") else f'must be "auto" or "ask", not {value!r}'
+    if isinstance(default, tuple):
+        good = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        return "" if good else "must be a list of patterns"
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        return f"must be a number of at least 0, not {value!r}"
+    if isinstance(default, int) and not isinstance(value, int):
+        return f"must be a whole number, not {value!r}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureClass:
+    """One class of the taxonomy."""
+
+    name: str
+    faults: tuple[str, ...]
+    layer: Layer
+    evolvable: bool
+    says: str
+
+
+def load_taxonomy(path: Path) -> tuple[FailureClass, ...]:
+    """Read the taxonomy; raises Invalid when it is not a list of complete classes."""
+    classes = _toml(path).get("class")
+    if not isinstance(classes, list):
+        raise Invalid(str(path), ["expected at least one [[class]]"])
+    found = []
+    for number, entry in enumerate(classes, 1):
+        try:
+            found.append(
+                FailureClass(
+                    name=str(entry["name"]),
+                    faults=tuple(str(item) for item in entry["faults"]),
+                    layer=Layer(entry["layer"]),
+                    evolvable=bool(entry["evolvable"]),
+                    says=str(entry["says"]),
+                )
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Invalid(str(path), [f"class {number} is incomplete or wrong: {error}"]) from None
+    if "*" not in found[-1].faults:
+        raise Invalid(str(path), ['the last class must fit any fault: faults = ["*"]'])
+    return tuple(found)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Invalid(str(path), ["the file is missing"]) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Invalid(str(path), [f"not TOML: {error}"]) from None
