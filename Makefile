@@ -1,0 +1,48 @@
+# make demo    the main job on real input, without a model and without the network
+# make test    the tests
+# make check   what CI asks for: format, lint, types, tests with branch coverage
+# make bench   the speed table
+# make clean   forget the environment and all caches
+
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types bench setup bubblewrap clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+setup: $(VENV)/installed bubblewrap
+
+# The stamp is younger than what decides what is installed, so a second call costs nothing.
+$(VENV)/installed: pyproject.toml constraints.txt
+	@scripts/setup.sh environment $(VENV)
+	@touch $@
+
+bubblewrap:
+	@scripts/setup.sh bubblewrap
+
+demo: setup
+	@$(BIN)/python examples/demo/run.py
+
+test: setup
+	@$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: setup
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+types: setup
+	@$(BIN)/mypy
+
+check: lint types
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
+
+bench: setup
+	@$(BIN)/python benchmarks/run.py $(ONLY)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis htmlcov .coverage .coverage.* build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

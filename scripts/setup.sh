@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# What the Makefile needs of the machine: a Python, a virtual environment, bubblewrap.
+# Each function says in one sentence what is missing and what to type; nothing is guessed.
+set -euo pipefail
+
+fail() { echo "setup: $1" >&2; exit 1; }
+
+# root with apt-get may install; anybody else is told what to type.
+apt_install() {
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "setup: installing $* with apt-get" >&2
+        apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
+    else
+        return 1
+    fi
+}
+
+usable() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+complete() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
+
+# Prints the first Python >= 3.11 that can make a virtual environment.
+find_python() {
+    local name first=""
+    for name in ${PYTHON:-} python3 python3.13 python3.12 python3.11 python3.14 /usr/bin/python3; do
+        command -v "$name" >/dev/null && usable "$name" || continue
+        if complete "$name"; then command -v "$name"; return; fi
+        first=${first:-$name}
+    done
+    [ -n "$first" ] || fail "Python 3.11 or later is needed and none was found; install it (Debian 12 or later: sudo apt-get install python3 python3-venv), or name one: make PYTHON=/path/to/python3"
+    # Debian splits ensurepip off into python3-venv.
+    apt_install python3-venv >&2 && complete "$first" || fail "$first cannot make a virtual environment; type: sudo apt-get install python3-venv"
+    command -v "$first"
+}
+
+environment() {
+    local venv=$1 python
+    if [ ! -x "$venv/bin/python" ] || ! usable "$venv/bin/python"; then
+        python=$(find_python)
+        echo "setup: making $venv with $python ($("$python" --version))" >&2
+        "$python" -m venv --clear "$venv"
+    fi
+    echo "setup: installing the pinned packages (once; later calls skip this)" >&2
+    # PIP_CONSTRAINT and PIP_BUILD_CONSTRAINT pin the build backend too.
+    PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
+        "$venv/bin/python" -m pip install -q -e ".[dev]"
+}
+
+bubblewrap() {
+    command -v bwrap >/dev/null && return
+    apt_install bubblewrap && command -v bwrap >/dev/null ||
+        fail "bubblewrap is needed to run anything in a sandbox and bwrap was not found; type: sudo apt-get install bubblewrap"
+}
+
+case ${1:-} in
+    environment) environment "$2" ;;
+    bubblewrap) bubblewrap ;;
+    *) fail "expected 'environment DIR' or 'bubblewrap', got '${1:-}'" ;;
+esac

@@ -1,0 +1,77 @@
+"""The whole suite: the user's home and the network are out of reach, and what is missing is said.
+
+A test marked ``sandbox`` (or docker, postgres, browser) needs a part of the machine. Where that is
+missing the test is skipped with a reason; ``AGENTOS_REQUIRE=bubblewrap,…`` turns the skip into a
+failure, which is how CI runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
+    "sandbox": ("bubblewrap", lambda: shutil.which("bwrap") is not None),
+    "docker": ("docker", lambda: os.path.exists("/var/run/docker.sock")),
+    "postgres": ("postgres", lambda: "AGENTOS_TEST_POSTGRES" in os.environ),
+    "browser": ("browser", lambda: importlib.util.find_spec("playwright") is not None),
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    required = os.environ.get("AGENTOS_REQUIRE", "").split(",")
+    for marker, (part, present) in NEEDS.items():
+        if item.get_closest_marker(marker) and not present():
+            if part in required:
+                pytest.fail(f"{part} is required here and is missing", pytrace=False)
+            pytest.skip(f"needs {part}")
+
+
+class NetworkUsed(AssertionError):
+    """A test tried to leave the machine."""
+
+
+def _is_local(family: int, address: Any) -> bool:
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return True
+    try:
+        return ipaddress.ip_address(str(address[0])).is_loopback
+    except ValueError:
+        return str(address[0]) == "localhost"
+
+
+def _guarded(original: Callable[[socket.socket, Any], Any]) -> Callable[[socket.socket, Any], Any]:
+    def connect(self: socket.socket, address: Any) -> Any:
+        if not _is_local(self.family, address):
+            raise NetworkUsed(f"a test tried to reach {address!r}")
+        return original(self, address)
+
+    return connect
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No real home, no network, no git or agentos settings of the person who runs the suite."""
+    place = tmp_path_factory.mktemp("nobody")
+    (place / "no-home-was-set").write_text("a test that needs a home makes one in its tmp_path\n")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [*os.environ]:
+            if name.startswith(("GIT_", "AGENTOS_")) and name not in (
+                "AGENTOS_REQUIRE",
+                "AGENTOS_TEST_POSTGRES",
+            ):
+                patch.delenv(name)
+        patch.setenv("HOME", str(place))
+        patch.setenv("XDG_CONFIG_HOME", str(place / "config"))
+        # Below a plain file: whoever uses it gets NotADirectoryError instead of a shared home.
+        patch.setenv("AGENTOS_HOME", str(place / "no-home-was-set" / "home"))
+        patch.setattr(socket.socket, "connect", _guarded(socket.socket.connect))
+        patch.setattr(socket.socket, "connect_ex", _guarded(socket.socket.connect_ex))
+        yield
