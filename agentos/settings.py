@@ -1,0 +1,103 @@
+"""What a person may set: ``agentos.toml`` in the home, overridden by ``AGENTOS_*`` variables.
+
+Only the daemon and ``init`` import this; commands that read must not (pydantic-settings is slow
+to start).
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+
+from agentos.errors import Invalid
+
+_PREFIX = "AGENTOS_"
+_FIRST_FREE_UID = 61321  # above what distributions hand out, below systemd's dynamic users
+
+
+class Settings(BaseSettings):
+    """Every setting with its default. ``docs/operating.md`` explains each."""
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
+
+    sandbox: Literal["auto", "bubblewrap"] = "auto"
+    run_uid: int | None = Field(None, ge=1, lt=1 << 31)
+    skills: list[Path] = Field(default_factory=list)
+    parallel: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
+    hold_out: float = Field(0.2, ge=0.0, le=0.9)
+    evolve: Literal["auto", "manual"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_mb: int = Field(10, ge=1, le=1000)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Variables first, then the file (which ``load_settings`` passes as arguments)."""
+        return env_settings, init_settings
+
+
+def load_settings(path: Path) -> Settings:
+    """Read the file (a missing one means all defaults) and the environment.
+
+    Raises Invalid with one sentence for each fault, naming the file or variable and the key.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        table = {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(str(path), [f"it cannot be read: {error}"]) from None
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(str(path), [f"it is not TOML: {error}"]) from None
+    try:
+        return Settings(**table)
+    except ValidationError as error:
+        raise Invalid(str(path), [_sentence(fault) for fault in error.errors()]) from None
+    except SettingsError as error:  # a list in a variable must be JSON
+        raise Invalid("environment", [str(error)]) from None
+
+
+def _sentence(fault: Any) -> str:
+    key = ".".join(str(part) for part in fault["loc"])
+    variable = _PREFIX + str(fault["loc"][0]).upper() if fault["loc"] else ""
+    if fault["type"] == "extra_forbidden":
+        return f"'{key}' is no setting (there are: {', '.join(Settings.model_fields)})"
+    where = f"the variable {variable}" if variable in os.environ else f"'{key}'"
+    found = repr(fault["input"])
+    return f"{where} is {found[:80]}, but {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+
+
+def free_uid() -> int:
+    """A user id that no account has: what boxes run as when the daemon runs as root."""
+    taken = {entry.pw_uid for entry in pwd.getpwall()}
+    return next(uid for uid in range(_FIRST_FREE_UID, 1 << 16) if uid not in taken)
+
+
+def first_settings(run_uid: int | None) -> str:
+    """The text of a fresh ``agentos.toml``: every key there is, with its default as a comment."""
+    uid = f"run_uid = {run_uid}" if run_uid is not None else "# run_uid = 61321"
+    return f"""\
+# Settings of this agentos home. Each can also be given as a variable: AGENTOS_PARALLEL=4.
+# docs/operating.md explains them. The daemon reads this file when it starts.
+
+# sandbox = "auto"        # or "bubblewrap"
+{uid}        # as root only: the user id that tasks run as; no account may have it
+# skills = ["~/my-skills"]  # watched beside the folder skills/ of this home
+# parallel = 4             # tasks at a time; default: the number of cores
+# hold_out = 0.2           # share of tasks that proposers of edits never see
+# evolve = "auto"          # or "manual": only when `agentos evolve` is typed
+# log_level = "info"       # debug, info, warning, error
+# log_mb = 10              # size at which the log is rotated; three old ones are kept
+"""
