@@ -1,0 +1,202 @@
+"""Task documents: what they may say, and one clear sentence for everything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentos.domain import Call, Check, Effect, InputFile, Limits
+from agentos.errors import Invalid, NotFound
+from agentos.taskfile import MAX_BYTES, Draft, drafts_of, parse, read_drafts
+
+
+def drafts(text: str, folder: Path = Path("/")) -> list[Draft]:
+    return drafts_of(text.encode(), "task file", folder)
+
+
+def faults(text: str, folder: Path = Path("/")) -> list[str]:
+    with pytest.raises(Invalid) as caught:
+        drafts(text, folder)
+    return caught.value.faults
+
+
+def test_a_whole_task_is_read(tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("a,b\n")
+    (tmp_path / "more.csv").write_text("a,b\n")
+    path = tmp_path / "task.yaml"
+    path.write_text(
+        """
+name: sum the sales
+goal: What is the sum of column b?
+call: {tool: csv-report/column_sum, args: {path: sales.csv, column: b}}
+inputs: [sales.csv, {path: more.csv, as: data/more.csv}]
+agent: default
+limits: {wall_s: 5, memory_mb: 256}
+effects: [read]
+checks:
+  - equals: {value: 42, path: total}
+  - contains: total
+schedule: 0 7 * * 1-5
+"""
+    )
+    (draft,) = read_drafts(path)
+    assert draft.name == "sum the sales"
+    assert draft.call == Call("csv-report/column_sum", {"path": "sales.csv", "column": "b"})
+    assert draft.files == {"sales.csv": tmp_path / "sales.csv", "data/more.csv": tmp_path / "more.csv"}
+    assert draft.limits == Limits(wall_s=5.0, memory_mb=256)
+    assert draft.effects == (Effect.READ,)
+    assert draft.checks == (
+        Check("equals", {"value": 42, "path": "total"}),
+        Check("contains", {"value": "total"}),
+    )
+    assert draft.schedule == "0 7 * * 1-5"
+    task = draft.task("task-1", [InputFile("sales.csv", "0" * 64, 4)], datetime.now(UTC))
+    assert task.id == "task-1"
+    assert task.goal == draft.goal
+
+
+def test_one_task_a_list_and_a_mapping_of_tasks_are_the_same() -> None:
+    one = "{goal: hello}"
+    assert drafts(one) == drafts(f"[{one}]") == drafts(f"tasks: [{one}]")
+    assert len(drafts(f"[{one}, {one}]")) == 2
+
+
+def test_json_and_yaml_say_the_same() -> None:
+    document = {"goal": "g", "call": {"tool": "t", "args": {"n": [1, 2.5, None, True, "x"]}}}
+    assert drafts(json.dumps(document)) == drafts(
+        "goal: g\ncall:\n  tool: t\n  args:\n    n: [1, 2.5, null, true, x]\n"
+    )
+
+
+def test_a_call_alone_gives_the_task_its_name_and_goal() -> None:
+    (draft,) = drafts("call: {tool: word-count}")
+    assert (draft.name, draft.goal) == ("word-count", "call word-count")
+
+
+def test_scalars_follow_yaml_1_2() -> None:
+    assert parse("[no, 12:30, 2026-01-31, 0o7, ~, 1e3, .5, -3, 'yes', 1_000]", "x") == [
+        "no",
+        "12:30",
+        "2026-01-31",
+        "0o7",
+        None,
+        1000.0,
+        0.5,
+        -3,
+        "yes",
+        "1_000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "0 documents"),
+        ("- 3", "mapping"),
+        ("goal: [", "neither YAML nor JSON"),
+        ("goal: a\ngoal: b", "line 2: the key 'goal' is given twice"),
+        ('{"goal": "a", "goal": "b"}', "'goal' is given twice"),
+        ("1: a", "the key 1 is no text"),
+        ("[a]: b", "no text"),
+        ("a: &x [1]\nb: *x", "aliases"),
+        ("goal: !!python/object:os.system x", "tags"),
+        ("goal: .nan", "not allowed"),
+        ('{"goal": NaN}', "NaN is not allowed"),
+        ('{"goal": "a", "limits": {"wall_s": 1e999}}', "what JSON cannot"),
+        ('{"goal": "\\ud800"}', "what JSON cannot"),
+        ("[" * 100 + "]" * 100, "nested"),
+        ("[" * 100_000, "nested"),
+        ("goal: a\n---\ngoal: b", "2 documents"),
+        ("[]", "0 tasks"),
+        ("{}", "'goal', a 'call', or both"),
+        ("goal: 3", "'goal' is 3"),
+        ("goals: a", "'goals' is no known key"),
+        ("{goal: a, limits: {seconds: 3}}", "wall_s"),
+        ("{goal: a, limits: {wall_s: -1}}", "'limits.wall_s' is -1"),
+        ("{goal: a, limits: {memory_mb: true}}", "memory_mb"),
+        ("call: {tool: ../x}", "call.tool"),
+        ("call: {tool: x, args: [1]}", "call.args"),
+        ("{goal: a, agent: A B}", "agent"),
+        ("{goal: a, effects: [nuke]}", "effects"),
+        ("{goal: a, schedule: every day}", "cron"),
+        ("{goal: a, checks: [{equals: {value: 1}, regex: x}]}", "one key"),
+        ("{goal: a, checks: [{equal: {value: 1}}]}", "'equal' is no kind of check"),
+        ("{goal: a, checks: [{regex: '('}]}", "regular expression"),
+        ("{goal: a, checks: [{command: ls}]}", "mapping of its parameters"),
+        ("{goal: a, inputs: [nowhere.csv]}", "'nowhere.csv' is no file"),
+        ("{goal: a, inputs: [{as: x}]}", "names no file"),
+        ("{goal: a, inputs: [{path: etc/hostname, as: ../x}]}", "cannot stand in the workspace"),
+        ("{goal: a, inputs: [{path: etc/hostname, as: /x}]}", "cannot stand in the workspace"),
+        ("{goal: a, inputs: [etc/hostname, {path: etc/passwd, as: hostname}]}", "two inputs"),
+    ],
+)
+def test_each_fault_is_one_clear_sentence(text: str, words: str) -> None:
+    found = faults(text)
+    assert any(words in fault for fault in found), found
+    assert all("\n" not in fault and len(fault) < 600 for fault in found)
+
+
+def test_every_fault_of_every_task_is_told() -> None:
+    found = faults("[{goal: 3, limits: {steps: 0}}, {goal: fine}, {}]")
+    assert [fault[:7] for fault in found] == ["task 1:", "task 1:", "task 3:"]
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(Invalid, match="not UTF-8"):
+        drafts_of(b"\xff\xfe", "x", Path("/"))
+
+
+def test_a_huge_file_is_refused_by_its_size_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.yaml"
+    with path.open("wb") as file:
+        file.truncate(100 << 20)
+    started = time.perf_counter()
+    with pytest.raises(Invalid, match="104,857,600 bytes"):
+        read_drafts(path)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_a_document_of_very_many_values_is_refused() -> None:
+    text = "[" + "1," * ((MAX_BYTES - 10) // 2) + "1]"
+    assert "tasks" in faults(text)[0]  # as JSON: too many tasks
+    assert "values" in faults("goal: a\nx: " + text[:-100] + "]")[0]
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(Invalid, match="no regular file"):
+        read_drafts(tmp_path / "fifo")
+    with pytest.raises(Invalid, match="no regular file"):
+        read_drafts(tmp_path)
+    with pytest.raises(NotFound, match="No such file"):
+        read_drafts(tmp_path / "none.yaml")
+
+
+@given(st.text(max_size=200))
+def test_any_text_gives_tasks_or_a_sentence(text: str) -> None:
+    try:
+        drafts(text)
+    except Invalid as error:
+        assert error.faults  # noqa: PT017
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        max_leaves=20,
+    )
+)
+def test_json_values_come_through_unchanged(value: object) -> None:
+    assert parse(json.dumps([value]), "x") == [value]
