@@ -1,0 +1,336 @@
+"""What a check may say, and how an answer is held against it.
+
+Read on the host (a task file is refused there when a check breaks its rules) and inside the grader
+sandbox (where the answer is judged). So it imports only the standard library and pydantic, and
+jsonschema where a schema is really used. Nothing here starts a process or runs foreign code:
+``command`` and ``python`` are carried out by ``agentos/worker/grading.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+FILE_MAX = 64 << 20
+_SHOWN = 300  # characters of a value in a sentence
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+def _is_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"is not a regular expression ({error})") from None
+    return text
+
+
+def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"is not a JSON schema ({error.message[:_SHOWN]})") from None
+    return schema
+
+
+def _is_python(code: str) -> str:
+    try:
+        compile(code, "<check>", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"does not compile ({error})") from None
+    return code
+
+
+def _is_inside(path: str) -> str:
+    pure = PurePosixPath(path)
+    if not path or pure.is_absolute() or ".." in pure.parts or "\0" in path:
+        raise ValueError("must be a relative path inside the workspace")
+    return path
+
+
+class Spec(BaseModel):
+    """A check's parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class _OnAnswer(Spec):
+    """``path`` leads to a part of the answer, dotted: ``rows.0.name``; without it, the whole."""
+
+    path: str | None = None
+
+
+class Equals(_OnAnswer):
+    """The same JSON value; numbers may differ by ``tolerance``."""
+
+    value: Any
+    tolerance: float = Field(0.0, ge=0)
+
+
+class Contains(_OnAnswer):
+    """A part of a text, an element or sub-list of a list, or some of an object's entries."""
+
+    value: Any
+
+
+class Regex(_OnAnswer):
+    """A match anywhere in the text (in the JSON text, if the value is no text)."""
+
+    pattern: Annotated[str, AfterValidator(_is_pattern)]
+
+
+class JsonSchema(_OnAnswer):
+    """Fits the JSON schema (2020-12); references to other documents are not followed."""
+
+    schema_: Annotated[dict[str, Any], AfterValidator(_is_schema)] = Field(alias="schema")
+
+
+class File(Spec):
+    """A file that the run left in its workspace (new or changed)."""
+
+    path: Annotated[str, AfterValidator(_is_inside)]
+    equals: str | None = None
+    contains: str | None = None
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+    exists: bool = True
+
+    @model_validator(mode="after")
+    def _absent_has_no_content(self) -> File:
+        if not self.exists and (self.equals, self.contains, self.sha256) != (None, None, None):
+            raise ValueError("a file that must not exist cannot have content to compare")
+        return self
+
+
+class Command(Spec):
+    """A program started in the workspace ends with ``exit`` and prints ``stdout_contains``."""
+
+    argv: list[str] = Field(min_length=1)
+    exit: int = 0
+    stdout_contains: str | None = None
+
+
+class Python(Spec):
+    """A snippet that sees ``answer`` and ``workspace`` (a Path) and asserts, or sets ``passed``."""
+
+    code: Annotated[str, AfterValidator(_is_python)]
+
+
+KINDS: Mapping[str, type[Spec]] = {
+    "equals": Equals,
+    "contains": Contains,
+    "regex": Regex,
+    "json_schema": JsonSchema,
+    "file": File,
+    "command": Command,
+    "python": Python,
+}
+
+
+def faults(kind: str, spec: Mapping[str, Any]) -> list[str]:
+    """One sentence for each rule that the check breaks; empty when it may be used."""
+    if kind not in KINDS:
+        return [f"'{kind}' is no kind of check: use one of {', '.join(KINDS)}"]
+    try:
+        parse(kind, spec)
+    except ValidationError as error:
+        return [f"{kind}: {sentence}" for sentence in sentences(error)]
+    return []
+
+
+def sentences(error: ValidationError) -> list[str]:
+    """A pydantic error as plain sentences, ``where: what``."""
+    found = []
+    for item in error.errors(include_url=False, include_context=False, include_input=False):
+        where = ".".join(str(part) for part in item["loc"])
+        found.append(f"{where + ': ' if where else ''}{item['msg'].removeprefix('Value error, ')}")
+    return found
+
+
+# --- judging ----------------------------------------------------------------------------------
+
+
+def parse(kind: str, spec: Mapping[str, Any]) -> Spec:
+    """The parameters, validated; raises KeyError for an unknown kind and ValidationError."""
+    return KINDS[kind].model_validate(dict(spec))
+
+
+def judge(check: Spec, answer: Any, workspace: Path) -> str:
+    """Why the answer fails this check; ``""`` when it passes.
+
+    For every kind but ``command`` and ``python``. A pattern or a schema may be slow on purpose:
+    the caller sets the time limit.
+    """
+    try:
+        if isinstance(check, _OnAnswer) and check.path is not None:
+            answer = _part(answer, check.path)
+        return JUDGES[type(check)](check, answer, workspace)
+    except _Missing as error:
+        return f"the answer has no '{error}'"
+    except RecursionError:
+        return "the answer is nested too deeply to compare"
+
+
+class _Missing(Exception):
+    """The dotted path leads nowhere; the text is the path up to the missing part."""
+
+
+def _part(value: Any, path: str) -> Any:
+    walked: list[str] = []
+    for key in path.split("."):
+        walked.append(key)
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif (
+            isinstance(value, list)
+            and re.fullmatch(r"-?\d{1,9}", key)
+            and -len(value) <= int(key) < len(value)
+        ):
+            value = value[int(key)]
+        else:
+            raise _Missing(".".join(walked))
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+def difference(expected: Any, found: Any, tolerance: float = 0.0, at: str = "") -> str:
+    """The first place where two JSON values differ, as a sentence; ``""`` when they are equal.
+
+    JSON's equality: 1 and 1.0 are the same number, true is not 1.
+    """
+    place = f"at '{at}': " if at else ""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return _difference_of_objects(expected, found, tolerance, at)
+    if isinstance(expected, list) and isinstance(found, list):
+        for index, (left, right) in enumerate(zip(expected, found, strict=False)):
+            if different := difference(left, right, tolerance, f"{at}.{index}".lstrip(".")):
+                return different
+        if len(expected) != len(found):
+            return f"{place}expected {len(expected)} elements, found {len(found)}"
+        return ""
+    if _same_scalar(expected, found, tolerance):
+        return ""
+    return f"{place}expected {_shown(expected)}, found {_shown(found)}"
+
+
+def _difference_of_objects(expected: dict[str, Any], found: dict[str, Any], tolerance: float, at: str) -> str:
+    place = f"at '{at}': " if at else ""
+    for key, value in expected.items():
+        if key not in found:
+            return f"{place}expected the key {_shown(key)}, found {_shown(sorted(found))}"
+        if different := difference(value, found[key], tolerance, f"{at}.{key}".lstrip(".")):
+            return different
+    if surplus := sorted(found.keys() - expected.keys()):
+        return f"{place}found keys that were not expected: {_shown(surplus)}"
+    return ""
+
+
+def _same_scalar(expected: Any, found: Any, tolerance: float) -> bool:
+    if isinstance(expected, bool) or isinstance(found, bool):
+        return expected is found
+    if isinstance(expected, int | float) and isinstance(found, int | float):
+        if expected == found:
+            return True
+        try:
+            return math.isfinite(found) and abs(expected - found) <= tolerance
+        except OverflowError:
+            return False
+    return type(expected) is type(found) and bool(expected == found)
+
+
+def _equals(check: Equals, answer: Any, _: Path) -> str:
+    return difference(check.value, answer, check.tolerance)
+
+
+def _contains(check: Contains, answer: Any, _: Path) -> str:
+    return "" if _holds(answer, check.value) else f"{_shown(check.value)} is not in {_shown(answer)}"
+
+
+def _holds(whole: Any, part: Any) -> bool:
+    if isinstance(whole, str):
+        return isinstance(part, str) and part in whole
+    if isinstance(whole, dict):
+        return isinstance(part, dict) and all(
+            key in whole and not difference(value, whole[key]) for key, value in part.items()
+        )
+    if isinstance(whole, list):
+        wanted = part if isinstance(part, list) else [part]
+        return any(not difference(part, element) for element in whole) or all(
+            any(not difference(value, element) for element in whole) for value in wanted
+        )
+    return False
+
+
+def _regex(check: Regex, answer: Any, _: Path) -> str:
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    return "" if re.search(check.pattern, text) else f"nothing in {_shown(answer)} matches {check.pattern!r}"
+
+
+def _json_schema(check: JsonSchema, answer: Any, _: Path) -> str:
+    from jsonschema import Draft202012Validator
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    # An empty registry: the default one would fetch a remote reference.
+    validator = Draft202012Validator(check.schema_, registry=Registry())
+    try:
+        error = next(iter(validator.iter_errors(answer)), None)
+    except Unresolvable as missing:
+        return f"the schema refers to {str(missing)[:_SHOWN]}, which is not in it"
+    if error is None:
+        return ""
+    place = f"at '{'.'.join(str(part) for part in error.path)}': " if error.path else ""
+    return f"{place}{error.message[:_SHOWN]}"
+
+
+def _file(check: File, _: Any, workspace: Path) -> str:
+    content = _content(workspace / check.path)
+    if content is None:
+        return f"{check.path} is not among the files that the run left" if check.exists else ""
+    if not check.exists:
+        return f"{check.path} exists and must not"
+    if check.sha256 is not None and (found := hashlib.sha256(content).hexdigest()) != check.sha256:
+        return f"{check.path} has the SHA-256 {found}, expected {check.sha256}"
+    text = content.decode("utf-8", "replace")
+    if check.equals is not None and text != check.equals:
+        return f"{check.path} holds {_shown(text)}, expected {_shown(check.equals)}"
+    if check.contains is not None and check.contains not in text:
+        return f"{check.path} holds {_shown(text)}, which does not contain {_shown(check.contains)}"
+    return ""
+
+
+def _content(path: Path) -> bytes | None:
+    """A regular file's bytes, never through a link and never waiting on a fifo; None otherwise."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    with open(descriptor, "rb") as file:
+        return file.read(FILE_MAX)
+
+
+JUDGES: Mapping[type[Spec], Callable[[Any, Any, Path], str]] = {
+    Equals: _equals,
+    Contains: _contains,
+    Regex: _regex,
+    JsonSchema: _json_schema,
+    File: _file,
+}
