@@ -128,7 +128,11 @@ _SECTIONS = {
 def load_policy(path: Path) -> Policy:
     """Read a policy file; raises Invalid with one sentence per fault."""
     document = _toml(path)
-    faults = [f"[{name}] is not a section; known are {', '.join(_SECTIONS)}" for name in document if name not in _SECTIONS]
+    faults = [
+        f"[{name}] is not a section; known are {', '.join(_SECTIONS)}"
+        for name in document
+        if name not in _SECTIONS
+    ]
     parts = {}
     for name, kind in _SECTIONS.items():
         section = document.get(name, {})

@@ -1,0 +1,112 @@
+"""Curate: which tasks take part in an evolution, as evidence, guard or hold-out.
+
+The three sets are disjoint by the work they ask for (``Task.key``), not only by id. Guards are past
+successes of the same resource and what earlier promotions repaired. Hold-out tasks were hidden
+from the day they were first seen; no proposer's brief is made from this module's ``hold_out``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentos.domain import (
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Json,
+    Result,
+    Run,
+    Share,
+    Task,
+    TrialSet,
+    Verdict,
+    digest,
+)
+from agentos.evolver.parts import Parts
+from agentos.ports import Case
+
+LOOK_BACK = 200  # runs of the resource to choose guards and hold-outs from
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Task ids by set."""
+
+    evidence: tuple[str, ...]
+    guards: tuple[str, ...]
+    hold_out: tuple[str, ...]
+
+    def of(self, task_id: str) -> TrialSet:
+        """The set a task is in."""
+        if task_id in self.evidence:
+            return TrialSet.EVIDENCE
+        return TrialSet.GUARD if task_id in self.guards else TrialSet.HOLD_OUT
+
+
+def choose_sets(parts: Parts, evidence: Evidence, resource: str) -> Sets:
+    """Disjoint sets for a change of ``resource``."""
+    rules = parts.policy.evidence
+    seen = {task.key for task in parts.tasks(evidence.task_ids)}
+    runs = parts.journal.runs_using(resource, LOOK_BACK)
+    guards = _take([run for run in runs if run.share is Share.OPEN and _passed(run)], seen, rules.max_guards)
+    fixes = _past_fixes(parts, resource, seen)
+    hold_out = _take([run for run in runs if run.share is Share.HOLD_OUT], seen, rules.max_hold_out)
+    return Sets(evidence.task_ids, tuple(dict.fromkeys((*fixes, *guards))), hold_out)
+
+
+def case_of(parts: Parts, task: Task) -> Case:
+    """A task as a search sees it."""
+    if task.call is None:
+        raise ValueError(f"{task.id} names no call")
+    inputs = {item.path: parts.blobs.get(item.sha256) for item in task.inputs}
+    return Case(task.id, task.call, inputs, task.checks)
+
+
+def visible_guards(parts: Parts, sets: Sets, path: str, tool: str) -> list[tuple[Case, Json]]:
+    """Calls and old answers of the share of guards that a proposer may see, chosen by a stable hash."""
+    share = parts.policy.evidence.visible_guards
+    shown: list[tuple[Case, Json]] = []
+    for task in parts.tasks(sets.guards):
+        if int(digest(["visible", task.key])[:8], 16) / 16**8 >= share:
+            continue
+        if task.call is None or task.call.tool.rpartition("/")[2] != tool or not path:
+            continue
+        run = next((run for run in parts.journal.runs_of(task.key, 5) if _passed(run)), None)
+        if run is not None and not (isinstance(run.answer, dict) and "blob" in run.answer):
+            shown.append((case_of(parts, task), run.answer))
+    return shown
+
+
+def _passed(run: Run) -> bool:
+    return run.outcome is not None and run.outcome.result is Result.PASSED
+
+
+def _take(runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
+    """Newest first, one for each distinct work, adding to ``seen``."""
+    chosen: list[str] = []
+    for run in runs:
+        if len(chosen) == limit:
+            break
+        if run.task_key not in seen:
+            seen.add(run.task_key)
+            chosen.append(run.task_id)
+    return tuple(chosen)
+
+
+def _past_fixes(parts: Parts, resource: str, seen: set[str]) -> tuple[str, ...]:
+    """Evidence that an earlier, still standing promotion of the resource repaired."""
+    fixed: list[str] = []
+    for evolution in parts.records.find(Evolution):
+        standing = evolution.state in (EvolutionState.PROMOTED, EvolutionState.PROBATION)
+        if not standing or evolution.diagnosis is None or evolution.diagnosis.resource != resource:
+            continue
+        for verdict in parts.records.find(Verdict, evolution_id=evolution.id):
+            if verdict.candidate_id == evolution.candidate_id:
+                fixed += verdict.fixed
+    chosen = []
+    for task in parts.tasks(tuple(dict.fromkeys(fixed))):
+        if task.key not in seen:
+            seen.add(task.key)
+            chosen.append(task.id)
+    return tuple(chosen)

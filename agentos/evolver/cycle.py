@@ -1,0 +1,190 @@
+"""One evolution from evidence to its end, as a row of named, durable steps.
+
+``evolve`` only arranges: every line that does something lives in the module of that stage. Each
+step returns plain data and is safe to run again, so that after a crash the evolution goes on where
+it stood, without repeating a side effect. Control flow depends on step results alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Decision,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Kind,
+    ResourceId,
+    Result,
+    Trial,
+)
+from agentos.evolver.curate import Sets, choose_sets
+from agentos.evolver.diagnosis import diagnose
+from agentos.evolver.judge import judge
+from agentos.evolver.parts import Parts
+from agentos.evolver.promotion import asks, consent_by_policy, promote
+from agentos.evolver.proposing import propose
+from agentos.evolver.replay import replay_base, replay_candidate
+from agentos.ports import Durable
+
+
+def evolve(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
+    """Take one evolution as far as it goes; returns its end state, or AWAITING_CONSENT."""
+    failing = durable.step("reproduce", lambda: reproduce(parts, evolution_id))
+    if not failing:
+        return parts.evolution(evolution_id).state
+    chosen = durable.step("diagnose", lambda: diagnose_and_curate(parts, evolution_id, failing))
+    if not chosen:
+        return parts.evolution(evolution_id).state
+    sets = Sets(*(tuple(ids) for ids in chosen))
+    candidate_ids = durable.step("propose", lambda: propose_candidates(parts, evolution_id, sets))
+    decisions: list[str] = []
+    for candidate_id in candidate_ids:
+        work = partial(try_candidate, parts, candidate_id, sets)
+        decisions.append(durable.step(f"try {candidate_id}", work))
+        if decisions[-1] == Decision.PROMOTE.value:
+            break
+    durable.step("conclude", lambda: conclude(parts, evolution_id, candidate_ids, decisions))
+    if Decision.PROMOTE.value in decisions:
+        durable.step("consent", lambda: seek_consent(parts, evolution_id))
+        durable.step("promote", lambda: promote_if_consented(parts, evolution_id))
+    return parts.evolution(evolution_id).state
+
+
+def finish_promotion(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
+    """After a person's approval: promote, or end as stale."""
+    durable.step("promote", lambda: promote(parts, parts.evolution(evolution_id)).state.value)
+    return parts.evolution(evolution_id).state
+
+
+def reproduce(parts: Parts, evolution_id: str) -> list[str]:
+    """The evidence that fails again on the base in every trial; ends the evolution when none does."""
+    evolution = parts.move(parts.evolution(evolution_id), EvolutionState.REPRODUCING)
+    evidence = parts.records.get(Evidence, evolution.evidence_id)
+    sets = Sets(evidence.task_ids, (), ())
+    trials = replay_base(parts, evolution, evidence.task_ids, sets)
+    results: dict[str, set[bool]] = {}
+    for trial in trials:
+        results.setdefault(trial.task_id, set()).add(trial.outcome.result is Result.PASSED)
+    failing = [task_id for task_id, seen in results.items() if seen == {False}]
+    if not failing:
+        flaky = [task_id for task_id, seen in results.items() if len(seen) == 2]
+        reason = "its tasks pass now"
+        if flaky:
+            reason = (
+                f"{len(flaky)} of {len(results)} tasks are flaky; a flaky task is measured, not optimised"
+            )
+        parts.move(evolution, EvolutionState.NOT_REPRODUCIBLE, reason, end=True)
+    return failing
+
+
+def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> list[list[str]]:
+    """Evidence, guards and hold-out as ids; ends the evolution when nothing here may be edited."""
+    evolution = parts.evolution(evolution_id)
+    evidence = parts.records.get(Evidence, evolution.evidence_id)
+    diagnosis = diagnose(parts, evidence, evolution.base)
+    evolution = replace(evolution, diagnosis=diagnosis)
+    parts.records.put(evolution)
+    reason = _untouchable(parts, evolution)
+    if reason:
+        parts.move(evolution, EvolutionState.CANNOT_FIX, reason, end=True)
+        return []
+    sets = choose_sets(parts, replace(evidence, task_ids=tuple(failing)), diagnosis.resource)
+    return [list(sets.evidence), list(sets.guards), list(sets.hold_out)]
+
+
+def propose_candidates(parts: Parts, evolution_id: str, sets: Sets) -> list[str]:
+    """Ids of screened candidates, best first."""
+    evolution = parts.move(parts.evolution(evolution_id), EvolutionState.PROPOSING)
+    if evolution.diagnosis is None:
+        raise ValueError(f"{evolution_id} was not diagnosed")
+    return propose(parts, evolution, evolution.diagnosis, sets)
+
+
+def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
+    """Replay and judge one candidate; the verdict is stored, its decision returned."""
+    candidate = parts.records.get(Candidate, candidate_id)
+    evolution = parts.move(parts.evolution(candidate.evolution_id), EvolutionState.REPLAYING)
+    replay_candidate(parts, evolution, candidate, sets)
+    verdict = judge(candidate, trials_of(parts, candidate), parts.policy)
+    parts.records.put(verdict)
+    parts.audit.note("verdict", evolution.id, {"candidate": candidate.id, "decision": verdict.decision.value})
+    return verdict.decision.value
+
+
+def trials_of(parts: Parts, candidate: Candidate) -> list[Trial]:
+    """What a candidate is judged on: its own trials, and the base's of the same tasks."""
+    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id)
+    tasks = {trial.task_id for trial in trials if trial.candidate_id == candidate.id}
+    return [
+        trial
+        for trial in trials
+        if trial.candidate_id == candidate.id or (trial.arm is Arm.BASE and trial.task_id in tasks)
+    ]
+
+
+def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decisions: list[str]) -> str:
+    """Name the best accepted candidate, or the end state when there is none."""
+    evolution = parts.evolution(evolution_id)
+    if Decision.PROMOTE.value in decisions:
+        best = candidate_ids[decisions.index(Decision.PROMOTE.value)]
+        parts.records.put(replace(evolution, candidate_id=best))
+        return best
+    if not candidate_ids:
+        where = evolution.diagnosis.path if evolution.diagnosis else "this file"
+        reason = f"the search found no edit of {where} that makes its failing tasks pass"
+        parts.move(evolution, EvolutionState.CANNOT_FIX, reason, end=True)
+    elif Decision.HOLD.value in decisions:
+        held = candidate_ids[decisions.index(Decision.HOLD.value)]
+        parts.move(
+            replace(evolution, candidate_id=held),
+            EvolutionState.HELD,
+            "more tasks are needed to tell",
+            end=True,
+        )
+    else:
+        reason = f"none of {len(candidate_ids)} candidates held: each broke a guard or the hold-out, or fixed too little"
+        parts.move(evolution, EvolutionState.REJECTED, reason, end=True)
+    return ""
+
+
+def seek_consent(parts: Parts, evolution_id: str) -> str:
+    """The policy's consent at once, or wait for a person's."""
+    evolution = parts.evolution(evolution_id)
+    candidate = parts.records.get(Candidate, str(evolution.candidate_id))
+    if asks(parts, candidate):
+        parts.move(evolution, EvolutionState.AWAITING_CONSENT, "the policy asks a person for this tier")
+        return ""
+    return consent_by_policy(parts, candidate).id
+
+
+def promote_if_consented(parts: Parts, evolution_id: str) -> str:
+    """Promote unless it waits for a person."""
+    evolution = parts.evolution(evolution_id)
+    if evolution.state is EvolutionState.AWAITING_CONSENT:
+        return evolution.state.value
+    return promote(parts, evolution).state.value
+
+
+def _untouchable(parts: Parts, evolution: Evolution) -> str:
+    """Why no proposer may or can work on the diagnosed resource, "" when one can."""
+    diagnosis = evolution.diagnosis
+    if diagnosis is None:
+        return "it was not diagnosed"
+    klass = next(
+        item
+        for item in parts.taxonomy
+        if item.name == parts.records.get(Evidence, evolution.evidence_id).fingerprint.klass
+    )
+    if not klass.evolvable:
+        return f"{klass.says}: no edit of a resource can change that"
+    if not parts.proposers.get(diagnosis.layer):
+        return (
+            f"the fault lies in the {diagnosis.layer.value} layer, which no proposer edits: {diagnosis.why}"
+        )
+    kind, name = diagnosis.resource.split("/", 1)
+    return parts.evolvable.may_evolve(ResourceId(Kind(kind), name))

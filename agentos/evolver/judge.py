@@ -1,0 +1,179 @@
+"""Judge: a pure function from trials to a verdict. Computed, never generated.
+
+For deterministic tasks every flip counts:
+
+- a task that failed on the base in every trial and passes with the candidate in every trial is *fixed*;
+- one that passed on the base in every trial and does not with the candidate is *broken*;
+- one whose trials on one side differ is *flaky* there: on the base it says nothing, with the
+  candidate where the base was stable and passing it counts as broken.
+
+The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials and the
+policy. ``recompute`` gives it again from the stored trials, offline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Decision,
+    Result,
+    Trial,
+    TrialSet,
+    Verdict,
+    digest,
+)
+from agentos.evolver.policy import Policy
+
+
+class Standing(StrEnum):
+    """A task's trials on one side, taken together."""
+
+    PASSES = "passes"
+    FAILS = "fails"
+    FLAKY = "flaky"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """One task before and after: a row of the table of trials."""
+
+    task_id: str
+    set: TrialSet
+    before: Standing
+    after: Standing
+
+    @property
+    def fixed(self) -> bool:
+        return self.before is Standing.FAILS and self.after is Standing.PASSES
+
+    @property
+    def broken(self) -> bool:
+        return self.before is Standing.PASSES and self.after in (Standing.FAILS, Standing.FLAKY)
+
+
+def flips(trials: Iterable[Trial]) -> list[Flip]:
+    """One row a task, in the order evidence, guards, hold-out."""
+    rows: dict[str, dict[Arm, list[Trial]]] = {}
+    for trial in trials:
+        rows.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})[trial.arm].append(trial)
+    order = list(TrialSet)
+    table = [
+        Flip(
+            task_id,
+            (arms[Arm.BASE] + arms[Arm.CANDIDATE])[0].set,
+            _standing(arms[Arm.BASE]),
+            _standing(arms[Arm.CANDIDATE]),
+        )
+        for task_id, arms in rows.items()
+    ]
+    return sorted(table, key=lambda flip: order.index(flip.set))
+
+
+def _standing(trials: Sequence[Trial]) -> Standing:
+    if not trials:
+        return Standing.ABSENT
+    results = {trial.outcome.result is Result.PASSED for trial in trials}
+    if len(results) == 2:
+        return Standing.FLAKY
+    return Standing.PASSES if results == {True} else Standing.FAILS
+
+
+def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verdict:
+    """The verdict on a candidate. Needs the trials of both arms that its replay ran."""
+    table = flips(trials)
+    decision, reasons = _decide(table, trials, policy)
+    return Verdict(
+        id=f"verdict-{candidate.id.removeprefix('cand-')}",
+        evolution_id=candidate.evolution_id,
+        candidate_id=candidate.id,
+        decision=decision,
+        reasons=tuple(reasons),
+        fixed=tuple(flip.task_id for flip in table if flip.fixed),
+        broken=tuple(flip.task_id for flip in table if flip.broken),
+        flaky=tuple(flip.task_id for flip in table if Standing.FLAKY in (flip.before, flip.after)),
+        candidate_tree=candidate.snapshot.tree,
+        base_tree=candidate.base.tree,
+        manifest_sha256=digest(candidate.manifest),
+        trials_sha256=digest(sorted(digest(trial) for trial in trials)),
+        policy_sha256=policy.sha256,
+    )
+
+
+def recompute(verdict: Verdict, candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> list[str]:
+    """Why the stored verdict is not what the stored trials give: one sentence a difference, or none."""
+    again = judge(candidate, trials, policy)
+    return [
+        f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
+        for name in Verdict.__dataclass_fields__
+        if getattr(verdict, name) != getattr(again, name)
+    ]
+
+
+def _decide(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
+    rules = policy.judge
+    foreign = {trial.snapshot.tree for trial in trials if trial.arm is Arm.BASE}
+    if len(foreign) > 1:
+        return Decision.HOLD, ["the base trials ran on different snapshots"]
+    evidence = [flip for flip in table if flip.set is TrialSet.EVIDENCE]
+    failing = [flip for flip in evidence if flip.before is Standing.FAILS]
+    fixed = [flip for flip in failing if flip.fixed]
+    broken = [flip for flip in table if flip.broken]
+    if not failing:
+        return Decision.REJECT, ["no evidence fails on the base: there is nothing to fix"]
+    if broken:
+        return Decision.REJECT, [_broken_sentence(flip) for flip in broken]
+    if not fixed or len(fixed) < rules.min_fixed_share * len(failing):
+        return Decision.REJECT, [
+            f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, "
+            f"at least {rules.min_fixed_share:.0%} are needed"
+        ]
+    slow = _too_costly(trials, policy)
+    if slow:
+        return Decision.REJECT, [slow]
+    good = sum(flip.after is Standing.PASSES for flip in table)
+    if good < rules.min_tasks:
+        return Decision.HOLD, [
+            f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
+            f"add {rules.min_tasks - good} more with checks for the same tool, then reconsider"
+        ]
+    counts = {which: [flip for flip in table if flip.set is which] for which in TrialSet}
+    return Decision.PROMOTE, [
+        f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial",
+        f"none of {len(counts[TrialSet.GUARD])} guards broke",
+        f"the hold-out did not fall ({_hold_out_sentence(counts[TrialSet.HOLD_OUT])})",
+    ]
+
+
+def _broken_sentence(flip: Flip) -> str:
+    how = "is flaky" if flip.after is Standing.FLAKY else "fails"
+    # A hold-out task is named nowhere that a proposer could read: the set is all that is said.
+    which = "a hold-out task" if flip.set is TrialSet.HOLD_OUT else f"{flip.set.value} task {flip.task_id}"
+    return f"{which} passed on the base and {how} with it"
+
+
+def _hold_out_sentence(hold_out: Sequence[Flip]) -> str:
+    before = sum(flip.before is Standing.PASSES for flip in hold_out)
+    after = sum(flip.after is Standing.PASSES for flip in hold_out)
+    return f"{before} → {after} of {len(hold_out)} pass"
+
+
+def _too_costly(trials: Sequence[Trial], policy: Policy) -> str:
+    """A sentence when tasks that pass on both sides use much more CPU with the candidate."""
+    spent: dict[Arm, dict[str, float]] = {Arm.BASE: {}, Arm.CANDIDATE: {}}
+    for trial in trials:
+        if trial.outcome.result is Result.PASSED:
+            tasks = spent[trial.arm]
+            tasks[trial.task_id] = min(tasks.get(trial.task_id, float("inf")), trial.outcome.cost.cpu_s)
+    both = spent[Arm.BASE].keys() & spent[Arm.CANDIDATE].keys()
+    before = sum(spent[Arm.BASE][task] for task in both)
+    after = sum(spent[Arm.CANDIDATE][task] for task in both)
+    allowed = before * policy.judge.max_cpu_ratio + policy.judge.cpu_slack_s * len(both)
+    if not both or after <= allowed:
+        return ""
+    return f"it uses {after:.2f} s of CPU where the base uses {before:.2f} s; {allowed:.2f} s are allowed"

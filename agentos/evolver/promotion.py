@@ -1,0 +1,143 @@
+"""Promote and roll back: the only places from which the evolver moves the stable pointer."""
+
+from __future__ import annotations
+
+from agentos.domain import (
+    Candidate,
+    Consent,
+    Decision,
+    Evolution,
+    EvolutionState,
+    Snapshot,
+    Verdict,
+    digest,
+)
+from agentos.errors import Conflict, NotFound
+from agentos.evolver.consent import expiry, issue, tier_of, verify
+from agentos.evolver.parts import Parts
+from agentos.evolver.triage import DECLINED, reconsider
+
+STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
+
+
+def verdict_on(parts: Parts, candidate_id: str) -> Verdict:
+    """The verdict on a candidate; raises NotFound when it was not judged."""
+    found = parts.records.find(Verdict, candidate_id=candidate_id)
+    if not found:
+        raise NotFound(f"{candidate_id} has no verdict yet.")
+    return found[-1]
+
+
+def asks(parts: Parts, candidate: Candidate) -> bool:
+    """Does the policy want a person's approval for this edit?"""
+    return parts.policy.consent.asks(tier_of(candidate.manifest.files))
+
+
+def consent_by_policy(parts: Parts, candidate: Candidate) -> Consent:
+    """The policy's own consent, for tiers that it lets pass."""
+    tier = tier_of(candidate.manifest.files)
+    return _store(parts, candidate, f"policy:{tier.value}=auto")
+
+
+def approve(parts: Parts, evolution: Evolution, principal: str) -> Consent:
+    """A person's consent; raises Conflict when there is nothing to approve or it went stale."""
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
+        raise Conflict(
+            f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved."
+        )
+    candidate = parts.records.get(Candidate, evolution.candidate_id)
+    if parts.snapshots.stable().tree != candidate.base.tree:
+        raise Conflict(
+            f"{evolution.id} is stale: the registry moved since it was judged; "
+            f"type `agentos evolution reconsider {evolution.id}` to measure it again."
+        )
+    return _store(parts, candidate, principal)
+
+
+def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
+    """A person says no: the same failure is not taken up again until someone reconsiders it."""
+    if evolution.state not in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
+        raise Conflict(
+            f"{evolution.id} is {evolution.state.value}; only one that awaits consent or is held can be rejected."
+        )
+    return parts.move(evolution, EvolutionState.REJECTED, f"{DECLINED}{principal}: {reason}", end=True)
+
+
+def promote(parts: Parts, evolution: Evolution) -> Evolution:
+    """Move ``main`` to the candidate's tree, under a consent that stands; STALE when it moved meanwhile."""
+    if evolution.candidate_id is None:
+        raise Conflict(f"{evolution.id} has no accepted candidate.")
+    candidate = parts.records.get(Candidate, evolution.candidate_id)
+    verdict = verdict_on(parts, candidate.id)
+    consent = _standing_consent(parts, candidate, verdict)
+    if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
+        raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
+    evolution = parts.move(evolution, EvolutionState.PROMOTING)
+    trailers = {
+        "Evolution": evolution.id,
+        "Evidence": evolution.evidence_id,
+        "Candidate-Tree": candidate.snapshot.tree,
+        "Verdict": digest(verdict),
+        "Consent": f"{consent.principal} {consent.id}",
+    }
+    try:
+        promoted = parts.candidates.promote(
+            candidate.base, candidate.snapshot, trailers, candidate.edit.summary
+        )
+    except Conflict as error:
+        return _stale(parts, evolution, str(error))
+    if promoted.tree != verdict.candidate_tree:
+        raise Conflict(f"{promoted.commit} is not the tree that was tested.")
+    return _on_probation(parts, evolution, promoted)
+
+
+def roll_back(parts: Parts, evolution: Evolution, reason: str, *, origin: str = "rollback") -> Evolution:
+    """Undo a promotion by new versions; raises Conflict when later versions build on it."""
+    if evolution.promoted is None:
+        raise Conflict(f"{evolution.id} is {evolution.state.value}: nothing of it was promoted.")
+    if evolution.state is EvolutionState.ROLLED_BACK:
+        raise Conflict(f"{evolution.id} was rolled back already.")
+    parts.candidates.revert_evolution(evolution.id, reason, origin)
+    return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True)
+
+
+def _on_probation(parts: Parts, evolution: Evolution, promoted: Snapshot) -> Evolution:
+    stored = parts.evolution(evolution.id)
+    moved = Evolution(
+        **{name: getattr(stored, name) for name in Evolution.__dataclass_fields__} | {"promoted": promoted}
+    )
+    return parts.move(moved, EvolutionState.PROBATION, "promoted, on probation", end=True)
+
+
+def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
+    """The registry moved: what was measured no longer holds, so it is measured again."""
+    ended = parts.move(evolution, EvolutionState.STALE, why, end=True)
+    stale = [
+        item
+        for item in parts.records.find(Evolution, evidence_id=evolution.evidence_id)
+        if item.state is EvolutionState.STALE
+    ]
+    if len(stale) <= STALE_MAX:
+        reconsider(parts, ended)
+    return ended
+
+
+def _store(parts: Parts, candidate: Candidate, principal: str) -> Consent:
+    verdict = verdict_on(parts, candidate.id)
+    expires = expiry(parts.now(), parts.policy.consent.expires_s)
+    consent = issue(parts.consent_key, candidate, verdict, principal, expires)
+    parts.records.put(consent)
+    parts.audit.note("consent", candidate.evolution_id, {"consent": consent.id, "principal": principal})
+    return consent
+
+
+def _standing_consent(parts: Parts, candidate: Candidate, verdict: Verdict) -> Consent:
+    """The newest consent that verifies; raises Conflict with the newest one's fault when none does."""
+    fault = Conflict(f"Nobody consented to {candidate.id}.")
+    for consent in reversed(parts.records.find(Consent, candidate_id=candidate.id)):
+        try:
+            verify(parts.consent_key, consent, candidate, verdict, parts.now())
+            return consent
+        except Conflict as error:
+            fault = error
+    raise fault

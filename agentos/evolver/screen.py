@@ -1,0 +1,214 @@
+"""Screen: what a candidate must look like before any trial is spent on it.
+
+Everything here is read off the text; nothing is executed. A screen that lets something bad through
+is no hole by itself (the boxes hold, and the replay measures), but it keeps edits small, within
+the surface, and honest.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+
+from agentos.domain import Check, Json
+from agentos.evolver.policy import Surface
+
+# Libraries that a repair may start to use; anything else it must have used before.
+HARMLESS_IMPORTS = frozenset(
+    [
+        "bisect",
+        "collections",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "enum",
+        "fractions",
+        "functools",
+        "heapq",
+        "io",
+        "itertools",
+        "json",
+        "math",
+        "operator",
+        "pathlib",
+        "re",
+        "statistics",
+        "string",
+        "textwrap",
+        "time",
+        "typing",
+        "unicodedata",
+        "zoneinfo",
+    ]
+)
+DANGEROUS = frozenset(
+    [
+        "eval",
+        "exec",
+        "compile",
+        "__import__",
+        "globals",
+        "setattr",
+        "delattr",
+        "breakpoint",
+        "input",
+        "system",
+        "popen",
+        "fork",
+        "execv",
+        "execve",
+        "kill",
+        "unlink",
+        "rmtree",
+        "socket",
+        "connect",
+        "ctypes",
+        "mmap",
+    ]
+)
+SECRET = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY|AKIA[0-9A-Z]{16}|\b(?:sk|ghp|gho|xox[abp])[-_][A-Za-z0-9_-]{16,}|eyJ[\w-]{10,}\.[\w-]{10,}\."
+)
+
+
+def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Check], surface: Surface) -> str:
+    """Why the edit from ``old`` to ``new`` (path -> text) is refused, "" when it is not.
+
+    ``checks`` are the evidence's: an edit that writes one of their expected values into the source
+    repairs the test, not the tool.
+    """
+    if len(new) > surface.max_files:
+        return f"it touches {len(new)} files, at most {surface.max_files} are allowed"
+    for path, text in new.items():
+        reason = _path_fault(path, surface) or _size_fault(old.get(path, ""), text, surface)
+        reason = reason or _source_fault(old.get(path, ""), text, checks)
+        if reason:
+            return f"{path}: {reason}"
+    return ""
+
+
+def _path_fault(path: str, surface: Surface) -> str:
+    if path != str(PurePosixPath(path)) or path.startswith("/") or ".." in PurePosixPath(path).parts:
+        return "not a plain registry path"
+    # fnmatch's * also matches "/", so the depth is compared as well
+    if not any(
+        fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in surface.allow
+    ):
+        return f"outside the surface ({', '.join(surface.allow)})"
+    return ""
+
+
+def _size_fault(old: str, new: str, surface: Surface) -> str:
+    diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
+    changed = sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in diff)
+    if changed == 0:
+        return "it changes nothing"
+    if changed > surface.max_changed_lines:
+        return f"it changes {changed} lines, at most {surface.max_changed_lines} are allowed"
+    return ""
+
+
+def _source_fault(old: str, new: str, checks: Sequence[Check]) -> str:
+    try:
+        before, after = ast.parse(old), ast.parse(new)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return f"not valid Python: {error}"
+    secret = SECRET.search(new)
+    if secret and secret.group() not in old:
+        return "it holds what looks like a secret"
+    return (
+        _contract_fault(before, after)
+        or _new_names_fault(before, after)
+        or _handler_fault(before, after)
+        or _constant_fault(before, after, checks)
+    )
+
+
+def _contract_fault(before: ast.Module, after: ast.Module) -> str:
+    """The public contract: TOOL, Input, Output and the signature of run."""
+    old, new = dict(_contract(before)), dict(_contract(after))
+    for name in old.keys() | new.keys():
+        if old.get(name) != new.get(name):
+            return f"it changes the tool's contract ({name})"
+    return ""
+
+
+def _contract(module: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in module.body:
+        if isinstance(node, ast.ClassDef) and node.name in ("Input", "Output"):
+            yield node.name, ast.dump(node)
+        elif isinstance(node, ast.FunctionDef) and node.name == "run":
+            yield "run", ast.dump(node.args) + (ast.dump(node.returns) if node.returns else "")
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name) and target.id == "TOOL" and node.value:
+                    yield "TOOL", ast.dump(node.value)
+
+
+def _imports(module: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").split(".")[0])
+    return names
+
+
+def _new_names_fault(before: ast.Module, after: ast.Module) -> str:
+    imports = _imports(after) - _imports(before) - HARMLESS_IMPORTS
+    if imports:
+        return f"it starts to import {', '.join(sorted(imports))}"
+    names = (_names(after) - _names(before)) & DANGEROUS
+    if names:
+        return f"it starts to use {', '.join(sorted(names))}"
+    dunder = {name for name in _names(after) - _names(before) if name.startswith("__")}
+    return f"it starts to use {', '.join(sorted(dunder))}" if dunder else ""
+
+
+def _names(module: ast.Module) -> set[str]:
+    names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    return names | {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute)}
+
+
+def _handler_fault(before: ast.Module, after: ast.Module) -> str:
+    """Hiding an error is no repair."""
+
+    def handlers(module: ast.Module) -> int:
+        return sum(isinstance(node, ast.ExceptHandler) for node in ast.walk(module))
+
+    return "it adds an except clause" if handlers(after) > handlers(before) else ""
+
+
+def _constant_fault(before: ast.Module, after: ast.Module, checks: Sequence[Check]) -> str:
+    new = _constants(after) - _constants(before)
+    expected = {repr(value) for check in checks for value in _leaves(check.spec.get("value"))}
+    hard_coded = {value for value in new & expected if len(value.strip("'\"")) > 2}
+    return (
+        f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})" if hard_coded else ""
+    )
+
+
+def _constants(module: ast.Module) -> set[str]:
+    return {
+        repr(node.value)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float)
+    }
+
+
+def _leaves(value: Json) -> Iterator[Json]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value

@@ -1,0 +1,195 @@
+"""Triage and curate: which failures have become evidence?
+
+A fingerprint opens an evolution when it recurs (or a person flagged a run), when no other
+evolution is at work on the same file, and when something is new since the last attempt. After
+``attempts`` without success the circuit is open: it is reported, not tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from agentos.domain import (
+    RUNNING_STATES,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Fingerprint,
+    Sighting,
+    digest,
+    new_id,
+)
+from agentos.evolver.parts import Parts
+from agentos.evolver.policy import Mine
+
+CURSOR = "triage"
+
+WITHOUT_SUCCESS = frozenset(
+    {
+        EvolutionState.REJECTED,
+        EvolutionState.NO_IMPROVEMENT,
+        EvolutionState.CANNOT_FIX,
+        EvolutionState.HELD,
+        EvolutionState.ROLLED_BACK,
+    }
+)
+AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}
+DECLINED = "declined by "  # a reason that starts so closes a fingerprint until `reconsider`
+
+
+@dataclass(frozen=True, slots=True)
+class Ripe:
+    """A failure that may become evidence now: its newest sighting of each distinct task."""
+
+    fingerprint: Fingerprint
+    sightings: tuple[Sighting, ...]
+
+
+def triage(parts: Parts) -> list[Evolution]:
+    """Seal evidence for every failure that is ripe, and open one evolution for each."""
+    sightings = parts.records.find(Sighting)
+    history = parts.records.find(Evolution)
+    sealed = {evidence.id: evidence for evidence in parts.records.find(Evidence)}
+    opened: list[Evolution] = []
+    for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
+        past = [item for item in history if item.fingerprint_id == ripe.fingerprint.id]
+        busy = {_file(sealed[item.evidence_id].fingerprint) for item in history if item.state in AT_WORK} | {
+            _file(_evidence_fingerprint(parts, item)) for item in opened
+        }
+        if _file(ripe.fingerprint) in busy or not _worth_trying(ripe, past, sealed, parts):
+            continue
+        opened.append(_open(parts, ripe))
+    return opened
+
+
+def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: float) -> bool:
+    """May triage run now? Tasks come first: it waits until they are done, but not for ever."""
+    rules = parts.policy.mine
+    if first_seen is not None and parts.now() - first_seen > timedelta(seconds=rules.max_wait_s):
+        return True
+    return not busy and quiet_s >= rules.settle_s
+
+
+def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
+    """Open a new evolution on the same evidence, against what is stable now."""
+    fresh = _evolution(parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}")
+    parts.records.put(fresh)
+    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id})
+    return fresh
+
+
+def _file(fingerprint: Fingerprint) -> str:
+    """The file (or resource) that a fingerprint points to: two evolutions never work on one at once."""
+    return fingerprint.signature.split(" | ")[0] or fingerprint.resource
+
+
+def _evidence_fingerprint(parts: Parts, evolution: Evolution) -> Fingerprint:
+    return parts.records.get(Evidence, evolution.evidence_id).fingerprint
+
+
+def _ripe(sightings: Sequence[Sighting], rules: Mine, now: datetime) -> list[Ripe]:
+    """Fingerprints with enough weight, heaviest first; lone failures of one file count together."""
+    groups: dict[str, list[Sighting]] = {}
+    for sighting in sightings:
+        groups.setdefault(sighting.fingerprint.id, []).append(sighting)
+    heavy: list[list[Sighting]] = []
+    light: list[list[Sighting]] = []
+    for group in groups.values():
+        (heavy if _weighs_enough(group, rules, now) else light).append(group)
+    files: dict[str, list[Sighting]] = {}
+    for group in light:
+        files.setdefault(_file(group[0].fingerprint), []).extend(group)
+    heavy += [group for group in files.values() if _weighs_enough(group, rules, now)]
+    heavy.sort(key=lambda group: (-len(group), group[0].seen_at))
+    return [_newest(group) for group in heavy]
+
+
+def _weighs_enough(group: Sequence[Sighting], rules: Mine, now: datetime) -> bool:
+    if any(sighting.flagged for sighting in group):
+        return True
+    weight = sum(
+        0.5 ** (max((now - sighting.seen_at).total_seconds(), 0.0) / 86_400 / rules.half_life_days)
+        for sighting in group
+    )
+    return len({sighting.run_id for sighting in group}) >= rules.recurrence and weight >= rules.min_weight
+
+
+def _newest(group: Sequence[Sighting]) -> Ripe:
+    by_key = {sighting.task_key: sighting for sighting in sorted(group, key=lambda item: item.seen_at)}
+    latest = sorted(by_key.values(), key=lambda item: item.seen_at)
+    return Ripe(latest[-1].fingerprint, tuple(latest))
+
+
+def _worth_trying(ripe: Ripe, past: Sequence[Evolution], sealed: dict[str, Evidence], parts: Parts) -> bool:
+    if not past:
+        return True
+    last = past[-1]
+    if last.state is EvolutionState.CIRCUIT_BROKEN or last.reason.startswith(DECLINED):
+        return False
+    since = [item for item in ripe.sightings if last.ended_at is None or item.seen_at > last.ended_at]
+    if last.state not in WITHOUT_SUCCESS:
+        return bool(since)
+    tried = {run for item in past for run in sealed[item.evidence_id].task_ids}
+    new_work = [item for item in since if item.task_id not in tried and not _same_work(item, tried, parts)]
+    if not new_work and not _changed_since(last, parts):
+        return False
+    if len([item for item in past if item.state in WITHOUT_SUCCESS]) >= parts.policy.mine.attempts:
+        _break_circuit(parts, last, ripe)
+        return False
+    return True
+
+
+def _same_work(sighting: Sighting, tried: set[str], parts: Parts) -> bool:
+    return any(parts.journal.task(task_id).key == sighting.task_key for task_id in tried)
+
+
+def _changed_since(evolution: Evolution, parts: Parts) -> bool:
+    """Has the resource at fault got another content since that attempt?"""
+    if evolution.diagnosis is None or evolution.state is EvolutionState.ROLLED_BACK:
+        return False
+    path = evolution.diagnosis.path
+    then = parts.snapshots.files(evolution.base, path)
+    return dict(then) != dict(parts.snapshots.files(parts.snapshots.stable(), path))
+
+
+def _break_circuit(parts: Parts, last: Evolution, ripe: Ripe) -> None:
+    broken = _evolution(parts, last.evidence_id, ripe.fingerprint.id, "")
+    parts.move(
+        broken,
+        EvolutionState.CIRCUIT_BROKEN,
+        f"{parts.policy.mine.attempts} evolutions of this failure ended without success; "
+        f"`agentos evolution reconsider {last.id}` tries once more",
+        end=True,
+    )
+
+
+def _open(parts: Parts, ripe: Ripe) -> Evolution:
+    chosen = ripe.sightings[-parts.policy.evidence.max_tasks :]
+    run_ids = tuple(item.run_id for item in chosen)
+    task_ids = tuple(item.task_id for item in chosen)
+    evidence = Evidence(
+        id=new_id("evd"),
+        fingerprint=ripe.fingerprint,
+        run_ids=run_ids,
+        task_ids=task_ids,
+        sealed_at=parts.now(),
+        sha256=digest([ripe.fingerprint, run_ids, task_ids]),
+    )
+    evolution = _evolution(parts, evidence.id, ripe.fingerprint.id, "")
+    parts.cursor.advance(CURSOR, parts.cursor.read(CURSOR) + 1, [evidence, evolution])
+    parts.audit.note("evidence.sealed", evidence.id, {"sha256": evidence.sha256, "evolution": evolution.id})
+    return evolution
+
+
+def _evolution(parts: Parts, evidence_id: str, fingerprint_id: str, reason: str) -> Evolution:
+    return Evolution(
+        id=new_id("evo"),
+        evidence_id=evidence_id,
+        fingerprint_id=fingerprint_id,
+        state=EvolutionState.MINED,
+        base=parts.snapshots.stable(),
+        reason=reason,
+        created_at=parts.now(),
+    )
