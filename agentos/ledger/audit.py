@@ -1,0 +1,149 @@
+"""The hash chain of the audit log: what an entry's hash covers, and what is wrong with a chain.
+
+Each entry carries the hash of the one before. An edited, removed, inserted or reordered entry
+breaks the chain. Cutting off the newest entries does not, so the newest number and hash are also
+kept in a file beside the ledger (``audit.head``). Whoever can write both files can rewrite the
+whole log; only a head noted elsewhere (``agentos audit verify --head``) shows that.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentos.domain import Json, digest
+from agentos.errors import UserError
+
+_HEAD = re.compile(r"(\d+):([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest entry: how many there are, and its hash. Written ``number:hash``."""
+
+    count: int = 0
+    hash: str = "0" * 64
+
+    def __str__(self) -> str:
+        return f"{self.count}:{self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """Raises UserError when ``text`` is not ``number:hash``."""
+        found = _HEAD.fullmatch(text.strip())
+        if not found:
+            raise UserError(
+                f"a head is 'number:64 hex digits', as `agentos audit verify` prints it, not {text!r}"
+            )
+        return cls(int(found[1]), found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One decision or event. ``detail`` is kept as the JSON text that was hashed."""
+
+    seq: int
+    at: str
+    event: str
+    subject: str
+    detail_text: str
+    previous: str
+    hash: str
+
+    @property
+    def detail(self) -> Json:
+        return json.loads(self.detail_text)
+
+
+def chained(head: Head, at: str, event: str, subject: str, detail_text: str) -> Entry:
+    """The entry that follows ``head``."""
+    seq = head.count + 1
+    sealed = digest([head.hash, seq, at, event, subject, detail_text])
+    return Entry(seq, at, event, subject, detail_text, head.hash, sealed)
+
+
+def faults(entries: Iterable[Entry], kept: Head | None, noted: Head | None = None) -> list[str]:
+    """What is wrong, one sentence each; empty when the chain is whole.
+
+    ``kept`` is the head in the file, None when there is none; ``noted`` one kept elsewhere.
+    """
+    found: list[str] = []
+    head = Head()
+    wanted = {known.count: (known, where) for known, where in _known(kept, noted)}
+    for entry in entries:
+        if entry.seq != head.count + 1:
+            found.append(f"entry {head.count + 1} is missing: entry {entry.seq} follows entry {head.count}")
+        elif entry.previous != head.hash:
+            found.append(f"entry {entry.seq} does not continue entry {head.count}")
+        before = Head(entry.seq - 1, entry.previous)
+        if chained(before, entry.at, entry.event, entry.subject, entry.detail_text).hash != entry.hash:
+            found.append(f"entry {entry.seq} was changed: its hash does not match its content")
+        head = Head(entry.seq, entry.hash)
+        known, where = wanted.pop(entry.seq, (head, ""))
+        if known.hash != entry.hash:
+            found.append(f"entry {entry.seq} is not the one that {where} knows")
+    for known, where in wanted.values():
+        if known.count > 0:
+            found.append(
+                f"the log was cut short: {where} knows {known.count} entries, {head.count} are there"
+            )
+    if kept is None:
+        found.append("the file audit.head is missing or unreadable, so a cut at the end would not show")
+    return found
+
+
+def _known(kept: Head | None, noted: Head | None) -> Iterable[tuple[Head, str]]:
+    if kept:
+        yield kept, "the file audit.head"
+    if noted:
+        yield noted, "the head you gave"
+
+
+class HeadFile:
+    """``audit.head``: overwritten in place after each commit, never behind a cut chain."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> Head | None:
+        """The head, None when the file is missing or unreadable."""
+        try:
+            return Head.parse(self._path.read_text(encoding="ascii"))
+        except (OSError, UserError, UnicodeDecodeError):
+            return None
+
+    def publish(self, connection: sqlite3.Connection) -> None:
+        """Move on to the newest committed entry, unless the chain does not contain the old head.
+
+        A crash before this leaves the head a little behind, which is still true of the chain; the
+        next call catches up. It is not flushed to disk, for the same reason.
+        """
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            text = os.pread(file, 200, 0).decode("ascii", "replace")
+            old = Head.parse(text) if text else Head()
+            new = newest(connection)
+            if new.count > old.count and (old.count == 0 or _hash_at(connection, old.count) == old.hash):
+                os.pwrite(file, f"{new.count:020d}:{new.hash}\n".encode(), 0)
+        except UserError:
+            return  # unreadable: verify says so, and overwriting would hide it
+        finally:
+            os.close(file)
+
+
+def newest(connection: sqlite3.Connection) -> Head:
+    """The head of the chain in the ledger."""
+    row = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
+    return Head(*row) if row else Head()
+
+
+def _hash_at(connection: sqlite3.Connection, seq: int) -> str | None:
+    row = connection.execute("SELECT hash FROM audit WHERE seq = ?", (seq,)).fetchone()
+    return row[0] if row else None

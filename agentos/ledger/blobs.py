@@ -1,0 +1,116 @@
+"""Content by SHA-256 in plain files: ``blobs/ab/cdef…``.
+
+A blob is whole or absent: it is written aside, flushed, and renamed. It is checked against its
+name whenever it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+
+from agentos.domain import Json
+from agentos.errors import NotFound, Unavailable
+
+INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
+_SHOWN = 1_000  # characters of a big value that stay readable at either end
+_NAME = re.compile(r"[0-9a-f]{64}")
+_REFERENCE = {"blob", "size", "head", "tail"}
+
+
+class BlobStore:
+    """Implements ``ports.Blobs``. Safe from any thread and process."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._aside = root / "tmp"
+
+    def put(self, data: bytes) -> str:
+        """Store; the digest. Raises Unavailable when the disk is full."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = self._path(sha256)
+        try:
+            if not (path.is_file() and path.stat().st_size == len(data)):
+                self._write(path, data)
+            _flush_folder(path.parent)  # also when it was there: its writer may not have come so far
+        except OSError as error:
+            raise Unavailable(f"the blob could not be written below {self._root}: {error.strerror}") from None
+        return sha256
+
+    def get(self, sha256: str) -> bytes:
+        """The content; NotFound when there is none, Unavailable when it does not match its name."""
+        if not _NAME.fullmatch(sha256):
+            raise NotFound(f"{sha256!r} is not the name of a blob (64 hex digits)")
+        try:
+            data = self._path(sha256).read_bytes()
+        except FileNotFoundError:
+            raise NotFound(f"there is no blob {sha256}") from None
+        except OSError as error:
+            raise Unavailable(f"the blob {sha256} cannot be read: {error.strerror}") from None
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise Unavailable(f"the blob {sha256} is damaged: its content does not match its name")
+        return data
+
+    def shrink(self, value: Json) -> Json:
+        """``value`` if it is small, else ``{"blob", "size", "head", "tail"}`` with it put away.
+
+        A small value that merely looks like such a reference is put away too, so that nobody can
+        name another's blob by returning its name.
+        """
+        try:
+            text = json.dumps(value)
+        except RecursionError:
+            return {"cut": "nested too deeply to be stored"}
+        if len(text) <= INLINE_MAX and not _is_reference(value):
+            return value
+        shown = value if isinstance(value, str) else text
+        data = text.encode()
+        return {"blob": self.put(data), "size": len(data), "head": shown[:_SHOWN], "tail": shown[-_SHOWN:]}
+
+    def expand(self, value: Json) -> Json:
+        """What ``shrink`` was given."""
+        return json.loads(self.get(value["blob"])) if _is_reference(value) else value
+
+    def sweep(self, older_than_s: float = 3600.0) -> int:
+        """Remove what writers that died left aside; how many files that were."""
+        if not self._aside.is_dir():
+            return 0
+        old = [path for path in self._aside.iterdir() if time.time() - path.lstat().st_mtime >= older_than_s]
+        for path in old:
+            path.unlink(missing_ok=True)
+        return len(old)
+
+    def _path(self, sha256: str) -> Path:
+        return self._root / sha256[:2] / sha256[2:]
+
+    def _write(self, path: Path, data: bytes) -> None:
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _flush_folder(self._root)
+        self._aside.mkdir(exist_ok=True)
+        aside = self._aside / secrets.token_hex(8)
+        try:
+            with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.rename(path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def _is_reference(value: Json) -> bool:
+    return isinstance(value, dict) and set(value) == _REFERENCE
+
+
+def _flush_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

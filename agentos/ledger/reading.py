@@ -1,0 +1,344 @@
+"""Reads the ledger, for the daemon and for commands that must start fast.
+
+Standard library ``sqlite3`` on read-only connections: it never blocks a writer, works while the
+daemon writes, and cannot change anything. What comes back are domain records.
+"""
+
+# ruff: noqa: S608 - names of tables and columns come from this package; values are bound
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from agentos.domain import (
+    Attestation,
+    Candidate,
+    Consent,
+    Evidence,
+    Evolution,
+    Fault,
+    Json,
+    Result,
+    Run,
+    Share,
+    Step,
+    Task,
+    TaskState,
+    Trial,
+    Verdict,
+)
+from agentos.errors import NotFound, UserError
+from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
+from agentos.ledger.codec import from_text
+from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
+from agentos.ledger.shelves import SHELVES, column_value, shelf_of
+
+R = TypeVar("R")
+
+NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
+_STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
+_ENTRY = "seq, at, event, subject, detail, previous, hash"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task and where it stands."""
+
+    task: Task
+    share: Share
+    state: TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A user's word that a run was bad. ``seq`` is its cursor position among flags."""
+
+    seq: int
+    run_id: str
+    reason: str
+    flagged_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many there are of each."""
+
+    tasks: Mapping[str, int]  # by state
+    runs: Mapping[str, int]  # by result; "open" for those that still run
+    evolutions: Mapping[str, int]  # by state
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that belongs to one evolution, each part oldest first."""
+
+    evolution: Evolution
+    evidence: Evidence | None
+    candidates: tuple[Candidate, ...]
+    trials: tuple[Trial, ...]
+    verdicts: tuple[Verdict, ...]
+    consents: tuple[Consent, ...]
+    attestation: Attestation | None
+
+
+class Reader:
+    """Queries on the ledger at ``path``. Safe from any thread.
+
+    Raises NotFound when there is no ledger, UserError when it is of another release, Unavailable
+    when it is damaged or its disk is gone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: deque[sqlite3.Connection] = deque()
+        refuse_missing(path)
+        with self._connection() as connection:
+            version = version_of(connection)
+        refuse_newer(path, version)
+        if version != HEAD:
+            raise UserError(
+                f"the ledger {path} is of an older release (schema {version or 'none'}, now {HEAD}): "
+                "type `agentos init` to bring it up to date"
+            )
+
+    def close(self) -> None:
+        """Close what is idle; the reader may still be used."""
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        connection = self._take()
+        try:
+            yield connection
+        except sqlite3.DatabaseError as error:
+            raise unavailable(self._path, error) from error
+        finally:
+            self._idle.append(connection)
+
+    def _take(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        address = f"{self._path.absolute().as_uri()}?mode=ro"
+        try:
+            return sqlite3.connect(
+                address, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.DatabaseError as error:
+            raise unavailable(self._path, error) from error
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[str, ...]]:
+        with self._connection() as connection:
+            return connection.execute(sql, values).fetchall()
+
+    # --- tasks and runs -----------------------------------------------------------------------
+
+    def task(self, id: str) -> Task:
+        """The task; raises NotFound."""
+        return self.task_view(id).task
+
+    def task_view(self, id: str) -> TaskView:
+        """The task with its state; raises NotFound."""
+        return _only(self._tasks("WHERE id = ?", id), f"there is no task {id}")
+
+    def tasks(self, state: TaskState | None = None, limit: int = -1) -> Sequence[TaskView]:
+        """Tasks in the order they were added, in one state if given; the newest ``limit`` of them."""
+        where, values = ("WHERE state = ?", (state.value,)) if state else ("", ())
+        return self._tasks(f"{where} ORDER BY no DESC LIMIT {limit:d}", *values)[::-1]
+
+    def _tasks(self, rest: str, *values: object) -> list[TaskView]:
+        rows = self._rows(f"SELECT body, share, state FROM task {rest}", *values)
+        return [
+            TaskView(from_text(Task, body), Share(share), TaskState(state)) for body, share, state in rows
+        ]
+
+    def run(self, id: str) -> Run:
+        """The run; raises NotFound."""
+        return _only(self._runs("WHERE id = ?", id), f"there is no run {id}")
+
+    def runs(
+        self, task_id: str | None = None, result: Result | None = None, limit: int = -1
+    ) -> Sequence[Run]:
+        """Runs, newest start first, open ones included; of one task or with one result if given."""
+        clauses = {"task_id": task_id, "result": result.value if result else None}
+        given = {column: value for column, value in clauses.items() if value is not None}
+        where = "WHERE " + " AND ".join(f"{column} = ?" for column in given) if given else ""
+        return self._runs(f"{where} ORDER BY no DESC LIMIT {limit:d}", *given.values())
+
+    def open_runs(self) -> Sequence[Run]:
+        """Runs without an end, oldest first: in flight, or left by a daemon that was killed."""
+        return self._runs("WHERE result IS NULL ORDER BY no")
+
+    def runs_after(self, cursor: int, limit: int) -> Sequence[tuple[int, Run]]:
+        """Finished runs in the order they finished, each with its cursor position."""
+        rows = self._rows("SELECT seq, body FROM run WHERE seq > ? ORDER BY seq LIMIT ?", cursor, limit)
+        return [(int(seq), from_text(Run, body)) for seq, body in rows]
+
+    def runs_of(self, task_key: str, limit: int) -> Sequence[Run]:
+        """Finished runs of equal work, newest first."""
+        return self._runs(
+            f"WHERE task_key = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT {limit:d}", task_key
+        )
+
+    def runs_using(self, resource: str, limit: int) -> Sequence[Run]:
+        """Finished runs that used the resource, newest first, at most one for each task key."""
+        latest = "SELECT max(seq) FROM run_resource WHERE resource = ? GROUP BY task_key"
+        return self._runs(f"WHERE seq IN ({latest}) ORDER BY seq DESC LIMIT {limit:d}", resource)
+
+    def _runs(self, rest: str, *values: object) -> list[Run]:
+        return [from_text(Run, body) for (body,) in self._rows(f"SELECT body FROM run {rest}", *values)]
+
+    def steps(self, run_id: str, after: int = -1) -> Sequence[Step]:
+        """The trajectory in order; only steps with an index beyond ``after``, to follow a run."""
+        return [
+            _step(row)
+            for row in self._rows(
+                f"SELECT {_STEP} FROM step WHERE run_id = ? AND position > ? ORDER BY position", run_id, after
+            )
+        ]
+
+    def flags(self, run_id: str) -> Sequence[Flag]:
+        """What users said of the run, oldest first."""
+        return self._flags("WHERE run_id = ? ORDER BY seq", run_id)
+
+    def flags_after(self, cursor: int, limit: int) -> Sequence[Flag]:
+        """Flags in the order they were set."""
+        return self._flags("WHERE seq > ? ORDER BY seq LIMIT ?", cursor, limit)
+
+    def _flags(self, rest: str, *values: object) -> list[Flag]:
+        rows = self._rows(f"SELECT seq, run_id, reason, flagged_at FROM flag {rest}", *values)
+        return [Flag(int(seq), run, reason, datetime.fromisoformat(at)) for seq, run, reason, at in rows]
+
+    # --- records ------------------------------------------------------------------------------
+
+    def get(self, kind: type[R], id: str) -> R:
+        """The record; raises NotFound."""
+        rows = self._rows(f"SELECT body FROM {shelf_of(kind).table} WHERE id = ?", id)
+        return _only([from_text(kind, body) for (body,) in rows], f"there is no {kind.__name__.lower()} {id}")
+
+    def find(self, kind: type[R], **equal: object) -> Sequence[R]:
+        """Records whose top-level fields equal these, oldest first."""
+        shelf = shelf_of(kind)
+        columns = [name for name in equal if name in shelf.columns]
+        where = "WHERE " + " AND ".join(f"{name} = ?" for name in columns) if columns else ""
+        values = [column_value(equal[name]) for name in columns]
+        rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
+        rest = {name: value for name, value in equal.items() if name not in columns}
+        found = (from_text(kind, body) for (body,) in rows)
+        return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
+
+    def story(self, evolution_id: str) -> Story:
+        """Everything about one evolution; raises NotFound."""
+        evolution = self.get(Evolution, evolution_id)
+        mine = {"evolution_id": evolution_id}
+        evidence = self.find(Evidence, id=evolution.evidence_id)
+        attestations = self.find(Attestation, **mine)
+        return Story(
+            evolution,
+            evidence[0] if evidence else None,
+            tuple(self.find(Candidate, **mine)),
+            tuple(self.find(Trial, **mine)),
+            tuple(self.find(Verdict, **mine)),
+            tuple(self.find(Consent, **mine)),
+            attestations[-1] if attestations else None,
+        )
+
+    # --- the rest -----------------------------------------------------------------------------
+
+    def counts(self) -> Counts:
+        """Totals for a status line."""
+        by = "SELECT {0}, count(*) FROM {1} GROUP BY {0}"
+        tasks, runs, evolutions = (
+            {str(key or "open"): int(count) for key, count in self._rows(by.format(column, table))}
+            for column, table in (("state", "task"), ("result", "run"), ("state", "evolution"))
+        )
+        # max(no) instead of count(*): steps are never removed, and counting reads the whole table
+        ((steps,),) = self._rows("SELECT coalesce(max(no), 0) FROM step")
+        return Counts(tasks, runs, evolutions, int(steps))
+
+    def resolve(self, kind: str, fragment: str) -> str:
+        """The one id of ``kind`` (task, run, evolution, …) that starts or ends with ``fragment``.
+
+        The prefix (``run-``) may be left out. Raises NotFound, or UserError when several match.
+        """
+        if kind not in NAMED:
+            raise TypeError(f"{kind} has no ids")
+        matches = (
+            "id = :f OR substr(id, 1, length(:f)) = :f OR substr(id, -length(:f)) = :f "
+            "OR substr(id, instr(id, '-') + 1, length(:f)) = :f"
+        )
+        sql = f"SELECT id FROM {kind} WHERE :f <> '' AND ({matches}) ORDER BY id <> :f LIMIT 6"
+        with self._connection() as connection:
+            found = [row[0] for row in connection.execute(sql, {"f": fragment})]
+        if not found:
+            raise NotFound(f"there is no {kind} {fragment!r}: type `agentos {kind} list` to see them")
+        if len(found) > 1 and found[0] != fragment:
+            some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
+            raise UserError(f"{fragment!r} could be any of {some}: give more letters of the {kind}'s id")
+        return str(found[0])
+
+    def get_kv(self, key: str, default: Json = None) -> Json:
+        """The JSON value under ``key``."""
+        rows = self._rows("SELECT value FROM memo WHERE key = ?", key)
+        return json.loads(rows[0][0]) if rows else default
+
+    def read(self, name: str) -> int:
+        """The position of a cursor, 0 at first."""
+        rows = self._rows("SELECT position FROM cursor WHERE name = ?", name)
+        return int(rows[0][0]) if rows else 0
+
+    def entries(self, limit: int = -1, subject: str | None = None) -> Sequence[Entry]:
+        """The newest audit entries, oldest of them first; only those on ``subject`` if given."""
+        where, values = ("WHERE subject = ?", (subject,)) if subject else ("", ())
+        sql = f"SELECT {_ENTRY} FROM audit {where} ORDER BY seq DESC LIMIT {limit:d}"
+        return [Entry(*row) for row in self._rows(sql, *values)][::-1]  # type: ignore[arg-type] # sqlite's columns
+
+    def verify(self, noted: Head | None = None) -> list[str]:
+        """What is wrong with the audit log, one sentence each; empty when it is whole.
+
+        ``noted`` is a head that was kept elsewhere.
+        """
+        # The file first: it is never ahead of what was committed, so a writer in between cannot
+        # make a whole chain look cut.
+        kept = HeadFile(self._path.with_name("audit.head")).read()
+        with self._connection() as connection:
+            rows = connection.execute(f"SELECT {_ENTRY} FROM audit ORDER BY seq")
+            return faults((Entry(*row) for row in rows), kept, noted)
+
+    def head(self) -> Head:
+        """The newest audit entry: note it elsewhere to detect a rewritten log."""
+        with self._connection() as connection:
+            return newest(connection)
+
+
+def _only(found: list[R], missing: str) -> R:
+    if not found:
+        raise NotFound(missing)
+    return found[0]
+
+
+def _step(row: tuple[str, ...]) -> Step:
+    run_id, position, node, action, observation, fault, started_at, duration_ms = row
+    return Step(
+        run_id,
+        int(position),
+        node,
+        json.loads(action),
+        json.loads(observation),
+        from_text(Fault, fault) if fault else None,
+        datetime.fromisoformat(started_at),
+        float(duration_ms),
+    )

@@ -1,0 +1,65 @@
+"""Where each record type is kept: its table, and which of its fields are columns of their own.
+
+A record is stored whole as JSON; fields that are searched for are columns besides. Standard
+library only, because the reading side of the command line uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from agentos.domain import (
+    Attestation,
+    Candidate,
+    Consent,
+    Evidence,
+    Evolution,
+    Fingerprint,
+    Sighting,
+    Trial,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """``columns`` are field names; ``append_only`` records never change once they are there."""
+
+    table: str
+    columns: tuple[str, ...]
+    append_only: bool = False
+
+
+SHELVES: Mapping[type, Shelf] = {
+    Sighting: Shelf("sighting", ("run_id", "task_key", "fingerprint"), append_only=True),
+    Evidence: Shelf("evidence", ("fingerprint",), append_only=True),
+    Evolution: Shelf("evolution", ("evidence_id", "fingerprint_id", "state")),
+    Candidate: Shelf("candidate", ("evolution_id",)),
+    Trial: Shelf("trial", ("evolution_id", "candidate_id", "task_id"), append_only=True),
+    Verdict: Shelf("verdict", ("evolution_id", "candidate_id"), append_only=True),
+    Consent: Shelf("consent", ("evolution_id", "candidate_id")),
+    Attestation: Shelf("attestation", ("evolution_id",)),
+}
+
+
+def shelf_of(kind: type) -> Shelf:
+    """The shelf; TypeError for a type that the ledger does not keep this way."""
+    if kind not in SHELVES:
+        raise TypeError(f"{kind.__name__} is not a record of the ledger")
+    return SHELVES[kind]
+
+
+def id_of(record: object) -> str:
+    """The id that a record is kept under. A sighting is one run carrying one fingerprint."""
+    if isinstance(record, Sighting):
+        return f"{record.run_id}:{record.fingerprint.id}"
+    return str(getattr(record, "id"))  # noqa: B009 - the shelves hold types without a shared base
+
+
+def column_value(value: object) -> object:
+    """A field as it stands in its column."""
+    if isinstance(value, Fingerprint):
+        return value.id
+    return value.value if isinstance(value, Enum) else value

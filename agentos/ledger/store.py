@@ -1,0 +1,308 @@
+"""The ledger: all writes, each one transaction that is on disk when the call returns.
+
+``Ledger`` implements the ports Records, Journal, Cursor and Audit; its ``blobs`` implement Blobs.
+Reads come from ``Reader``. One process may use a ledger from many threads and many processes may
+use one file: writers queue up on a lock within the process and on SQLite's between processes.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, Table, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from agentos.domain import (
+    InputFile,
+    Json,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Step,
+    Task,
+    TaskState,
+)
+from agentos.errors import Conflict, NotFound
+from agentos.ledger.audit import Head, HeadFile, chained
+from agentos.ledger.blobs import BlobStore
+from agentos.ledger.codec import from_text, time_text, to_text
+from agentos.ledger.opening import open_ledger
+from agentos.ledger.reading import Reader
+from agentos.ledger.schema import unavailable
+from agentos.ledger.shelves import column_value, id_of, shelf_of
+from agentos.ledger.tables import TABLE_OF
+
+TASK, RUN, STEP, FLAG = (TABLE_OF[name] for name in ("task", "run", "step", "flag"))
+RUN_RESOURCE, AUDIT, CURSOR, MEMO = (TABLE_OF[name] for name in ("run_resource", "audit", "cursor", "memo"))
+
+
+class Ledger(Reader):
+    """The ledger at ``path``, made or migrated when needed; blobs lie in ``blobs/`` beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self._engine = open_ledger(path)
+        super().__init__(path)
+        self.blobs = BlobStore(path.with_name("blobs"))
+        self._head_file = HeadFile(path.with_name("audit.head"))
+        self._lock = threading.Lock()
+        self._publish()
+
+    def close(self) -> None:
+        """Close all connections."""
+        super().close()
+        self._engine.dispose()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        # The lock keeps threads of one process off SQLite's own, which waits by sleeping.
+        with self._lock:
+            try:
+                with self._engine.begin() as connection:
+                    yield connection
+            except IntegrityError:
+                raise
+            except DBAPIError as error:
+                raise unavailable(self._path, error.orig or error) from error
+
+    # --- tasks --------------------------------------------------------------------------------
+
+    def add_task(self, task: Task, share: Share, state: TaskState = TaskState.QUEUED) -> None:
+        """Store a task; doing so again changes nothing. Conflict when the id is another task's."""
+        row = {
+            "id": task.id,
+            "name": task.name,
+            "task_key": task.key,
+            "share": share.value,
+            "state": state.value,
+            "agent": task.agent,
+            "created_at": time_text(task.created_at),
+            "body": to_text(task),
+        }
+        with self._writing() as connection:
+            old = connection.execute(select(TASK.c.body).where(TASK.c.id == task.id)).scalar()
+            if old is None:
+                connection.execute(insert(TASK), row)
+            elif old != row["body"]:
+                raise Conflict(f"there is another task with the id {task.id}")
+
+    def set_task_state(self, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
+        """Move the task to ``to`` if it stands in one of ``from_states``; whether it did."""
+        with self._writing() as connection:
+            return _move(connection, id, from_states, to)
+
+    # --- runs ---------------------------------------------------------------------------------
+
+    def begin_run(self, run: Run) -> None:
+        """Store an open run, its task becoming ``running``; doing so again changes nothing.
+
+        Raises NotFound without its task, and Conflict when the task is done or cancelled or the
+        attempt was begun under another id.
+        """
+        with self._writing() as connection:
+            if connection.execute(select(RUN.c.no).where(RUN.c.id == run.id)).first():
+                return
+            state = connection.execute(select(TASK.c.state).where(TASK.c.id == run.task_id)).scalar()
+            if state is None:
+                raise NotFound(f"there is no task {run.task_id}")
+            if state not in (TaskState.QUEUED, TaskState.RUNNING):
+                raise Conflict(f"the task {run.task_id} is {state}: it takes no further run")
+            _move(connection, run.task_id, (TaskState.QUEUED,), TaskState.RUNNING)
+            try:
+                connection.execute(insert(RUN), _run_row(run))
+            except IntegrityError:
+                raise Conflict(
+                    f"attempt {run.attempt} at the task {run.task_id} was begun by another run"
+                ) from None
+
+    def append_step(self, step: Step) -> None:
+        """Store a step of an open run; big values go to blobs. The same step again changes nothing.
+
+        Raises Conflict when the run has another step with this index.
+        """
+        row = {
+            "run_id": step.run_id,
+            "position": step.index,
+            "node": step.node,
+            "action": to_text(self.blobs.shrink(step.action)),
+            "observation": to_text(self.blobs.shrink(step.observation)),
+            "fault": to_text(step.fault) if step.fault else None,
+            "started_at": time_text(step.started_at),
+            "duration_ms": step.duration_ms,
+        }
+        try:
+            with self._writing() as connection:
+                connection.execute(insert(STEP), row)
+        except IntegrityError:
+            kept = self.steps(step.run_id, after=step.index - 1)[0]
+            if (kept.node, to_text(kept.action)) != (step.node, row["action"]):
+                raise Conflict(f"the run {step.run_id} has another step {step.index}") from None
+
+    def finish_run(
+        self,
+        run_id: str,
+        outcome: Outcome,
+        answer: Json = None,
+        outputs: Sequence[InputFile] = (),
+        resources: Sequence[str] = (),
+    ) -> int:
+        """End a run: outcome, cursor position, task state and audit entry in one transaction.
+
+        The task becomes ``done`` (``cancelled`` when the outcome is); an ``infra`` outcome leaves
+        it as it is, because the caller decides whether there is another attempt. A run that has
+        ended stays as it is. Returns its cursor position. Raises NotFound.
+        """
+        answer = self.blobs.shrink(answer)
+        with self._writing() as connection:
+            found = connection.execute(select(RUN.c.seq, RUN.c.body).where(RUN.c.id == run_id)).first()
+            if found is None:
+                raise NotFound(f"there is no run {run_id}")
+            if found.seq is not None:
+                return int(found.seq)
+            run = replace(
+                from_text(Run, found.body),
+                finished_at=datetime.now(UTC),
+                outcome=outcome,
+                answer=answer,
+                outputs=tuple(outputs),
+                resources=tuple(sorted(set(resources))),
+            )
+            seq = _next(connection, RUN)
+            connection.execute(update(RUN).where(RUN.c.id == run_id).values(**_run_row(run), seq=seq))
+            for resource in run.resources:
+                row = {"resource": resource, "task_key": run.task_key, "seq": seq}
+                connection.execute(insert(RUN_RESOURCE), row)
+            if outcome.result is not Result.INFRA:
+                cancelled = outcome.result is Result.CANCELLED
+                end = TaskState.CANCELLED if cancelled else TaskState.DONE
+                _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
+            _note(connection, "run.finished", run_id, {"result": outcome.result, "task": run.task_id})
+        self._publish()
+        return seq
+
+    def flag(self, run_id: str, reason: str) -> None:
+        """Record a user's word that a finished run was bad. Raises NotFound."""
+        self.run(run_id)
+        with self._writing() as connection:
+            row = {"run_id": run_id, "reason": reason, "flagged_at": time_text(datetime.now(UTC))}
+            connection.execute(insert(FLAG), row)
+            _note(connection, "run.flagged", run_id, {"reason": reason})
+        self._publish()
+
+    # --- records ------------------------------------------------------------------------------
+
+    def put(self, record: object) -> None:
+        """Insert, or replace the record with the same id. Append-only types refuse to change.
+
+        The same record again changes nothing; another one on an append-only shelf is a Conflict.
+        """
+        with self._writing() as connection:
+            _put(connection, record)
+
+    def advance(self, name: str, to: int, records: Sequence[object]) -> None:
+        """Store ``records`` and the new position in one transaction: both or neither.
+
+        Raises Conflict when the cursor is beyond ``to`` already.
+        """
+        with self._writing() as connection:
+            at = connection.execute(select(CURSOR.c.position).where(CURSOR.c.name == name)).scalar() or 0
+            if at > to:
+                raise Conflict(f"the cursor {name} is at {at}, beyond {to}: another reader was faster")
+            for record in records:
+                _put(connection, record)
+            _upsert(connection, CURSOR, "name", {"name": name, "position": to})
+
+    def set_kv(self, key: str, value: Json) -> None:
+        """Remember a small JSON value under ``key``."""
+        with self._writing() as connection:
+            _upsert(connection, MEMO, "key", {"key": key, "value": to_text(value)})
+
+    # --- audit --------------------------------------------------------------------------------
+
+    def note(self, event: str, subject: str, detail: Json) -> None:
+        """Append one entry to the audit log; durable when the call returns."""
+        with self._writing() as connection:
+            _note(connection, event, subject, detail)
+        self._publish()
+
+    def _publish(self) -> None:
+        with self._connection() as connection:
+            try:
+                self._head_file.publish(connection)
+            except OSError as error:
+                raise unavailable(self._path.with_name("audit.head"), error) from error
+
+
+def _move(connection: Connection, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
+    states = [state.value for state in from_states]
+    where = (TASK.c.id == id) & TASK.c.state.in_(states)
+    return connection.execute(update(TASK).where(where).values(state=to.value)).rowcount == 1
+
+
+def _run_row(run: Run) -> dict[str, object]:
+    return {
+        "id": run.id,
+        "task_id": run.task_id,
+        "task_key": run.task_key,
+        "share": run.share.value,
+        "attempt": run.attempt,
+        "commit_id": run.snapshot.commit,
+        "result": run.outcome.result.value if run.outcome else None,
+        "started_at": time_text(run.started_at),
+        "finished_at": time_text(run.finished_at) if run.finished_at else None,
+        "body": to_text(run),
+    }
+
+
+def _next(connection: Connection, table: Table) -> int:
+    # The transaction holds the write lock, so numbers are in the order of commits.
+    newest = connection.execute(select(table.c.seq).order_by(table.c.seq.desc()).limit(1)).scalar()
+    return int(newest or 0) + 1
+
+
+def _put(connection: Connection, record: object) -> None:
+    shelf = shelf_of(type(record))
+    table = TABLE_OF[shelf.table]
+    row = {name: column_value(getattr(record, name)) for name in shelf.columns}
+    row |= {"id": id_of(record), "body": to_text(record)}
+    old = connection.execute(select(table.c.body).where(table.c.id == row["id"])).scalar()
+    if old is None:
+        connection.execute(insert(table), row)
+    elif old == row["body"]:
+        return
+    elif shelf.append_only:
+        raise Conflict(f"the {shelf.table} {row['id']} stands already and is never changed")
+    else:
+        connection.execute(update(table).where(table.c.id == row["id"]).values(**row))
+
+
+def _upsert(connection: Connection, table: Table, key: str, row: dict[str, object]) -> None:
+    rest = {name: value for name, value in row.items() if name != key}
+    connection.execute(upsert(table).values(**row).on_conflict_do_update(index_elements=[key], set_=rest))
+
+
+def _note(connection: Connection, event: str, subject: str, detail: Json) -> None:
+    columns = (AUDIT.c.seq, AUDIT.c.hash)
+    last = connection.execute(select(*columns).order_by(AUDIT.c.seq.desc()).limit(1)).first()
+    head = Head(last.seq, last.hash) if last else Head()
+    entry = chained(head, time_text(datetime.now(UTC)), event, subject, json.dumps(detail, sort_keys=True))
+    row = {
+        "seq": entry.seq,
+        "at": entry.at,
+        "event": entry.event,
+        "subject": entry.subject,
+        "detail": entry.detail_text,
+        "previous": entry.previous,
+        "hash": entry.hash,
+    }
+    connection.execute(insert(AUDIT), row)
+
+
+__all__ = ["Ledger"]

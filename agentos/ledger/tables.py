@@ -1,0 +1,176 @@
+"""The ledger's tables. Rows never leave this package: what goes in and out are domain records.
+
+Times are ISO 8601 text in UTC, JSON is text, and ``body`` is the whole record. The migrations
+create the tables; a test compares the two.
+"""
+
+from sqlalchemy import Index, MetaData, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+
+class _Table(SQLModel):
+    # A registry of our own, so that tables of a user's program in the same process stay apart.
+    metadata = MetaData()
+
+
+class TaskRow(_Table, table=True):
+    __tablename__ = "task"
+
+    no: int | None = Field(default=None, primary_key=True)
+    id: str = Field(unique=True)
+    name: str
+    task_key: str = Field(index=True)
+    share: str
+    state: str = Field(index=True)
+    agent: str
+    created_at: str
+    body: str
+
+
+class RunRow(_Table, table=True):
+    """``seq`` is the place in the order of finishing, absent while the run is open."""
+
+    __tablename__ = "run"
+    __table_args__ = (UniqueConstraint("task_id", "attempt"), Index("ix_run_task_key_seq", "task_key", "seq"))
+
+    no: int | None = Field(default=None, primary_key=True)
+    id: str = Field(unique=True)
+    task_id: str
+    task_key: str
+    share: str
+    attempt: int
+    commit_id: str
+    result: str | None = None
+    seq: int | None = Field(default=None, unique=True)
+    started_at: str
+    finished_at: str | None = None
+    body: str
+
+
+class RunResourceRow(_Table, table=True):
+    """Which finished run used which resource, in the order that ``runs_using`` asks for."""
+
+    __tablename__ = "run_resource"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    resource: str = Field(primary_key=True)
+    task_key: str = Field(primary_key=True)
+    seq: int = Field(primary_key=True)
+
+
+class StepRow(_Table, table=True):
+    __tablename__ = "step"
+    __table_args__ = (UniqueConstraint("run_id", "position"),)
+
+    no: int | None = Field(default=None, primary_key=True)
+    run_id: str
+    position: int
+    node: str
+    action: str
+    observation: str
+    fault: str | None
+    started_at: str
+    duration_ms: float
+
+
+class FlagRow(_Table, table=True):
+    __tablename__ = "flag"
+
+    seq: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(index=True)
+    reason: str
+    flagged_at: str
+
+
+class _Record(_Table):
+    seq: int | None = Field(default=None, primary_key=True)
+    id: str = Field(unique=True)
+    body: str
+
+
+class SightingRow(_Record, table=True):
+    __tablename__ = "sighting"
+
+    run_id: str = Field(index=True)
+    task_key: str = Field(index=True)
+    fingerprint: str = Field(index=True)
+
+
+class EvidenceRow(_Record, table=True):
+    __tablename__ = "evidence"
+
+    fingerprint: str = Field(index=True)
+
+
+class EvolutionRow(_Record, table=True):
+    __tablename__ = "evolution"
+
+    evidence_id: str = Field(index=True)
+    fingerprint_id: str = Field(index=True)
+    state: str = Field(index=True)
+
+
+class CandidateRow(_Record, table=True):
+    __tablename__ = "candidate"
+
+    evolution_id: str = Field(index=True)
+
+
+class TrialRow(_Record, table=True):
+    __tablename__ = "trial"
+
+    evolution_id: str = Field(index=True)
+    candidate_id: str = Field(index=True)
+    task_id: str = Field(index=True)
+
+
+class VerdictRow(_Record, table=True):
+    __tablename__ = "verdict"
+
+    evolution_id: str = Field(index=True)
+    candidate_id: str = Field(index=True)
+
+
+class ConsentRow(_Record, table=True):
+    __tablename__ = "consent"
+
+    evolution_id: str = Field(index=True)
+    candidate_id: str = Field(index=True)
+
+
+class AttestationRow(_Record, table=True):
+    __tablename__ = "attestation"
+
+    evolution_id: str = Field(index=True)
+
+
+class AuditRow(_Table, table=True):
+    __tablename__ = "audit"
+
+    seq: int = Field(primary_key=True)
+    at: str
+    event: str
+    subject: str = Field(index=True)
+    detail: str
+    previous: str
+    hash: str
+
+
+class CursorRow(_Table, table=True):
+    __tablename__ = "cursor"
+
+    name: str = Field(primary_key=True)
+    position: int
+
+
+class MemoRow(_Table, table=True):
+    """Small state of the daemon by key: heartbeat, skills folder, and the like."""
+
+    __tablename__ = "memo"
+
+    key: str = Field(primary_key=True)
+    value: str
+
+
+METADATA = _Table.metadata
+TABLE_OF = METADATA.tables
