@@ -8,7 +8,7 @@ what the exception means to the caller. The adapters live in ``registry``, ``led
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -237,6 +237,7 @@ class Attempt:
     resources: tuple[str, ...]
     sandbox: str
     level: str
+    files: Mapping[str, bytes] = field(default_factory=dict)  # what the run left in its workspace
 
 
 class Executor(Protocol):
