@@ -348,6 +348,7 @@ class Sighting:
     fingerprint: Fingerprint
     seen_at: datetime
     flagged: bool = False
+    signals: tuple[str, ...] = ()  # what else its trajectory showed, as "signal@step"
 
 
 @dataclass(frozen=True, slots=True)

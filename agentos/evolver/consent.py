@@ -93,7 +93,7 @@ def expiry(now: datetime, seconds: int) -> datetime:
 
 def verify(key: bytes, consent: Consent, candidate: Candidate, verdict: Verdict, now: datetime) -> None:
     """Returns when the consent stands; raises Conflict with what does not fit."""
-    if not hmac.compare_digest(consent.token, _token(key, consent)):
+    if not hmac.compare_digest(consent.token.encode(), _token(key, consent).encode()):
         raise Conflict(f"The token of {consent.id} was not issued by this home's kernel.")
     bound = {
         "candidate": (consent.candidate_id, candidate.id),

@@ -175,13 +175,6 @@ def _untouchable(parts: Parts, evolution: Evolution) -> str:
     diagnosis = evolution.diagnosis
     if diagnosis is None:
         return "it was not diagnosed"
-    klass = next(
-        item
-        for item in parts.taxonomy
-        if item.name == parts.records.get(Evidence, evolution.evidence_id).fingerprint.klass
-    )
-    if not klass.evolvable:
-        return f"{klass.says}: no edit of a resource can change that"
     if not parts.proposers.get(diagnosis.layer):
         return (
             f"the fault lies in the {diagnosis.layer.value} layer, which no proposer edits: {diagnosis.why}"

@@ -72,7 +72,7 @@ def flips(trials: Iterable[Trial]) -> list[Flip]:
         )
         for task_id, arms in rows.items()
     ]
-    return sorted(table, key=lambda flip: order.index(flip.set))
+    return sorted(table, key=lambda flip: (order.index(flip.set), flip.task_id))
 
 
 def _standing(trials: Sequence[Trial]) -> Standing:

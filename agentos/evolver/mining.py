@@ -11,6 +11,7 @@ from agentos.domain import Call, Run, Share, Sighting
 from agentos.errors import UserError
 from agentos.evolver.fingerprints import Failure, failure_of
 from agentos.evolver.parts import Parts
+from agentos.evolver.signals import read_signals
 
 CURSOR = "mine"
 BATCH = 500
@@ -75,4 +76,7 @@ def _made(parts: Parts, run: Run, failure: Failure, *, flagged: bool) -> Sightin
         fingerprint=failure.fingerprint,
         seen_at=run.finished_at or parts.now(),
         flagged=flagged,
+        signals=tuple(
+            f"{sign.signal.value}@{sign.step}" for sign in read_signals(parts.journal.steps(run.id))
+        ),
     )

@@ -31,7 +31,6 @@ class Signal(StrEnum):
     DRIFT = "drift"  # the same tool with ever other arguments, each failing
     STAGNATION = "stagnation"  # differing calls, the same observation
     EXHAUSTION = "exhaustion"  # a limit was reached
-    WASTE = "waste"  # it ended well but took far longer than such runs do
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,11 @@ class Sign:
     detail: str = ""
 
 
-def read_signals(steps: Iterable[Step], typical_steps: float = 0.0) -> tuple[Sign, ...]:
-    """All signals of one trajectory, in order. ``typical_steps`` is the median of such runs, if known."""
+def read_signals(steps: Iterable[Step]) -> tuple[Sign, ...]:
+    """All signals of one trajectory: faults in order, then loops and stagnation."""
     found: list[Sign] = []
     acts: list[Step] = []
-    count = 0
     for step in steps:
-        count += 1
         if step.fault is not None:
             kind = Signal.EXHAUSTION if step.fault.type in _EXHAUSTION else Signal.FAILURE
             found.append(Sign(kind, step.index, step.fault.type))
@@ -58,8 +55,6 @@ def read_signals(steps: Iterable[Step], typical_steps: float = 0.0) -> tuple[Sig
     if len(acts) >= LOOP_MIN:
         found += _loops(acts)
         found += _stagnation(acts)
-    if typical_steps and count > 3 * typical_steps:
-        found.append(Sign(Signal.WASTE, count - 1, f"{count} steps, usually {typical_steps:.0f}"))
     return tuple(found)
 
 

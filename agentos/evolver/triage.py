@@ -49,10 +49,12 @@ class Ripe:
 
 def triage(parts: Parts) -> list[Evolution]:
     """Seal evidence for every failure that is ripe, and open one evolution for each."""
-    sightings = parts.records.find(Sighting)
     history = parts.records.find(Evolution)
     sealed = {evidence.id: evidence for evidence in parts.records.find(Evidence)}
     opened: list[Evolution] = []
+    # Faults of the environment, the task or the call are quarantined: no edit of a resource mends them.
+    mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
+    sightings = [item for item in parts.records.find(Sighting) if item.fingerprint.klass in mendable]
     for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
         past = [item for item in history if item.fingerprint_id == ripe.fingerprint.id]
         busy = {_file(sealed[item.evidence_id].fingerprint) for item in history if item.state in AT_WORK} | {

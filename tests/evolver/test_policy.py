@@ -1,0 +1,56 @@
+"""Policy and taxonomy say what is wrong with them, a sentence for each fault."""
+
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import Tier
+from agentos.errors import Invalid
+from agentos.evolver.policy import Policy, load_policy, load_taxonomy
+from agentos.shipped import shipped
+
+
+def test_the_shipped_policy_is_the_default() -> None:
+    assert load_policy(shipped("evolver") / "policy.toml") == Policy()
+
+
+def test_tiers_ask_unless_the_policy_says_auto() -> None:
+    assert Policy().consent.asks(Tier.HIGH)
+    assert not Policy().consent.asks(Tier.LOW)
+
+
+def test_another_policy_has_another_digest(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text("[judge]\nmin_tasks = 9\n")
+    assert load_policy(path).sha256 != Policy().sha256
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[judgement]\n", "[judgement] is not a section"),
+        ("[judge]\nmin = 1\n", "[judge] min is not a setting"),
+        ("[judge]\nmin_tasks = -1\n", "at least 0"),
+        ("[judge]\nmin_tasks = 1.5\n", "whole number"),
+        ("[judge]\nmin_tasks = true\n", "number"),
+        ('[consent]\nhigh = "yes"\n', '"auto" or "ask"'),
+        ("[surface]\nallow = 3\n", "list of patterns"),
+        ("judge = 1\n", "must be a table"),
+        ("[judge\n", "not TOML"),
+    ],
+)
+def test_each_fault_is_named(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(Invalid) as caught:
+        load_policy(path)
+    assert says in str(caught.value)
+
+
+def test_a_missing_file_and_a_taxonomy_without_an_end_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="missing"):
+        load_policy(tmp_path / "none.toml")
+    path = tmp_path / "taxonomy.toml"
+    path.write_text('[[class]]\nname = "x"\nfaults = ["y"]\nlayer = "tool"\nevolvable = true\nsays = "z"\n')
+    with pytest.raises(Invalid, match="must fit any fault"):
+        load_taxonomy(path)

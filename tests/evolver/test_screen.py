@@ -1,0 +1,102 @@
+"""The screen refuses what is outside the surface, hides errors, or fits the test instead of the tool."""
+
+import pytest
+
+from agentos.domain import Check
+from agentos.evolver.policy import Surface
+from agentos.evolver.screen import screen
+
+PATH = "skill/csv-report/tools/column_sum.py"
+TOOL = '''"""Sum a column."""
+
+import csv
+
+from pydantic import BaseModel
+
+TOOL = {"name": "column_sum", "description": "Sum a column.", "effects": ["read"], "dependencies": []}
+
+
+class Input(BaseModel):
+    path: str
+    column: str
+
+
+class Output(BaseModel):
+    total: float
+
+
+def run(input: Input) -> Output:
+    total = 0.0
+    with open(input.path, newline="") as file:
+        for row in csv.DictReader(file):
+            if float(row[input.column]) > 0:
+                total += float(row[input.column])
+    return Output(total=total)
+'''
+CHECKS = (Check("equals", {"path": "total", "value": 1234.5}),)
+
+
+def refused(old: str, new: str, path: str = PATH) -> str:
+    assert old in TOOL
+    return screen({path: TOOL}, {path: TOOL.replace(old, new)}, CHECKS, Surface())
+
+
+def test_a_small_honest_edit_passes() -> None:
+    assert refused("> 0:", ">= 0:") == ""
+    assert refused("import csv", "import csv\nimport math") == ""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "harness/default/harness.py",
+        "skill/csv-report/SKILL.md",
+        "skill/csv-report/tools/deep/er.py",
+        "skill/csv-report/../../harness/tools/x.py",
+        "/etc/passwd.py",
+        "skill/a/b/tools/x.py",
+        "registry.toml",
+        "skill/csv-report//tools/x.py",
+    ],
+)
+def test_paths_outside_the_surface_are_refused(path: str) -> None:
+    reason = refused("> 0:", ">= 0:", path)
+    assert "outside the surface" in reason or "not a plain registry path" in reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("    column: str\n", "    column: str\n    extra: int = 0\n", "contract (Input)"),
+        ("    total: float\n", "    total: float | None\n", "contract (Output)"),
+        ('"effects": ["read"]', '"effects": ["pure"]', "contract (TOOL)"),
+        ("def run(input: Input)", "def run(input: Input, more: int = 1)", "contract (run)"),
+        ("import csv\n", "import csv\nimport socket\n", "import socket"),
+        ("import csv\n", "import csv\nimport subprocess as json\n", "import subprocess"),
+        ("    total = 0.0\n", "    total = eval('0.0')\n", "eval"),
+        ("    total = 0.0\n", "    total = 0.0\n    Input.__init__ = None\n", "__init__"),
+        ("return Output(total=total)", "return Output(total=1234.5)", "expected value"),
+        ("    total = 0.0\n", "    total = 0.0\n    key = 'AKIAABCDEFGHIJKLMNOP'\n", "secret"),
+        ("    total = 0.0\n", "    total = (\n", "not valid Python"),
+        ("    total = 0.0\n", "    total = 0.0\n" + "    total = total\n" * 30, "changes 30 lines"),
+        (
+            "    total = 0.0\n",
+            "    total = 0.0\n    try:\n        pass\n    except Exception:\n        pass\n",
+            "except",
+        ),
+        ("> 0:", "> 0:", "changes nothing"),
+    ],
+)
+def test_what_no_repair_may_do(old: str, new: str, says: str) -> None:
+    assert says in refused(old, new)
+
+
+def test_more_files_than_allowed_are_refused() -> None:
+    other = PATH.replace("column_sum", "other")
+    assert "touches 2 files" in screen({}, {PATH: TOOL, other: TOOL}, CHECKS, Surface())
+
+
+def test_source_made_to_break_the_parser_is_refused() -> None:
+    deep = TOOL + "x = " + "(" * 5000 + ")" * 5000
+    assert "not valid Python" in screen({PATH: TOOL}, {PATH: deep}, CHECKS, Surface())
+    assert "not valid Python" in screen({PATH: TOOL}, {PATH: TOOL + "\0"}, CHECKS, Surface())
