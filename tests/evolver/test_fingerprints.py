@@ -7,9 +7,9 @@ import pytest
 from agentos.domain import Fault, Outcome, Result, Run, Share, Snapshot
 from agentos.evolver.fingerprints import classify, failure_of, normalise
 from agentos.evolver.policy import load_taxonomy
-from agentos.shipped import shipped
+from agentos.shipped import folder
 
-TAXONOMY = load_taxonomy(shipped("evolver") / "taxonomy.toml")
+TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATH = "skill/csv/tools/total.py"
 

@@ -7,11 +7,11 @@ import pytest
 from agentos.domain import Tier
 from agentos.errors import Invalid
 from agentos.evolver.policy import Policy, load_policy, load_taxonomy
-from agentos.shipped import shipped
+from agentos.shipped import folder
 
 
 def test_the_shipped_policy_is_the_default() -> None:
-    assert load_policy(shipped("evolver") / "policy.toml") == Policy()
+    assert load_policy(folder("evolver") / "policy.toml") == Policy()
 
 
 def test_tiers_ask_unless_the_policy_says_auto() -> None:
