@@ -1,0 +1,276 @@
+"""The bubblewrap adapter of the Sandbox port: boxes forked from a template in milliseconds.
+
+See docs/security.md for what is promised and docs/decisions for why it forks. What a box looks
+like from inside is ``agentos/worker/template.py``; how it is started, ``launch.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.ports import BoxUsage
+from agentos.sandboxes import cgroups, seccomp
+from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
+from agentos.sandboxes.launch import Runtime, Template
+from agentos.sandboxes.owner import Owner
+from agentos.wire import Channel, Closed, FrameError, Late
+
+ENTRY = "agentos.worker.job:serve"
+_WARM = ("json", "pydantic", "jsonschema", "langgraph.graph", "agentos.messages")
+_HELLO_S = 60.0
+_GONE_S = 10.0
+_CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
+_NUMBERS = itertools.count(1)
+
+
+class Bubblewrap:
+    """Boxes in fresh namespaces, without network, without host files.
+
+    ``home`` labels what is left outside the process for the reaper. ``run_uid`` is the uid that
+    sandboxes run as when this process is root. ``entry`` is what a box runs, ``module:function``,
+    called with its channel. ``extra`` are directories of modules visible inside. ``weak`` names
+    walls that tests take down to see their attacks succeed; such a sandbox says so as its level.
+
+    Constructing costs nothing; the first ``open`` (or ``start``) starts the template.
+    """
+
+    name = "bubblewrap"
+
+    def __init__(
+        self,
+        home: Path,
+        run_uid: int | None = None,
+        *,
+        entry: str = ENTRY,
+        extra: tuple[Path, ...] = (),
+        weak: frozenset[str] = frozenset(),
+    ) -> None:
+        self.level = "unprobed"
+        self.groups = cgroups.Cgroups()
+        self._owner = str(Owner.here(home))
+        self._run_uid = run_uid
+        self._entry = entry
+        self._extra = extra
+        self._weak = weak
+        self._extras: BoxLimits | None = None
+        self._template: Template | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def open(self, limits: Limits) -> Box:
+        """A fresh box under these limits. Raises Unavailable with what to install or enable."""
+        return self.open_entry(limits, self._entry)
+
+    def open_entry(self, limits: Limits, entry: str) -> Box:
+        """As ``open``, with another program inside (the probe's)."""
+        for last_try in (False, True):
+            template, extras = self._running()
+            began = time.monotonic()
+            ours, theirs = socket.socketpair()
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            try:
+                template.spawn(_request(limits, extras, entry, self._weak), theirs)
+                theirs.close()
+                pid = _hello(ours)
+            except Unavailable:
+                ours.close()
+                theirs.close()
+                if last_try or template.alive():
+                    raise
+                continue
+            return self._place(ours, pid, limits, extras, began)
+        raise AssertionError("the loop returns or raises")
+
+    def close(self) -> None:
+        """End the template and with it every open box; idempotent."""
+        with self._lock:
+            self._closed = True
+            template, self._template = self._template, None
+        if template is not None:
+            template.close()
+        self.groups.drop(self._owner)
+
+    def __enter__(self) -> Bubblewrap:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _running(self) -> tuple[Template, BoxLimits]:
+        """The template, started if there is none or it died."""
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the sandbox is closed")
+            if self._extras is None:
+                self._extras = box_limits()
+                self.groups = cgroups.Cgroups() if "cgroups" in self._weak else cgroups.find()
+            if self._template is None or not self._template.alive():
+                if self._template is not None:
+                    self._template.close()
+                    self._template = None
+                start = {
+                    "warm": [*_WARM, self._entry.partition(":")[0]],
+                    "seccomp": seccomp.assemble(deny_list()).hex(),
+                }
+                self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
+            return self._template, self._extras
+
+    def _place(self, sock: socket.socket, pid: int, limits: Limits, extras: BoxLimits, began: float) -> Box:
+        """Put the waiting box under its cgroup and its clock, then let it run."""
+        pidfd = os.pidfd_open(pid)
+        try:
+            quota = cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus)
+            group = self.groups.group(self._owner, f"box-{next(_NUMBERS)}", quota)
+            if group is not None:
+                group.attach(pid)
+        except OSError as error:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            os.close(pidfd)
+            sock.close()
+            raise Unavailable(f"the sandbox could not be put under its limits: {error}") from None
+        channel = Channel(sock, blob_max=(limits.workspace_mb + 8 << 20) + limits.output_bytes)
+        box = Box(channel, pidfd, pid, group, began)
+        box.kill_after(limits.wall_s + extras.grace_s)
+        try:
+            channel.send({"go": True})
+        except (Closed, Late) as error:
+            box.close()
+            raise Unavailable(f"the sandbox died before it began: {error}") from None
+        return box
+
+
+class Box:
+    """One single-use sandbox; the Box port. Any thread may close it."""
+
+    def __init__(
+        self, channel: Channel, pidfd: int, pid: int, group: cgroups.Group | None, began: float
+    ) -> None:
+        self.channel = channel
+        self.pid = pid  # of its first process, on the host
+        self._pidfd = pidfd
+        self._group = group
+        self._began = began
+        self._clock: threading.Timer | None = None
+        self._usage: BoxUsage | None = None
+        self._lock = threading.Lock()
+
+    def kill_after(self, seconds: float) -> None:
+        """The last resort: dead by then, whether or not anybody reads the channel."""
+        self._clock = threading.Timer(seconds, self._kill)
+        self._clock.daemon = True
+        self._clock.start()
+
+    def close(self) -> BoxUsage:
+        """Kill everything inside, wait until it is gone; idempotent, never raises for 'gone'."""
+        with self._lock:
+            if self._usage is not None:
+                return self._usage
+            if self._clock is not None:
+                self._clock.cancel()
+            alone = _used_by(self.pid) if self._group is None and not self._gone(0) else cgroups.Used()
+            self._signal()
+            self._gone(_GONE_S)
+            used = self._group.used() if self._group is not None else alone
+            if self._group is not None:
+                self._group.remove()
+            self.channel.close()
+            os.close(self._pidfd)
+            self._pidfd = -1
+            wall_s = time.monotonic() - self._began
+            self._usage = BoxUsage(wall_s, used.cpu_s, used.memory_peak_bytes / (1 << 20), used.oom)
+            return self._usage
+
+    def __enter__(self) -> Box:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _kill(self) -> None:
+        with self._lock:
+            if self._usage is None:
+                self._signal()
+
+    def _signal(self) -> None:
+        """Kill the first process of the pid namespace; the rest dies with it."""
+        with contextlib.suppress(ProcessLookupError):  # it ended by itself
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def _gone(self, seconds: float) -> bool:
+        """Whether the whole namespace has ended (its first process ends last)."""
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+
+def _memory(limits: Limits, extras: BoxLimits) -> int:
+    """The group's memory holds its processes *and* what lies in the workspace and other tmpfs."""
+    files = limits.workspace_mb + extras.tmp_mb + extras.snapshot_mb + extras.shm_mb
+    return limits.memory_mb + files << 20
+
+
+def _request(limits: Limits, extras: BoxLimits, entry: str, weak: frozenset[str]) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "entry": entry,
+        "weak": sorted(weak),
+        "tmpfs": {
+            "/ws": limits.workspace_mb << 10,
+            "/tmp": extras.tmp_mb << 10,  # noqa: S108 - the box's own
+            "/snapshot": extras.snapshot_mb << 10,
+            "/dev/shm": extras.shm_mb << 10,  # noqa: S108 - the box's own
+        },
+        "inodes": extras.inodes,
+        "rlimits": {"CORE": 0},
+    }
+    if "rlimits" not in weak:
+        request["memory"] = limits.memory_mb << 20
+        request["rlimits"] |= {
+            "NOFILE": extras.open_files,
+            "NPROC": limits.processes,
+            "FSIZE": limits.workspace_mb << 20,
+        }
+    return request
+
+
+def _hello(sock: socket.socket) -> int:
+    """The box's first frame, and its pid on the host as the kernel (not the box) says it."""
+    sock.settimeout(_HELLO_S)
+    try:
+        _, ancillary, _, _ = sock.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK)
+        frame = Channel(sock).receive(deadline=time.monotonic() + _HELLO_S)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+    except (OSError, Closed, Late, FrameError) as error:
+        raise Unavailable(f"the sandbox could not be made: {error or type(error).__name__}") from None
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS) and "hello" in frame.head:
+            return int(_CREDENTIALS.unpack(data)[0])
+    raise Unavailable(f"the sandbox could not be made: {frame.head.get('error', 'it sent no greeting')}")
+
+
+def _used_by(pid: int) -> cgroups.Used:
+    """Without a cgroup: the first process and the children it has waited for. A lower bound."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return cgroups.Used()
+    ticks = sum(int(fields[number]) for number in range(11, 15))
+    peak = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+    return cgroups.Used(ticks / os.sysconf("SC_CLK_TCK"), peak << 10)

@@ -1,0 +1,235 @@
+"""Memory, processes and CPU of a whole box, held and counted by the kernel's control groups.
+
+Knows both file formats: one tree (version 2) and one tree for each controller (version 1).
+Where this process may not make groups, ``find`` says so and the boxes have resource limits
+only: memory is then held for each process and not for the box, and CPU not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PREFIX = "agentos-"
+_WANTED = ("memory", "pids", "cpu", "cpuacct")
+_PERIOD_US = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What one group may use."""
+
+    memory_bytes: int
+    processes: int
+    cpus: float
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What one group has used so far."""
+
+    cpu_s: float = 0.0
+    memory_peak_bytes: int = 0
+    oom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The directories of one box: one in version 2, one for each hierarchy in version 1."""
+
+    places: tuple[Path, ...]
+
+    def attach(self, pid: int) -> None:
+        """Move a process in; what it forks from now on is born inside."""
+        for place in self.places:
+            (place / "cgroup.procs").write_text(str(pid))
+
+    def used(self) -> Used:
+        """Read before ``remove``."""
+        cpu_s, peak, kills = 0.0, 0, 0
+        for place in self.places:
+            cpu_s = max(
+                cpu_s, _number(place / "cpuacct.usage") / 1e9, _keyed(place / "cpu.stat", "usage_usec") / 1e6
+            )
+            peak = max(peak, _number(place / "memory.max_usage_in_bytes"), _number(place / "memory.peak"))
+            kills += _keyed(place / "memory.oom_control", "oom_kill") + _keyed(
+                place / "memory.events", "oom_kill"
+            )
+        return Used(cpu_s, peak, kills > 0)
+
+    def remove(self) -> None:
+        """Take the directories away; the kernel may need a moment to see that they are empty."""
+        for place in self.places:
+            remove(place)
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroups:
+    """Where this process may make groups. ``controllers`` is empty when it may not."""
+
+    parents: tuple[Path, ...] = ()
+    controllers: frozenset[str] = frozenset()
+    version: int = 0
+    why_not: str = ""
+    _made: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    def group(self, label: str, name: str, quota: Quota) -> Group | None:
+        """A new, empty group below the label's own directory; None when there are no cgroups."""
+        if not self.parents:
+            return None
+        if label not in self._made:
+            for parent in self.parents:
+                (parent / (PREFIX + label)).mkdir(exist_ok=True)
+                self._enable_below(parent / (PREFIX + label))
+            self._made.add(label)
+        group = Group(tuple(parent / (PREFIX + label) / name for parent in self.parents))
+        for place in group.places:
+            place.mkdir()
+            _hold(place, quota)
+        return group
+
+    def drop(self, label: str) -> None:
+        """Remove the label's own directories if no group is left below."""
+        self._made.discard(label)
+        for parent in self.parents:
+            remove(parent / (PREFIX + label), patience_s=0.0)
+
+    def _enable_below(self, place: Path) -> None:
+        if self.version == 2:
+            names = " ".join(f"+{name}" for name in sorted(self.controllers))
+            (place / "cgroup.subtree_control").write_text(names)
+
+
+def _hold(place: Path, quota: Quota) -> None:
+    """Write the limits whose files exist here; which ones do depends on version and hierarchy."""
+    limits = {
+        "memory.max": str(quota.memory_bytes),
+        "memory.swap.max": "0",
+        "memory.limit_in_bytes": str(quota.memory_bytes),
+        "memory.memsw.limit_in_bytes": str(quota.memory_bytes),
+        "pids.max": str(quota.processes),
+        "cpu.max": f"{int(quota.cpus * _PERIOD_US)} {_PERIOD_US}",
+        "cpu.cfs_quota_us": str(int(quota.cpus * _PERIOD_US)),
+    }
+    for name, value in limits.items():
+        if (place / name).exists():
+            (place / name).write_text(value)
+
+
+def remove(place: Path, patience_s: float = 1.0) -> bool:
+    """Remove one empty group; False when it would not go (the reaper tries again later)."""
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            place.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.002)
+        else:
+            return True
+
+
+def find(root: Path = Path("/")) -> Cgroups:
+    """What this process may use, by the mounts and memberships under ``root``/proc."""
+    mounts = list(_mounts(root))
+    own = dict(_memberships(root))
+    unified = [place for place, _, kind in mounts if kind == "cgroup2"]
+    split = [(place, within, names) for place, within, names in mounts if names != "cgroup2"]
+    usable = _version_1(split, own)
+    if usable.parents:
+        return usable
+    if unified:
+        return _version_2(unified[0], own.get("", "/"))
+    return Cgroups(why_not="no control groups are mounted")
+
+
+def _version_1(mounts: list[tuple[Path, str, str]], own: dict[str, str]) -> Cgroups:
+    parents: list[Path] = []
+    found: set[str] = set()
+    for place, within, options in mounts:
+        names = set(options.split(",")) & set(_WANTED)
+        if not names:
+            continue
+        path = own.get(next(iter(names)), "/")
+        parent = place / os.path.relpath(path, within) if path.startswith(within) else place
+        if os.access(parent, os.W_OK) and (parent / "cgroup.procs").exists():
+            parents.append(parent.resolve())
+            found |= names
+    if {"memory", "pids"} <= found:
+        return Cgroups(tuple(parents), frozenset(found), 1)
+    return Cgroups(why_not="this user may not make control groups")
+
+
+def _version_2(mount: Path, own: str) -> Cgroups:
+    """As root below the top; otherwise below the highest of our ancestors that is delegated to us."""
+    here = mount / own.lstrip("/")
+    line = [here, *here.parents]
+    above = line[: line.index(mount) + 1] if mount in line else [mount]
+    places = (
+        [mount]
+        if os.geteuid() == 0
+        else [p for p in reversed(above) if os.access(p / "cgroup.procs", os.W_OK)]
+    )
+    for place in places:
+        wanted = set(_WANTED) & set(_words(place / "cgroup.controllers"))
+        if not {"memory", "pids"} <= wanted or not _enable(place, wanted):
+            continue
+        return Cgroups((place,), frozenset(wanted), 2)
+    return Cgroups(why_not="no control group with memory and pids is delegated to this user")
+
+
+def _enable(place: Path, wanted: set[str]) -> bool:
+    missing = wanted - set(_words(place / "cgroup.subtree_control"))
+    try:
+        if missing:
+            (place / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(missing)))
+    except OSError:
+        return False
+    return os.access(place, os.W_OK)
+
+
+def _mounts(root: Path) -> Iterator[tuple[Path, str, str]]:
+    """Mount point, the part of the hierarchy seen there, and its controllers (or "cgroup2")."""
+    for line in _lines(root / "proc/self/mountinfo"):
+        left, _, right = line.partition(" - ")
+        kind, _, options = right.split()[:3]
+        if kind in ("cgroup", "cgroup2"):
+            within, place = left.split()[3:5]
+            yield root / place.lstrip("/"), within, kind if kind == "cgroup2" else options
+
+
+def _memberships(root: Path) -> Iterator[tuple[str, str]]:
+    for line in _lines(root / "proc/self/cgroup"):
+        _, names, path = line.split(":", 2)
+        for name in names.split(","):
+            yield name, path
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _words(path: Path) -> list[str]:
+    return [word for line in _lines(path) for word in line.split()]
+
+
+def _number(path: Path) -> int:
+    words = _words(path)
+    return int(words[0]) if words and words[0].isdigit() else 0
+
+
+def _keyed(path: Path, key: str) -> int:
+    for line in _lines(path):
+        name, _, value = line.partition(" ")
+        if name == key:
+            return int(value)
+    return 0

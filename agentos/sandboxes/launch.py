@@ -1,0 +1,288 @@
+"""Starts the template: which command line, seeing which directories, as whom.
+
+The kernel never runs bubblewrap as uid 0: the sandbox's user would then be host root, and files
+like ``core_pattern`` would open to it. As root it becomes the run uid first, in a private mount
+namespace where the few directories that uid may not reach by itself (a virtual environment
+below ``/root``) stand under other names.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import agentos
+from agentos.errors import Unavailable
+
+LABEL_VARIABLE = "AGENTOS_SANDBOX"  # in bubblewrap's own environment, for the reaper
+START_S = 60.0
+_LIBRARIES = ("pydantic", "pydantic_core", "jsonschema", "langgraph")
+_VISIBLE = ("__init__.py", "wire.py", "messages.py", "checks.py", "worker")
+_SITE, _KERNEL, _EXTRA = "/opt/site-{}", "/opt/agentos", "/opt/extra-{}"
+_PASSWD = b"nobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
+_GROUP = b"nogroup:x:65534:\n"
+_HOSTS = b"127.0.0.1 localhost sandbox\n::1 localhost\n"
+_BOOT = "import sys; sys.path += {path!r}; from agentos.worker.template import main; main({fd})"
+
+# In a private mount namespace, so /sys is covered for nobody else; bubblewrap needs nothing of it,
+# nothing that we bind lies below it, and unlike a directory of our own it leaves no trace.
+_STAGE = """
+mount -t tmpfs -o mode=755 tmpfs /sys
+n=0
+while [ "$1" != -- ]; do
+    mkdir /sys/$n; mount --bind "$1" /sys/$n; n=$((n + 1)); shift
+done
+shift
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The host's directories that a sandbox gets to see, read-only."""
+
+    prefix: Path  # of the interpreter, seen at its own path (its shared libraries are found so)
+    sites: tuple[Path, ...]  # where the installed libraries lie
+    package: Path  # agentos itself, of which only the worker's side is shown
+    extra: tuple[Path, ...] = ()  # further directories of modules
+
+    @classmethod
+    def here(cls, extra: tuple[Path, ...] = ()) -> Runtime:
+        """The one this process runs on."""
+        sites: list[Path] = []
+        for library in _LIBRARIES:
+            spec = importlib.util.find_spec(library)
+            if spec is None or not spec.submodule_search_locations:
+                raise Unavailable(f"The library {library} is not installed: install agentos-daemon again.")
+            site = Path(next(iter(spec.submodule_search_locations))).parent
+            if site not in sites:
+                sites.append(site)
+        package = Path(agentos.__file__).parent
+        return cls(Path(sys.base_prefix).resolve(), tuple(sites), package, extra)
+
+    def sources(self) -> tuple[Path, ...]:
+        return (self.prefix, self.package, *self.sites, *self.extra)
+
+
+def require(run_uid: int | None) -> str:
+    """The path of bubblewrap; raises Unavailable with what to install or set."""
+    program = shutil.which("bwrap")
+    if program is None:
+        raise Unavailable(
+            "The sandbox needs bubblewrap, and there is no bwrap on the PATH: type `apt-get install bubblewrap`."
+        )
+    if os.geteuid() == 0:
+        if not run_uid:
+            raise Unavailable(
+                "The sandbox is never started by root itself: set run_uid in agentos.toml to a uid "
+                "that owns nothing, such as 61321."
+            )
+        missing = [name for name in ("unshare", "setpriv", "mount") if shutil.which(name) is None]
+        if missing:
+            raise Unavailable(
+                f"The sandbox needs {', '.join(missing)}: type `apt-get install util-linux mount`."
+            )
+    return program
+
+
+def command(
+    program: str, runtime: Runtime, run_uid: int | None, control_fd: int, data: list[int]
+) -> list[str]:
+    """The whole command line; ``data`` are descriptors of passwd, group and hosts."""
+    as_root = os.geteuid() == 0
+    sources = runtime.sources()
+    seen = {path: Path(f"/sys/{n}") if as_root else path for n, path in enumerate(sources)}
+    wrapped = [program, *_isolation(), *_system(data), *_python(runtime, seen, control_fd)]
+    if not as_root:
+        return wrapped
+    drop = ["setpriv", f"--reuid={run_uid}", f"--regid={run_uid}", "--clear-groups", "--pdeathsig=KILL", "--"]
+    stage = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _STAGE, "sh"]
+    return [*stage, *map(str, sources), "--", *drop, *wrapped]
+
+
+def _isolation() -> list[str]:
+    return [
+        *("--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"),
+        *("--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"),
+    ]
+
+
+def _system(data: list[int]) -> list[str]:
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for name in ("lib", "lib64", "lib32", "bin", "sbin"):
+        host = Path("/") / name
+        if host.is_symlink():
+            arguments += ["--symlink", f"usr/{name}", f"/{name}"]
+        elif host.is_dir():
+            arguments += ["--ro-bind", f"/{name}", f"/{name}"]
+    for path in ("/etc/ld.so.cache", "/etc/alternatives"):
+        arguments += ["--ro-bind-try", path, path]
+    for descriptor, path in zip(data, ("/etc/passwd", "/etc/group", "/etc/hosts"), strict=True):
+        arguments += ["--ro-bind-data", str(descriptor), path]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for path in ("/tmp", "/ws", "/snapshot"):  # noqa: S108 - the sandbox's own, covered anew in every box
+        arguments += ["--dir", path]
+    return arguments
+
+
+def _python(runtime: Runtime, seen: dict[Path, Path], control_fd: int) -> list[str]:
+    arguments: list[str] = []
+    if not runtime.prefix.is_relative_to("/usr"):
+        arguments += ["--ro-bind", str(seen[runtime.prefix]), str(runtime.prefix)]
+    path = [_KERNEL]
+    for name in _VISIBLE:
+        if (runtime.package / name).exists():
+            arguments += ["--ro-bind", str(seen[runtime.package] / name), f"{_KERNEL}/agentos/{name}"]
+    for number, site in enumerate(runtime.sites):
+        arguments += ["--ro-bind", str(seen[site]), _SITE.format(number)]
+        if (site / "agentos").is_dir():  # the whole package, where it is installed: not for the sandbox
+            hidden = _SITE.format(number) + "/agentos"
+            arguments += ["--tmpfs", hidden, "--remount-ro", hidden]
+        path.append(_SITE.format(number))
+    for number, extra in enumerate(runtime.extra):
+        arguments += ["--ro-bind", str(seen[extra]), _EXTRA.format(number)]
+        path.append(_EXTRA.format(number))
+    python = runtime.prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    environment = {
+        "PATH": f"{runtime.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
+        "PYTHONPATH": ":".join(path),  # for programs that a job starts; the template itself is isolated
+        "PYTHONHASHSEED": "0",  # equal runs iterate over sets alike
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "MALLOC_ARENA_MAX": "2",  # threads must not reserve address space that counts as memory
+        "LANGSMITH_TRACING": "false",
+    }
+    for name, value in environment.items():
+        arguments += ["--setenv", name, value]
+    boot = _BOOT.format(path=path, fd=control_fd)
+    # last, the file systems made so far close: boxes share them and must find nothing to write to
+    return [
+        *arguments,
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+        "--",
+        str(python),
+        "-I",
+        "-S",
+        "-c",
+        boot,
+    ]
+
+
+class Template:
+    """One running template. Made and ended by the adapter; ``spawn`` may be called by any thread.
+
+    bubblewrap dies with the *thread* that started it, so the template has one of its own, which
+    lives as long as it does.
+    """
+
+    def __init__(self, arguments: dict[str, Any], runtime: Runtime, run_uid: int | None, label: str) -> None:
+        program = require(run_uid)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+        self._process: subprocess.Popen[bytes] | None = None
+        started = threading.Event()
+
+        def keep() -> None:
+            data = [_memory_file(content) for content in (_PASSWD, _GROUP, _HOSTS)]
+            try:
+                self._process = subprocess.Popen(
+                    command(program, runtime, run_uid, theirs.fileno(), data),
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._errors,
+                    stderr=self._errors,
+                    pass_fds=(theirs.fileno(), *data),
+                    env={"PATH": os.environ.get("PATH", os.defpath), LABEL_VARIABLE: label},
+                    cwd="/",
+                )
+            except OSError as error:
+                self._errors.write(str(error).encode())
+                return
+            finally:
+                for descriptor in data:
+                    os.close(descriptor)
+                theirs.close()
+                started.set()
+            self._process.wait()
+
+        self._keeper = threading.Thread(target=keep, name="sandbox-template", daemon=True)
+        self._keeper.start()
+        started.wait()
+        try:
+            self._control.settimeout(START_S)
+            self._control.send(json.dumps(arguments).encode())
+            answer = self._control.recv(1 << 16)
+        except OSError:
+            answer = b""
+        if not answer:
+            detail = self.close()
+            raise Unavailable(f"bubblewrap could not start the sandbox{_remedy(detail)}")
+        self._control.settimeout(None)
+
+    @property
+    def pid(self) -> int:
+        """Of bubblewrap itself, on the host."""
+        return self._process.pid if self._process else -1
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._keeper.is_alive()
+
+    def spawn(self, request: dict[str, Any], theirs: socket.socket) -> None:
+        """Ask for a box on that end of a socket pair; the box itself answers there.
+
+        Raises Unavailable when the template is gone.
+        """
+        try:
+            socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno()])
+        except OSError as error:
+            raise Unavailable(f"the sandbox template is gone: {error}") from None
+
+    def close(self) -> str:
+        """End it and every box in it; what it wrote on standard error, for a message."""
+        self._control.close()
+        if self._process is not None:
+            self._process.kill()
+        self._keeper.join()
+        if self._errors.closed:
+            return ""
+        self._errors.seek(0)
+        text = self._errors.read()[-2000:].decode("utf-8", "replace").strip()
+        self._errors.close()
+        return text
+
+
+def _memory_file(content: bytes) -> int:
+    descriptor = os.memfd_create("agentos")
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _remedy(detail: str) -> str:
+    """The reason, and for the ones that are known what to type."""
+    if "setting up uid map" in detail or "No permissions to create" in detail:
+        if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
+            return (
+                ": this machine's AppArmor forbids user namespaces to bubblewrap. "
+                "Give it a profile: see docs/security.md, section AppArmor."
+            )
+        return (
+            ": this machine forbids user namespaces. Type `sysctl -w kernel.unprivileged_userns_clone=1 "
+            "user.max_user_namespaces=10000`; inside a container, user namespaces must be allowed from outside."
+        )
+    return f": {detail.splitlines()[-1] if detail else 'it said nothing'}"

@@ -1,0 +1,195 @@
+"""The process inside bubblewrap that every box is forked from, and how a box locks itself in.
+
+Importing langgraph costs more than half a second, so one template imports it once and forks a
+box in milliseconds. A box is a process of its own in *fresh* user, mount, pid, network, ipc and
+uts namespaces, nested in the template's: siblings share nothing that can be written or signalled.
+The template itself runs nothing but this file and imports; it never sees a job.
+
+``main`` speaks with the kernel on one SEQPACKET socket: first a *start* message (what to import,
+the seccomp program), answered by *ready*; then one message for each box, which carries that
+box's end of a socket pair. All further talk is on that pair (``agentos/wire.py``). The end of the
+socket is the end of the template, and with it of all boxes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import gc
+import importlib
+import json
+import os
+import resource
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+from agentos.wire import Channel
+
+MESSAGE_MAX = 1 << 16
+GO_S = 60.0  # how long a finished box waits for the kernel to place it in its cgroup
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.mount.argtypes = [*[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p]
+
+# include/uapi/linux/sched.h: user, mount, pid, network, ipc, uts
+_FRESH = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
+_RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
+_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_CAPABILITY_VERSION_3 = 0x20080522
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+
+
+class _Program(ctypes.Structure):
+    """struct sock_fprog."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def main(control_fd: int) -> None:
+    """Import what the start message names, then fork a box for each request until the end."""
+    control = socket.socket(fileno=control_fd)
+    start = json.loads(control.recv(MESSAGE_MAX))
+    for module in start["warm"]:
+        importlib.import_module(module)
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        sys.exit(f"the imports started {threads - 1} threads; a fork would copy their locks")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked helpers end at once; nobody waits for them
+    gc.collect()
+    gc.freeze()  # a collection in a box must not touch, and so copy, the template's pages
+    control.send(json.dumps({"ready": True}).encode())
+    program = bytes.fromhex(start["seccomp"])
+    while True:
+        message, fds, _, _ = socket.recv_fds(control, MESSAGE_MAX, 1)
+        if not message:
+            return
+        if os.fork() == 0:
+            _box(socket.socket(fileno=fds[0]), json.loads(message), program)
+        os.close(fds[0])
+
+
+def _box(sock: socket.socket, request: dict[str, Any], program: bytes) -> None:
+    """In the forked child: become a box, serve, and never return."""
+    try:
+        channel = Channel(sock)
+        try:
+            channel = _become(sock, request, program)
+            channel.send({"hello": os.getpid()})
+        except OSError as error:
+            channel.send({"error": str(error)})
+            return
+        _serve(channel, request["entry"])
+    finally:
+        os._exit(0)
+
+
+def _become(sock: socket.socket, request: dict[str, Any], program: bytes) -> Channel:
+    """Every wall, in the one order in which each can still be built; the channel moves to 3."""
+    if "namespaces" not in request["weak"]:
+        _unshare()
+        if os.fork() != 0:  # only a child is inside the new pid namespace: its first process
+            os._exit(0)
+        _mount(request)
+    # kill(0) reaches a process group across pid namespaces, and the template's is shared by all
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _drop_capabilities()
+    _limit(request)
+    channel = Channel(_close_all_but(sock))
+    if "seccomp" not in request["weak"]:
+        _filter_system_calls(program)
+    return channel
+
+
+def _serve(channel: Channel, entry: str) -> None:
+    """Wait until the kernel has placed the box under its limits, then run the entry."""
+    channel.receive(deadline=time.monotonic() + GO_S)
+    module, _, function = entry.partition(":")
+    try:
+        getattr(importlib.import_module(module), function)(channel)
+    except Exception as error:  # noqa: BLE001 - the entry's own fault, sent on as data
+        fault = {"type": type(error).__name__, "message": str(error)[:10_000], "where": entry, "resource": ""}
+        channel.send({"type": "fault", "fault": fault})
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _unshare() -> None:
+    uid, gid = os.getuid(), os.getgid()
+    _check(_LIBC.unshare(_FRESH), "unshare")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def _mount(request: dict[str, Any]) -> None:
+    """Fresh file systems over every place that is not read-only already, and a fresh /proc.
+
+    All of /proc is read-only: where the kernel lets a namespace's own user write below
+    /proc/sys, a handler could be planted that runs outside (core_pattern).
+    """
+    for path, size_kb in request["tmpfs"].items():
+        options = f"size={size_kb}k,nr_inodes={request['inodes']},mode=0700"
+        _mount_one("tmpfs", path, _NOSUID | _NODEV, options)
+    _mount_one("devpts", "/dev/pts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=0600")
+    _mount_one("proc", "/proc", _RDONLY | _NOSUID | _NODEV | _NOEXEC, None)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:  # loopback, for this box alone
+        query = struct.pack("16sH14x", b"lo", 0)
+        (flags,) = struct.unpack_from("16xH", fcntl.ioctl(sock, _SIOCGIFFLAGS, query))
+        fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | _IFF_UP))
+    os.chdir("/ws")
+
+
+def _mount_one(kind: str, path: str, flags: int, options: str | None) -> None:
+    data = options.encode() if options else None
+    _check(_LIBC.mount(kind.encode(), path.encode(), kind.encode(), flags, data), f"mount {path}")
+
+
+def _drop_capabilities() -> None:
+    """None now, none ever again, and no way for a child of equal uid to look into this process."""
+    _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    _check(_LIBC.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "ambient capabilities")
+    last = 0
+    while _LIBC.prctl(_PR_CAPBSET_DROP, last, 0, 0, 0) == 0:  # ends at the first number unknown
+        last += 1
+    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
+    _check(_LIBC.capset(header, bytes(24)), "capset")
+    _check(_LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
+
+
+def _limit(request: dict[str, Any]) -> None:
+    for name, value in request["rlimits"].items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+    if "memory" in request:
+        with open("/proc/self/statm") as file:
+            mapped = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + request["memory"],) * 2)
+    os.umask(0o022)
+
+
+def _close_all_but(sock: socket.socket) -> socket.socket:
+    """Nothing of the template stays open; the channel becomes descriptor 3."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    kept = sock.detach()
+    if kept != 3:
+        os.dup2(kept, 3)
+    os.set_inheritable(3, False)  # what a tool starts must not hold the channel
+    os.closerange(4, 1 << 20)
+    return socket.socket(fileno=3)
+
+
+def _filter_system_calls(program: bytes) -> None:
+    buffer = ctypes.create_string_buffer(program, len(program))
+    filtered = _Program(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    _check(_LIBC.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filtered), 0, 0), "seccomp")
