@@ -55,4 +55,5 @@ class BoxDied(Unavailable):
 
     def __init__(self, cause: str, detail: str = "") -> None:
         self.cause = cause
+        self.detail = detail
         super().__init__(f"the sandbox ended early ({cause}){': ' + detail if detail else ''}")

@@ -1,0 +1,84 @@
+"""One job in one box: send it, hold every frame that comes back against its type, say how it ended.
+
+What is at the other end may be hostile, so nothing here trusts it: each frame is validated,
+counted and measured, and there is one deadline for the whole exchange.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, ValidationError
+
+from agentos.domain import Json
+from agentos.errors import BoxDied
+from agentos.messages import FaultFrame
+from agentos.ports import Box, BoxUsage
+from agentos.wire import Closed, FrameError, Late
+
+
+class Exchange:
+    """Talks to the worker in ``box``. ``BoxDied`` from any method means that the box is over."""
+
+    def __init__(self, box: Box, wall_s: float) -> None:
+        self._box = box
+        self._deadline = time.monotonic() + wall_s
+
+    def send(self, message: BaseModel, blobs: Sequence[bytes] = ()) -> None:
+        """Send one frame."""
+        try:
+            self._box.channel.send(message.model_dump(), tuple(blobs), deadline=self._deadline)
+        except Late:
+            raise self._died("wall") from None
+        except Closed as error:
+            raise self._died("", str(error)) from None
+        except FrameError as error:
+            raise BoxDied("output", f"the job does not fit into a frame: {error}") from None
+
+    def receive(self, kinds: Mapping[str, type[BaseModel]]) -> tuple[BaseModel, tuple[bytes, ...]]:
+        """The next frame: one of ``kinds`` by its ``type``, or a FaultFrame, which ends the job."""
+        try:
+            frame = self._box.channel.receive(deadline=self._deadline)
+        except Late:
+            raise self._died("wall") from None
+        except Closed as error:
+            raise self._died("", str(error)) from None
+        except FrameError as error:
+            raise self._died("protocol", str(error)) from None
+        name = frame.head.get("type")
+        kind = FaultFrame if name == "fault" else kinds.get(str(name))
+        if kind is None:
+            raise self._died("protocol", f"a frame of type {name!r:.60} was not expected")
+        try:
+            return kind.model_validate(frame.head), frame.blobs
+        except ValidationError as error:
+            found = error.errors()[0]
+            place = ".".join(str(part) for part in found["loc"])
+            raise self._died("protocol", f"a '{name}' frame breaks its rules at '{place}'") from None
+
+    def extend(self, wall_s: float) -> None:
+        """Give the next message this long: for boxes that serve many requests."""
+        self._deadline = time.monotonic() + wall_s
+
+    def measure(self, value: Json, limit: int, what: str) -> None:
+        """Refuse a value that is no JSON or larger than agreed."""
+        try:
+            size = len(json.dumps(value, allow_nan=False))
+        except (ValueError, RecursionError):
+            raise self._died("protocol", f"{what} is not JSON") from None
+        if size > limit:
+            raise self._died("output", f"{what} has {size:,} bytes, {limit:,} are allowed")
+
+    def _died(self, cause: str, detail: str = "") -> BoxDied:
+        """End the box, and find the cause where only its usage knows."""
+        late = time.monotonic() >= self._deadline
+        usage = self._box.close()
+        return BoxDied(cause or _cause(usage, late=late), detail)
+
+
+def _cause(usage: BoxUsage, *, late: bool) -> str:
+    if usage.oom:
+        return "memory"
+    return "wall" if late else "gone"
