@@ -52,9 +52,12 @@ def shelf_of(kind: type) -> Shelf:
 
 
 def id_of(record: object) -> str:
-    """The id that a record is kept under. A sighting is one run carrying one fingerprint."""
+    """The id that a record is kept under.
+
+    A sighting is one run carrying one fingerprint; seen by a miner and flagged by a person are two.
+    """
     if isinstance(record, Sighting):
-        return f"{record.run_id}:{record.fingerprint.id}"
+        return f"{record.run_id}:{record.fingerprint.id}{':flagged' if record.flagged else ''}"
     return str(getattr(record, "id"))  # noqa: B009 - the shelves hold types without a shared base
 
 

@@ -1,1 +1,39 @@
-"""Fakes of the ports, for our tests and for authors of skills, tools and proposers."""
+"""Fakes of the ports, for our tests and for authors of skills, tools and proposers.
+
+They obey the rules of the real parts (one test suite runs over both where there are both) and
+need no disk, no git and no sandbox::
+
+    ledger = MemoryLedger()                      # Records, Journal, Cursor, Audit
+    blobs = MemoryBlobs()                        # Blobs
+    registry = FakeRegistry({"tool/sum/tool.py": "..."})  # Snapshots, CandidateStore, Evolvable
+    executor = FakeExecutor(lambda task, snapshot: attempt(passed=snapshot == registry.stable()))
+    durable, replayer = Undurable(), SerialReplayer()
+"""
+
+from agentos.testing.memory import MemoryBlobs, MemoryLedger, Note
+from agentos.testing.registry import FakeRegistry
+from agentos.testing.running import (
+    FakeBench,
+    FakeBox,
+    FakeExecutor,
+    FakeSandbox,
+    ScriptedProposer,
+    SerialReplayer,
+    Undurable,
+    attempt,
+)
+
+__all__ = [
+    "FakeBench",
+    "FakeBox",
+    "FakeExecutor",
+    "FakeRegistry",
+    "FakeSandbox",
+    "MemoryBlobs",
+    "MemoryLedger",
+    "Note",
+    "ScriptedProposer",
+    "SerialReplayer",
+    "Undurable",
+    "attempt",
+]

@@ -1,0 +1,218 @@
+"""The ledger's ports in memory: the same rules as the real one, nothing on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from agentos.domain import (
+    Evidence,
+    InputFile,
+    Json,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Sighting,
+    Step,
+    Task,
+    TaskState,
+    Trial,
+    Verdict,
+)
+from agentos.errors import Conflict, NotFound
+
+R = TypeVar("R")
+
+_APPEND_ONLY = (Evidence, Sighting, Trial, Verdict)
+_ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.SCHEDULED)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What was told to the audit log."""
+
+    event: str
+    subject: str
+    detail: Json
+
+
+class MemoryLedger:
+    """Records, Journal, Cursor and Audit, and the writes that make a journal worth reading.
+
+    ``notes`` lists what was audited; ``states`` maps task ids to where they stand.
+    """
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self.states: dict[str, TaskState] = {}
+        self._tasks: dict[str, Task] = {}
+        self._runs: dict[str, Run] = {}
+        self._finished: list[str] = []
+        self._steps: dict[str, dict[int, Step]] = {}
+        self._records: dict[type, dict[str, object]] = {}
+        self._cursors: dict[str, int] = {}
+
+    # --- writing a journal --------------------------------------------------------------------
+
+    def add_task(self, task: Task, share: Share, state: TaskState = TaskState.QUEUED) -> None:
+        """Store a task; doing so again changes nothing. Conflict when the id is another task's."""
+        if self._tasks.setdefault(task.id, task) != task:
+            raise Conflict(f"there is another task with the id {task.id}")
+        self.states.setdefault(task.id, state)
+
+    def begin_run(self, run: Run) -> None:
+        """Store an open run, its task becoming ``running``; doing so again changes nothing."""
+        if run.id in self._runs:
+            return
+        if self.states[self.task(run.task_id).id] in _ENDED:
+            raise Conflict(f"the task {run.task_id} takes no further run")
+        if (run.task_id, run.attempt) in {(old.task_id, old.attempt) for old in self._runs.values()}:
+            raise Conflict(f"attempt {run.attempt} at the task {run.task_id} was begun by another run")
+        self._runs[run.id] = run
+        self.states[run.task_id] = TaskState.RUNNING
+
+    def append_step(self, step: Step) -> None:
+        """Store a step; the same one again changes nothing, another one is a Conflict."""
+        kept = self._steps.setdefault(step.run_id, {}).setdefault(step.index, step)
+        if (kept.node, kept.action) != (step.node, step.action):
+            raise Conflict(f"the run {step.run_id} has another step {step.index}")
+
+    def finish_run(
+        self,
+        run_id: str,
+        outcome: Outcome,
+        answer: Json = None,
+        outputs: Sequence[InputFile] = (),
+        resources: Sequence[str] = (),
+    ) -> int:
+        """End a run; its cursor position. A run that has ended stays as it is."""
+        if run_id in self._finished:
+            return self._finished.index(run_id) + 1
+        run = self.run(run_id)
+        self._runs[run_id] = replace(
+            run,
+            finished_at=datetime.now(UTC),
+            outcome=outcome,
+            answer=answer,
+            outputs=tuple(outputs),
+            resources=tuple(sorted(set(resources))),
+        )
+        self._finished.append(run_id)
+        if outcome.result is not Result.INFRA and self.states[run.task_id] not in _ENDED:
+            cancelled = outcome.result is Result.CANCELLED
+            self.states[run.task_id] = TaskState.CANCELLED if cancelled else TaskState.DONE
+        self.note("run.finished", run_id, {"result": outcome.result, "task": run.task_id})
+        return len(self._finished)
+
+    # --- Journal ------------------------------------------------------------------------------
+
+    def task(self, id: str) -> Task:
+        """The task; raises NotFound."""
+        if id not in self._tasks:
+            raise NotFound(f"there is no task {id}")
+        return self._tasks[id]
+
+    def run(self, id: str) -> Run:
+        """The run; raises NotFound."""
+        if id not in self._runs:
+            raise NotFound(f"there is no run {id}")
+        return self._runs[id]
+
+    def runs_after(self, cursor: int, limit: int) -> Sequence[tuple[int, Run]]:
+        """Finished runs in the order they finished, each with its cursor position."""
+        found = self._finished[cursor : cursor + limit]
+        return [(cursor + offset, self._runs[run_id]) for offset, run_id in enumerate(found, start=1)]
+
+    def steps(self, run_id: str) -> Sequence[Step]:
+        """The trajectory, in order."""
+        return [step for _, step in sorted(self._steps.get(run_id, {}).items())]
+
+    def runs_of(self, task_key: str, limit: int) -> Sequence[Run]:
+        """Finished runs of equal work, newest first."""
+        return [run for run in self._newest_first() if run.task_key == task_key][:limit]
+
+    def runs_using(self, resource: str, limit: int) -> Sequence[Run]:
+        """Finished runs that used the resource, newest first, at most one for each task key."""
+        newest: dict[str, Run] = {}
+        for run in self._newest_first():
+            if resource in run.resources:
+                newest.setdefault(run.task_key, run)
+        return list(newest.values())[:limit]
+
+    def _newest_first(self) -> list[Run]:
+        return [self._runs[run_id] for run_id in reversed(self._finished)]
+
+    # --- Records, Cursor, Audit ---------------------------------------------------------------
+
+    def put(self, record: object) -> None:
+        """Insert, or replace the record with the same id. Append-only types refuse to change."""
+        shelf = self._records.setdefault(type(record), {})
+        key = _id_of(record)
+        if isinstance(record, _APPEND_ONLY) and shelf.get(key, record) != record:
+            raise Conflict(f"the {type(record).__name__} {key} stands already and is never changed")
+        shelf[key] = record
+
+    def get(self, kind: type[R], id: str) -> R:
+        """The record; raises NotFound."""
+        found = self._records.get(kind, {}).get(id)
+        if not isinstance(found, kind):
+            raise NotFound(f"there is no {kind.__name__.lower()} {id}")
+        return found
+
+    def find(self, kind: type[R], **equal: object) -> Sequence[R]:
+        """Records whose top-level fields equal these, oldest first."""
+        return [
+            record
+            for record in self._records.get(kind, {}).values()
+            if isinstance(record, kind) and all(getattr(record, name) == equal[name] for name in equal)
+        ]
+
+    def read(self, name: str) -> int:
+        """The position of a cursor, 0 at first."""
+        return self._cursors.get(name, 0)
+
+    def advance(self, name: str, to: int, records: Sequence[object]) -> None:
+        """Store ``records`` and the new position: both or neither."""
+        if self.read(name) > to:
+            raise Conflict(f"the cursor {name} is beyond {to}: another reader was faster")
+        before = {kind: dict(shelf) for kind, shelf in self._records.items()}
+        try:
+            for record in records:
+                self.put(record)
+        except Conflict:
+            self._records = before
+            raise
+        self._cursors[name] = to
+
+    def note(self, event: str, subject: str, detail: Json) -> None:
+        """Append one entry."""
+        self.notes.append(Note(event, subject, detail))
+
+
+class MemoryBlobs:
+    """Blobs in a dictionary."""
+
+    def __init__(self) -> None:
+        self._content: dict[str, bytes] = {}
+
+    def put(self, data: bytes) -> str:
+        """Store; the digest."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        self._content[sha256] = data
+        return sha256
+
+    def get(self, sha256: str) -> bytes:
+        """The content; raises NotFound."""
+        if sha256 not in self._content:
+            raise NotFound(f"there is no blob {sha256}")
+        return self._content[sha256]
+
+
+def _id_of(record: object) -> str:
+    if isinstance(record, Sighting):
+        return f"{record.run_id}:{record.fingerprint.id}:{record.flagged}"
+    return str(getattr(record, "id"))  # noqa: B009 - records share no base class
