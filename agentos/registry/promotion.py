@@ -1,0 +1,112 @@
+"""Candidates as references, and the only door through which an evolution reaches ``main``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from agentos.domain import ResourceId, Snapshot
+from agentos.errors import Conflict, Invalid
+from agentos.registry import reading, versions
+from agentos.registry.repository import Repository
+from agentos.registry.writing import About, advance, tip
+from agentos.resources import path_fault, read
+
+CANDIDATES = "refs/candidates/"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
+
+
+def add_candidate(
+    repository: Repository, candidate_id: str, base: Snapshot, files: Mapping[str, str]
+) -> Snapshot:
+    """See ports.CandidateStore. The commit depends on the arguments alone, so it can be made again."""
+    faults = [fault for path in files if (fault := path_fault(path))]
+    if not _ID.fullmatch(candidate_id):
+        faults.append(f"the id {candidate_id!r} is not made of letters, digits and hyphens")
+    contents: dict[str, bytes] = {}
+    for path, text in files.items():
+        try:
+            contents[path] = text.encode()
+        except UnicodeEncodeError:
+            faults.append(f"{path!r} holds text that is not Unicode")
+    if faults:
+        raise Invalid(f"Candidate {candidate_id!r}", faults)
+    parent = repository.commit(base.commit)
+    if str(parent.tree_id) != base.tree:
+        raise Invalid(f"Candidate {candidate_id}", ["its base's tree is not that of the base's commit"])
+    with repository.lock():
+        tree = repository.write_tree(parent.tree_id, contents)
+        when = datetime.fromtimestamp(parent.commit_time, UTC)
+        made = repository.write_commit(tree, [parent.id], f"Candidate {candidate_id}\n", when)
+        ref = CANDIDATES + candidate_id
+        present = repository.resolve(ref)
+        if present not in (None, made):
+            raise Conflict(f"There is another candidate {candidate_id} already")
+        if present is None:
+            repository.move(ref, made, expected=None)
+    return Snapshot(str(made), str(tree))
+
+
+def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: About) -> Snapshot:
+    """See ports.CandidateStore."""
+    commit = repository.commit(candidate.commit)
+    if str(commit.tree_id) != candidate.tree:
+        raise Conflict(
+            f"Candidate {candidate.commit[:12]} is not the tree {candidate.tree[:12]} that was judged"
+        )
+    if [str(parent) for parent in commit.parent_ids] != [base.commit]:
+        raise Conflict(f"Candidate {candidate.commit[:12]} does not stand on {base.commit[:12]}")
+    if about.trailers.get("Candidate-Tree", candidate.tree) != candidate.tree:
+        raise Conflict("The verdict is about another tree than the candidate's")
+    with repository.lock():
+        main = tip(repository)
+        if main.commit != base.commit:
+            return _promoted_before(repository, base, candidate, about)
+        changed, others = reading.touched(repository, main.tree, candidate.tree)
+        if others:
+            raise Conflict(f"A candidate may touch resources only, this one touches {', '.join(others)}")
+        for resource in changed:
+            _may_touch(repository, main, candidate, resource)
+        trailers = {**about.trailers, "Candidate-Tree": candidate.tree}
+        said = About(about.message, about.origin, about.now, trailers)
+        return advance(repository, main, commit.tree_id, changed, said)
+
+
+def why_fixed(repository: Repository, main: Snapshot, resource: ResourceId) -> str:
+    """See ports.Evolvable.may_evolve."""
+    files = reading.files(repository, main.tree, str(resource))
+    if not files:
+        return f"{resource} does not exist"
+    pinned = reading.pins(repository, main).get(str(resource))
+    if pinned is not None:
+        return f"{resource} is pinned" + (f": {pinned}" if pinned else "")
+    return "" if read(resource, files).evolvable else f"{resource} says evolvable = false"
+
+
+def _may_touch(repository: Repository, main: Snapshot, candidate: Snapshot, resource: ResourceId) -> None:
+    before = reading.files(repository, main.tree, str(resource))
+    if before and (reason := why_fixed(repository, main, resource)):
+        raise Conflict(f"No evolution may touch it: {reason}")
+    if str(resource) in reading.pins(repository, main):
+        raise Conflict(f"No evolution may touch it: {resource} is pinned")
+    after = reading.files(repository, candidate.tree, str(resource))
+    if not after:
+        raise Conflict(f"An evolution may not retire {resource}")
+    if not read(resource, after).evolvable:
+        raise Conflict(f"An evolution may not set evolvable = false in {resource}")
+
+
+def _promoted_before(repository: Repository, base: Snapshot, candidate: Snapshot, about: About) -> Snapshot:
+    evolution = about.trailers.get("Evolution")
+    for commit in versions.line(repository):
+        if str(commit.id) == base.commit:
+            break
+        if str(commit.tree_id) != candidate.tree or str(commit.parent_ids[0]) != base.commit:
+            continue
+        if versions.first(versions.trailers(commit.message), "Evolution") == evolution:
+            versions.record(repository, commit)
+            return Snapshot(str(commit.id), candidate.tree)
+    raise Conflict(
+        f"The registry moved on from {base.commit[:12]} since the candidate was judged; judge it again"
+    )

@@ -1,0 +1,275 @@
+"""The bare git repository: objects, references and the one lock. The only module that writes git.
+
+What it takes care of, so that nobody above has to: every object and reference is fsynced before a
+write is reported; references move by compare-and-swap under one ``flock``; no hook, monitor, pager
+or filter that a configuration file names is ever run; nothing is read from the user's or the
+system's git configuration; inherited ``GIT_*`` variables have no effect.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import ConfigLevel, FileMode, ObjectType
+
+from agentos.domain import Snapshot
+from agentos.errors import Conflict, NotFound, Unavailable
+
+MAIN = "refs/heads/main"
+EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+
+# Plain git may push only there; everything else moves through this program alone.
+INCOMING = "refs/heads/incoming/"
+REFUSED = "refs/heads/refused/"
+
+_CONFIG = {
+    "core.hooksPath": "/dev/null",
+    "core.fsync": "committed,reference",
+    "core.fsmonitor": "false",
+    "core.logAllRefUpdates": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "receive.autogc": "false",
+    "receive.fsckObjects": "true",
+}
+_HIDDEN = ("refs", f"!{INCOMING.rstrip('/')}", f"!{REFUSED.rstrip('/')}")
+
+# On top of what the repository's own configuration says, for every git program that we start.
+_OVERRIDES = {
+    **{key: value for key, value in _CONFIG.items() if not key.startswith("receive")},
+    "log.showSignature": "false",
+    "core.attributesFile": "/dev/null",
+    "core.pager": "cat",
+    "protocol.allow": "never",
+}
+
+
+def environment() -> dict[str, str]:
+    """The environment for a git subprocess: no inherited ``GIT_*``, no outside configuration."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    clean |= {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_CONFIG_COUNT": str(len(_OVERRIDES)),
+        "LC_ALL": "C",
+    }
+    for number, (key, value) in enumerate(_OVERRIDES.items()):
+        clean |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return clean
+
+
+def _settle_libgit2() -> None:
+    pygit2.settings.enable_fsync_gitdir(True)
+    for level in (ConfigLevel.SYSTEM, ConfigLevel.GLOBAL, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
+        pygit2.settings.search_path[level] = ""
+
+
+_settle_libgit2()
+
+
+class Repository:
+    """One bare repository on disk. Safe from any thread: each has its own libgit2 handle."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+
+    @property
+    def git(self) -> pygit2.Repository:
+        """This thread's handle; raises NotFound when there is no repository."""
+        handle: pygit2.Repository | None = getattr(self._local, "handle", None)
+        if handle is None:
+            try:
+                handle = pygit2.Repository(str(self.path))
+            except pygit2.GitError:
+                raise NotFound(f"There is no registry at {self.path}. Try: agentos init") from None
+            self._local.handle = handle
+        return handle
+
+    @classmethod
+    def create(cls, path: Path) -> Repository:
+        """Make the repository, or finish one whose making was interrupted; idempotent."""
+        handle = pygit2.init_repository(str(path), bare=True, initial_head="main")
+        for key, value in _CONFIG.items():
+            handle.config[key] = value
+        have = [*handle.config.get_multivar("receive.hideRefs")]
+        for pattern in _HIDDEN:
+            if pattern not in have:
+                handle.config.set_multivar("receive.hideRefs", "^$", pattern)
+        return cls(path)
+
+    # --- lock -----------------------------------------------------------------------------
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """The writer's lock, between processes and between threads. Not re-entrant."""
+        try:
+            descriptor = os.open(self.path / "agentos.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(f"The registry cannot be locked: {error}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        except (OSError, pygit2.GitError) as error:  # a full disk, mostly
+            raise Unavailable(f"The registry cannot be written: {error}") from error
+        finally:
+            os.close(descriptor)
+
+    # --- references -----------------------------------------------------------------------
+
+    def resolve(self, ref: str) -> pygit2.Oid | None:
+        """What a reference points at, None when it does not exist."""
+        found = self.git.references.get(ref)
+        if found is None:
+            return None
+        target = found.target
+        return target if isinstance(target, pygit2.Oid) else self.resolve(target)
+
+    def move(self, ref: str, to: pygit2.Oid, *, expected: pygit2.Oid | None) -> None:
+        """Compare-and-swap; ``expected`` None means: it does not exist yet. Needs the lock.
+
+        Raises Conflict when the reference is elsewhere.
+        """
+        try:
+            self._move(ref, to, expected)
+        except pygit2.GitError as error:
+            raise Conflict(f"{ref} moved while it was being written: {error}") from None
+        except OSError:
+            # A writer that was killed leaves its lock file; we hold the lock, so nobody owns it.
+            (self.path / f"{ref}.lock").unlink(missing_ok=True)
+            (self.path / "packed-refs.lock").unlink(missing_ok=True)
+            self._move(ref, to, expected)
+
+    def _move(self, ref: str, to: pygit2.Oid, expected: pygit2.Oid | None) -> None:
+        if expected is None:
+            try:
+                self.git.references.create(ref, to)
+            except pygit2.AlreadyExistsError:
+                raise Conflict(f"{ref} exists already") from None
+            return
+        found = self.git.references.get(ref)
+        if found is None or found.target != expected:
+            raise Conflict(f"{ref} is no longer at {expected}")
+        if to != expected:
+            found.set_target(to)
+
+    def drop(self, ref: str) -> None:
+        """Delete a reference; nothing when it does not exist. Needs the lock."""
+        if self.git.references.get(ref) is not None:
+            self.git.references.delete(ref)
+
+    # --- objects --------------------------------------------------------------------------
+
+    def commit(self, id: str | pygit2.Oid) -> pygit2.Commit:
+        """The commit; raises Unavailable when it is missing or corrupt."""
+        try:
+            found = self.git[id]
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Unavailable(f"The registry lacks or cannot read commit {id}: {error}") from None
+        if not isinstance(found, pygit2.Commit):
+            raise Unavailable(f"{id} in the registry is no commit")
+        return found
+
+    def snapshot(self, commit: pygit2.Oid | str) -> Snapshot:
+        """The commit as a snapshot."""
+        found = self.commit(commit)
+        return Snapshot(str(found.id), str(found.tree_id))
+
+    def tree(self, id: str | pygit2.Oid) -> pygit2.Tree:
+        """The tree; raises Unavailable when it is missing or corrupt."""
+        if id == EMPTY_TREE or id == str(EMPTY_TREE):
+            self.git.TreeBuilder().write()
+        try:
+            found = self.git[id]
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise Unavailable(f"The registry lacks or cannot read tree {id}: {error}") from None
+        if not isinstance(found, pygit2.Tree):
+            raise Unavailable(f"{id} in the registry is no tree")
+        return found
+
+    def entry(self, root: str | pygit2.Oid, path: str) -> pygit2.Object | None:
+        """What stands at ``path`` below the tree ``root``, None when nothing does."""
+        found: pygit2.Object = self.tree(root)
+        for part in path.split("/"):
+            if found.type != ObjectType.TREE:
+                return None
+            try:
+                found = self.tree(found.id)[part]
+            except KeyError:
+                return None
+        return found
+
+    def blob(self, id: pygit2.Oid, path: str) -> bytes:
+        """A file's content; raises Unavailable (naming path and object) when missing or corrupt."""
+        try:
+            kind, data = self.git.read(id)
+        except (KeyError, pygit2.GitError) as error:
+            raise Unavailable(
+                f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: agentos registry check"
+            ) from None
+        if kind != ObjectType.BLOB:
+            raise Unavailable(f"The registry's object {id} ({path}) is no file")
+        return data
+
+    def walk(self, root: str | pygit2.Oid, prefix: str = "") -> Iterator[tuple[str, pygit2.Object]]:
+        """(path, entry) of everything below a tree that is not itself a tree."""
+        for entry in self.tree(root):
+            path = prefix + (entry.name or "")
+            if entry.filemode == FileMode.TREE:
+                yield from self.walk(entry.id, path + "/")
+            else:
+                yield path, entry
+
+    def write_tree(
+        self, root: str | pygit2.Oid, changes: Mapping[str, pygit2.Oid | bytes | None]
+    ) -> pygit2.Oid:
+        """``root`` with the changes: path -> content, tree id, or None to remove.
+
+        An emptied directory disappears. Costs one tree object for each directory on the way.
+        """
+        builder = self.git.TreeBuilder(self.tree(root))
+        below: dict[str, dict[str, pygit2.Oid | bytes | None]] = {}
+        for path, value in changes.items():
+            name, _, rest = path.partition("/")
+            if rest:
+                below.setdefault(name, {})[rest] = value
+            elif value is None:
+                if builder.get(name) is not None:
+                    builder.remove(name)
+            elif isinstance(value, bytes):
+                builder.insert(name, self.git.create_blob(value), FileMode.BLOB)
+            else:
+                builder.insert(name, value, FileMode.TREE)
+        for name, inner in below.items():
+            old = builder.get(name)
+            start = old.id if old is not None and old.filemode == FileMode.TREE else EMPTY_TREE
+            new = self.write_tree(start, inner)
+            if new != EMPTY_TREE:
+                builder.insert(name, new, FileMode.TREE)
+            elif old is not None:
+                builder.remove(name)
+        return builder.write()
+
+    def write_commit(
+        self, tree: pygit2.Oid, parents: list[pygit2.Oid], message: str, when: datetime, *, author: str = ""
+    ) -> pygit2.Oid:
+        """A commit object that no reference points at yet."""
+        signature = stamp(when)
+        by = stamp(when, author) if author else signature
+        return self.git.create_commit(None, by, signature, message, tree, parents)
+
+
+def stamp(when: datetime, name: str = "agentos") -> pygit2.Signature:
+    """Who and when, for commits and tags; always UTC."""
+    clean = "".join(c for c in name if c.isprintable() and c not in "<>") or "agentos"
+    return pygit2.Signature(clean, "agentos@localhost", int(when.timestamp()), 0)

@@ -1,0 +1,242 @@
+"""The registry as the rest of the program sees it: one class over one bare git repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+
+from agentos.domain import ResourceId, Snapshot, Version
+from agentos.errors import Conflict, Invalid, NotFound
+from agentos.registry import promotion, reading, revert, versions
+from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
+from agentos.registry.revert import Plan
+from agentos.registry.writing import About, advance, tip
+from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path
+
+SHIPPED = "refs/agentos/shipped"  # the shipped content that main took in last
+LAST_GOOD = "refs/heads/last-good"
+
+_PINS_TEXT = b"""# Resources that no evolution may touch: "kind/name" = "reason".
+# Written by: agentos registry pin, agentos registry unpin
+[pinned]
+"""
+
+
+def utc_now() -> datetime:
+    """The clock that a registry uses unless it is given another."""
+    return datetime.now(UTC)
+
+
+class Registry:
+    """Implements the ports Snapshots, CandidateStore and Evolvable; safe from any thread."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
+        self.repository = Repository(path)
+        self.clock = clock
+        self._tools: tuple[str, list[str]] = ("", [])
+        self._tools_lock = Lock()
+
+    @classmethod
+    def init(
+        cls, path: Path, files: Mapping[str, bytes], *, clock: Callable[[], datetime] = utc_now
+    ) -> Registry:
+        """Make the repository and its seed commit; idempotent, finishes an interrupted one.
+
+        ``files`` is registry path -> content (``shipped.seed_files()``). Raises Invalid.
+        """
+        registry = cls(path, clock=clock)
+        repository = Repository.create(path)
+        if repository.resolve(MAIN) is not None:
+            return registry
+        faults = [fault for name in files if (fault := path_fault(name))]
+        if faults:
+            raise Invalid("The shipped content", faults)
+        with repository.lock():
+            if repository.resolve(MAIN) is not None:
+                return registry
+            now = clock()
+            content = repository.write_tree(EMPTY_TREE, dict(files))
+            shipped = repository.write_commit(content, [], "Shipped content\n", now)
+            repository.move(SHIPPED, shipped, expected=repository.resolve(SHIPPED))
+            tree = repository.write_tree(content, {PINS_FILE: _PINS_TEXT})
+            changed = [resource for resource, _ in reading.resources(repository, tree)]
+            advance(repository, None, tree, changed, About("Seed the registry", "seed", now))
+        return registry
+
+    # --- ports.Snapshots ------------------------------------------------------------------
+
+    def stable(self) -> Snapshot:
+        """The snapshot that new runs get: the tip of ``main``."""
+        return tip(self.repository)
+
+    def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
+        """Path -> content of every file at or below ``prefix``; raises Unavailable."""
+        return reading.files(self.repository, snapshot.tree, prefix)
+
+    def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
+        """Every resource in the snapshot, sorted."""
+        return [resource for resource, _ in reading.resources(self.repository, snapshot.tree)]
+
+    def find_tool(self, snapshot: Snapshot, reference: str) -> str:
+        """The registry path of the tool that a task calls ``reference``; see resources.tool_path."""
+        with self._tools_lock:
+            if self._tools[0] != snapshot.tree:
+                self._tools = (snapshot.tree, reading.tool_paths(self.repository, snapshot.tree))
+            return tool_path(reference, self._tools[1])
+
+    # --- ports.CandidateStore -------------------------------------------------------------
+
+    def add_candidate(self, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> Snapshot:
+        """See ports.CandidateStore."""
+        return promotion.add_candidate(self.repository, candidate_id, base, files)
+
+    def promote(
+        self, base: Snapshot, candidate: Snapshot, trailers: Mapping[str, str], message: str
+    ) -> Snapshot:
+        """See ports.CandidateStore."""
+        about = About(message, "evolution", self.clock(), trailers)
+        return promotion.promote(self.repository, base, candidate, about)
+
+    def revert_evolution(self, evolution_id: str, reason: str, origin: str) -> Snapshot:
+        """See ports.CandidateStore; doing it again changes nothing."""
+        with self.repository.lock():
+            plan = revert.undo_evolution(self.repository, evolution_id)
+            return revert.carry_out(self.repository, plan, About(reason, origin, self.clock()))
+
+    # --- ports.Evolvable ------------------------------------------------------------------
+
+    def may_evolve(self, resource: ResourceId) -> str:
+        """See ports.Evolvable."""
+        return promotion.why_fixed(self.repository, self.stable(), resource)
+
+    def versions(self, resource: ResourceId) -> Sequence[Version]:
+        """Newest first; empty when there never was such a resource."""
+        return versions.lineage(self.repository, resource)
+
+    def latest(self, resource: ResourceId) -> Version | None:
+        """The newest version (a retired one has digest "")."""
+        return versions.latest(self.repository, resource)
+
+    # --- what people do -------------------------------------------------------------------
+
+    def commit(
+        self,
+        changes: Mapping[str, bytes | None],
+        message: str,
+        origin: str,
+        *,
+        base: Snapshot | None = None,
+        author: str = "",
+    ) -> Snapshot:
+        """Write files (None deletes one) as new versions of the resources that they belong to.
+
+        Raises Invalid when the result breaks a rule, and Conflict when ``base`` is given and a
+        resource concerned has changed since. Durable when it returns.
+        """
+        faults = [fault for path in changes if (fault := path_fault(path))]
+        if faults:
+            raise Invalid("The change was refused", faults)
+        concerned = sorted({found for path in changes if (found := resource_of(path))})
+        with self.repository.lock():
+            main = self.stable()
+            if base is not None:
+                self._unmoved(base, main, concerned)
+            tree = self.repository.write_tree(main.tree, dict(changes))
+            after = Snapshot(main.commit, str(tree))
+            changed = [
+                found for found in concerned if self._digest(after, found) != self._digest(main, found)
+            ]
+            about = About(message, origin, self.clock(), author=author)
+            return advance(self.repository, main, tree, changed, about)
+
+    def retire(self, resource: ResourceId, reason: str) -> Snapshot:
+        """Remove the resource from ``main``; its history stays. Raises NotFound."""
+        with self.repository.lock():
+            main = self.stable()
+            if not self._digest(main, resource):
+                raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+            tree = self.repository.write_tree(main.tree, {str(resource): None})
+            about = About(f"Retire {resource}: {reason}", "retire", self.clock())
+            return advance(self.repository, main, tree, [resource], about)
+
+    def plan_undo(self, resource: ResourceId, number: str) -> Plan:
+        """What undoing one version would change; see revert.undo_version."""
+        return revert.undo_version(self.repository, resource, number)
+
+    def plan_restore(self, resource: ResourceId, number: str) -> Plan:
+        """What going back to a version's content would change; see revert.restore_version."""
+        return revert.restore_version(self.repository, resource, number)
+
+    def plan_undo_evolution(self, evolution_id: str) -> Plan:
+        """What undoing an evolution would change; see revert.undo_evolution."""
+        return revert.undo_evolution(self.repository, evolution_id)
+
+    def revert(self, plan: Plan, reason: str, *, author: str = "") -> Snapshot:
+        """Carry out a plan; raises Conflict when the registry moved since it was made."""
+        with self.repository.lock():
+            about = About(reason, "revert", self.clock(), author=author)
+            return revert.carry_out(self.repository, plan, about)
+
+    def pinned(self) -> Mapping[str, str]:
+        """``kind/name`` -> reason."""
+        return reading.pins(self.repository, self.stable())
+
+    def pin(self, resource: ResourceId, reason: str) -> Snapshot:
+        """No evolution touches the resource from now on. Raises NotFound."""
+        if not self._digest(self.stable(), resource):
+            raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+        return self._set_pin(resource, reason)
+
+    def unpin(self, resource: ResourceId) -> Snapshot:
+        """Evolutions may touch it again; nothing happens when it was not pinned."""
+        return self._set_pin(resource, None)
+
+    def _set_pin(self, resource: ResourceId, reason: str | None) -> Snapshot:
+        with self.repository.lock():
+            main = self.stable()
+            text = reading.files(self.repository, main.tree, PINS_FILE).get(PINS_FILE, _PINS_TEXT)
+            tree = self.repository.write_tree(main.tree, {PINS_FILE: with_pin(text, resource, reason)})
+            verb = "Unpin" if reason is None else "Pin"
+            about = About(f"{verb} {resource}" + (f": {reason}" if reason else ""), "pin", self.clock())
+            return advance(self.repository, main, tree, [], about)
+
+    # --- pointers -------------------------------------------------------------------------
+
+    def last_good(self) -> Snapshot | None:
+        """The newest snapshot that a probe found healthy."""
+        found = self.repository.resolve(LAST_GOOD)
+        return self.repository.snapshot(found) if found else None
+
+    def mark_good(self, snapshot: Snapshot) -> None:
+        """Move ``last-good``."""
+        with self.repository.lock():
+            commit = self.repository.commit(snapshot.commit).id
+            self.repository.move(LAST_GOOD, commit, expected=self.repository.resolve(LAST_GOOD))
+
+    def repair(self) -> int:
+        """Write version tags that a killed writer left out; how many were missing."""
+        with self.repository.lock():
+            return versions.record(self.repository, self.repository.commit(self.stable().commit))
+
+    def _unmoved(self, base: Snapshot, main: Snapshot, concerned: Sequence[ResourceId]) -> None:
+        for resource in concerned:
+            if self._digest(base, resource) != self._digest(main, resource):
+                raise Conflict(f"{resource} changed in the meantime; start again from its present content")
+
+    def _digest(self, snapshot: Snapshot, resource: ResourceId) -> str:
+        return reading.digest(self.repository, snapshot.tree, resource)
+
+
+def with_pin(text: bytes, resource: ResourceId, reason: str | None) -> bytes:
+    """registry.toml with the resource pinned (None: not pinned), everything else left as it was."""
+    import tomlkit
+
+    document = tomlkit.parse(text.decode())
+    table = document.setdefault("pinned", tomlkit.table())
+    if reason is None:
+        table.pop(str(resource), None)
+    else:
+        table[str(resource)] = reason
+    return tomlkit.dumps(document).encode()

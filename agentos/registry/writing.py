@@ -1,0 +1,100 @@
+"""The one way in which ``main`` moves: validate, number, commit, compare-and-swap, tag."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pygit2
+
+from agentos.domain import Kind, ResourceId, Snapshot
+from agentos.errors import Invalid, NotFound
+from agentos.registry import reading, versions
+from agentos.registry.repository import MAIN, Repository
+from agentos.resources import PINS_FILE, examine, missing_references, read
+
+_REFERENCED = {Kind.AGENT, Kind.HARNESS, Kind.PROMPT, Kind.ENVIRONMENT}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a commit on ``main`` says of itself."""
+
+    message: str
+    origin: str  # see domain.Version.origin
+    now: datetime
+    trailers: Mapping[str, str] = field(default_factory=dict)
+    author: str = ""
+    merged: pygit2.Oid | None = None  # a second parent: the pushed commit that this one takes in
+
+
+def tip(repository: Repository) -> Snapshot:
+    """Where ``main`` stands."""
+    found = repository.resolve(MAIN)
+    if found is None:
+        raise NotFound(f"The registry at {repository.path} is empty. Try: agentos init")
+    return repository.snapshot(found)
+
+
+def advance(
+    repository: Repository,
+    main: Snapshot | None,
+    tree: pygit2.Oid,
+    changed: Collection[ResourceId],
+    about: About,
+) -> Snapshot:
+    """Move ``main`` to a commit of ``tree``, in which exactly ``changed`` (and pins) may differ.
+
+    Needs the lock. ``main`` is None for the first commit of all. Nothing happens when the tree is ``main``'s already. Raises Invalid when a
+    changed resource breaks its rules or an agent would lose what it refers to, and Conflict when
+    ``main`` is not where the caller saw it.
+    """
+    parents: list[pygit2.Oid] = []
+    if main is not None:
+        parent = repository.commit(main.commit)
+        versions.record(repository, parent)  # completes what a killed writer left untagged
+        if str(tree) == main.tree and about.merged is None:
+            return main
+        parents.append(parent.id)
+    faults = tree_faults(repository, tree, changed)
+    if faults:
+        raise Invalid("The change was refused", faults)
+    lines = [("Origin", about.origin), *versions.plan(repository, changed, about.origin)]
+    own = {"Origin", "Version", "Parent-Version"}
+    given = [(key, value) for key, value in about.trailers.items() if key not in own]
+    text = versions.message(about.message, [*lines, *given])
+    sides = [about.merged] if about.merged else []
+    made = repository.write_commit(tree, parents + sides, text, about.now, author=about.author)
+    repository.move(MAIN, made, expected=parents[0] if parents else None)
+    versions.record(repository, repository.commit(made))
+    return Snapshot(str(made), str(tree))
+
+
+def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[ResourceId]) -> list[str]:
+    """One sentence for each rule that the changed resources break in the root tree."""
+    faults: list[str] = []
+    for resource in sorted(changed):
+        if repository.entry(tree, str(resource)) is None:
+            continue
+        odd = reading.odd_entries(repository, tree, str(resource))
+        found = odd or examine(resource, reading.files(repository, tree, str(resource))).faults
+        faults += [f"{resource}: {fault}" for fault in found]
+    try:
+        reading.parse_pins(reading.files(repository, tree, PINS_FILE).get(PINS_FILE, b""))
+    except Invalid as error:
+        faults.append(str(error))
+    if not faults and any(resource.kind in _REFERENCED for resource in changed):
+        faults += reference_faults(repository, tree)
+    return faults
+
+
+def reference_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str]:
+    """One sentence for each reference of an agent that leads nowhere."""
+    known = [resource for resource, _ in reading.resources(repository, tree) if resource.kind in _REFERENCED]
+    return [
+        fault
+        for agent in known
+        if agent.kind is Kind.AGENT
+        for fault in missing_references(read(agent, reading.files(repository, tree, str(agent))), known)
+    ]

@@ -1,0 +1,68 @@
+"""A small registry on disk, and contents to put into it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agentos.registry.store import Registry
+
+TOOL = '''"""Add two numbers."""
+
+from pydantic import BaseModel
+
+TOOL = {"name": "add_up", "description": "Adds a and b.", "effects": ["pure"], "dependencies": []}
+
+
+class Input(BaseModel):
+    a: int
+    b: int
+
+
+class Output(BaseModel):
+    sum: int
+
+
+def run(input: Input) -> Output:
+    return Output(sum=input.a + input.b)
+'''
+
+SKILL = """---
+name: {name}
+description: Counts things. Use it when things are to be counted.
+---
+# {name}
+
+Body.
+"""
+
+SEED: dict[str, bytes] = {
+    "agent/default/resource.toml": b'description = "The default agent."\n',
+    "environment/default/resource.toml": b'description = "The sandbox."\nevolvable = false\n',
+    "harness/default/resource.toml": b'description = "The loop."\n',
+    "harness/default/harness.py": b"def run(sdk):\n    pass\n",
+    "prompt/default/resource.toml": b'description = "The prompt."\n',
+    "prompt/default/prompt.md": b"Do it.\nCheck it.\nSay it.\n",
+    "tool/add-up/resource.toml": b'description = "Adds."\n',
+    "tool/add-up/tool.py": TOOL.encode(),
+    "skill/counting/SKILL.md": SKILL.format(name="counting").encode(),
+    "skill/counting/tools/count_up.py": TOOL.replace("add_up", "count_up").encode(),
+}
+
+
+class Clock:
+    """Advances by a second each time it is read."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry.init(tmp_path / "registry.git", SEED, clock=Clock())
