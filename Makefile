@@ -25,7 +25,7 @@ bubblewrap:
 	@scripts/setup.sh bubblewrap
 
 demo: setup
-	@$(BIN)/python examples/demo/run.py
+	@$(BIN)/python examples/demo/run.py $(ARGS)
 
 test: setup
 	@$(BIN)/python -m pytest -n $(WORKERS)
