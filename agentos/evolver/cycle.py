@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 
 from agentos.domain import (
-    Arm,
     Candidate,
     Decision,
     Evidence,
@@ -21,10 +20,11 @@ from agentos.domain import (
     ResourceId,
     Result,
     Trial,
+    canonical,
 )
 from agentos.evolver.curate import Sets, choose_sets
 from agentos.evolver.diagnosis import diagnose
-from agentos.evolver.judge import judge
+from agentos.evolver.judge import judge, judged_trials
 from agentos.evolver.parts import Parts
 from agentos.evolver.promotion import asks, consent_by_policy, promote
 from agentos.evolver.proposing import propose
@@ -110,6 +110,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     candidate = parts.records.get(Candidate, candidate_id)
     evolution = parts.move(parts.evolution(candidate.evolution_id), EvolutionState.REPLAYING)
     replay_candidate(parts, evolution, candidate, sets)
+    # The policy is kept under the digest that the verdict names, so that it can be computed again.
+    parts.blobs.put(canonical(parts.policy))
     verdict = judge(candidate, trials_of(parts, candidate), parts.policy)
     parts.records.put(verdict)
     parts.audit.note("verdict", evolution.id, {"candidate": candidate.id, "decision": verdict.decision.value})
@@ -117,14 +119,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
 
 
 def trials_of(parts: Parts, candidate: Candidate) -> list[Trial]:
-    """What a candidate is judged on: its own trials, and the base's of the same tasks."""
-    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id)
-    tasks = {trial.task_id for trial in trials if trial.candidate_id == candidate.id}
-    return [
-        trial
-        for trial in trials
-        if trial.candidate_id == candidate.id or (trial.arm is Arm.BASE and trial.task_id in tasks)
-    ]
+    """The stored trials that the candidate is judged on."""
+    return judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
 
 
 def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decisions: list[str]) -> str:

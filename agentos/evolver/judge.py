@@ -84,6 +84,17 @@ def _standing(trials: Sequence[Trial]) -> Standing:
     return Standing.PASSES if results == {True} else Standing.FAILS
 
 
+def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
+    """Of an evolution's trials those that count for a candidate: its own, and the base's of the same tasks."""
+    known = list(trials)
+    tasks = {trial.task_id for trial in known if trial.candidate_id == candidate.id}
+    return [
+        trial
+        for trial in known
+        if trial.candidate_id == candidate.id or (trial.arm is Arm.BASE and trial.task_id in tasks)
+    ]
+
+
 def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verdict:
     """The verdict on a candidate. Needs the trials of both arms that its replay ran."""
     table = flips(trials)

@@ -145,6 +145,21 @@ def load_policy(path: Path) -> Policy:
     return Policy(**parts)
 
 
+def policy_from_json(data: Mapping[str, Any]) -> Policy:
+    """The policy whose canonical form was stored with a verdict (blob ``Verdict.policy_sha256``)."""
+    return Policy(
+        **{
+            name: kind(
+                **{
+                    key: tuple(value) if isinstance(value, list) else value
+                    for key, value in data[name].items()
+                }
+            )
+            for name, kind in _SECTIONS.items()
+        }
+    )
+
+
 def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: list[str]) -> Any:
     default = kind()
     known = {item.name: getattr(default, item.name) for item in fields(kind)}

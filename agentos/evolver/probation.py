@@ -40,9 +40,16 @@ def suspicions(parts: Parts) -> list[Suspicion]:
     found = []
     for evolution in parts.records.find(Evolution, state=EvolutionState.PROBATION):
         for run in live_runs(parts, evolution):
-            if run.outcome is not None and run.outcome.result in FAILING and _passed_before(parts, run):
-                found.append(Suspicion(evolution.id, run.id))
+            suspicion = Suspicion(evolution.id, run.id)
+            failed = run.outcome is not None and run.outcome.result in FAILING
+            if failed and not parts.cursor.read(_measured(suspicion)) and _passed_before(parts, run):
+                found.append(suspicion)
     return found
+
+
+def _measured(suspicion: Suspicion) -> str:
+    """Name of the mark that a suspicion was replayed and found to be none."""
+    return f"measured:{suspicion.evolution_id}:{suspicion.run_id}"
 
 
 def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
@@ -53,6 +60,7 @@ def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
     before = _passes(parts, run, evolution.base, "before")
     after = _passes(parts, run, parts.snapshots.stable(), "after")
     if not before or after:
+        parts.cursor.advance(_measured(suspicion), 1, [])
         return evolution
     reason = (
         f"rolled back by probation: {run.task_id} passes on the snapshot before it and fails since ({run.id})"

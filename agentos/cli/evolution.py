@@ -1,0 +1,289 @@
+"""`agentos evolution …`: see, explain, approve and undo what the program changed in itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.output import confirm, print_json, print_table, print_text
+from agentos.domain import Candidate, Evolution, EvolutionState, Snapshot
+from agentos.errors import Conflict, NotFound, UserError
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.cli.evolution_screen import Scene
+    from agentos.ledger.reading import Reader, Story
+
+app = typer.Typer(
+    no_args_is_help=True, help="See, explain, approve and undo what the program changed in itself."
+)
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The evolution's id, or enough of its start or end.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+_POLL_S = 0.2
+_UNDOABLE = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+
+
+def _reader() -> Reader:
+    from agentos.ledger.reading import Reader
+
+    return Reader(Home.find().ledger)
+
+
+def _story(fragment: str) -> tuple[Reader, Story]:
+    reader = _reader()
+    return reader, reader.story(reader.resolve("evolution", fragment))
+
+
+def _base_text(story: Story, candidate: Candidate | None) -> dict[str, str]:
+    """The files that the candidate edits, as they stood on its base."""
+    from agentos.registry.store import Registry
+
+    if candidate is None:
+        return {}
+    registry = Registry(Home.find().registry)
+    found: dict[str, str] = {}
+    for path in candidate.edit.files:
+        content = registry.files(candidate.base, path).get(path, b"")
+        found[path] = content.decode("utf-8", "replace")
+    return found
+
+
+@app.command("list")
+def list_(
+    state: Annotated[str, typer.Option(help="Only those in this state.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Every evolution, newest last: what failed, what was changed, how it ended."""
+    reader = _reader()
+    if state and state not in set(EvolutionState):
+        raise UserError(f"There is no state {state!r}; the states are {', '.join(EvolutionState)}.")
+    found = [item for item in reader.find(Evolution) if not state or item.state.value == state]
+    if as_json:
+        print_json([_summary(reader, item) for item in found])
+        return
+    from agentos.cli.evolution_screen import state_text
+
+    rows = []
+    for item in found:
+        summary = _summary(reader, item)
+        rows.append((item.id, state_text(item), summary["resource"], summary["edit"] or item.reason))
+    print_table(
+        ("evolution", "state", "resource", "edit, or why there is none"),
+        rows,
+        empty="No evolution yet: two failing runs of the same kind open one. `agentos evolve` looks now.",
+    )
+
+
+def _summary(reader: Reader, evolution: Evolution) -> dict[str, object]:
+    edit = ""
+    if evolution.candidate_id:
+        edit = reader.get(Candidate, evolution.candidate_id).edit.summary
+    resource = evolution.diagnosis.resource if evolution.diagnosis else ""
+    return {**asdict(evolution), "resource": resource, "edit": edit}
+
+
+@app.command()
+def show(id: Id, as_json: AsJson = False) -> None:
+    """One evolution on one screen: evidence, cause, edit, predictions, trials, verdict, consent, since."""
+    reader, story = _story(id)
+    if as_json:
+        print_json(_redacted(story))
+        return
+    from agentos.cli.evolution_screen import draw
+
+    draw(_scene(reader, story))
+
+
+def _redacted(story: Story) -> dict[str, object]:
+    """The story as data, with the edit of each candidate but without consent tokens."""
+    data = asdict(story)
+    for consent in data["consents"]:
+        del consent["token"]
+    return data
+
+
+def _scene(reader: Reader, story: Story) -> Scene:
+    from agentos.cli.evolution_screen import Scene, chosen
+
+    names: dict[str, str] = {}
+    wanted = {trial.task_id for trial in story.trials}
+    wanted |= set(story.evidence.task_ids) if story.evidence else set()
+    for task_id in wanted:
+        names[task_id] = reader.task(task_id).name or task_id
+    failures = {}
+    for run_id in story.evidence.run_ids if story.evidence else ():
+        outcome = reader.run(run_id).outcome
+        failures[run_id] = outcome.reason if outcome else ""
+    live = []
+    if story.evolution.promoted and story.evolution.ended_at and story.evolution.diagnosis:
+        recent = reader.runs_using(story.evolution.diagnosis.resource, 200)
+        live = [run for run in recent if run.started_at >= story.evolution.ended_at]
+    return Scene(story, names, failures, _base_text(story, chosen(story)), live)
+
+
+@app.command()
+def diff(
+    id: Id,
+    candidate: Annotated[int, typer.Option(help="Rank of another candidate of this evolution.")] = 0,
+) -> None:
+    """The edit as a coloured diff against the snapshot it was measured on."""
+    from rich.console import Console
+
+    from agentos.cli.evolution_screen import chosen, diff_text
+
+    _, story = _story(id)
+    picked = (
+        next((item for item in story.candidates if item.rank == candidate), None)
+        if candidate
+        else chosen(story)
+    )
+    if picked is None:
+        raise NotFound(f"{story.evolution.id} has no such candidate; it has {len(story.candidates)}.")
+    Console(highlight=False, soft_wrap=True).print(diff_text(_base_text(story, picked), picked), end="")
+
+
+@app.command()
+def approve(id: Id, yes: Yes = False) -> None:
+    """Consent to the promotion that waits for you; refused when it went stale."""
+    from agentos.cli.evolution_screen import draw
+    from agentos.daemon.desk import desk
+    from agentos.evolver.consent import person
+    from agentos.evolver.promotion import approve as give
+
+    reader, story = _story(id)
+    if not yes:
+        draw(_scene(reader, story))
+    with desk(Home.find()) as parts:
+        evolution = parts.evolution(story.evolution.id)
+        if evolution.state is EvolutionState.AWAITING_CONSENT:
+            confirm(f"Promote this edit ({evolution.id})?", yes=yes)
+        consent = give(parts, evolution, person())
+    print_text(
+        f"{consent.principal} consented; the daemon promotes it now (`agentos evolution show {consent.evolution_id}`)."
+    )
+
+
+@app.command()
+def reject(
+    id: Id, reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given"
+) -> None:
+    """Decline what waits for consent or is held; the same failure stays closed until `reconsider`."""
+    from agentos.daemon.desk import desk
+    from agentos.evolver.consent import person
+    from agentos.evolver.promotion import decline
+
+    _, story = _story(id)
+    with desk(Home.find()) as parts:
+        ended = decline(parts, parts.evolution(story.evolution.id), person(), reason)
+    print_text(f"{ended.id} is rejected: {ended.reason}")
+
+
+@app.command()
+def reconsider(id: Id) -> None:
+    """Take the same evidence up again, measured against what is stable now."""
+    from agentos.daemon.desk import desk
+    from agentos.evolver.triage import AT_WORK
+    from agentos.evolver.triage import reconsider as reopen
+
+    _, story = _story(id)
+    with desk(Home.find()) as parts:
+        evolution = parts.evolution(story.evolution.id)
+        if evolution.state in AT_WORK - {EvolutionState.AWAITING_CONSENT}:
+            raise Conflict(f"{evolution.id} is still at work ({evolution.state.value}).")
+        if evolution.state in _UNDOABLE:
+            raise Conflict(
+                f"{evolution.id} stands promoted; `agentos evolution revert {evolution.id}` undoes it."
+            )
+        if evolution.state is EvolutionState.AWAITING_CONSENT:
+            parts.move(evolution, EvolutionState.STALE, "measured again at a person's wish", end=True)
+        fresh = reopen(parts, evolution)
+    print_text(f"{fresh.id} takes it up again; follow it with `agentos evolution watch`.")
+
+
+@app.command()
+def revert(
+    id: Id,
+    reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given",
+    yes: Yes = False,
+) -> None:
+    """Undo a promotion: new versions with the old content, after showing the diff."""
+    from rich.console import Console
+
+    from agentos.cli.evolution_screen import chosen, diff_text
+    from agentos.daemon.desk import desk
+    from agentos.evolver.consent import person
+    from agentos.evolver.promotion import roll_back
+    from agentos.evolver.triage import DECLINED
+
+    _, story = _story(id)
+    if story.evolution.state not in _UNDOABLE:
+        raise Conflict(
+            f"{story.evolution.id} is {story.evolution.state.value}: there is no promotion to revert."
+        )
+    picked = chosen(story)
+    if picked and not yes:
+        print_text("This edit will be taken back:", style="bold")
+        Console(highlight=False, soft_wrap=True).print(diff_text(_base_text(story, picked), picked), end="")
+    confirm(f"Revert {story.evolution.id}?", yes=yes)
+    with desk(Home.find()) as parts:
+        ended = roll_back(
+            parts, parts.evolution(story.evolution.id), f"{DECLINED}{person()}: {reason}", origin="revert"
+        )
+    print_text(
+        f"{ended.id} is rolled back; `agentos evolution reconsider {ended.id}` would take it up again."
+    )
+
+
+@app.command()
+def verify(id: Id, as_json: AsJson = False) -> None:
+    """Compute every verdict of an evolution again from its stored trials, offline."""
+    import json
+
+    from agentos.evolver.judge import judged_trials, recompute
+    from agentos.evolver.policy import policy_from_json
+    from agentos.ledger.blobs import BlobStore
+
+    _, story = _story(id)
+    blobs = BlobStore(Home.find().blobs)
+    faults: list[str] = []
+    for verdict in story.verdicts:
+        candidate = next(item for item in story.candidates if item.id == verdict.candidate_id)
+        policy = policy_from_json(json.loads(blobs.get(verdict.policy_sha256)))
+        again = recompute(verdict, candidate, judged_trials(candidate, story.trials), policy)
+        faults += [f"{verdict.id}: {fault}" for fault in again]
+    if as_json:
+        print_json({"evolution": story.evolution.id, "verdicts": len(story.verdicts), "faults": faults})
+    elif not faults:
+        print_text(
+            f"{len(story.verdicts)} verdict(s) computed again from {len(story.trials)} trials: the same."
+        )
+    if faults:
+        raise Conflict("; ".join(faults))
+
+
+@app.command()
+def watch(
+    until_quiet: Annotated[
+        bool, typer.Option("--until-quiet", help="End when nothing is at work any more.")
+    ] = False,
+) -> None:
+    """Follow evolutions as they move, one line a change; Ctrl-C ends it."""
+    from agentos.evolver.triage import AT_WORK
+
+    reader = _reader()
+    seen: dict[str, tuple[EvolutionState, Snapshot | None]] = {}
+    while True:
+        evolutions = reader.find(Evolution)
+        for item in evolutions:
+            if seen.get(item.id) != (item.state, item.promoted):
+                seen[item.id] = (item.state, item.promoted)
+                print_text(f"{item.id}  {item.state.value}  {item.reason}")
+        if until_quiet and not any(item.state in AT_WORK for item in evolutions):
+            return
+        time.sleep(_POLL_S)

@@ -1,0 +1,353 @@
+"""Whole evolutions over faked ports: what is promoted, what is not, and what nobody may see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentos.domain import (
+    Candidate,
+    Consent,
+    Decision,
+    Evolution,
+    EvolutionState,
+    Share,
+    TrialSet,
+    Verdict,
+    canonical,
+)
+from agentos.errors import Conflict, Unavailable, UserError
+from agentos.evolver.cycle import evolve, finish_promotion, trials_of
+from agentos.evolver.judge import recompute
+from agentos.evolver.mining import flag, mine
+from agentos.evolver.policy import ConsentPolicy, Policy, Surface
+from agentos.evolver.promotion import approve, decline, promote, roll_back
+from agentos.evolver.triage import DECLINED, reconsider, triage
+from agentos.ports import Proposal
+from agentos.testing import ScriptedProposer
+
+if TYPE_CHECKING:
+    from conftest import World
+
+PATH = "skill/calc/tools/grade.py"
+FAULTY = "def answer(points):\n    if points > 50:\n        return 'pass'\n    return 'fail'\n"
+RIGHT = FAULTY.replace("> 50", ">= 50")
+TEMPTING = FAULTY.replace("> 50", "> 40")
+USELESS = FAULTY.replace("> 50", "> 51")
+ASK = Policy(consent=ConsentPolicy(medium="ask"))
+
+
+def propose(*sources: str) -> ScriptedProposer:
+    return ScriptedProposer(
+        [Proposal("a cause", "an edit", "compare", {PATH: s}, "why", (), ()) for s in sources]
+    )
+
+
+def test_a_failure_is_mined_repaired_measured_and_promoted(world: World) -> None:
+    world.seed()
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.PROBATION
+    assert world.source() == RIGHT
+    (verdict,) = world.ledger.find(Verdict)
+    assert verdict.decision is Decision.PROMOTE
+    assert len(verdict.fixed) == 2
+    assert ended.promoted is not None
+    assert ended.promoted.tree == verdict.candidate_tree
+    (consent,) = world.ledger.find(Consent)
+    assert consent.principal == "policy:medium=auto"
+
+
+def test_mining_twice_counts_no_run_twice(world: World) -> None:
+    world.seed()
+    assert mine(world.parts) == 2
+    assert mine(world.parts) == 0
+
+
+def test_one_failure_is_not_yet_evidence_but_a_flag_is(world: World) -> None:
+    run = world.live(world.task(50, "pass"))
+    mine(world.parts)
+    assert triage(world.parts) == []
+    flag(world.parts, run)
+    assert len(triage(world.parts)) == 1
+
+
+def test_a_passing_run_and_a_hidden_run_cannot_be_flagged(world: World) -> None:
+    with pytest.raises(UserError, match="did not fail"):
+        flag(world.parts, world.live(world.task(90, "pass")))
+    with pytest.raises(UserError, match="hidden"):
+        flag(world.parts, world.live(world.task(50, "pass", Share.HOLD_OUT), Share.HOLD_OUT))
+
+
+def test_old_failures_weigh_less(world: World) -> None:
+    world.seed()
+    mine(world.parts)
+    world.later = timedelta(days=400)
+    assert triage(world.parts) == []
+
+
+def test_the_tempting_repair_is_rejected_and_the_right_one_taken(world: World) -> None:
+    world.proposer = propose(USELESS, TEMPTING, RIGHT)
+    world.seed()
+    ended = world.evolve(world.open())
+    decisions = [verdict.decision for verdict in world.ledger.find(Verdict)]
+    assert decisions == [Decision.REJECT, Decision.REJECT, Decision.PROMOTE]
+    assert ended.state is EvolutionState.PROBATION
+    assert world.source() == RIGHT
+
+
+def test_only_the_hidden_hold_out_catches_it_and_nothing_moves(world: World) -> None:
+    world.proposer = propose(FAULTY.replace("> 50", "> 47"))
+    for points in (50, 50.0):
+        world.live(world.task(points, "pass"))  # type: ignore[arg-type]
+    world.live(world.task(90, "pass"))
+    world.live(world.task(48, "fail", Share.HOLD_OUT), Share.HOLD_OUT)
+    before = world.registry.stable()
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.REJECTED
+    assert world.registry.stable() == before
+    (verdict,) = world.ledger.find(Verdict)
+    assert any("hold-out" in reason for reason in verdict.reasons)
+
+
+def test_a_proposer_sees_no_hold_out_task_and_no_check_of_a_guard(world: World) -> None:
+    for points in (60.25, 61.25, 62.25, 63.25, 64.25):
+        world.live(world.task(points, "pass"))  # type: ignore[arg-type]
+    world.seed(hidden=((45045, "pass"), (-77077, "fail")))
+    world.evolve(world.open())
+    (brief,) = world.proposer.briefs
+    seen = repr(brief)
+    assert "45045" not in seen
+    assert "77077" not in seen
+    assert [case.task_id for case in brief.cases] == list(world.evidence().task_ids)
+    assert 0 < len(brief.working_calls) < 9, "a share of the guards stays unseen"
+    assert all(case.checks == () for case, _ in brief.working_calls)
+
+
+def test_hidden_failures_open_nothing(world: World) -> None:
+    for points in (50, 50.0):
+        world.live(world.task(points, "pass", Share.HOLD_OUT), Share.HOLD_OUT)  # type: ignore[arg-type]
+    mine(world.parts)
+    assert triage(world.parts) == []
+
+
+def test_the_three_sets_are_disjoint(world: World) -> None:
+    world.seed()
+    world.evolve(world.open())
+    sets: dict[TrialSet, set[str]] = {}
+    for trial in world.trials():
+        sets.setdefault(trial.set, set()).add(world.ledger.task(trial.task_id).key)
+    assert set(sets) == set(TrialSet)
+    assert not sets[TrialSet.EVIDENCE] & sets[TrialSet.GUARD]
+    assert not sets[TrialSet.HOLD_OUT] & (sets[TrialSet.GUARD] | sets[TrialSet.EVIDENCE])
+
+
+def test_what_passes_now_is_not_reproducible(world: World) -> None:
+    world.seed()
+    evolution = world.open()
+    world.registry.edit({PATH: RIGHT})
+    moved = world.ledger.get(Evolution, evolution.id)
+    world.ledger.put(replace(moved, base=world.registry.stable()))
+    assert world.evolve(evolution).state is EvolutionState.NOT_REPRODUCIBLE
+    assert world.proposer.briefs == []
+
+
+def test_flaky_evidence_is_measured_not_optimised(world: World) -> None:
+    world.seed()
+    evolution = world.open()
+    world.flaky = set(world.evidence().task_ids)
+    ended = world.evolve(evolution)
+    assert ended.state is EvolutionState.NOT_REPRODUCIBLE
+    assert "flaky" in ended.reason
+
+
+def test_no_proposal_means_cannot_fix(world: World) -> None:
+    world.proposer = propose()
+    world.seed()
+    assert world.evolve(world.open()).state is EvolutionState.CANNOT_FIX
+
+
+def test_a_screened_proposal_is_kept_but_never_run(world: World) -> None:
+    world.proposer = propose("import socket\n" + RIGHT)
+    world.seed()
+    assert world.evolve(world.open()).state is EvolutionState.CANNOT_FIX
+    (candidate,) = world.ledger.find(Candidate)
+    assert "import socket" in candidate.screened
+    assert {trial.candidate_id for trial in world.trials()} == {""}
+
+
+def test_a_surface_that_forbids_it_stops_any_edit(world: World) -> None:
+    world.policy = Policy(surface=Surface(allow=("tool/*/*.py",)))
+    world.seed()
+    assert world.evolve(world.open()).state is EvolutionState.CANNOT_FIX
+    assert world.source() == FAULTY
+
+
+def test_a_pinned_resource_is_not_touched(world: World, resource: object) -> None:
+    world.registry.pinned.add(resource)  # type: ignore[arg-type]
+    world.seed()
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.CANNOT_FIX
+    assert "pinned" in ended.reason
+
+
+def test_a_trial_that_the_machinery_loses_is_repeated_and_not_counted(world: World) -> None:
+    world.seed()
+    evolution = world.open()
+    world.lost = 2
+    assert world.evolve(evolution).state is EvolutionState.PROBATION
+
+
+def test_machinery_that_stays_away_decides_nothing(world: World) -> None:
+    world.seed()
+    evolution = world.open()
+    world.lost = 1000
+    with pytest.raises(Unavailable):
+        evolve(world.parts, evolution.id, world.durable)
+    assert world.ledger.find(Verdict) == []
+    world.lost = 0
+    assert world.evolve(evolution).state is EvolutionState.PROBATION
+
+
+def test_an_evolution_cut_anywhere_goes_on_without_a_second_effect(world: World) -> None:
+    """Die after each durable step in turn, start again from the beginning: one candidate, one commit."""
+
+    class Cut(Exception):
+        pass
+
+    world.proposer = propose(TEMPTING, RIGHT)
+    world.seed()
+    evolution = world.open()
+    for position in range(20):
+
+        class Dying:
+            def __init__(self, left: int) -> None:
+                self.left = left
+
+            def step(self, name: str, work: object) -> object:
+                if self.left == 0:
+                    raise Cut
+                self.left -= 1
+                return work()  # type: ignore[operator]
+
+        try:
+            evolve(world.parts, evolution.id, Dying(position))  # type: ignore[arg-type]
+            break
+        except Cut:
+            continue
+    assert world.ledger.get(Evolution, evolution.id).state is EvolutionState.PROBATION
+    assert len(world.ledger.find(Candidate)) == 2
+    assert len(world.ledger.find(Verdict)) == 2
+    trials = world.trials()
+    assert len({trial.id for trial in trials}) == len(trials)
+    assert world.source() == RIGHT
+
+
+def test_a_verdict_is_computed_again_from_what_is_stored(world: World) -> None:
+    world.seed()
+    world.evolve(world.open())
+    (candidate,), (verdict,) = world.ledger.find(Candidate), world.ledger.find(Verdict)
+    assert recompute(verdict, candidate, trials_of(world.parts, candidate), world.policy) == []
+    assert world.blobs.get(verdict.policy_sha256) == canonical(world.policy)
+
+
+def test_a_tier_that_asks_waits_for_a_person(world: World) -> None:
+    world.policy = ASK
+    world.seed()
+    waiting = world.evolve(world.open())
+    assert waiting.state is EvolutionState.AWAITING_CONSENT
+    assert world.source() == FAULTY
+    with pytest.raises(Conflict, match="Nobody consented"):
+        promote(world.parts, waiting)
+    approve(world.parts, waiting, "person:ada")
+    finish_promotion(world.parts, waiting.id, world.durable)
+    assert world.source() == RIGHT
+
+
+def test_a_consent_of_another_home_promotes_nothing(world: World) -> None:
+    world.policy = ASK
+    world.seed()
+    waiting = world.evolve(world.open())
+    consent = approve(world.parts, waiting, "person:ada")
+    world.ledger.put(replace(consent, token="0" * 64))
+    with pytest.raises(Conflict, match="not issued"):
+        promote(world.parts, waiting)
+    assert world.source() == FAULTY
+
+
+def test_approving_what_went_stale_is_refused(world: World) -> None:
+    world.policy = ASK
+    world.seed()
+    waiting = world.evolve(world.open())
+    world.registry.edit({"skill/calc/SKILL.md": "y"})
+    with pytest.raises(Conflict, match="stale"):
+        approve(world.parts, waiting, "person:ada")
+
+
+def test_a_registry_that_moved_makes_it_stale_and_it_is_measured_again(world: World) -> None:
+    world.policy = ASK
+    world.seed()
+    waiting = world.evolve(world.open())
+    approve(world.parts, waiting, "person:ada")
+    world.registry.edit({"skill/calc/SKILL.md": "y"})
+    finish_promotion(world.parts, waiting.id, world.durable)
+    assert world.ledger.get(Evolution, waiting.id).state is EvolutionState.STALE
+    assert world.source() == FAULTY
+    fresh = world.ledger.find(Evolution)[-1]
+    assert fresh.evidence_id == waiting.evidence_id
+    assert fresh.base == world.registry.stable()
+
+
+def test_a_declined_edit_stays_declined_until_someone_reconsiders(world: World) -> None:
+    world.policy = ASK
+    world.seed()
+    waiting = world.evolve(world.open())
+    ended = decline(world.parts, waiting, "person:ada", "not now")
+    assert ended.reason.startswith(DECLINED)
+    for points in (50, 50.0):
+        world.live(world.task(points, "pass"))  # type: ignore[arg-type]
+    mine(world.parts)
+    assert triage(world.parts) == []
+    fresh = reconsider(world.parts, ended)
+    assert world.evolve(fresh).state is EvolutionState.AWAITING_CONSENT
+
+
+def test_a_rolled_back_edit_is_not_proposed_again(world: World) -> None:
+    world.seed()
+    standing = world.evolve(world.open())
+    ended = roll_back(world.parts, standing, "it was wrong")
+    assert world.source() == FAULTY
+    assert ended.state is EvolutionState.ROLLED_BACK
+    again = world.evolve(reconsider(world.parts, ended))
+    assert again.state is EvolutionState.CANNOT_FIX
+    assert "rolled back" in world.ledger.find(Candidate)[-1].screened
+    with pytest.raises(Conflict, match="already"):
+        roll_back(world.parts, ended, "twice")
+
+
+def test_the_circuit_breaks_after_three_attempts(world: World) -> None:
+    world.proposer = propose(TEMPTING)
+    world.seed()
+    evolution = world.open()
+    for attempt in range(3):
+        assert world.evolve(evolution).state is EvolutionState.REJECTED
+        mine(world.parts)
+        assert triage(world.parts) == [], "the same evidence is not tried again"
+        task = replace(world.failing[0], id=f"task-new-{attempt}", goal=f"new work {attempt}")
+        world.ledger.add_task(task, Share.OPEN)
+        world.live(task)
+        mine(world.parts)
+        opened = triage(world.parts)
+        if attempt < 2:
+            (evolution,) = opened
+    assert opened == []
+    assert world.ledger.find(Evolution)[-1].state is EvolutionState.CIRCUIT_BROKEN
+    assert triage(world.parts) == []
+
+
+def test_two_failures_of_one_file_are_not_worked_on_at_once(world: World) -> None:
+    world.seed()
+    world.open()
+    assert triage(world.parts) == []
