@@ -83,7 +83,7 @@ class World:
         if self.lost:
             self.lost -= 1
             raise Unavailable("the sandbox is gone")
-        if task.id in self.flaky:
+        if any(task.id.startswith(name) for name in self.flaky):
             self._turn[task.id] = self._turn.get(task.id, 0) + 1
             return attempt(passed=self._turn[task.id] % 2 == 0)
         source = self.registry.files(snapshot, PATH)[PATH].decode()
