@@ -1,1 +1,1 @@
-"""What runs inside a sandbox: knows the wire and the job messages, nothing of the kernel."""
+"""What runs inside a sandbox: the four jobs, and the sdk that a harness stands on."""

@@ -1,0 +1,54 @@
+"""The entry of a sandbox's worker: one job frame comes in, its frames go out.
+
+Importing this module imports all that a job needs, so that a template which imports it once
+can fork workers that are warm.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agentos.messages import FaultFrame, GradeJob, LoadJob, RunJob
+from agentos.wire import Channel, Closed
+from agentos.worker import children
+from agentos.worker.faults import fault
+from agentos.worker.grading import grade
+from agentos.worker.loading import load
+from agentos.worker.place import Place
+from agentos.worker.running import run
+
+_JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, ...], Place], None]]] = {
+    "run": (RunJob, run),
+    "grade": (GradeJob, grade),
+    "load": (LoadJob, load),
+}
+
+# langgraph looks for a tracing service, and its user's settings, in the environment.
+_ENVIRONMENT = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"}
+
+
+def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapshot") -> None:
+    """Do the one job that comes over the channel, then return.
+
+    ``workspace`` and ``snapshot`` are fresh, empty directories. Call with a single thread.
+    """
+    place = Place(Path(workspace), Path(snapshot), alone=os.getpid() == 1)
+    os.environ.update(_ENVIRONMENT)
+    sys.dont_write_bytecode = True
+    children.adopt_orphans()
+    os.chdir(place.workspace)
+    try:
+        frame = channel.receive()
+        kind, work = _JOBS[frame.head["job"]]
+        work(channel, kind.model_validate(frame.head), frame.blobs, place)
+    except Closed:
+        return  # the kernel has lost interest
+    except Exception as error:  # noqa: BLE001 - worker entry: whatever it is, the kernel must hear of it
+        what = fault("worker", f"{type(error).__name__}: {error}")
+        channel.send(FaultFrame(fault=what).model_dump())

@@ -1,0 +1,27 @@
+"""The job ``load``: does every tool load, and what does it say of itself?"""
+
+from __future__ import annotations
+
+from agentos.messages import LoadDone, LoadJob, ToolCard
+from agentos.wire import Channel
+from agentos.worker import children, files
+from agentos.worker.children import Allowance
+from agentos.worker.place import Place
+from agentos.worker.toolhost import card_work, result_of
+
+ALLOWANCE = Allowance(wall_s=10.0, memory_mb=256, output_bytes=256 << 10)
+
+
+def load(channel: Channel, job: LoadJob, blobs: tuple[bytes, ...], place: Place) -> None:
+    """Load each tool in a child of its own; answer with the cards, and a sentence for each fault."""
+    files.write(place.snapshot, job.files, blobs)
+    cards: list[ToolCard] = []
+    faults: list[str] = []
+    for path in job.tools:
+        ended = children.run(card_work(place.snapshot, path), ALLOWANCE, alone=place.alone)
+        result = result_of(ended, path, ALLOWANCE)
+        if result.fault is None:
+            cards.append(ToolCard.model_validate(result.output))
+        else:
+            faults.append(f"{path}: {result.fault.message.removeprefix(f'{path}: ')}")
+    channel.send(LoadDone(tools=cards, faults=faults).model_dump())

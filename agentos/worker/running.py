@@ -1,0 +1,74 @@
+"""The job ``run``: a task, with the harness of the bundle in charge."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from agentos.messages import RunJob
+from agentos.wire import Channel
+from agentos.worker import files
+from agentos.worker.children import Allowance
+from agentos.worker.faults import Failed, fault, fault_of, load_fault
+from agentos.worker.place import Place
+from agentos.worker.sdk import Sdk, StepsUsedUp
+from agentos.worker.toolhost import ToolHost
+
+
+def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -> None:
+    """Run the harness to its end, streaming steps; the last frame carries the files it left."""
+    count = len(job.files)
+    given = dict(zip(job.inputs, blobs[count:], strict=True))
+    files.write(place.snapshot, job.files, blobs[:count])
+    files.write(place.workspace, job.inputs, blobs[count:])
+    allowance = Allowance(job.tool_wall_s, job.memory_mb, job.output_bytes)
+    host = ToolHost(place.snapshot, place.workspace, allowance, alone=place.alone)
+    sdk = Sdk(channel, job, place.snapshot, host)
+    _drive(sdk, place.snapshot, f"{job.harness}/harness.py")
+    host.close()
+    collected = files.collect(place.workspace, given)
+    if collected.refused:
+        refused = fault("refused", "; ".join(collected.refused))
+        with contextlib.suppress(StepsUsedUp):
+            sdk.step(
+                "outputs", {"files": list(collected.names)}, {"refused": list(collected.refused)}, refused
+            )
+    done = sdk.end
+    assert done is not None
+    channel.send(done.model_dump(), (collected.tar,))
+
+
+def _drive(sdk: Sdk, root: Path, path: str) -> None:
+    """Load the harness and let it run; whatever it does, ``sdk.end`` is set afterwards."""
+    try:
+        harness = _load(root, path)
+    except BaseException as error:  # noqa: BLE001 - the harness' own error, sent on as data
+        sdk.fail(load_fault(error, root, path))
+        return
+    try:
+        harness.run(sdk)
+    except StepsUsedUp:
+        pass
+    except BaseException as error:  # noqa: BLE001 - the harness' own error, sent on as data
+        sdk.fail(fault_of(error, root, path))
+    if sdk.end is None:
+        sdk.fail(fault("no_answer", "the harness ended without an answer", path=path))
+
+
+def _load(root: Path, path: str) -> ModuleType:
+    """The harness as a module; what lies beside it can be imported by name."""
+    if not (root / path).is_file():
+        raise Failed(fault("load", f"{path} is not in the bundle", path=path))
+    sys.path.append(str((root / path).parent))
+    spec = importlib.util.spec_from_file_location("agentos_harness", root / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, "run", None)):
+        raise Failed(fault("load", f"{path} does not define 'def run(sdk)'", path=path))
+    return module

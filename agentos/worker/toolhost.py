@@ -1,0 +1,237 @@
+"""The process that calls tools: forked before the harness can start a thread, one child per call.
+
+A tool can print, allocate, fork, hang or lie; the harness gets a ``ToolResult`` either way, and
+nothing of the call is left running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict
+
+from agentos.messages import WireFault
+from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.worker import children, toolfile
+from agentos.worker.children import Allowance, Clip, Ended
+from agentos.worker.faults import fault, fault_of, load_fault
+
+_PATIENCE_S = 10.0  # beyond the call's own limit, until the host itself counts as lost
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What one call gave: ``output`` if ``ok``, else ``fault``. Streams are head and tail only."""
+
+    ok: bool
+    output: Any
+    fault: WireFault | None
+    stdout: Clip
+    stderr: Clip
+    duration_ms: float
+    lines: tuple[int, ...] = ()  # of the tool's file that were executed, if asked for
+
+
+class _Reply(BaseModel):
+    """What the child says of itself; it is the tool's process, so it is checked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    output: Any = None
+    fault: WireFault | None = None
+    lines: list[int] = []
+
+
+class ToolHost:
+    """The worker's end. Start it while the worker has one thread."""
+
+    def __init__(self, root: Path, workspace: Path, allowance: Allowance, *, alone: bool) -> None:
+        self._allowance = allowance
+        self._alone = alone
+        ours, theirs = socket.socketpair()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _serve(theirs, root, workspace, allowance, alone=alone)
+        theirs.close()
+        self._channel = Channel(ours)
+
+    def call(self, path: str, args: Any, *, trace: bool = False) -> ToolResult:
+        """Call the tool at this registry path in a child of its own."""
+        return self._ask({"path": path, "args": args, "trace": trace})
+
+    def describe(self, path: str) -> ToolResult:
+        """Load the tool; the output of a good result is its ToolCard as JSON."""
+        return self._ask({"path": path})
+
+    def _ask(self, request: dict[str, Any]) -> ToolResult:
+        path = request["path"]
+        started = time.monotonic()
+        try:
+            self._channel.send(request)
+            frame = self._channel.receive(deadline=started + self._allowance.wall_s + _PATIENCE_S)
+        except FrameError as error:
+            return _failed("input", f"the arguments cannot be sent: {error}", path, started)
+        except (Closed, Late):
+            self._lost()
+            return _failed("signal", "it ended or stopped the process that runs the tools", path, started)
+        head = frame.head
+        ended = Ended(
+            how=head["how"],
+            code=head["code"],
+            result=frame.blobs[0],
+            stdout=Clip(**head["stdout"]),
+            stderr=Clip(**head["stderr"]),
+            duration_ms=head["duration_ms"],
+        )
+        return result_of(ended, path, self._allowance)
+
+    def close(self) -> None:
+        """End the host; idempotent."""
+        self._channel.close()
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._pid = 0
+
+    def _lost(self) -> None:
+        self.close()
+        if self._alone:
+            children.sweep(alone=True)
+
+
+def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
+    """Whatever way the child ended, as a result."""
+    ways = {
+        "timeout": ("timeout", f"it did not end within {allowance.wall_s:g} s"),
+        "limit": ("limit", f"it printed or returned more than {allowance.output_bytes} bytes"),
+        "exit": ("exit", f"it ended its process with status {ended.code}"),
+        "signal": ("signal", f"its process was killed by signal {_signal_name(ended.code)}"),
+    }
+    if ended.how == "signal" and ended.code == signal.SIGXCPU:
+        ways["signal"] = ways["timeout"]
+    if ended.how in ways:
+        reply = _Reply(fault=fault(*ways[ended.how], path=path))
+    else:
+        try:
+            reply = _Reply.model_validate(json.loads(ended.result))
+        except (ValueError, RecursionError) as error:
+            reply = _Reply(fault=fault("protocol", f"it wrote to the worker's own pipe: {error}", path=path))
+    return ToolResult(
+        reply.fault is None,
+        reply.output,
+        reply.fault,
+        ended.stdout,
+        ended.stderr,
+        ended.duration_ms,
+        tuple(reply.lines),
+    )
+
+
+def call_work(root: Path, path: str, args: Any, most: int, *, trace: bool) -> Callable[[], bytes]:
+    """What a child does for one call: the JSON of a reply."""
+
+    def work() -> bytes:
+        lines: set[int] = set()
+        try:
+            tool = toolfile.load((root / path).read_text("utf-8"), path, root)
+        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
+            children.spare_memory()
+            return _reply_fault(load_fault(error, root, path), lines)
+        tracer = tracer_of(str(root / path), lines)
+        try:
+            output = toolfile.call(tool, args, most, lambda: sys.settrace(tracer) if trace else None)
+        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
+            sys.settrace(None)
+            children.spare_memory()
+            return _reply_fault(fault_of(error, root, path), lines)
+        sys.settrace(None)
+        return b'{"output":' + output + b',"lines":' + json.dumps(sorted(lines)).encode() + b"}"
+
+    return work
+
+
+def card_work(root: Path, path: str) -> Callable[[], bytes]:
+    """What a child does to describe a tool: a reply whose output is a ToolCard."""
+
+    def work() -> bytes:
+        try:
+            source = (root / path).read_text("utf-8")
+            says = toolfile.declared(source, path)
+            described = toolfile.card(toolfile.load(source, path, root), says)
+            return b'{"output":' + described.model_dump_json().encode() + b"}"
+        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
+            children.spare_memory()
+            return _reply_fault(load_fault(error, root, path), set())
+
+    return work
+
+
+def tracer_of(filename: str, lines: set[int]) -> Callable[[FrameType, str, Any], Any]:
+    """A trace function that collects the executed lines of one file."""
+
+    def local(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            lines.add(frame.f_lineno)
+        return local
+
+    def tracer(frame: FrameType, event: str, _: Any) -> Any:
+        return local if frame.f_code.co_filename == filename else None
+
+    return tracer
+
+
+def _reply_fault(found: WireFault, lines: set[int]) -> bytes:
+    return json.dumps({"fault": found.model_dump(), "lines": sorted(lines)}).encode()
+
+
+def _serve(
+    sock: socket.socket, root: Path, workspace: Path, allowance: Allowance, *, alone: bool
+) -> NoReturn:
+    (descriptor,) = children.only_descriptors(sock.fileno())
+    channel = Channel(socket.socket(fileno=descriptor))
+    children.adopt_orphans()
+    os.chdir(workspace)
+    while True:
+        try:
+            asked = channel.receive().head
+            most = allowance.output_bytes
+            work = (
+                call_work(root, asked["path"], asked["args"], most, trace=asked["trace"])
+                if "args" in asked
+                else card_work(root, asked["path"])
+            )
+            ended = children.run(work, allowance, alone=alone)
+            head = {
+                "how": ended.how,
+                "code": ended.code,
+                "stdout": asdict(ended.stdout),
+                "stderr": asdict(ended.stderr),
+                "duration_ms": ended.duration_ms,
+            }
+            channel.send(head, (ended.result,))
+        except Closed:
+            os._exit(0)
+
+
+def _failed(type: str, message: str, path: str, started: float) -> ToolResult:
+    duration_ms = (time.monotonic() - started) * 1000
+    return ToolResult(False, None, fault(type, message, path=path), Clip(), Clip(), duration_ms)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
