@@ -85,7 +85,7 @@ class World:
             raise Unavailable("the sandbox is gone")
         if any(task.id.startswith(name) for name in self.flaky):
             self._turn[task.id] = self._turn.get(task.id, 0) + 1
-            return attempt(passed=self._turn[task.id] % 2 == 0)
+            return attempt(passed=self._turn[task.id] % 2 == 0, resources=(RESOURCE,))
         source = self.registry.files(snapshot, PATH)[PATH].decode()
         space: dict[str, object] = {}
         exec(source, space)
