@@ -26,6 +26,7 @@ from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
 from agentos.sandboxes.launch import Runtime, Template
 from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.probe import Claim, probe
 from agentos.wire import Channel, Closed, FrameError, Late
 
 ENTRY = "agentos.worker.job:serve"
@@ -67,12 +68,33 @@ class Bubblewrap:
         self._weak = weak
         self._extras: BoxLimits | None = None
         self._template: Template | None = None
+        self._starting = threading.Lock()
         self._lock = threading.Lock()
         self._closed = False
 
     def open(self, limits: Limits) -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable."""
+        self.start()
         return self.open_entry(limits, self._entry)
+
+    def start(self) -> None:
+        """Start the template and probe it, unless that is done. Raises Unavailable as ``open``."""
+        with self._starting:
+            if self.level != "unprobed":
+                return
+            broken = [f"{claim.promise} ({claim.detail})" for claim in self.examine() if not claim.held]
+            if broken and not self._weak:
+                self.close()
+                raise Unavailable(
+                    f"The sandbox does not hold on this machine: it must be that a job {'; '.join(broken)}. "
+                    "Type `agentos sandbox check` for the whole list."
+                )
+            self.level = "weak" if self._weak else "namespace"
+
+    def examine(self) -> tuple[Claim, ...]:
+        """Try every promise once; the claims say what held."""
+        self._running()
+        return probe(self.open_entry, grouped=bool(self.groups.parents))
 
     def open_entry(self, limits: Limits, entry: str) -> Box:
         """As ``open``, with another program inside (the probe's)."""

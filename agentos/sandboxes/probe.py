@@ -1,0 +1,160 @@
+"""Whether the sandbox keeps its promises on this machine, found out by trying.
+
+A flag that was passed is no proof: a kernel without a feature, an engine that ignores a limit or
+a profile in the way are all silent. So before the first job a box is made exactly as jobs get it,
+a check inside it (``agentos/worker/selfcheck.py``) tries what must fail, and this file judges.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.ports import Box
+from agentos.wire import Channel, Closed, FrameError, Late
+
+ENTRY = "agentos.worker.selfcheck:serve"
+LIMITS = Limits(wall_s=30, memory_mb=48, workspace_mb=4, processes=24)
+_HOGS = 8
+_WRITABLE = {"/dev/pts", "/dev/shm", "/snapshot", "/tmp", "/ws"}  # noqa: S108 - the box's own
+_VARIABLES = {
+    *("PATH", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "HOME", "LANG", "TZ"),
+    *("MALLOC_ARENA_MAX", "LANGSMITH_TRACING", "PWD", "LC_CTYPE"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One promise, and whether it held. ``detail`` says what was found."""
+
+    promise: str
+    held: bool
+    detail: str
+
+
+def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[Claim, ...]:
+    """Try every promise in one box; ``grouped`` says that a cgroup is to hold it.
+
+    Raises Unavailable when there is no box to try it in.
+    """
+    with ExitStack() as stack:
+        canaries = _canaries(stack)
+        box = stack.enter_context(open_entry(LIMITS, ENTRY))
+        watch = stack.enter_context(socket.socket(fileno=os.dup(box.channel.fileno())))
+        try:
+            box.channel.send(canaries)
+            found = Channel(watch).receive(deadline=time.monotonic() + LIMITS.wall_s).head
+        except (Closed, Late, FrameError) as error:
+            raise Unavailable(
+                f"the sandbox's probe did not answer: {error or type(error).__name__}"
+            ) from None
+        if "fault" in found:
+            raise Unavailable(f"the sandbox's probe failed inside: {found['fault']}")
+        box.close()
+        return (*_identity(found), *_walls(found), *_limits(found, grouped=grouped), _nothing_left(watch))
+
+
+def _canaries(stack: ExitStack) -> dict[str, Any]:
+    """Things of the host that any process here can read or reach, and no box may."""
+    secret = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115 - the stack closes it
+    os.chmod(secret.name, 0o644)
+    loopback = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    name = f"agentos-probe-{secrets.token_hex(8)}"
+    abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
+    abstract.bind("\0" + name)
+    abstract.listen()
+    return {
+        "file": secret.name,
+        "port": loopback.getsockname()[1],
+        "abstract": name,
+        "workspace_bytes": LIMITS.workspace_mb << 20,
+        "memory_bytes": LIMITS.memory_mb << 20,
+        "processes": LIMITS.processes,
+        "hogs": _HOGS,
+    }
+
+
+def _identity(found: dict[str, Any]) -> tuple[Claim, ...]:
+    status = found["status"]
+    capabilities = {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+    strange = sorted(set(found["environment"]) - _VARIABLES)
+    descriptors = [number for number in found["descriptors"] if number > 4]  # 3 the channel, 4 the listing
+    return (
+        Claim("runs as nobody", set(status["Uid"].split()) == {"65534"}, f"uid {status['Uid'].split()[0]}"),
+        Claim("has no capabilities", capabilities == {"0" * 16}, f"sets {', '.join(sorted(capabilities))}"),
+        Claim("can gain no privileges", status["NoNewPrivs"] == "1", f"NoNewPrivs {status['NoNewPrivs']}"),
+        Claim("has its system calls filtered", status["Seccomp"] == "2", f"Seccomp {status['Seccomp']}"),
+        Claim("sees no process but its own", found["processes"] == ["1"], f"sees {len(found['processes'])}"),
+        Claim("inherits no environment", not strange, ", ".join(strange) or "only what we set"),
+        Claim("inherits no descriptors", not descriptors, f"{descriptors or 'only its channel'}"),
+    )
+
+
+def _walls(found: dict[str, Any]) -> tuple[Claim, ...]:
+    reached = found["reached"]
+    extra = sorted(set(found["writable"]) - _WRITABLE)
+
+    def wall(promise: str, *names: str) -> Claim:
+        open_ones = [name for name in names if reached[name]]
+        return Claim(promise, not open_ones, f"reached: {', '.join(open_ones)}" if open_ones else "refused")
+
+    return (
+        wall("reads no host file", "host file"),
+        wall("reaches no host service", "loopback", "abstract socket"),
+        wall("reaches no vsock, netlink or io_uring", "vsock", "netlink", "io_uring"),
+        wall("cannot set the kernel's handlers", "core_pattern"),
+        wall("cannot write to the system", "/usr", "/"),
+        Claim(
+            "writes only to its own file systems", not extra, ", ".join(extra) or ", ".join(sorted(_WRITABLE))
+        ),
+    )
+
+
+def _limits(found: dict[str, Any], *, grouped: bool) -> tuple[Claim, ...]:
+    claims = [
+        Claim(
+            "is held to its disk",
+            found["disk"] <= LIMITS.workspace_mb << 20,
+            f"{found['disk'] >> 10} of {LIMITS.workspace_mb << 10} KB",
+        ),
+        Claim(
+            "is held to its processes",
+            found["forks"] <= LIMITS.processes,
+            f"{found['forks']} of {LIMITS.processes}",
+        ),
+        Claim(
+            "is held to its memory, each process",
+            found["one_process"] == 0,
+            f"{LIMITS.memory_mb} MB, twice that {'was had' if found['one_process'] else 'refused'}",
+        ),
+    ]
+    if grouped:
+        claims.append(
+            Claim(
+                "is held to its memory, all processes",
+                found["together"] < _HOGS,
+                f"{found['together']} of {_HOGS} processes at three quarters of the limit each",
+            )
+        )
+    return tuple(claims)
+
+
+def _nothing_left(watch: socket.socket) -> Claim:
+    """Every process in the box holds the other end of the channel: its end is theirs."""
+    watch.settimeout(2)
+    try:
+        left = watch.recv(1) != b""
+    except ConnectionResetError:
+        left = False
+    except TimeoutError:
+        left = True
+    return Claim("leaves nothing running", not left, "a stray process lived on" if left else "all dead")

@@ -1,0 +1,89 @@
+"""Finds and removes what a daemon that was killed left outside its own process.
+
+Two kinds of things can be left: control groups, and a template with its boxes that the kernel
+has not ended yet. Mounts live in namespaces that die with their processes, and nothing is ever
+written to a host directory. A thing is a leftover when its label names this home and a process
+that is no more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentos.sandboxes import cgroups
+from agentos.sandboxes.launch import LABEL_VARIABLE
+from agentos.sandboxes.owner import Owner, home_id
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One orphan: ``kind`` is ``process`` or ``cgroup``; ``what`` the pid or the directory."""
+
+    kind: str
+    what: str
+    owner: str
+
+
+def leftovers(home: Path) -> list[Leftover]:
+    """All orphans of this home; those of living owners are not."""
+    return [*_processes(home_id(home)), *_groups(home_id(home))]
+
+
+def reap(found: Iterable[Leftover]) -> list[Leftover]:
+    """Remove them, processes first; those that would not go."""
+    ordered = sorted(found, key=lambda leftover: leftover.kind != "process")
+    return [leftover for leftover in ordered if not _remove(leftover)]
+
+
+def _processes(home: str) -> Iterator[Leftover]:
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        label = _label(int(entry.name))
+        owner = Owner.parse(label)
+        if owner is not None and owner.home == home and not owner.alive():
+            yield Leftover("process", entry.name, label)
+
+
+def _label(pid: int) -> str:
+    """The value of our variable in a process' environment, "" for other people's processes."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return ""
+    name = LABEL_VARIABLE.encode() + b"="
+    for variable in environment.split(b"\0"):
+        if variable.startswith(name):
+            return variable.removeprefix(name).decode("ascii", "replace")
+    return ""
+
+
+def _groups(home: str) -> Iterator[Leftover]:
+    for place in cgroups.labelled(home):
+        label = place.name.removeprefix(cgroups.PREFIX)
+        owner = Owner.parse(label)
+        if owner is not None and not owner.alive():
+            yield Leftover("cgroup", str(place), label)
+
+
+def _remove(leftover: Leftover) -> bool:
+    if leftover.kind == "process":
+        if _label(int(leftover.what)) == leftover.owner:  # the pid may be another's by now
+            _kill(int(leftover.what))
+        return True
+    place = Path(leftover.what)
+    boxes = [child for child in place.glob("*/") if (child / "cgroup.procs").exists()]
+    for box in boxes:
+        for pid in (box / "cgroup.procs").read_text().split():
+            _kill(int(pid))
+    return all([cgroups.remove(box) for box in [*boxes, place]])
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
