@@ -114,26 +114,30 @@ class HeadFile:
     def read(self) -> Head | None:
         """The head, None when the file is missing or unreadable."""
         try:
-            return Head.parse(self._path.read_text(encoding="ascii"))
-        except (OSError, UserError, UnicodeDecodeError):
+            return _parsed(self._path.read_bytes())
+        except OSError:
             return None
 
     def publish(self, connection: sqlite3.Connection) -> None:
         """Move on to the newest committed entry, unless the chain does not contain the old head.
 
         A crash before this leaves the head a little behind, which is still true of the chain; the
-        next call catches up. It is not flushed to disk, for the same reason.
+        next call catches up. It is not flushed to disk, for the same reason. A file that is
+        missing or unreadable stays so while there are entries: verify says it, and making a new
+        one would hide a cut.
         """
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        new = newest(connection)
+        made = os.O_CREAT if new.count == 0 else 0
+        try:
+            file = os.open(self._path, os.O_RDWR | made | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            return
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            text = os.pread(file, 200, 0).decode("ascii", "replace")
-            old = Head.parse(text) if text else Head()
-            new = newest(connection)
-            if new.count > old.count and (old.count == 0 or _hash_at(connection, old.count) == old.hash):
+            old = _parsed(os.pread(file, 200, 0))
+            moved_on = old is not None and new.count > old.count and _hash_at(connection, old) == old.hash
+            if moved_on or (new.count == 0 and old is None):
                 os.pwrite(file, f"{new.count:020d}:{new.hash}\n".encode(), 0)
-        except UserError:
-            return  # unreadable: verify says so, and overwriting would hide it
         finally:
             os.close(file)
 
@@ -144,6 +148,16 @@ def newest(connection: sqlite3.Connection) -> Head:
     return Head(*row) if row else Head()
 
 
-def _hash_at(connection: sqlite3.Connection, seq: int) -> str | None:
-    row = connection.execute("SELECT hash FROM audit WHERE seq = ?", (seq,)).fetchone()
+def _hash_at(connection: sqlite3.Connection, head: Head) -> str | None:
+    """The hash of the entry with the head's number, as the ledger has it."""
+    if head.count == 0:
+        return Head().hash
+    row = connection.execute("SELECT hash FROM audit WHERE seq = ?", (head.count,)).fetchone()
     return row[0] if row else None
+
+
+def _parsed(data: bytes) -> Head | None:
+    try:
+        return Head.parse(data.decode("ascii", "replace"))
+    except UserError:
+        return None

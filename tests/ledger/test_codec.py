@@ -1,0 +1,105 @@
+"""Every record type survives the way into JSON and back; what does not fit is refused."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentos import domain
+from agentos.domain import Evolution, EvolutionState, Outcome, Result, Snapshot
+from agentos.errors import Unavailable
+from agentos.ledger.codec import from_json, from_text, time_text, to_json, to_text
+
+RECORDS = [
+    kind
+    for _, kind in inspect.getmembers(domain, inspect.isclass)
+    if is_dataclass(kind) and kind.__module__ == domain.__name__
+]
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+st.register_type_strategy(datetime, st.datetimes(timezones=st.just(UTC)))
+
+
+def strategy(kind: type) -> st.SearchStrategy[object]:
+    hints = inspect.get_annotations(kind, eval_str=True)
+
+    def of(hint: object) -> st.SearchStrategy[object]:
+        if hint is domain.Json:
+            return json_values
+        if hint in RECORDS:
+            return strategy(hint)  # type: ignore[arg-type] # a dataclass
+        origin, args = getattr(hint, "__origin__", None), getattr(hint, "__args__", ())
+        if origin is tuple:
+            return st.lists(of(args[0]), max_size=3).map(tuple)
+        if origin is Mapping or getattr(origin, "__name__", "") == "Mapping":
+            return st.dictionaries(st.text(), of(args[1]), max_size=3)
+        if type(None) in args:
+            return st.none() | of(next(arg for arg in args if arg is not type(None)))
+        return st.floats(allow_nan=False) if hint is float else st.from_type(hint)  # type: ignore[arg-type]
+
+    return st.builds(kind, **{name: of(hint) for name, hint in hints.items()})
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_every_record_of_the_domain_survives(kind: type) -> None:
+    @settings(max_examples=25, deadline=None)
+    @given(strategy(kind))
+    def survives(record: object) -> None:
+        text = to_text(record)
+        assert text.isascii()
+        assert from_text(kind, text) == record
+
+    survives()
+
+
+def test_a_time_is_stored_in_utc_and_text_order_is_time_order() -> None:
+    east = datetime(2026, 1, 1, 1, 0, tzinfo=timezone(timedelta(hours=2)))
+    assert time_text(east) == "2025-12-31T23:00:00.000000+00:00"
+    with pytest.raises(ValueError, match="naive datetime"):
+        time_text(datetime(2026, 1, 1))
+
+
+def test_a_missing_field_takes_its_default_and_an_unknown_key_is_dropped() -> None:
+    data = to_json(Outcome(Result.PASSED, 1.0, "ok"))
+    del data["checks"]
+    data["written_by_nobody"] = 1
+    assert from_json(Outcome, data) == Outcome(Result.PASSED, 1.0, "ok")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "[]", '{"commit": "c"}', '{"result": "no such", "score": 1, "reason": ""}']
+)
+def test_a_damaged_record_is_unavailable(text: str) -> None:
+    kind = Outcome if "result" in text else Snapshot
+    with pytest.raises(Unavailable, match=f"a stored {kind.__name__} is damaged"):
+        from_text(kind, text)
+
+
+def test_nested_and_optional_records() -> None:
+    evolution = Evolution("evolution-1", "evidence-1", "f", EvolutionState.MINED, Snapshot("c", "t"))
+    assert json.loads(to_text(evolution))["base"] == {"commit": "c", "tree": "t"}
+    assert from_text(Evolution, to_text(evolution)) == evolution
+
+
+def test_a_type_without_a_stored_form_is_a_programming_error() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Odd:
+        members: set
+
+    with pytest.raises(TypeError, match="no stored form"):
+        to_json(Odd(set()))
+
+
+def test_a_lone_surrogate_survives() -> None:
+    assert json.loads(to_text({"text": "\ud800"})) == {"text": "\ud800"}

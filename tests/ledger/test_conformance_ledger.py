@@ -1,0 +1,222 @@
+"""What the ledger's ports promise, asked of the real ledger and of the fake alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import (
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Fault,
+    Fingerprint,
+    InputFile,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Sighting,
+    Snapshot,
+    Step,
+    Task,
+    TaskState,
+)
+from agentos.errors import Conflict, NotFound
+from agentos.ledger.blobs import BlobStore
+from agentos.ledger.store import Ledger
+from agentos.ports import Blobs
+from agentos.testing import MemoryBlobs, MemoryLedger
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PRINT = Fingerprint("f" * 16, "tool/column-sum", "exception", "ValueError: ?")
+PASSED = Outcome(Result.PASSED, 1.0, "1 of 1 checks passed")
+FAILED = Outcome(Result.FAILED, 0.0, "broke", Fault("ValueError", "broke", "tool.py:run", "tool/column-sum"))
+INFRA = Outcome(Result.INFRA, 0.0, "the daemon was killed")
+
+Make = Callable[..., object]
+
+
+@pytest.fixture(params=["real", "fake"])
+def book(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger | MemoryLedger]:
+    if request.param == "fake":
+        yield MemoryLedger()
+        return
+    ledger = Ledger(tmp_path / "ledger.db")
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture(params=["real", "fake"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+    return MemoryBlobs() if request.param == "fake" else BlobStore(tmp_path / "blobs")
+
+
+def state_of(book: Ledger | MemoryLedger, task_id: str) -> TaskState:
+    return book.states[task_id] if isinstance(book, MemoryLedger) else book.task_view(task_id).state
+
+
+def sighting(run_id: str, *, flagged: bool = False) -> Sighting:
+    return Sighting(run_id, "task-1", "key", PRINT, NOW, flagged)
+
+
+def evolution(id: str, state: EvolutionState = EvolutionState.MINED) -> Evolution:
+    return Evolution(id, "evidence-1", PRINT.id, state, Snapshot("c", "t"))
+
+
+def test_a_task_is_added_once(book: Ledger | MemoryLedger, make_task: Callable[..., Task]) -> None:
+    task = make_task()
+    book.add_task(task, Share.OPEN)
+    book.add_task(task, Share.OPEN)
+    assert book.task(task.id) == task
+    assert book.task(task.id).key == task.key
+    assert state_of(book, task.id) is TaskState.QUEUED
+    with pytest.raises(Conflict, match="another task"):
+        book.add_task(replace(task, goal="other"), Share.OPEN)
+    with pytest.raises(NotFound, match="no task task-9"):
+        book.task("task-9")
+
+
+def test_a_run_from_begin_to_end(
+    book: Ledger | MemoryLedger,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    book.add_task(make_task(), Share.OPEN)
+    book.begin_run(make_run())
+    book.begin_run(make_run())
+    assert state_of(book, "task-1") is TaskState.RUNNING
+    failing = replace(make_step(1), fault=FAILED.fault, observation=[None, {"a": 0.5}])
+    for step in (make_step(0), failing, make_step(0)):
+        book.append_step(step)
+    assert book.steps("run-1") == [make_step(0), failing]
+    assert book.runs_after(0, 10) == []
+    output = InputFile("out.txt", "1" * 64, 3)
+    assert book.finish_run("run-1", FAILED, {"sum": 5}, (output,), ("tool/b", "agent/a", "tool/b")) == 1
+    assert book.finish_run("run-1", PASSED) == 1
+    ((cursor, run),) = book.runs_after(0, 10)
+    assert cursor == 1
+    assert (run.outcome, run.answer, run.outputs) == (FAILED, {"sum": 5}, (output,))
+    assert run.resources == ("agent/a", "tool/b")
+    assert run.finished_at is not None
+    assert run.finished_at.tzinfo is not None
+    assert state_of(book, "task-1") is TaskState.DONE
+
+
+def test_a_step_does_not_change(
+    book: Ledger | MemoryLedger,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    book.add_task(make_task(), Share.OPEN)
+    book.begin_run(make_run())
+    book.append_step(make_step(0))
+    with pytest.raises(Conflict, match="another step 0"):
+        book.append_step(replace(make_step(0), action={"tool": "other"}))
+
+
+def test_an_infra_run_leaves_its_task_for_another_attempt(
+    book: Ledger | MemoryLedger, make_task: Callable[..., Task], make_run: Callable[..., Run]
+) -> None:
+    book.add_task(make_task(), Share.OPEN)
+    book.begin_run(make_run())
+    with pytest.raises(Conflict, match="attempt 1"):
+        book.begin_run(make_run("run-2"))
+    book.finish_run("run-1", INFRA)
+    assert state_of(book, "task-1") is TaskState.RUNNING
+    book.begin_run(make_run("run-2", attempt=2))
+    book.finish_run("run-2", replace(PASSED, result=Result.CANCELLED))
+    assert state_of(book, "task-1") is TaskState.CANCELLED
+    with pytest.raises(Conflict, match="no further run"):
+        book.begin_run(make_run("run-3", attempt=3))
+
+
+def test_a_run_needs_its_task(book: Ledger | MemoryLedger, make_run: Callable[..., Run]) -> None:
+    with pytest.raises(NotFound, match="no task"):
+        book.begin_run(make_run())
+    with pytest.raises(NotFound, match="no run"):
+        book.finish_run("run-1", PASSED)
+
+
+def test_runs_are_found_in_the_order_they_finished(
+    book: Ledger | MemoryLedger, make_task: Callable[..., Task], make_run: Callable[..., Run]
+) -> None:
+    same, other = make_task("task-1"), make_task("task-2", goal="other")
+    again = make_task("task-3")
+    for number, task in enumerate((same, other, again), start=1):
+        book.add_task(task, Share.OPEN)
+        book.begin_run(make_run(f"run-{number}", task=task))
+    for number, used in ((3, ("tool/a",)), (1, ("tool/a", "tool/b")), (2, ("tool/a",))):
+        book.finish_run(f"run-{number}", PASSED, None, (), used)
+    assert [(place, run.id) for place, run in book.runs_after(0, 2)] == [(1, "run-3"), (2, "run-1")]
+    assert [run.id for _, run in book.runs_after(2, 9)] == ["run-2"]
+    assert [run.id for run in book.runs_of(same.key, 9)] == ["run-1", "run-3"]
+    assert [run.id for run in book.runs_of(same.key, 1)] == ["run-1"]
+    assert [run.id for run in book.runs_using("tool/a", 9)] == ["run-2", "run-1"]
+    assert [run.id for run in book.runs_using("tool/a", 1)] == ["run-2"]
+    assert book.runs_using("tool/none", 9) == []
+
+
+def test_records_are_put_replaced_and_found(book: Ledger | MemoryLedger) -> None:
+    first, second = evolution("evolution-1"), evolution("evolution-2")
+    for record in (first, second, first):
+        book.put(record)
+    moved = replace(first, state=EvolutionState.PROMOTED, promoted=Snapshot("d", "u"))
+    book.put(moved)
+    assert book.get(Evolution, "evolution-1") == moved
+    assert book.find(Evolution) == [moved, second]
+    assert book.find(Evolution, state=EvolutionState.MINED) == [second]
+    assert book.find(Evolution, state=EvolutionState.MINED, evidence_id="no") == []
+    assert book.find(Evolution, promoted=Snapshot("d", "u")) == [moved]
+    with pytest.raises(NotFound, match="no evolution evolution-9"):
+        book.get(Evolution, "evolution-9")
+
+
+def test_sealed_records_refuse_to_change(book: Ledger | MemoryLedger) -> None:
+    evidence = Evidence("evidence-1", PRINT, ("run-1",), ("task-1",), NOW, "0" * 64)
+    book.put(evidence)
+    book.put(evidence)
+    with pytest.raises(Conflict, match="never changed"):
+        book.put(replace(evidence, run_ids=("run-1", "run-2")))
+    assert book.find(Evidence, fingerprint=PRINT) == [evidence]
+    book.put(sighting("run-1"))
+    book.put(sighting("run-1", flagged=True))
+    assert len(book.find(Sighting, run_id="run-1")) == 2
+
+
+def test_the_cursor_and_its_records_move_together(book: Ledger | MemoryLedger) -> None:
+    assert book.read("mine") == 0
+    book.advance("mine", 3, [sighting("run-1"), sighting("run-2")])
+    assert book.read("mine") == 3
+    changed = replace(sighting("run-1"), task_key="changed")
+    with pytest.raises(Conflict, match="never changed"):
+        book.advance("mine", 5, [sighting("run-3"), changed])
+    assert book.read("mine") == 3
+    assert [found.run_id for found in book.find(Sighting)] == ["run-1", "run-2"]
+    with pytest.raises(Conflict, match="another reader was faster"):
+        book.advance("mine", 2, [])
+    assert book.read("other") == 0
+
+
+def test_what_is_noted_is_kept(book: Ledger | MemoryLedger) -> None:
+    book.note("promotion", "evolution-1", {"commit": "c"})
+    kept = book.notes if isinstance(book, MemoryLedger) else book.entries()
+    assert [(entry.event, entry.subject, entry.detail) for entry in kept] == [
+        ("promotion", "evolution-1", {"commit": "c"})
+    ]
+
+
+def test_blobs_are_kept_by_their_digest(blobs: Blobs) -> None:
+    name = blobs.put(b"content")
+    assert blobs.put(b"content") == name
+    assert blobs.get(name) == b"content"
+    assert blobs.get(blobs.put(b"")) == b""
+    for unknown in ("0" * 64, "../../etc/passwd", ""):
+        with pytest.raises(NotFound):
+            blobs.get(unknown)

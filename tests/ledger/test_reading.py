@@ -1,0 +1,167 @@
+"""The reading side: fast to import, read-only, beside a writer, and helpful about ids."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import (
+    Candidate,
+    Edit,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Fingerprint,
+    Layer,
+    Manifest,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+    Step,
+    Task,
+    TaskState,
+)
+from agentos.errors import NotFound, Unavailable, UserError
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+
+PASSED = Outcome(Result.PASSED, 1.0, "ok")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_reading_imports_nothing_heavy(ledger: Ledger, tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib; from agentos.ledger.reading import Reader; "
+        "Reader(pathlib.Path(sys.argv[1])).counts(); "
+        "heavy = {'sqlalchemy', 'sqlmodel', 'alembic', 'pydantic', 'typer'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "ledger.db")], check=True, timeout=60)
+
+
+def test_a_home_without_a_ledger_says_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="type `agentos init` first"):
+        Reader(tmp_path / "ledger.db")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("UPDATE alembic_version SET version_num = '9999'", "a newer release wrote it"),
+        ("UPDATE alembic_version SET version_num = '0000'", "type `agentos init` to bring it up to date"),
+        ("DROP TABLE alembic_version", "of an older release"),
+    ],
+)
+def test_a_ledger_of_another_release_is_refused(
+    ledger: Ledger, tmp_path: Path, change: str, message: str
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
+        connection.execute(change)
+    with pytest.raises(UserError, match=message):
+        Reader(tmp_path / "ledger.db")
+
+
+def test_a_damaged_file_is_unavailable(
+    ledger: Ledger, tmp_path: Path, make_task: Callable[..., Task]
+) -> None:
+    for number in range(50):
+        ledger.add_task(make_task(f"task-{number}"), Share.OPEN)
+    ledger.close()
+    path = tmp_path / "ledger.db"
+    data = bytearray(path.read_bytes())
+    data[8192:] = b"\x5a" * (len(data) - 8192)
+    path.write_bytes(data)
+    with pytest.raises(Unavailable, match="restore it from a backup"):
+        Reader(path).tasks()
+
+
+def test_a_reader_cannot_write(ledger: Ledger, tmp_path: Path) -> None:
+    reader = Reader(tmp_path / "ledger.db")
+    with pytest.raises(Unavailable, match="read-only"):
+        reader._rows("DELETE FROM task")
+    reader.close()
+
+
+def test_a_reader_sees_what_was_written_a_moment_ago(
+    ledger: Ledger,
+    tmp_path: Path,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    reader = Reader(tmp_path / "ledger.db")
+    assert reader.tasks() == []
+    ledger.add_task(make_task(), Share.HOLD_OUT)
+    (view,) = reader.tasks(TaskState.QUEUED)
+    assert (view.task, view.share) == (make_task(), Share.HOLD_OUT)
+    ledger.begin_run(make_run())
+    assert [run.id for run in reader.open_runs()] == ["run-1"]
+    for index in range(3):
+        ledger.append_step(make_step(index))
+    assert [step.index for step in reader.steps("run-1", after=0)] == [1, 2]
+    ledger.finish_run("run-1", PASSED)
+    assert reader.open_runs() == []
+    assert reader.tasks(TaskState.QUEUED) == []
+    counts = reader.counts()
+    assert (counts.tasks, counts.runs, counts.steps) == ({"done": 1}, {"passed": 1}, 3)
+    reader.close()
+
+
+def test_lists_show_the_newest_and_filter(
+    ledger: Ledger, make_task: Callable[..., Task], make_run: Callable[..., Run]
+) -> None:
+    for number in range(4):
+        task = make_task(f"task-{number}")
+        ledger.add_task(task, Share.OPEN)
+        ledger.begin_run(make_run(f"run-{number}", task=task))
+    ledger.finish_run("run-2", PASSED)
+    assert [view.task.id for view in ledger.tasks(limit=2)] == ["task-2", "task-3"]
+    assert [run.id for run in ledger.runs(limit=2)] == ["run-3", "run-2"]
+    assert [run.id for run in ledger.runs(result=Result.PASSED)] == ["run-2"]
+    assert [run.id for run in ledger.runs(task_id="task-1")] == ["run-1"]
+    assert ledger.runs(task_id="task-1", result=Result.PASSED) == []
+
+
+def test_an_id_may_be_shortened(ledger: Ledger, make_task: Callable[..., Task]) -> None:
+    for name in ("task-0abc1xyz", "task-0abd2xyw", "task-0abd"):
+        ledger.add_task(make_task(name), Share.OPEN)
+    for fragment in ("task-0abc1xyz", "task-0abc", "0abc", "xyz"):
+        assert ledger.resolve("task", fragment) == "task-0abc1xyz"
+    assert ledger.resolve("task", "task-0abd") == "task-0abd"  # whole, though another begins like it
+    with pytest.raises(UserError, match="could be any of task-0abc1xyz, task-0abd, task-0abd2xyw"):
+        ledger.resolve("task", "0ab")
+    for missing in ("zzz", "", "%", "_"):
+        with pytest.raises(NotFound, match="type `agentos task list`"):
+            ledger.resolve("task", missing)
+    with pytest.raises(TypeError):
+        ledger.resolve("sqlite_master", "x")
+
+
+def test_the_story_of_an_evolution(ledger: Ledger) -> None:
+    base = Snapshot("c", "t")
+    fingerprint = Fingerprint("f" * 16, "tool/a", "exception", "?")
+    evidence = Evidence("evidence-1", fingerprint, ("run-1",), ("task-1",), NOW, "0" * 64)
+    evolution = Evolution("evolution-1", "evidence-1", fingerprint.id, EvolutionState.MINED, base)
+    manifest = Manifest("evidence-1", "cause", "edit", ("f",), ("task-1",), (), Layer.TOOL, "why")
+    mine = Candidate(
+        "candidate-1", "evolution-1", "repair", 1, manifest, Edit({"f": "x"}, "s", "o"), base, base
+    )
+    other = Candidate(
+        "candidate-2", "evolution-2", "repair", 1, manifest, Edit({"f": "x"}, "s", "o"), base, base
+    )
+    for record in (evidence, evolution, mine, other):
+        ledger.put(record)
+    story = ledger.story("evolution-1")
+    assert (story.evolution, story.evidence, story.candidates) == (evolution, evidence, (mine,))
+    assert (story.trials, story.verdicts, story.consents, story.attestation) == ((), (), (), None)
+    with pytest.raises(NotFound):
+        ledger.story("evolution-9")

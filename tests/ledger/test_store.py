@@ -1,0 +1,326 @@
+"""What only the real ledger has: threads and processes, append-only tables, migrations, big values."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from agentos.domain import (
+    Arm,
+    Decision,
+    Evidence,
+    Fingerprint,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Sighting,
+    Snapshot,
+    Step,
+    Task,
+    TaskState,
+    Trial,
+    TrialSet,
+    Verdict,
+)
+from agentos.errors import NotFound, Unavailable, UserError
+from agentos.ledger.opening import open_ledger
+from agentos.ledger.schema import HEAD
+from agentos.ledger.store import Ledger
+from agentos.ledger.tables import METADATA
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PRINT = Fingerprint("f" * 16, "tool/a", "exception", "?")
+PASSED = Outcome(Result.PASSED, 1.0, "ok")
+
+
+def raw(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(path, isolation_level=None))
+
+
+# --- append-only ------------------------------------------------------------------------------
+
+
+def fill(ledger: Ledger, task: Task, run: Run, step: Step) -> None:
+    snapshot = Snapshot("c", "t")
+    ledger.add_task(task, Share.OPEN)
+    ledger.begin_run(run)
+    ledger.append_step(step)
+    ledger.finish_run(run.id, PASSED)
+    ledger.flag(run.id, "it lies")
+    ledger.put(Sighting(run.id, task.id, task.key, PRINT, NOW))
+    ledger.put(Evidence("evidence-1", PRINT, (run.id,), (task.id,), NOW, "0" * 64))
+    ledger.put(
+        Trial(
+            id="trial-1",
+            evolution_id="evolution-1",
+            candidate_id="",
+            task_id=task.id,
+            set=TrialSet.EVIDENCE,
+            arm=Arm.BASE,
+            repeat=0,
+            snapshot=snapshot,
+            outcome=PASSED,
+            answer_sha256="",
+            sandbox="fake",
+            level="none",
+        )
+    )
+    ledger.put(
+        Verdict("verdict-1", "evolution-1", "c", Decision.HOLD, (), (), (), (), "t", "t", "m", "r", "p")
+    )
+
+
+@pytest.mark.parametrize("table", ["step", "sighting", "evidence", "trial", "verdict", "flag", "audit"])
+def test_history_is_not_rewritten_even_by_raw_sql(
+    table: str,
+    ledger: Ledger,
+    tmp_path: Path,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    fill(ledger, make_task(), make_run(), make_step())
+    with raw(tmp_path / "ledger.db") as connection:
+        before = connection.execute(f"SELECT * FROM {table}").fetchall()
+        assert before
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        for column in columns:
+            with pytest.raises(sqlite3.IntegrityError, match="never changed"):
+                connection.execute(f"UPDATE {table} SET {column} = 7")
+        with pytest.raises(sqlite3.IntegrityError, match="never removed"):
+            connection.execute(f"DELETE FROM {table}")
+        marks = ", ".join("?" for _ in columns)
+        with pytest.raises(sqlite3.IntegrityError, match="never replaced"):
+            connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", before[0])
+        assert connection.execute(f"SELECT * FROM {table}").fetchall() == before
+
+
+def test_a_finished_run_is_not_rewritten_by_raw_sql(
+    ledger: Ledger, tmp_path: Path, make_task: Callable[..., Task], make_run: Callable[..., Run]
+) -> None:
+    ledger.add_task(make_task(), Share.OPEN)
+    ledger.begin_run(make_run())
+    ledger.finish_run("run-1", PASSED)
+    with (
+        raw(tmp_path / "ledger.db") as connection,
+        pytest.raises(sqlite3.IntegrityError, match="a finished run"),
+    ):
+        connection.execute("UPDATE run SET result = 'failed'")
+
+
+# --- many writers -----------------------------------------------------------------------------
+
+
+def test_threads_claim_each_task_once(ledger: Ledger, make_task: Callable[..., Task]) -> None:
+    for number in range(40):
+        ledger.add_task(make_task(f"task-{number}"), Share.OPEN)
+    won: list[str] = []
+
+    def work() -> None:
+        for number in range(40):
+            if ledger.set_task_state(f"task-{number}", (TaskState.QUEUED,), TaskState.RUNNING):
+                won.append(f"task-{number}")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == sorted(f"task-{number}" for number in range(40))
+
+
+CLAIM = """
+import sys
+from pathlib import Path
+from agentos.domain import TaskState
+from agentos.ledger.store import Ledger
+ledger = Ledger(Path(sys.argv[1]))
+for number in range(40):
+    if ledger.set_task_state(f"task-{number}", (TaskState.QUEUED,), TaskState.RUNNING):
+        ledger.note("claimed", f"task-{number}", {})
+        print(number)
+"""
+
+
+def test_processes_claim_each_task_once_and_share_one_chain(
+    ledger: Ledger, tmp_path: Path, make_task: Callable[..., Task]
+) -> None:
+    for number in range(40):
+        ledger.add_task(make_task(f"task-{number}"), Share.OPEN)
+    command = [sys.executable, "-c", CLAIM, str(tmp_path / "ledger.db")]
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    won = [line for worker in workers for line in worker.communicate(timeout=60)[0].split()]
+    assert sorted(map(int, won)) == list(range(40))
+    assert ledger.verify() == []
+    assert ledger.head().count == 40
+
+
+def test_two_processes_make_one_ledger(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys, pathlib; from agentos.ledger.store import Ledger; Ledger(pathlib.Path(sys.argv[1]))",
+        str(tmp_path / "ledger.db"),
+    ]
+    makers = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
+    for maker in makers:
+        assert maker.communicate(timeout=60) == (None, b"")
+        assert maker.returncode == 0
+
+
+# --- schema -----------------------------------------------------------------------------------
+
+
+def test_the_migrations_make_the_tables_of_the_models(tmp_path: Path) -> None:
+    engine = open_ledger(tmp_path / "ledger.db")
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    engine.dispose()
+
+
+def test_the_newest_migration_is_the_head_that_the_program_knows() -> None:
+    config = Config()
+    config.set_main_option("script_location", "agentos.ledger:migrations")
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_an_open_ledger_needs_no_alembic(tmp_path: Path) -> None:
+    Ledger(tmp_path / "ledger.db").close()
+    program = (
+        "import sys, pathlib; from agentos.ledger.store import Ledger; "
+        "Ledger(pathlib.Path(sys.argv[1])); assert 'alembic' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "ledger.db")], check=True, timeout=60)
+
+
+def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    Ledger(path).close()
+    with raw(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(UserError, match="a newer release wrote it"):
+        Ledger(path)
+
+
+def test_the_ledger_is_for_its_owner_only(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.note("e", "s", None)
+    for name in ("ledger.db", "ledger.db-wal", "audit.head"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_a_missing_folder_and_a_foreign_file(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="agentos init"):
+        Ledger(tmp_path / "none" / "ledger.db")
+    (tmp_path / "ledger.db").write_bytes(b"no database, but long enough to look at" * 100)
+    with pytest.raises(Unavailable, match="no SQLite database"):
+        Ledger(tmp_path / "ledger.db")
+
+
+# --- values -----------------------------------------------------------------------------------
+
+
+def test_big_values_lie_in_blobs(
+    ledger: Ledger,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    big = {"text": "x" * 20_000}
+    ledger.add_task(make_task(), Share.OPEN)
+    ledger.begin_run(make_run())
+    ledger.append_step(replace(make_step(), observation=big))
+    ledger.append_step(replace(make_step(), observation=big))
+    (step,) = ledger.steps("run-1")
+    assert set(step.observation) == {"blob", "size", "head", "tail"}
+    assert ledger.blobs.expand(step.observation) == big
+    ledger.finish_run("run-1", PASSED, big)
+    assert ledger.blobs.expand(ledger.run("run-1").answer) == big
+
+
+def test_memos(ledger: Ledger) -> None:
+    assert ledger.get_kv("daemon") is None
+    assert ledger.get_kv("daemon", {}) == {}
+    ledger.set_kv("daemon", {"pid": 1})
+    ledger.set_kv("daemon", {"pid": 2, "beat": 1.5})
+    assert ledger.get_kv("daemon") == {"pid": 2, "beat": 1.5}
+
+
+def test_flags_have_an_order_of_their_own(
+    ledger: Ledger, make_task: Callable[..., Task], make_run: Callable[..., Run]
+) -> None:
+    ledger.add_task(make_task(), Share.OPEN)
+    ledger.begin_run(make_run())
+    ledger.flag("run-1", "wrong")
+    ledger.flag("run-1", "still wrong")
+    assert [(flag.seq, flag.reason) for flag in ledger.flags_after(0, 9)] == [
+        (1, "wrong"),
+        (2, "still wrong"),
+    ]
+    assert [flag.reason for flag in ledger.flags_after(1, 9)] == ["still wrong"]
+    assert len(ledger.flags("run-1")) == 2
+    with pytest.raises(NotFound):
+        ledger.flag("run-9", "no such run")
+
+
+# --- the disk ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Path:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small tmpfs needs root")
+    place = tmp_path / "tiny"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tiny", place], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine lets even root mount nothing")
+    return place
+
+
+def test_a_full_disk_is_a_sentence_and_nothing_is_half_written(
+    tiny_disk: Path,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    try:
+        ledger = Ledger(tiny_disk / "ledger.db")
+        ledger.add_task(make_task(), Share.OPEN)
+        ledger.begin_run(make_run())
+        stored = 0
+
+        def fill_up() -> None:
+            nonlocal stored
+            while True:
+                ledger.append_step(make_step(stored, observation="x" * 8_000))
+                stored += 1
+
+        with pytest.raises(Unavailable, match="disk is full"):
+            fill_up()
+        assert stored > 10
+        with pytest.raises(Unavailable, match="could not be written"):
+            ledger.blobs.put(os.urandom(2 << 20))
+        assert not list((tiny_disk / "blobs").glob("tmp/*"))
+        assert [step.index for step in ledger.steps("run-1")] == list(range(stored))
+        assert ledger.verify() == []
+        ledger.close()
+        with raw(tiny_disk / "ledger.db") as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    finally:
+        subprocess.run(["umount", "-l", tiny_disk], check=True)
