@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agentos.domain import RESOURCE_NAME, Kind, ResourceId, Snapshot, Version, digest
+from agentos.domain import ResourceId, Snapshot, Version, digest
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable
+from agentos.resources import path_fault, resource_of
 
 Files = Mapping[str, bytes]
 
@@ -52,50 +53,57 @@ class FakeRegistry:
 
     def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
         """Every resource in the snapshot, sorted."""
-        return sorted({found for path in self._known(snapshot).files if (found := _resource(path))})
+        return sorted({found for path in self._known(snapshot).files if (found := resource_of(path))})
 
     # --- CandidateStore -----------------------------------------------------------------------
 
     def add_candidate(self, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> Snapshot:
         """Commit ``files`` on top of ``base``; the same candidate again gives the same snapshot."""
-        outside = [path for path in files if _resource(path) is None]
-        if outside:
-            raise Invalid("candidate", [f"{path} lies outside a resource directory" for path in outside])
-        if candidate_id not in self._candidates:
-            changed = {path: text.encode() for path, text in files.items()}
-            merged = {**self._known(base).files, **changed}
-            self._candidates[candidate_id] = self._commit(base, merged, "", "candidate", candidate_id)
-        return self._candidates[candidate_id]
+        faults = [fault for path in files if (fault := path_fault(path))]
+        if faults:
+            raise Invalid(f"Candidate {candidate_id!r}", faults)
+        changed = {path: text.encode() for path, text in files.items()}
+        made = self._commit(base, {**self._known(base).files, **changed}, "", "candidate", candidate_id)
+        if self._candidates.setdefault(candidate_id, made) != made:
+            raise Conflict(f"There is another candidate {candidate_id} already")
+        return made
 
     def promote(
         self, base: Snapshot, candidate: Snapshot, trailers: Mapping[str, str], message: str
     ) -> Snapshot:
         """Move ``main`` from ``base`` to the candidate's files; idempotent by ``Evolution`` trailer."""
         evolution = trailers.get("Evolution", "")
-        if evolution and (done := self._by_evolution(evolution)):
-            return done.snapshot
+        proposed = self._known(candidate)
+        if proposed.parent != base:
+            raise Conflict("the candidate does not stand on this base")
+        if trailers.get("Candidate-Tree", candidate.tree) != candidate.tree:
+            raise Conflict("the verdict is about another tree than the candidate's")
         if self._main != base:
-            raise Conflict("main moved since the candidate was tried: the verdict is stale")
-        files = self._known(candidate).files
-        for resource in _touched(self._known(base).files, files):
-            if why := self.may_evolve(resource):
-                raise Conflict(f"{resource} may not be changed: {why}")
-        self._main = self._commit(base, files, evolution, "evolution", message)
+            done = self._by_evolution(evolution)
+            if done and done.parent == base and done.snapshot.tree == candidate.tree:
+                return done.snapshot
+            raise Conflict("the registry moved on since the candidate was judged; judge it again")
+        for resource in _touched(self._known(base).files, proposed.files):
+            if self.files(base, str(resource)) and (why := self.may_evolve(resource)):
+                raise Conflict(f"No evolution may touch it: {why}")
+        self._main = self._commit(base, proposed.files, evolution, "evolution", message)
         return self._main
 
     def revert_evolution(self, evolution_id: str, reason: str, origin: str) -> Snapshot:
-        """Put back what stood before the evolution; Conflict when later versions build on it."""
+        """Put back what stood before the evolution; doing it again changes nothing."""
         promoted = self._by_evolution(evolution_id)
         if promoted is None or promoted.parent is None:
             raise NotFound(f"no version came from the evolution {evolution_id}")
         before, now = self._known(promoted.parent).files, self._known(self._main).files
         touched = _touched(before, promoted.files)
+        if not touched & _touched(before, now):
+            return self._main
         later = touched & _touched(promoted.files, now)
         if later:
             names = ", ".join(map(str, sorted(later)))
             raise Conflict(f"later versions of {names} build on the evolution {evolution_id}")
-        kept = {path: data for path, data in now.items() if _resource(path) not in touched}
-        put_back = {path: data for path, data in before.items() if _resource(path) in touched}
+        kept = {path: data for path, data in now.items() if resource_of(path) not in touched}
+        put_back = {path: data for path, data in before.items() if resource_of(path) in touched}
         self._main = self._commit(self._main, {**kept, **put_back}, "", origin, reason)
         return self._main
 
@@ -103,7 +111,9 @@ class FakeRegistry:
 
     def may_evolve(self, resource: ResourceId) -> str:
         """ "" when an evolution may touch it, else the reason why not."""
-        return "it is pinned" if resource in self.pinned else ""
+        if not self.files(self._main, str(resource)):
+            return f"{resource} does not exist"
+        return f"{resource} is pinned" if resource in self.pinned else ""
 
     def versions(self, resource: ResourceId) -> Sequence[Version]:
         """Newest first; numbers are ``1.<n>.0``."""
@@ -116,7 +126,9 @@ class FakeRegistry:
         found: list[Version] = []
         for number, commit in enumerate(changes):
             parent = found[-1].number if found else None
-            tree = digest(sorted((p, digest(d)) for p, d in commit.files.items() if _resource(p) == resource))
+            tree = digest(
+                sorted((p, digest(d)) for p, d in commit.files.items() if resource_of(p) == resource)
+            )
             found.append(
                 Version(
                     resource=resource,
@@ -162,17 +174,11 @@ class FakeRegistry:
         return found[::-1]
 
     def _by_evolution(self, evolution_id: str) -> _Commit | None:
-        return next((commit for commit in self._lineage() if commit.evolution == evolution_id), None)
-
-
-def _resource(path: str) -> ResourceId | None:
-    kind, _, rest = path.partition("/")
-    name, _, inside = rest.partition("/")
-    if kind not in set(Kind) or not RESOURCE_NAME.fullmatch(name) or not inside or ".." in inside.split("/"):
-        return None
-    return ResourceId(Kind(kind), name)
+        """The commit that the evolution promoted."""
+        found = (commit for commit in self._lineage() if evolution_id and commit.evolution == evolution_id)
+        return next(found, None)
 
 
 def _touched(old: Files, new: Files) -> set[ResourceId]:
     paths = {path for path in {*old, *new} if old.get(path) != new.get(path)}
-    return {found for path in paths if (found := _resource(path))}
+    return {found for path in paths if (found := resource_of(path))}
