@@ -176,9 +176,9 @@ class Ledger(Reader):
             )
             seq = _next(connection, RUN)
             connection.execute(update(RUN).where(RUN.c.id == run_id).values(**_run_row(run), seq=seq))
-            for resource in run.resources:
-                row = {"resource": resource, "task_key": run.task_key, "seq": seq}
-                connection.execute(insert(RUN_RESOURCE), row)
+            if run.resources:
+                used = [{"resource": name, "task_key": run.task_key, "seq": seq} for name in run.resources]
+                connection.execute(insert(RUN_RESOURCE), used)
             if outcome.result is not Result.INFRA:
                 cancelled = outcome.result is Result.CANCELLED
                 end = TaskState.CANCELLED if cancelled else TaskState.DONE
