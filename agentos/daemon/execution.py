@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from agentos.daemon.bundle import Bundle, Bundles, Unfit
+from agentos.daemon.bundle import Bundle, Tools, Unfit, bundle_of
 from agentos.daemon.exchange import Exchange
 from agentos.daemon.grading import Grade, grade
 from agentos.domain import Cost, Fault, Json, Limits, Outcome, Result, Snapshot, Step, Task, digest
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.messages import FaultFrame, RunDone, RunJob, StepFrame, WireFault
-from agentos.ports import Attempt, Blobs, Box, Sandbox, Snapshots
+from agentos.ports import Attempt, Blobs, Box, Sandbox
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
@@ -66,14 +66,24 @@ class _Ran:
 class BoxExecutor:
     """Implements ``ports.Executor``. Thread-safe: any number of runs at a time."""
 
-    def __init__(self, snapshots: Snapshots, blobs: Blobs, sandbox: Sandbox) -> None:
-        self._bundles = Bundles(snapshots)
+    def __init__(self, registry: Tools, blobs: Blobs, sandbox: Sandbox) -> None:
+        self._registry = registry
         self._blobs = blobs
         self._sandbox = sandbox
         self._lock = threading.Lock()
         self._open: dict[str, Box] = {}
         self._cancelled: set[str] = set()
         self._gone: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def sandbox(self) -> str:
+        """The name of the adapter that runs are made in."""
+        return self._sandbox.name
+
+    @property
+    def level(self) -> str:
+        """The isolation level it was probed at."""
+        return self._sandbox.level
 
     def execute(
         self, task: Task, snapshot: Snapshot, run_id: str, on_step: Callable[[Step], None] | None = None
@@ -89,7 +99,7 @@ class BoxExecutor:
         started = time.monotonic()
         workspace_mb = task.limits.workspace_mb
         try:
-            bundle = self._bundles.of(task, snapshot)
+            bundle = bundle_of(self._registry, task, snapshot)
             workspace_mb = bundle.limits.workspace_mb
             ran = self._in_a_box(_Job(task, snapshot, run_id, bundle, self._inputs(task), record))
         except Unfit as error:

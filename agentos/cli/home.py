@@ -1,0 +1,52 @@
+"""``agentos init`` and ``agentos status``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentos.cli.output import print_json, print_text
+from agentos.home import Home
+
+app = typer.Typer()
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+@app.command()
+def init() -> None:
+    """Make a home: settings, registry with the shipped content, ledger, consent key. Safe to repeat."""
+    from agentos.daemon.setup import init_home
+
+    home = Home.find()
+    fresh = init_home(home)
+    print_text(f"{'Made' if fresh else 'Complete already:'} the home {home.root}", "green")
+    if fresh:
+        print_text("Next: `agentos daemon start`, then `agentos task run FILE`.")
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """What the daemon is doing, and how much there is of everything."""
+    from agentos.daemon.liveness import daemon_info
+    from agentos.ledger.reading import Reader
+
+    home = Home.find()
+    reader = Reader(home.ledger)
+    counts = reader.counts()
+    info = daemon_info(home)
+    refused = reader.get_kv("skills.refused", {})
+    if as_json:
+        print_json({"home": str(home.root), "daemon": info, "counts": counts, "refused_skills": refused})
+        return
+    print_text(f"home        {home.root}")
+    if info is not None and info.alive:
+        print_text(f"daemon      runs, pid {info.pid}, since {info.started_at}", "green")
+    else:
+        print_text("daemon      does not run; `agentos daemon start` starts it", "yellow")
+    for name, found in (("tasks", counts.tasks), ("runs", counts.runs), ("evolutions", counts.evolutions)):
+        print_text(f"{name:<12}{', '.join(f'{count} {key}' for key, count in found.items()) or 'none'}")
+    print_text(f"{'steps':<12}{counts.steps}")
+    for folder, faults in refused.items():
+        print_text(f"refused     {folder}: {'; '.join(faults)}", "red")

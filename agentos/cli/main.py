@@ -1,0 +1,129 @@
+"""The command ``agentos``: finds the noun, imports only that one, and turns errors into exit codes.
+
+Exit codes: 0 done, 1 a person or the machine has to do something (one sentence on standard error
+says what), 2 wrong usage, 3 a bug of ours (a report lies in the logs), 130 ended by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from agentos import __version__
+from agentos.errors import AgentOSError
+from agentos.home import Home
+
+# Name -> module that exports ``app``, and the line for --help; nothing is imported to print it.
+COMMANDS = {
+    "init": ("agentos.cli.home", "Make a home, or complete one."),
+    "status": ("agentos.cli.home", "What the daemon is doing, and how much there is of everything."),
+    "daemon": ("agentos.cli.daemon", "Start, stop and look at the daemon."),
+    "task": ("agentos.cli.task", "Add, run, list, show and cancel tasks."),
+    "run": ("agentos.cli.run", "What happened: runs and their steps."),
+    "evolve": ("agentos.cli.evolve", "Look for failures that have become evidence, now."),
+    "evolution": ("agentos.cli.evolution", "What the program changed in itself, why, and how to undo it."),
+    "registry": ("agentos.cli.registry", "Everything that shapes an agent, with its versions."),
+    "sandbox": ("agentos.cli.sandbox", "What the sandbox holds back on this machine."),
+    "audit": ("agentos.cli.audit", "Verify and read the log of decisions."),
+    "doctor": ("agentos.cli.doctor", "Find leftovers and damage, and mend them."),
+}
+
+
+class _Lazy(TyperGroup):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """For --help: the name and its line."""
+        if cmd_name not in COMMANDS:
+            return None
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1], callback=lambda: None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """For a call: the command itself."""
+        if args and args[0] in COMMANDS:
+            found: Any = typer.main.get_command(importlib.import_module(COMMANDS[args[0]][0]).app)
+            return args[0], getattr(found, "commands", {}).get(args[0], found), args[1:]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Lazy,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="A daemon that runs agents and repairs, by measurement, what makes them fail.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"agentos {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    home: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The home to work on.  [default: $AGENTOS_HOME]")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of all commands."""
+    if home is not None:
+        os.environ["AGENTOS_HOME"] = str(home)
+
+
+def run() -> None:
+    """The console script: never shows a traceback, always ends with a documented exit code."""
+    try:
+        app(prog_name="agentos")
+    except AgentOSError as error:
+        _say(str(error))
+        _leave(1)
+    except BrokenPipeError:  # the reader had enough (agentos run list | head)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave(0)
+    except OSError as error:
+        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        _leave(1)
+    except Exception as error:  # noqa: BLE001 - the barrier: a bug becomes a report and exit code 3
+        _say(f"This is a bug of agentos ({type(error).__name__}: {error}). A report lies in {_report()}.")
+        _leave(3)
+
+
+def _say(sentence: str) -> None:
+    from agentos.cli.output import clean
+
+    text = sentence[:1].upper() + sentence[1:]
+    print(clean(text if text.endswith((".", "?", "!")) else text + "."), file=sys.stderr)
+
+
+def _leave(code: int) -> None:
+    sys.stdout.flush()
+    raise SystemExit(code) from None
+
+
+def _report() -> str:
+    """Write the traceback where it can be sent from; beside the person when there is no home."""
+    logs = Home.find().logs
+    path = (logs if logs.is_dir() else Path.cwd()) / f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}.txt"
+    text = f"agentos {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}"
+    try:
+        path.write_text(text)
+    except OSError:
+        return "the lines above: " + text
+    return str(path)

@@ -1,0 +1,164 @@
+"""``agentos run …``: what happened."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentos.cli.output import print_json, print_table, print_text
+from agentos.domain import Result, Run, Step
+from agentos.errors import UserError
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+
+app = typer.Typer(no_args_is_help=True, help="What happened: runs and their steps.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+_POLL_S = 0.1
+_WIDTH = 160
+
+
+def _reader() -> Reader:
+    return Reader(Home.find().ledger)
+
+
+@app.command("list")
+def list_(
+    task: Annotated[str, typer.Option(metavar="ID", help="Only runs of this task.")] = "",
+    result: Annotated[str, typer.Option(help="Only runs with this result.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Runs, newest first."""
+    if result and result not in set(Result):
+        raise UserError(f"There is no result '{result}'; the results are {', '.join(Result)}.")
+    reader = _reader()
+    runs = reader.runs(
+        reader.resolve("task", task) if task else None, Result(result) if result else None, limit
+    )
+    if as_json:
+        print_json([_without_share(run) for run in runs])
+        return
+    print_table(
+        ("run", "task", "result", "score", "seconds", "why"),
+        [
+            (
+                run.id,
+                reader.task(run.task_id).name,
+                run.outcome.result.value if run.outcome else "under way",
+                f"{run.outcome.score:.2f}" if run.outcome else "",
+                f"{run.outcome.cost.wall_s:.2f}" if run.outcome else "",
+                run.outcome.reason[:80] if run.outcome else "",
+            )
+            for run in runs
+        ],
+        empty="No runs yet; `agentos task run FILE` makes one.",
+    )
+
+
+@app.command()
+def show(id: Id, as_json: AsJson = False) -> None:
+    """One run: every step, the answer, the checks, the files it left."""
+    reader = _reader()
+    run = reader.run(reader.resolve("run", id))
+    steps = reader.steps(run.id)
+    if as_json:
+        print_json({"run": _without_share(run), "steps": steps, "flags": reader.flags(run.id)})
+        return
+    print_text(f"{reader.task(run.task_id).name}  ({run.id})", "bold")
+    print_text(f"task       {run.task_id}, attempt {run.attempt}")
+    print_text(f"snapshot   {run.snapshot.commit[:12]}")
+    print_text(f"sandbox    {run.sandbox}, {run.level}")
+    print_text(f"used       {', '.join(run.resources) or 'nothing of the registry'}")
+    for step in steps:
+        _tell(step)
+    if run.outcome is None:
+        print_text("under way; `agentos run tail` follows it", "yellow")
+        return
+    colour = "green" if run.outcome.result is Result.PASSED else "red"
+    print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}", colour)
+    for check in run.outcome.checks:
+        print_text(f"check      {'passed' if check.passed else 'FAILED'}  {check.kind}  {check.detail}")
+    print_text(f"answer     {_short(run.answer, 2000)}")
+    for file in run.outputs:
+        print_text(f"left       {file.path} ({file.size:,} bytes)")
+    cost = run.outcome.cost
+    print_text(f"took       {cost.wall_s:.2f} s, {cost.cpu_s:.2f} s of CPU")
+    for flag in reader.flags(run.id):
+        print_text(f"flagged    {flag.reason}", "yellow")
+
+
+@app.command()
+def tail(
+    id: Annotated[str, typer.Argument(metavar="[ID]", help="The run; without it, the newest.")] = "",
+) -> None:
+    """Follow a run step by step until it ends."""
+    reader = _reader()
+    if not id:
+        newest = reader.runs(limit=1)
+        if not newest:
+            raise UserError("No runs yet; `agentos task run FILE` makes one.")
+        id = newest[0].id
+    run_id = reader.resolve("run", id)
+    told = -1
+    while True:
+        run = reader.run(run_id)
+        for step in reader.steps(run_id, after=told):
+            _tell(step)
+            told = step.index
+        if run.outcome is not None:
+            print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}")
+            return
+        time.sleep(_POLL_S)
+
+
+@app.command()
+def flag(
+    id: Id, reason: Annotated[str, typer.Option(help="What is wrong with it, for the record.")] = ""
+) -> None:
+    """Say that this failed run matters: one such run is enough to open an evolution."""
+    from agentos.daemon.desk import desk
+    from agentos.evolver.mining import flag as give
+    from agentos.ledger.store import Ledger
+
+    with desk(Home.find()) as parts:
+        ledger = parts.records
+        assert isinstance(ledger, Ledger)
+        run = ledger.run(ledger.resolve("run", id))
+        give(parts, run)
+        ledger.flag(run.id, reason)
+    print_text(f"{run.id} is flagged.")
+
+
+@app.command()
+def export(
+    id: Id, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")]
+) -> None:
+    """Write a run out: record, steps, answer and the files it left, as plain files."""
+    from agentos.daemon.export import export_run
+
+    count = export_run(Home.find(), id, folder)
+    print_text(f"{count} files are in {folder}.")
+
+
+def _tell(step: Step) -> None:
+    said = f"{step.fault.type}: {step.fault.message}" if step.fault else _short(step.observation, _WIDTH)
+    print_text(
+        f"{step.index:>4} {step.node:<8} {step.duration_ms:8.1f} ms  {_short(step.action, _WIDTH)}  →  {said}",
+        "red" if step.fault else "",
+    )
+
+
+def _short(value: Any, width: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= width else f"{text[:width]}… ({len(text):,} characters)"
+
+
+def _without_share(run: Run) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in Run.__slots__ if name != "share"}

@@ -1,0 +1,237 @@
+"""``agentos task …``: say what is to be done, and see where it stands."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentos.cli.output import clean, print_json, print_table, print_text
+from agentos.domain import Outcome, Result, Run, Task, TaskState
+from agentos.errors import Conflict, UserError
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+
+if TYPE_CHECKING:
+    from agentos.taskfile import Draft
+
+app = typer.Typer(no_args_is_help=True, help="Add, run, list, show and cancel tasks.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The task's id, or enough of its start or end.")]
+File = Annotated[str, typer.Argument(metavar="FILE|-", help="A YAML or JSON task file; - is standard input.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+_POLL_S = 0.05
+_COLOUR = {"passed": "green", "failed": "red", "timeout": "red", "budget": "red", "infra": "yellow"}
+_ENDED = (TaskState.DONE, TaskState.CANCELLED)
+
+
+@app.command()
+def add(file: File, as_json: AsJson = False) -> None:
+    """Queue the tasks of a file; they are safe on disk when this returns."""
+    home = Home.find()
+    tasks = _add(home, file)
+    if as_json:
+        print_json([task.id for task in tasks])
+    else:
+        for task in tasks:
+            print_text(f"{task.id}  {task.name}")
+    if not _alive(home):
+        print("No daemon runs yet; `agentos daemon start` starts one.", file=sys.stderr)
+
+
+@app.command()
+def run(file: File, as_json: AsJson = False) -> None:
+    """Queue the tasks of a file and wait for them. Exit code 1 when one did not pass."""
+    home = Home.find()
+    if not _alive(home):
+        raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
+    tasks = _add(home, file)
+    waiting = [task for task in tasks if task.schedule is None]
+    reader = Reader(home.ledger)
+    passed = _follow(home, reader, waiting, quiet=as_json)
+    if as_json:
+        print_json([_view(reader, task.id) for task in tasks])
+    raise typer.Exit(0 if passed else 1)
+
+
+@app.command("list")
+def list_(
+    state: Annotated[str, typer.Option(help="Only those in this state.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Tasks in the order they were added, with the result of the newest run."""
+    if state and state not in set(TaskState):
+        raise UserError(f"There is no state '{state}'; the states are {', '.join(TaskState)}.")
+    reader = Reader(Home.find().ledger)
+    views = reader.tasks(TaskState(state) if state else None, limit)
+    if as_json:
+        print_json([_view(reader, view.task.id) for view in views])
+        return
+    rows = []
+    for view in views:
+        newest = _newest(reader, view.task.id)
+        outcome = newest.outcome if newest else None
+        rows.append(
+            (
+                view.task.id,
+                view.task.name,
+                view.state.value,
+                _result(outcome),
+                outcome.reason[:80] if outcome else "",
+            )
+        )
+    print_table(
+        ("task", "name", "state", "result", "why"),
+        rows,
+        empty="No tasks yet; `agentos task add FILE` adds some.",
+    )
+
+
+@app.command()
+def show(id: Id, as_json: AsJson = False) -> None:
+    """One task: what was asked, and every run of it."""
+    reader = Reader(Home.find().ledger)
+    task_id = reader.resolve("task", id)
+    view = _view(reader, task_id)
+    if as_json:
+        print_json(view)
+        return
+    task: Task = view["task"]
+    print_text(f"{task.name}  ({task.id})", "bold")
+    print_text(f"state      {view['state'].value}")
+    print_text(f"goal       {task.goal}")
+    if task.call:
+        print_text(f"call       {task.call.tool} {dict(task.call.args)}")
+    for file in task.inputs:
+        print_text(f"input      {file.path} ({file.size:,} bytes)")
+    if task.schedule:
+        print_text(f"schedule   {task.schedule}")
+    for check in task.checks:
+        print_text(f"check      {check.kind} {dict(check.spec)}")
+    print_table(
+        ("run", "attempt", "snapshot", "result", "seconds", "why"),
+        [
+            (run.id, run.attempt, run.snapshot.commit[:10], _result(run.outcome), _seconds(run), _why(run))
+            for run in reversed(view["runs"])
+        ],
+        empty="It has not run yet.",
+    )
+
+
+@app.command()
+def cancel(id: Id) -> None:
+    """Take it out of the queue, or stop it if it runs. A scheduled task comes no more."""
+    from agentos.ledger.store import Ledger
+
+    home = Home.find()
+    task_id = Reader(home.ledger).resolve("task", id)
+    ledger = Ledger(home.ledger)
+    try:
+        open_states = (TaskState.SCHEDULED, TaskState.QUEUED, TaskState.RUNNING)
+        if not ledger.set_task_state(task_id, open_states, TaskState.CANCELLED):
+            raise Conflict(
+                f"{task_id} is {ledger.task_view(task_id).state.value}: there is nothing to cancel."
+            )
+        ledger.note("task.cancelled", task_id, {})
+    finally:
+        ledger.close()
+    print_text(f"{task_id} is cancelled.")
+
+
+def _add(home: Home, file: str) -> list[Task]:
+    from agentos.daemon.setup import add_tasks
+
+    return add_tasks(home, _drafts(file))
+
+
+def _drafts(file: str) -> Sequence[Draft]:
+    from agentos.taskfile import MAX_BYTES, drafts_of, read_drafts
+
+    if file == "-":
+        return drafts_of(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input", Path.cwd())
+    return read_drafts(Path(file))
+
+
+def _alive(home: Home) -> bool:
+    from agentos.daemon.liveness import daemon_info
+
+    info = daemon_info(home)
+    return info is not None and info.alive
+
+
+def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -> bool:
+    """Wait until all have ended, telling each end as it comes; whether all passed."""
+    left = {task.id: task for task in tasks}
+    passed = True
+    steps = 0
+    while left:
+        for task_id in list(left):
+            view = reader.task_view(task_id)
+            run = _newest(reader, task_id)
+            if not quiet and len(tasks) == 1 and run is not None:
+                steps = _tell_steps(reader, run, steps)
+            if view.state not in _ENDED:
+                continue
+            task = left.pop(task_id)
+            outcome = run.outcome if run else None
+            passed = passed and outcome is not None and outcome.result is Result.PASSED
+            if not quiet:
+                counter = f"[{len(tasks) - len(left)}/{len(tasks)}] " if len(tasks) > 1 else ""
+                _tell_end(counter, task, view.state, run)
+        if left:
+            if not _alive(home):
+                raise UserError(
+                    f"The daemon ended; {len(left)} task(s) wait. `agentos daemon start` goes on with them."
+                )
+            time.sleep(_POLL_S)
+    return passed
+
+
+def _tell_steps(reader: Reader, run: Run, told: int) -> int:
+    for step in reader.steps(run.id, after=told - 1):
+        mark = f" {step.fault.type}: {step.fault.message[:120]}" if step.fault else ""
+        print_text(f"  {step.index:>3} {step.node:<8} {step.duration_ms:8.1f} ms{mark}", "dim")
+        told = step.index + 1
+    return told
+
+
+def _tell_end(counter: str, task: Task, state: TaskState, run: Run | None) -> None:
+    outcome = run.outcome if run else None
+    result = _result(outcome) or state.value
+    print_text(f"{counter}{result:<8} {task.name}  ({run.id if run else task.id})", _COLOUR.get(result, ""))
+    if outcome is not None and outcome.reason:
+        print_text(f"         {outcome.reason[:400]}")
+    if run is not None and outcome is not None and outcome.result is Result.PASSED:
+        print_text(f"         {clean(str(run.answer))[:400]}", "dim")
+
+
+def _view(reader: Reader, task_id: str) -> dict[str, Any]:
+    view = reader.task_view(task_id)
+    runs = reader.runs(task_id)
+    outcome = runs[0].outcome if runs else None
+    result = outcome.result.value if outcome else None
+    # the share stays out: proposers, and whoever writes them, are not to learn what is held out
+    return {"task": view.task, "state": view.state, "result": result, "runs": runs}
+
+
+def _newest(reader: Reader, task_id: str) -> Run | None:
+    runs = reader.runs(task_id, limit=1)
+    return runs[0] if runs else None
+
+
+def _result(outcome: Outcome | None) -> str:
+    return outcome.result.value if outcome else ""
+
+
+def _seconds(run: Run) -> str:
+    return f"{run.outcome.cost.wall_s:.2f}" if run.outcome else "…"
+
+
+def _why(run: Run) -> str:
+    return run.outcome.reason[:120] if run.outcome else "under way"

@@ -1,0 +1,128 @@
+"""DBOS under the tasks and evolutions: what was begun is brought to its end, also after a kill.
+
+A workflow's id is the id of what it works on, so that starting it twice is starting it once.
+Workflow bodies are tiny and lie outside of what evolves, and the application version is pinned:
+by default DBOS derives it from the source of the workflows and would orphan them at each release.
+Workflows are started directly when a slot is free instead of through a DBOS queue, because polling
+a queue often enough to start tasks quickly costs more than the whole idle daemon may
+(docs/decisions/direct-start.md).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy
+from dbos import DBOS, DBOSConfig, SetWorkflowID
+
+from agentos.errors import Unavailable
+
+os.environ.setdefault("LANGSMITH_TRACING", "false")
+
+T = TypeVar("T")
+
+VERSION = "abi-1"  # raise when a workflow's steps change their order or meaning
+_ALIVE = ("PENDING", "ENQUEUED", "DELAYED")
+
+
+class Steps:
+    """``ports.Durable`` within a workflow."""
+
+    def step(self, name: str, work: Callable[[], T]) -> T:
+        """See ``ports.Durable``."""
+        return DBOS.run_step({"name": name}, work)
+
+    def sleep(self, seconds: float) -> None:
+        """A pause that a restart does not begin again."""
+        DBOS.sleep(seconds)
+
+
+class Engine:
+    """One durable engine in a process. ``bodies`` maps a kind of workflow to its body."""
+
+    def __init__(
+        self,
+        path: Path,
+        bodies: Mapping[str, Callable[[Steps, str], None]],
+        on_end: Callable[[str, str], None],
+    ) -> None:
+        self._on_end = on_end
+        self._lock = threading.Lock()
+        self._active: dict[str, str] = {}
+        self._database = _database(path)
+        config: DBOSConfig = {
+            "name": "agentos",
+            "system_database_url": f"sqlite:///{path}",
+            "system_database_engine": self._database,
+            "application_version": VERSION,
+            "executor_id": "local",
+            "enable_otlp": False,
+            "log_level": "ERROR",
+            "notification_listener_polling_interval_sec": 10.0,
+            "scheduler_polling_interval_sec": 3600.0,
+        }
+        DBOS(config=config)
+        self._workflows = {kind: self._workflow(kind, body) for kind, body in bodies.items()}
+
+    def _workflow(self, kind: str, body: Callable[[Steps, str], None]) -> Callable[[str], None]:
+        @DBOS.workflow(name=kind, max_recovery_attempts=None)
+        def workflow(subject: str) -> None:
+            with self._lock:
+                self._active[subject] = kind
+            try:
+                body(Steps(), subject)
+            finally:
+                with self._lock:
+                    self._active.pop(subject, None)
+                self._on_end(kind, subject)
+
+        return workflow
+
+    def launch(self) -> None:
+        """Begin; workflows that a dead process left are taken up again. Raises Unavailable."""
+        try:
+            DBOS.launch()
+        except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error) as error:
+            raise Unavailable(f"the engine's database cannot be used: {error}") from error
+
+    def start(self, kind: str, subject: str, workflow_id: str | None = None) -> bool:
+        """Start the workflow on ``subject`` unless it was started before.
+
+        False when an earlier one of this id has ended: nothing will happen to the subject any more.
+        """
+        workflow_id = workflow_id or subject
+        status: Any = DBOS.get_workflow_status(workflow_id)
+        if status is not None:
+            return status.status in _ALIVE
+        with self._lock:
+            self._active[subject] = kind
+        with SetWorkflowID(workflow_id):
+            DBOS.start_workflow(self._workflows[kind], subject)
+        return True
+
+    def active(self, kind: str) -> list[str]:
+        """Subjects of this kind that are being worked on."""
+        with self._lock:
+            return [subject for subject, of in self._active.items() if of == kind]
+
+    def close(self) -> None:
+        """Release the database; what is under way is resumed by the next launch."""
+        DBOS.destroy(destroy_registry=True)
+        self._database.dispose()
+
+
+def _database(path: Path) -> sqlalchemy.Engine:
+    """DBOS' own engine leaves SQLite in rollback mode, which is three times slower."""
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}", connect_args={"timeout": 30.0})
+
+    @sqlalchemy.event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+
+    return engine

@@ -1,0 +1,97 @@
+"""One daemon for one home: the lock that says so, and who holds it.
+
+The lock is held by the kernel of the operating system for as long as the process lives, so it can
+never be stale. The file beside it only tells a person who it is; its pid is believed only when the
+start time of the process fits.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from agentos import __version__
+from agentos.errors import Busy, NotFound
+from agentos.home import Home
+from agentos.sandboxes.owner import Owner
+
+_PATIENCE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonInfo:
+    """Who the daemon of a home is, or was."""
+
+    pid: int
+    owner: str  # pid with start time, so that a later process with the same pid is told apart
+    version: str
+    started_at: str
+    ready: bool
+    alive: bool = False
+
+
+def daemon_info(home: Home) -> DaemonInfo | None:
+    """The daemon that runs, or the last one that did (``alive`` is False); None for none."""
+    try:
+        found = DaemonInfo(**json.loads((home.run / "daemon.json").read_text()))
+        owner = Owner.parse(found.owner)
+    except (OSError, ValueError, TypeError):
+        return None
+    return DaemonInfo(**asdict(found) | {"alive": owner is not None and owner.alive()})
+
+
+class DaemonLock:
+    """Held for the life of the daemon. Raises Busy when another holds it, NotFound without a home."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        try:
+            self._file = os.open(home.run / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise NotFound(
+                f"there is no home at {home.root} ({error.strerror}); type `agentos init`"
+            ) from None
+        self._take()
+        self._info = DaemonInfo(
+            pid=os.getpid(),
+            owner=str(Owner.here(home.root)),
+            version=__version__,
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            ready=False,
+        )
+        self._write(self._info)
+
+    def _take(self) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                info = daemon_info(self._home)
+                # one that was killed a moment ago may hold it until its last thread is gone
+                if (info and info.alive) or time.monotonic() > deadline:
+                    os.close(self._file)
+                    who = f"with pid {info.pid}, since {info.started_at}" if info else "just now"
+                    raise Busy(
+                        f"another daemon runs on {self._home.root} ({who}); `agentos daemon stop` ends it"
+                    ) from None
+                time.sleep(0.05)
+
+    def ready(self) -> None:
+        """Tell whoever waits that tasks are now taken."""
+        self._write(DaemonInfo(**asdict(self._info) | {"ready": True}))
+
+    def release(self) -> None:
+        """Give the lock up."""
+        (self._home.run / "daemon.json").unlink(missing_ok=True)
+        os.close(self._file)
+
+    def _write(self, info: DaemonInfo) -> None:
+        aside = self._home.run / f"daemon.json.{info.pid}"
+        aside.write_text(json.dumps(asdict(info)))
+        aside.rename(self._home.run / "daemon.json")

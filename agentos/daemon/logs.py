@@ -1,0 +1,60 @@
+"""The daemon's log: JSON lines in ``logs/daemon.log``, rotated by size; plain lines on a console."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+_KEPT = 3
+
+
+def set_up_logs(path: Path, level: str, size_mb: int, *, console: bool) -> None:
+    """Route structlog and the libraries' own logging (DBOS) to the file, and to a console if asked."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    file = RotatingFileHandler(path, maxBytes=size_mb << 20, backupCount=_KEPT, encoding="utf-8")
+    file.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.dict_tracebacks,
+                structlog.processors.JSONRenderer(ensure_ascii=True),
+            ],
+        )
+    )
+    handlers: list[logging.Handler] = [file]
+    if console:
+        screen = logging.StreamHandler(sys.stderr)
+        screen.setFormatter(
+            structlog.stdlib.ProcessorFormatter(
+                foreign_pre_chain=shared,
+                processors=[
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+                ],
+            )
+        )
+        handlers.append(screen)
+    logging.basicConfig(level=level.upper(), handlers=handlers, force=True)
+    # DBOS narrates every start and writes to the console by itself.
+    library = logging.getLogger("dbos")
+    library.handlers = []
+    library.propagate = True
+    library.setLevel(logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

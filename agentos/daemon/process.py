@@ -1,0 +1,133 @@
+"""The daemon as a process: start it, run it, stop it.
+
+Signal handlers only count; the loop acts. The first SIGTERM (or Ctrl-C) drains: tasks under way
+are finished, nothing new is started. The second one stops at once. Evolutions are cut in both
+cases and go on with the next daemon. The process leaves by ``os._exit``, because threads that
+belong to cut work are held rather than ended (``tasks.Stopping``).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+from typing import NoReturn
+
+import structlog
+
+from agentos.daemon.engine import Engine
+from agentos.daemon.liveness import DaemonInfo, DaemonLock, daemon_info
+from agentos.daemon.logs import set_up_logs
+from agentos.daemon.service import Service, service
+from agentos.daemon.tick import Tick
+from agentos.errors import Unavailable, UserError
+from agentos.home import Home
+from agentos.settings import load_settings
+
+_READY_S = 60.0
+_POLL_S = 0.05
+
+log = structlog.get_logger("agentos.daemon")
+
+
+class Signals:
+    """How often the process was asked to end."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._handle)
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        self.count += 1
+
+
+def run_daemon(home: Home, *, console: bool) -> NoReturn:
+    """Be the daemon of this home until a signal ends it.
+
+    Raises UserError (no home, another daemon, bad settings) and Unavailable (no sandbox, no disk).
+    """
+    settings = load_settings(home.settings)
+    signals = Signals()
+    lock = DaemonLock(home)
+    set_up_logs(home.logs / "daemon.log", settings.log_level, settings.log_mb, console=console)
+    log.info("starting", pid=os.getpid(), home=str(home.root))
+    with service(home, settings) as parts:
+        parts.sandbox.start()
+        tick = Tick(parts)
+        tick.engine = Engine(home.engine, parts.bodies(), tick.ended)
+        tick.engine.launch()
+        tick.resume()
+        lock.ready()
+        log.info("ready", sandbox=parts.sandbox.name, level=parts.sandbox.level)
+        _loop(tick, signals)
+        _end(parts, lock, by_force=signals.count > 1)
+
+
+def _loop(tick: Tick, signals: Signals) -> None:
+    tick.run(lambda: signals.count == 0)
+    tick.draining = True
+    log.info("draining", tasks=len(tick.engine.active("run_task")))
+    tick.run(lambda: signals.count < 2 and not tick.idle())
+
+
+def _end(parts: Service, lock: DaemonLock, *, by_force: bool) -> NoReturn:
+    parts.stopping.set()
+    parts.sandbox.close()
+    lock.release()
+    log.info("stopped", by_force=by_force)
+    logging.shutdown()
+    os._exit(0)
+
+
+def start_daemon(home: Home) -> DaemonInfo:
+    """Start a daemon in the background and wait until it takes tasks.
+
+    Raises UserError when one runs, Unavailable with its last words when it does not come up.
+    """
+    info = daemon_info(home)
+    if info is not None and info.alive:
+        raise UserError(f"the daemon of {home.root} runs already (pid {info.pid})")
+    if not home.logs.is_dir():
+        raise UserError(f"there is no home at {home.root}; type `agentos init`")
+    said = home.logs / "daemon.out"
+    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "daemon", "run", "--quiet"]
+    with said.open("wb") as out:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            cwd=home.root,
+        )
+    deadline = time.monotonic() + _READY_S
+    while time.monotonic() < deadline:
+        info = daemon_info(home)
+        if info is not None and info.pid == child.pid and info.ready:
+            return info
+        if child.poll() is not None:
+            words = said.read_text(errors="replace").strip().splitlines()
+            raise Unavailable(f"the daemon did not start: {words[-1] if words else 'it said nothing'}")
+        time.sleep(_POLL_S)
+    raise Unavailable(f"the daemon is not ready after {_READY_S:.0f} s; see {home.logs / 'daemon.log'}")
+
+
+def stop_daemon(home: Home, *, at_once: bool) -> bool:
+    """Ask the daemon to drain (or to stop at once) and wait until it is gone; False when none ran."""
+    info = daemon_info(home)
+    if info is None or not info.alive:
+        return False
+    os.kill(info.pid, signal.SIGTERM)
+    asked = time.monotonic()
+    while (now := daemon_info(home)) is not None and now.alive and now.owner == info.owner:
+        # a second signal that follows too closely would be merged with the first
+        if at_once and time.monotonic() - asked > 4 * _POLL_S:
+            os.kill(info.pid, signal.SIGTERM)
+            asked = time.monotonic()
+        time.sleep(_POLL_S)
+    return True

@@ -1,0 +1,174 @@
+"""The composition root: the one place where ports meet their adapters.
+
+``Service`` holds what the daemon works with and says what each kind of workflow does. When which
+workflow starts is decided in ``tick.py``; that it survives a crash is the matter of ``engine.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import structlog
+
+from agentos.daemon.benches import BoxBenches, load_tools
+from agentos.daemon.desk import desk
+from agentos.daemon.engine import Steps
+from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
+from agentos.domain import EvolutionState, Layer
+from agentos.errors import AgentOSError
+from agentos.evolver import cycle, probation
+from agentos.evolver.parts import Parts
+from agentos.evolver.proposers.repair import RepairProposer
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+from agentos.messages import ToolCard
+from agentos.ports import Durable
+from agentos.registry.store import Registry
+from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.settings import Settings
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
+_PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
+
+log = structlog.get_logger("agentos.service")
+
+
+class Threads:
+    """Implements ``ports.Replayer``: a trial is mostly a wait for its box."""
+
+    def __init__(self, parallel: int) -> None:
+        self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="trial")
+
+    def map(self, work: Callable[[T], R], jobs: Sequence[T]) -> Sequence[R]:
+        """See ``ports.Replayer``."""
+        futures = [self._pool.submit(work, job) for job in jobs]
+        wait(futures)
+        return [future.result() for future in futures]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything that the daemon works with."""
+
+    home: Home
+    settings: Settings
+    ledger: Ledger
+    registry: Registry
+    sandbox: Bubblewrap
+    parts: Parts
+    tasks: TaskRunner
+    stopping: Stopping
+
+    def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
+        """What each kind of workflow does with its subject."""
+        return {RUN: self.run_task, EVOLVE: self.evolve, PROMOTE: self.finish_promotion, WATCH: self.watch}
+
+    def run_task(self, steps: Steps, task_id: str) -> None:
+        """Attempt the task until a run counts."""
+        for number, pause_s in zip(range(MAX_ATTEMPTS + 1), (*_PAUSES_S, 0.0), strict=True):
+            if steps.step(f"attempt {number}", lambda: self.tasks.attempt(task_id, utc_now())):
+                return
+            steps.sleep(pause_s)
+
+    def evolve(self, steps: Steps, evolution_id: str) -> None:
+        """One evolution, from evidence to its end."""
+        self._guarded(evolution_id, lambda: cycle.evolve(self.parts, evolution_id, self._held(steps)))
+
+    def finish_promotion(self, steps: Steps, evolution_id: str) -> None:
+        """Promote what a person approved."""
+        self._guarded(
+            evolution_id, lambda: cycle.finish_promotion(self.parts, evolution_id, self._held(steps))
+        )
+
+    def watch(self, steps: Steps, subject: str) -> None:
+        """Measure whether a live failure is the fault of an evolution on probation."""
+        suspicion = probation.Suspicion(*subject.split(" "))
+
+        def measure() -> str:
+            run = self.ledger.run(suspicion.run_id)
+            return probation.watch(self.parts, suspicion, run).state.value
+
+        self._guarded("", lambda: self._held(steps).step("watch", measure))
+
+    def _held(self, steps: Steps) -> Durable:
+        return _Held(steps, self.stopping)
+
+    def _guarded(self, evolution_id: str, work: Callable[[], object]) -> None:
+        """An evolution that the machinery could not carry through ends as cancelled, with the reason."""
+        try:
+            work()
+        except AgentOSError as error:
+            log.error("evolution failed", evolution=evolution_id, why=str(error))
+            if evolution_id:
+                self.cancel_evolution(evolution_id, str(error))
+
+    def cancel_evolution(self, evolution_id: str, why: str) -> None:
+        """End an evolution whose workflow is over but which has not come to an end state."""
+        evolution = self.parts.evolution(evolution_id)
+        if evolution.ended_at is None and evolution.state is not EvolutionState.AWAITING_CONSENT:
+            self.parts.move(evolution, EvolutionState.CANCELLED, f"the machinery failed: {why}", end=True)
+
+    def load(self, files: Mapping[str, bytes], tools: Sequence[str]) -> tuple[list[ToolCard], list[str]]:
+        """Import the tools of a dropped skill in a box."""
+        return load_tools(self.sandbox, files, tools)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Steps that record nothing once the daemon has to end at once."""
+
+    steps: Steps
+    stopping: Stopping
+
+    def step(self, name: str, work: Callable[[], T]) -> T:
+        def held() -> T:
+            try:
+                return work()
+            except AgentOSError:
+                self.stopping.hold_if_set()
+                raise
+
+        return self.steps.step(name, held)
+
+
+def utc_now() -> datetime:
+    """The daemon's clock."""
+    return datetime.now(UTC)
+
+
+@contextmanager
+def service(home: Home, settings: Settings) -> Iterator[Service]:
+    """Wire everything. Raises UserError on a home that is not whole, Unavailable without a sandbox."""
+    with desk(home) as parts:
+        ledger, registry = parts.records, parts.snapshots
+        assert isinstance(ledger, Ledger)
+        assert isinstance(registry, Registry)
+        sandbox = Bubblewrap(home.root, settings.run_uid)
+        executor = BoxExecutor(registry, ledger.blobs, sandbox)
+        repair = RepairProposer(BoxBenches(registry, sandbox), settings.parallel)
+        parts = replace(
+            parts,
+            executor=executor,
+            replayer=Threads(settings.parallel),
+            proposers={Layer.SKILL: (repair,), Layer.TOOL: (repair,)},
+        )
+        stopping = Stopping()
+        yield Service(
+            home=home,
+            settings=settings,
+            ledger=ledger,
+            registry=registry,
+            sandbox=sandbox,
+            parts=parts,
+            tasks=TaskRunner(ledger, registry, executor, stopping),
+            stopping=stopping,
+        )

@@ -1,0 +1,194 @@
+"""The daemon's loop: looks what has changed, and starts what is due.
+
+``turn`` decides and never waits: tasks and evolutions run as workflows on threads of their own,
+and what takes longer than a moment (mining, the skills folder) on one housekeeping thread. A turn
+costs one PRAGMA when nothing happened.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+
+import structlog
+
+from agentos.daemon.engine import Engine
+from agentos.daemon.schedules import spawn_due
+from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
+from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, TaskState
+from agentos.evolver.mining import mine
+from agentos.evolver.probation import settle, suspicions
+from agentos.evolver.triage import settled, triage
+
+POLL_S = 0.05
+_EVERY_S = {"schedules": 1.0, "skills": 0.5, "evolutions": 0.2, "mining": 0.2}
+
+log = structlog.get_logger("agentos.tick")
+
+
+class Tick:
+    """All that the loop remembers. ``engine`` is set before the first turn."""
+
+    engine: Engine
+
+    def __init__(self, service: Service) -> None:
+        self.draining = False
+        self.wake = threading.Event()
+        self._service = service
+        self._ledger = service.ledger
+        self._watcher = sqlite3.connect(service.home.ledger, isolation_level=None)
+        self._version = -1
+        self._waiting: deque[str] = deque()
+        self._ended: deque[tuple[str, str]] = deque()
+        self._due: dict[str, float] = {}
+        self._housekeeper = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
+        self._chores: dict[str, Future[None]] = {}
+        self._unmined = True  # runs may have finished under the last daemon
+        self._first_seen: datetime | None = None
+        self._last_end = time.monotonic()
+
+    def ended(self, kind: str, subject: str) -> None:
+        """A workflow is over. Called on its thread."""
+        self._ended.append((kind, subject))
+        self.wake.set()
+
+    def run(self, go_on: Callable[[], bool]) -> None:
+        """Turn until ``go_on`` says no."""
+        while go_on():
+            self.wake.wait(POLL_S)
+            self.wake.clear()
+            try:
+                self.turn(time.monotonic())
+            except Exception:  # the daemon outlives a bug in one turn; the next one sees the same state
+                log.exception("turn failed")
+                time.sleep(1.0)
+
+    def idle(self) -> bool:
+        """No task is under way."""
+        return not self.engine.active(RUN)
+
+    def turn(self, now: float) -> None:
+        """Look and start. ``now`` is on the monotonic clock."""
+        changed = self._changed()
+        while self._ended:
+            self._close(*self._ended.popleft())
+        if changed:
+            self._stop_cancelled()
+        if self.draining:
+            return
+        self._start_tasks(refill=changed)
+        if self._is_due("schedules", now):
+            self._spawn_scheduled()
+        if self._is_due("evolutions", now):
+            self._start_evolutions()
+        if self._is_due("mining", now) and self._unmined:
+            self._mine_when_settled(now)
+
+    # --- tasks --------------------------------------------------------------------------------
+
+    def _changed(self) -> bool:
+        (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+        changed, self._version = version != self._version, version
+        return bool(changed)
+
+    def resume(self) -> None:
+        """Once, after the launch: tasks that ran when the last daemon ended are taken up or closed."""
+        for view in self._ledger.tasks(TaskState.RUNNING):
+            if not self.engine.start(RUN, view.task.id):
+                self._service.tasks.give_up(view.task.id, "its workflow ended without a result; see the log")
+
+    def _start_tasks(self, *, refill: bool) -> None:
+        active = self.engine.active(RUN)
+        if refill and not self._waiting:
+            queued = (view.task.id for view in self._ledger.tasks(TaskState.QUEUED))
+            self._waiting.extend(task_id for task_id in queued if task_id not in active)
+        for _ in range(self._service.settings.parallel - len(active)):
+            if not self._waiting:
+                return
+            task_id = self._waiting.popleft()
+            if self._ledger.task_view(task_id).state is not TaskState.QUEUED:
+                continue
+            if not self.engine.start(RUN, task_id):
+                self._service.tasks.give_up(task_id, "its workflow ended without a result; see the log")
+
+    def _stop_cancelled(self) -> None:
+        for task_id in self._service.tasks.in_flight():
+            if self._ledger.task_view(task_id).state is TaskState.CANCELLED:
+                self._service.tasks.cancel(task_id)
+
+    def _close(self, kind: str, subject: str) -> None:
+        """What a workflow that ended by a bug left half done is closed here; the rest needs nothing."""
+        if kind == RUN:
+            self._unmined = True
+            self._version = -1  # the next turn looks for more to start
+            self._last_end = time.monotonic()
+            if self._ledger.task_view(subject).state in (TaskState.QUEUED, TaskState.RUNNING):
+                self._service.tasks.give_up(subject, "an error in the daemon; see the log")
+        elif kind == EVOLVE and self._service.parts.evolution(subject).state in RUNNING_STATES:
+            self._service.cancel_evolution(subject, "an error in the daemon; see the log")
+
+    def _spawn_scheduled(self) -> None:
+        for view in self._ledger.tasks(TaskState.SCHEDULED):
+            spawn_due(self._ledger, view.task, view.share, utc_now())
+
+    # --- evolutions ---------------------------------------------------------------------------
+
+    def _start_evolutions(self) -> None:
+        """One at a time: each may use all cores, and the next is judged against what it promoted."""
+        if self.engine.active(EVOLVE) or self.engine.active(PROMOTE):
+            return
+        for evolution in self._ledger.find(Evolution, state=EvolutionState.AWAITING_CONSENT):
+            consents = self._ledger.find(Consent, evolution_id=evolution.id)
+            if consents and self.engine.start(PROMOTE, evolution.id, f"promote-{consents[-1].id}"):
+                return
+        for state in sorted(RUNNING_STATES, reverse=True):
+            for evolution in self._ledger.find(Evolution, state=state):
+                if self.engine.start(EVOLVE, evolution.id):
+                    return
+                self._service.cancel_evolution(evolution.id, "its workflow ended without a result")
+
+    def _mine_when_settled(self, now: float) -> None:
+        parts = self._service.parts
+        busy = bool(self.engine.active(RUN) or self._waiting)
+        if settled(parts, busy=busy, first_seen=self._first_seen, quiet_s=now - self._last_end):
+            self._unmined = False
+            self._first_seen = None
+            self._chore("mining", self._mine)
+        elif self._first_seen is None:
+            self._first_seen = utc_now()
+
+    def _mine(self) -> None:
+        """Sightings of all that finished; evidence and evolutions of what is ripe; the watch of promotions."""
+        parts = self._service.parts
+        mine(parts)
+        if self._service.settings.evolve == "auto":
+            for opened in triage(parts):
+                log.info("evolution opened", evolution=opened.id)
+        for suspicion in suspicions(parts):
+            subject = f"{suspicion.evolution_id} {suspicion.run_id}"
+            self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+        settle(parts)
+
+    # --- housekeeping -------------------------------------------------------------------------
+
+    def _is_due(self, name: str, now: float) -> bool:
+        if now < self._due.get(name, 0.0):
+            return False
+        self._due[name] = now + _EVERY_S[name]
+        return True
+
+    def _chore(self, name: str, work: Callable[[], None]) -> None:
+        """Do it on the housekeeping thread, unless it is at it."""
+        if name not in self._chores or self._chores[name].done():
+            self._chores[name] = self._housekeeper.submit(self._guarded, name, work)
+
+    def _guarded(self, name: str, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception:  # a chore that fails is told and comes again; nothing waits for it
+            log.exception("chore failed", chore=name)
