@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agentos.messages import FaultFrame, GradeJob, LoadJob, RunJob
+from agentos.messages import FaultFrame, GradeJob, LoadJob, RunJob, SearchJob
 from agentos.wire import Channel, Closed
 from agentos.worker import children
 from agentos.worker.faults import fault
@@ -22,11 +22,13 @@ from agentos.worker.grading import grade
 from agentos.worker.loading import load
 from agentos.worker.place import Place
 from agentos.worker.running import run
+from agentos.worker.searching import search
 
 _JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, ...], Place], None]]] = {
     "run": (RunJob, run),
     "grade": (GradeJob, grade),
     "load": (LoadJob, load),
+    "search": (SearchJob, search),
 }
 
 # langgraph looks for a tracing service, and its user's settings, in the environment.

@@ -11,6 +11,7 @@ import difflib
 import importlib.metadata
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -124,6 +125,18 @@ def _declaration(node: ast.expr, path: str) -> Declared:
 
 
 def load(source: str, path: str, root: Path) -> Tool:
+    """Compile and ``execute``."""
+    return execute(compiled(source, path, root), path, root)
+
+
+def compiled(source: str, path: str, root: Path) -> types.CodeType:
+    """The file's code; raises what ``compile`` raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a doubtful escape is the author's business
+        return compile(source, str(root / path), "exec", dont_inherit=True)
+
+
+def execute(code: types.CodeType, path: str, root: Path) -> Tool:
     """Execute the file in a fresh module. What it raises is its own; a broken contract is Failed.
 
     Helper modules beside it can be imported by name. They come last on the path: a tool called
@@ -136,13 +149,8 @@ def load(source: str, path: str, root: Path) -> Tool:
     module = types.ModuleType(name)
     module.__file__ = str(root / path)
     sys.modules[name] = module  # pydantic looks up annotations there
-    exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
-    return Tool(
-        path,
-        _model(module, "Input", path),
-        _model(module, "Output", path),
-        _function(module, path),
-    )
+    exec(code, module.__dict__)  # noqa: S102
+    return Tool(path, _model(module, "Input", path), _model(module, "Output", path), _function(module, path))
 
 
 def _model(module: types.ModuleType, name: str, path: str) -> type[BaseModel]:

@@ -1,0 +1,286 @@
+"""The job ``search``: try many sources of one tool on the same cases, fast.
+
+Sources run one after another in one child, each case in a freshly executed module; a fork for each
+would cost more than most sources do. What a source can leave behind in the process (directory,
+environment, helper modules, files of a writing tool) is put back after each case, and the child is
+replaced after ``_RENEW`` sources, or when one took it down. Whatever passes here is only a
+suspicion: it still has to pass the replay in boxes of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NoReturn
+
+from agentos import checks
+from agentos.messages import Ready, SearchJob, TriedFrame, TrySource
+from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.worker import children, files, toolfile
+from agentos.worker.faults import Failed, fault_of, load_fault, shorten
+from agentos.worker.grading import snippet
+from agentos.worker.place import Place
+from agentos.worker.toolhost import tracer_of
+
+_RENEW = 500  # sources that one child tries
+_GRACE_S = 0.25  # after its time limit, a source that cannot be interrupted is killed
+_OUTPUT_MAX = 1 << 20
+_OUTPUT_SHOWN = 128 << 10  # a larger output is told by its digest
+_MESSAGE = 500
+
+
+class _OutOfTime(BaseException):
+    """Raised inside a source by the timer. Not an Exception, so that few handlers swallow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    args: dict[str, Any]
+    inputs: dict[str, bytes]
+    checks: tuple[checks.Spec, ...]
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    score: float
+    output: Any
+    lines: list[int]
+    stained: bool = False  # the process may not be trusted with another case
+
+
+def search(channel: Channel, job: SearchJob, blobs: tuple[bytes, ...], place: Place) -> None:
+    """Answer each ``try`` frame with a ``tried`` frame until the kernel goes away."""
+    files.write(place.snapshot, job.files, blobs[: len(job.files)])
+    bench = _Bench(channel, job, place, _cases(job, blobs[len(job.files) :], place.workspace))
+    channel.send(Ready().model_dump())
+    try:
+        while True:
+            channel.send(bench.try_source(TrySource.model_validate(channel.receive().head)).model_dump())
+    finally:
+        bench.end()
+
+
+def _cases(job: SearchJob, blobs: Sequence[bytes], workspace: Path) -> list[_Case]:
+    found = []
+    contents = iter(blobs)
+    for number, given in enumerate(job.cases):
+        inputs = {name: next(contents) for name in given["inputs"]}
+        parsed = tuple(checks.parse(check["kind"], check["spec"]) for check in given["checks"])
+        found.append(_Case(given["args"], inputs, parsed, workspace / f"case-{number}"))
+        _lay_out(found[-1])
+    return found
+
+
+def _lay_out(case: _Case) -> None:
+    case.folder.mkdir()
+    files.write(case.folder, list(case.inputs), list(case.inputs.values()))
+
+
+class _Bench:
+    """The parent's end: knows how far the child got, and replaces it."""
+
+    def __init__(self, channel: Channel, job: SearchJob, place: Place, cases: list[_Case]) -> None:
+        self._outer = channel
+        self._job = job
+        self._place = place
+        self._cases = cases
+        self._inner: Channel | None = None
+        self._tried = 0
+
+    def try_source(self, asked: TrySource) -> TriedFrame:
+        """Run the cases; one that hangs or dies has failed, and the next run in a new child."""
+        wanted = list(range(len(self._cases))) if asked.cases is None else asked.cases
+        verdicts: list[_Verdict] = []
+        while len(verdicts) < len(wanted):
+            child = self._child()
+            with contextlib.suppress(Closed):  # then the first receive says so
+                child.send({"source": asked.source, "trace": asked.trace, "cases": wanted[len(verdicts) :]})
+            verdicts += self._listen(child, len(wanted) - len(verdicts))
+        return TriedFrame(
+            passed=[verdict.score == 1.0 for verdict in verdicts],
+            scores=[verdict.score for verdict in verdicts],
+            outputs=[verdict.output for verdict in verdicts],
+            lines=[verdict.lines for verdict in verdicts] if asked.trace else [],
+        )
+
+    def end(self) -> None:
+        """Kill the child and all that it started."""
+        if self._inner is not None:
+            self._inner.close()
+            self._inner = None
+        children.sweep(alone=self._place.alone)
+
+    def _child(self) -> Channel:
+        self._tried += 1
+        if self._inner is None or self._tried > _RENEW:
+            self.end()
+            ours, theirs = socket.socketpair()
+            if os.fork() == 0:
+                _serve(theirs, self._job, self._place, self._cases)
+            theirs.close()
+            self._inner, self._tried = Channel(ours, blob_max=_OUTPUT_SHOWN), 1
+        return self._inner
+
+    def _listen(self, child: Channel, count: int) -> list[_Verdict]:
+        """The verdicts up to the last case, or to the one that took the child down."""
+        verdicts = []
+        for _ in range(count):
+            deadline = time.monotonic() + self._job.timeout_s + _GRACE_S
+            try:
+                frame = child.receive(deadline=deadline)
+                verdicts.append(_verdict(frame.head, frame.blobs))
+            except (Closed, Late, FrameError, KeyError, TypeError, ValueError) as error:
+                kind = "timeout" if isinstance(error, Late) else "died"
+                lost = {"error": kind, "message": "it took its process down"}
+                verdicts.append(_Verdict(0.0, lost, [], stained=True))
+            if verdicts[-1].stained:
+                self.end()
+                break
+        return verdicts
+
+
+def _verdict(head: dict[str, Any], blobs: tuple[bytes, ...]) -> _Verdict:
+    """From a process that a source may have taken over: everything is converted, nothing believed."""
+    score = min(1.0, max(0.0, float(head["score"])))
+    lines = [int(line) for line in head["lines"]]
+    return _Verdict(score, json.loads(blobs[0]), lines, stained=bool(head["stained"]))
+
+
+# --- in the child -----------------------------------------------------------------------------
+
+
+def _serve(sock: socket.socket, job: SearchJob, place: Place, cases: list[_Case]) -> NoReturn:
+    try:
+        os.setsid()
+        (descriptor,) = children.only_descriptors(sock.fileno())
+        children.memory_limits(job.memory_mb)
+        signal.signal(signal.SIGALRM, _out_of_time)
+        sys.dont_write_bytecode = False  # helper modules are imported again for each case
+        trials = _Trials(job, place, cases)
+        channel = Channel(socket.socket(fileno=descriptor))
+        while True:
+            asked = channel.receive().head
+            code = trials.compiled(asked["source"])
+            for number in asked["cases"]:
+                trials.run(channel, code, cases[number], trace=asked["trace"])
+    finally:
+        os._exit(0)
+
+
+def _out_of_time(number: int, frame: FrameType | None) -> None:
+    raise _OutOfTime
+
+
+class _Trials:
+    """Runs one source on one case, and puts back what it left behind."""
+
+    def __init__(self, job: SearchJob, place: Place, cases: list[_Case]) -> None:
+        self._path = job.path
+        self._root = place.snapshot
+        self._timeout_s = job.timeout_s
+        self._shown = min(_OUTPUT_SHOWN, (6 << 20) // max(1, len(cases)))
+        self._writes = _writes((place.snapshot / job.path).read_text("utf-8"), job.path)
+        self._environ = dict(os.environ)
+        self._modules = set(sys.modules)
+
+    def compiled(self, source: str) -> CodeType | Exception:
+        """The source's code, or why there is none."""
+        try:
+            return toolfile.compiled(source, self._path, self._root)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return error
+
+    def run(self, channel: Channel, code: CodeType | Exception, case: _Case, *, trace: bool) -> None:
+        """Send the verdict on one case."""
+        os.chdir(case.folder)
+        lines: set[int] = set()
+        stained = False
+        score, output = 0.0, b""
+        try:
+            # Again and again, in case the source swallows the first.
+            signal.setitimer(signal.ITIMER_REAL, self._timeout_s, _GRACE_S / 5)
+            try:
+                score, output = self._outcome(code, case, lines, trace=trace)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                sys.settrace(None)
+        except _OutOfTime:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            stained, output = True, _error("timeout", f"it did not end within {self._timeout_s:g} s")
+        except MemoryError:
+            children.spare_memory()
+            stained, output = True, _error("memory", "it needs more memory than it may use")
+        except Failed as error:
+            output = _error(error.fault.type, error.fault.message)
+        except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
+            found = fault_of(error, self._root, self._path)
+            output = _error(found.type, found.message)
+        self._put_back(case)
+        if len(output) > self._shown:
+            output = json.dumps({"sha256": hashlib.sha256(output).hexdigest(), "size": len(output)}).encode()
+        channel.send({"score": score, "lines": sorted(lines), "stained": stained}, (output,))
+
+    def _outcome(
+        self, code: CodeType | Exception, case: _Case, lines: set[int], *, trace: bool
+    ) -> tuple[float, bytes]:
+        try:
+            if isinstance(code, Exception):
+                raise code
+            tool = toolfile.execute(code, self._path, self._root)
+        except (_OutOfTime, MemoryError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
+            raise Failed(load_fault(error, self._root, self._path)) from None
+        tracer = tracer_of(str(self._root / self._path), lines)
+        output = toolfile.call(tool, case.args, _OUTPUT_MAX, lambda: sys.settrace(tracer) if trace else None)
+        sys.settrace(None)
+        answer = json.loads(output)
+        passed = sum(not self._why(check, answer, case.folder) for check in case.checks)
+        return (passed / len(case.checks) if case.checks else 1.0), output
+
+    def _why(self, check: checks.Spec, answer: Any, folder: Path) -> str:
+        if isinstance(check, checks.Python):
+            return snippet(check.code, answer, folder)
+        if not isinstance(check, checks.Command):
+            return checks.judge(check, answer, folder)
+        done = subprocess.run(
+            check.argv, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        fits = check.stdout_contains is None or check.stdout_contains.encode() in done.stdout
+        return "" if done.returncode == check.exit and fits else "it ended or printed otherwise"
+
+    def _put_back(self, case: _Case) -> None:
+        if dict(os.environ) != self._environ:
+            os.environ.clear()
+            os.environ.update(self._environ)
+        for name in set(sys.modules) - self._modules:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(f"{self._root}/"):
+                del sys.modules[name]
+        if self._writes:
+            os.chdir(case.folder.parent)
+            shutil.rmtree(case.folder, ignore_errors=True)
+            _lay_out(case)
+
+
+def _writes(source: str, path: str) -> bool:
+    try:
+        return "write" in toolfile.declared(source, path).effects
+    except Failed:
+        return True
+
+
+def _error(kind: str, message: str) -> bytes:
+    return json.dumps({"error": kind, "message": shorten(message, _MESSAGE)}).encode()
