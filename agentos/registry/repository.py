@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ _CONFIG = {
     "core.fsmonitor": "false",
     "core.logAllRefUpdates": "false",
     "gc.auto": "0",
+    "gc.packRefs": "false",
     "maintenance.auto": "false",
     "receive.autogc": "false",
     "receive.fsckObjects": "true",
@@ -91,7 +93,9 @@ class Repository:
         if handle is None:
             try:
                 handle = pygit2.Repository(str(self.path))
-            except pygit2.GitError:
+            except pygit2.GitError as error:
+                if (self.path / "HEAD").exists():
+                    raise Unavailable(f"The registry at {self.path} cannot be opened: {error}") from None
                 raise NotFound(f"There is no registry at {self.path}. Try: agentos init") from None
             self._local.handle = handle
         return handle
@@ -129,10 +133,13 @@ class Repository:
 
     def resolve(self, ref: str) -> pygit2.Oid | None:
         """What a reference points at, None when it does not exist."""
-        found = self.git.references.get(ref)
-        if found is None:
+        try:
+            found = self.git.references.get(ref)
+            target = found.target if found is not None else None
+        except pygit2.GitError as error:
+            raise Unavailable(f"The registry's reference {ref} is corrupt: {error}") from None
+        if target is None:
             return None
-        target = found.target
         return target if isinstance(target, pygit2.Oid) else self.resolve(target)
 
     def move(self, ref: str, to: pygit2.Oid, *, expected: pygit2.Oid | None) -> None:
@@ -167,6 +174,32 @@ class Repository:
         """Delete a reference; nothing when it does not exist. Needs the lock."""
         if self.git.references.get(ref) is not None:
             self.git.references.delete(ref)
+
+    def below(self, prefix: str) -> dict[str, pygit2.Oid]:
+        """Rest of the name -> target of the references below a prefix that ends in ``/``.
+
+        Only for prefixes of which nothing is ever packed (``maintain`` packs tags alone): then
+        the directory is the whole truth, and thousands of tags need not be read to find a few.
+        """
+        folder = self.path / prefix
+        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+        found = {name: self.resolve(prefix + name) for name in names if not name.endswith(".lock")}
+        return {name: target for name, target in sorted(found.items()) if target is not None}
+
+    # --- git programs ---------------------------------------------------------------------
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a git program on this repository, with nothing inherited; never raises for its status."""
+        return subprocess.run(
+            ["git", f"--git-dir={self.path}", *arguments],
+            env=environment(),
+            cwd=self.path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
 
     # --- objects --------------------------------------------------------------------------
 

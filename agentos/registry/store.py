@@ -8,14 +8,16 @@ from pathlib import Path
 from threading import Lock
 
 from agentos.domain import ResourceId, Snapshot, Version
-from agentos.errors import Conflict, Invalid, NotFound
-from agentos.registry import promotion, reading, revert, versions
+from agentos.errors import Conflict, Invalid, NotFound, Unavailable
+from agentos.registry import incoming, promotion, reading, revert, versions
+from agentos.registry.check import Report, check
+from agentos.registry.loading import Load
 from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
 from agentos.registry.revert import Plan
+from agentos.registry.upgrade import SHIPPED, Choice, Upgrade, upgrade
 from agentos.registry.writing import About, advance, tip
 from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path
 
-SHIPPED = "refs/agentos/shipped"  # the shipped content that main took in last
 LAST_GOOD = "refs/heads/last-good"
 
 _PINS_TEXT = b"""# Resources that no evolution may touch: "kind/name" = "reason".
@@ -202,6 +204,17 @@ class Registry:
             about = About(f"{verb} {resource}" + (f": {reason}" if reason else ""), "pin", self.clock())
             return advance(self.repository, main, tree, [], about)
 
+    # --- what comes from outside ----------------------------------------------------------
+
+    def upgrade(self, files: Mapping[str, bytes], release: str, choice: Choice | None = None) -> Upgrade:
+        """Merge what a release ships (``shipped.seed_files()``) with what was learnt here."""
+        about = About(f"Upgrade to what agentos {release} ships", "upgrade", self.clock())
+        return upgrade(self.repository, files, choice or Choice(), about)
+
+    def take_in_pushes(self, load: Load | None) -> Sequence[incoming.Push]:
+        """Merge or refuse what was pushed to ``incoming/``; costs one directory listing when nothing was."""
+        return incoming.take_in(self.repository, load, About("Push", "edit", self.clock()))
+
     # --- pointers -------------------------------------------------------------------------
 
     def last_good(self) -> Snapshot | None:
@@ -214,6 +227,18 @@ class Registry:
         with self.repository.lock():
             commit = self.repository.commit(snapshot.commit).id
             self.repository.move(LAST_GOOD, commit, expected=self.repository.resolve(LAST_GOOD))
+
+    def maintain(self) -> None:
+        """Pack objects and tags (nightly; readers go on, writers wait). Raises Unavailable."""
+        with self.repository.lock():
+            for arguments in (["pack-refs"], ["gc", "--quiet", "--prune=2.weeks.ago"]):
+                done = self.repository.run(*arguments)
+                if done.returncode:
+                    raise Unavailable(f"git {arguments[0]} failed: {done.stderr.strip()}")
+
+    def check(self) -> Report:
+        """Look at every object, resource and version; see check.check."""
+        return check(self.repository)
 
     def repair(self) -> int:
         """Write version tags that a killed writer left out; how many were missing."""

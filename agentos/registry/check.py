@@ -1,0 +1,142 @@
+"""Is the registry whole? Every object, resource, version tag and setting; what is wrong is named."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pygit2
+
+from agentos.domain import ResourceId, Snapshot
+from agentos.errors import AgentOSError, Unavailable
+from agentos.registry import reading, versions
+from agentos.registry.repository import MAIN, Repository
+from agentos.registry.writing import reference_faults, tip
+from agentos.resources import examine
+
+# Settings that would run a program, were they obeyed: we override them all, but they say that
+# somebody else has written to the configuration.
+_DANGEROUS = re.compile(
+    r"core\.(fsmonitor|sshcommand|pager|editor|hookspath|alternaterefscommand|gitproxy)|.*\.(command|textconv|"
+    r"clean|smudge|process|driver)|diff\.external|gpg\..*|alias\..*|include(if)?\..*|filter\..*|credential\..*",
+    re.IGNORECASE,
+)
+_OURS = {"core.hookspath": "/dev/null", "core.fsmonitor": "false"}
+_HARMLESS_FSCK = ("dangling ", "notice: ", "Checking ", "unreachable ")
+STALE_S = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``faults`` need a person; ``warnings`` do not. ``repaired`` counts version tags written again."""
+
+    resources: int
+    faults: tuple[str, ...]
+    warnings: tuple[str, ...]
+    repaired: int
+
+
+def check(repository: Repository) -> Report:
+    """Look at everything. Reads the whole history once: seconds where it has thousands of commits."""
+    try:
+        main = tip(repository)
+    except Unavailable as error:
+        return Report(0, (str(error), *_fsck(repository)), (), 0)
+    faults: list[str] = []
+    warnings: list[str] = [*_settings(repository)]
+    repaired = _versions(repository, faults)
+    count = 0
+    try:
+        for resource, tree in reading.resources(repository, main.tree):
+            count += 1
+            _resource(repository, main, resource, str(tree), (faults, warnings))
+        faults += reference_faults(repository, main.tree)
+    except AgentOSError as error:
+        faults.append(str(error))
+    faults += [fault for fault in _fsck(repository) if fault not in faults]
+    return Report(count, tuple(faults), tuple(warnings), repaired)
+
+
+def leftovers(repository: Repository, now: float | None = None) -> list[Path]:
+    """Lock files and half-written objects of writers that were killed (older than an hour)."""
+    before = (time.time() if now is None else now) - STALE_S
+    found = [*repository.path.glob("*.lock"), *(repository.path / "refs").rglob("*.lock")]
+    found += repository.path.glob("objects/*/tmp_obj_*")
+    found += repository.path.glob("objects/tmp_obj_*")
+    found += repository.path.glob("objects/pack/tmp_*")
+    return sorted(path for path in found if path.name != "agentos.lock" and path.lstat().st_mtime < before)
+
+
+def sweep(repository: Repository, now: float | None = None) -> list[Path]:
+    """Remove the leftovers; what was removed."""
+    with repository.lock():
+        found = leftovers(repository, now)
+        for path in found:
+            path.unlink(missing_ok=True)
+    return found
+
+
+def _settings(repository: Repository) -> Iterator[str]:
+    for entry in repository.git.config:
+        name, value = entry.name.lower(), entry.value or ""
+        if _DANGEROUS.fullmatch(name) and _OURS.get(name) != value:
+            yield f"registry.git/config sets {entry.name} = {value!r}, which this program ignores"
+
+
+def _versions(repository: Repository, faults: list[str]) -> int:
+    repaired = 0
+    try:
+        commits = [*versions.line(repository)][::-1]
+    except AgentOSError as error:
+        faults.append(str(error))
+        return 0
+    for commit in commits:
+        if versions.trailers(commit.message).get("Origin") is None:
+            faults.append(f"commit {commit.id} on {MAIN} was not made by this program")
+        try:
+            with repository.lock():
+                repaired += versions.record(repository, commit)
+            faults += _disagreements(repository, commit)
+        except AgentOSError as error:
+            faults.append(f"commit {commit.id}: {error}")
+    return repaired
+
+
+def _disagreements(repository: Repository, commit: pygit2.Commit) -> Iterator[str]:
+    for resource, number, _ in versions.versions_of(commit):
+        version = versions.get(repository, resource, number)
+        content = reading.digest(repository, commit.tree_id, resource)
+        if version is None or (version.commit, version.digest) != (str(commit.id), content):
+            yield f"the tag {resource}@{number} does not agree with commit {commit.id}"
+
+
+def _resource(
+    repository: Repository,
+    main: Snapshot,
+    resource: ResourceId,
+    tree: str,
+    notes: tuple[list[str], list[str]],
+) -> None:
+    faults, warnings = notes
+    try:
+        odd = reading.odd_entries(repository, main.tree, str(resource))
+        files = reading.files(repository, main.tree, str(resource))
+        found = examine(resource, files)
+        latest = versions.latest(repository, resource)
+    except AgentOSError as error:
+        faults.append(f"{resource}: {error}")
+        return
+    faults += [f"{resource}: {fault}" for fault in (*odd, *found.faults)]
+    warnings += [f"{resource}: {warning}" for warning in found.warnings]
+    if latest is None or latest.digest != tree:
+        number = latest.number if latest else "none"
+        faults.append(f"{resource}: its content is not that of its newest version ({number})")
+
+
+def _fsck(repository: Repository) -> list[str]:
+    done = repository.run("fsck", "--full", "--strict", "--no-dangling", "--no-progress")
+    lines = (done.stdout + done.stderr).splitlines()
+    return [f"git fsck: {line}" for line in lines if line and not line.startswith(_HARMLESS_FSCK)]

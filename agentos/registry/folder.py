@@ -1,0 +1,129 @@
+"""Reading a folder that anybody may be writing to: plain files only, nothing followed, all bounded."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentos.domain import digest
+from agentos.resources import DEPTH_MAX, FILE_MAX, FILES_MAX, RESOURCE_MAX
+
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISCHR, "a device"),
+)
+
+
+@dataclass(slots=True)
+class Content:
+    """Path within the folder -> content, and one sentence for each fault."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+
+def ignored(name: str) -> bool:
+    """What never belongs to a skill: dot files (.git too) and byte code."""
+    return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc")
+
+
+def signature(folder: Path) -> str:
+    """Changes whenever a file in the folder does (names, types, sizes, times); reads no content."""
+    if folder.is_symlink():
+        return digest(["link", os.fspath(folder)])
+    seen: list[list[str | int]] = []
+    for path, info in _walk(folder, "", 0):
+        seen.append([path, info.st_mode, info.st_size, info.st_mtime_ns, info.st_ino])
+        if len(seen) > 4 * FILES_MAX:  # far too many anyway: refused when read
+            break
+    return digest(seen)
+
+
+def _walk(folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if ignored(entry.name):
+            continue
+        try:
+            info = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue
+        yield prefix + entry.name, info
+        if stat.S_ISDIR(info.st_mode) and depth < DEPTH_MAX:
+            yield from _walk(folder / entry.name, f"{prefix}{entry.name}/", depth + 1)
+
+
+def read(folder: Path) -> Content:
+    """Everything in the folder. Directories are opened one below the other without following links,
+    so that a link put in place meanwhile is met as a link."""
+    content = Content()
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        content.faults.append(f"it cannot be read: {error.strerror}")
+        return content
+    try:
+        _read_directory(descriptor, "", content)
+    finally:
+        os.close(descriptor)
+    return content
+
+
+def _read_directory(directory: int, prefix: str, content: Content) -> None:
+    if prefix.count("/") > DEPTH_MAX:
+        content.faults.append(f"{prefix!r} is more than {DEPTH_MAX} levels deep")
+        return
+    for name in sorted(os.listdir(directory)):
+        if ignored(name):
+            continue
+        if len(content.files) >= FILES_MAX or sum(map(len, content.files.values())) > RESOURCE_MAX:
+            content.faults.append(
+                f"it holds more than {FILES_MAX} files or {RESOURCE_MAX} bytes, which is the most allowed"
+            )
+            return
+        path = prefix + name
+        try:
+            _read_entry(directory, name, path, content)
+        except OSError as error:
+            content.faults.append(f"{path!r} cannot be read: {error.strerror}")
+
+
+def _read_entry(directory: int, name: str, path: str, content: Content) -> None:
+    mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+    odd = [what for test, what in _KINDS if test(mode)]
+    if odd:
+        content.faults.append(f"{path!r} is {odd[0]}; only plain files and directories are allowed")
+        return
+    kind = os.O_DIRECTORY if stat.S_ISDIR(mode) else 0
+    # O_NONBLOCK: a pipe put in its place since must not make us wait
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | kind
+    descriptor = os.open(name, flags, dir_fd=directory)
+    try:
+        if kind:
+            _read_directory(descriptor, path + "/", content)
+            return
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            content.faults.append(f"{path!r} is not a plain file")
+        elif info.st_size > FILE_MAX:
+            content.faults.append(f"{path!r} has {info.st_size} bytes, at most {FILE_MAX} are allowed")
+        else:
+            content.files[path] = _read_all(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_all(descriptor: int) -> bytes:
+    data = b""
+    while len(data) <= FILE_MAX and (part := os.read(descriptor, 1 << 16)):
+        data += part
+    return data

@@ -1,0 +1,43 @@
+"""Three-way merging of one resource: somebody else's change beside what was learnt here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pygit2
+from pygit2.enums import MergeFlag
+
+from agentos.registry.repository import EMPTY_TREE, Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """``digest`` is the result ("" when it is to be absent) unless there are ``conflicts``."""
+
+    digest: str
+    conflicts: tuple[str, ...] = ()
+
+
+def merge(repository: Repository, base: str, ours: str, theirs: str) -> Merged:
+    """Merge directories by their tree ids ("" is absent); a conflict is reported, never guessed."""
+    if ours in (base, theirs):
+        return Merged(theirs)
+    if theirs == base:
+        return Merged(ours)
+    if not ours or not theirs:
+        gone, changed = ("here", "there") if not ours else ("there", "here")
+        return Merged("", (f"it was removed {gone} and changed {changed}",))
+    ancestor, left, right = (repository.tree(side or EMPTY_TREE) for side in (base, ours, theirs))
+    # no flags: renames are not guessed either
+    index = repository.git.merge_trees(ancestor, left, right, flags=MergeFlag(0))
+    if index.conflicts is not None:
+        entries = [next(entry for entry in sides if entry is not None) for sides in index.conflicts]
+        return Merged(
+            "", tuple(sorted({f"{entry.path}: changed differently on both sides" for entry in entries}))
+        )
+    return Merged(str(index.write_tree(repository.git)))
+
+
+def as_change(digest: str) -> pygit2.Oid | None:
+    """A digest as ``Repository.write_tree`` wants it."""
+    return pygit2.Oid(hex=digest) if digest else None
