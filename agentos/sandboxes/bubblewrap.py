@@ -82,14 +82,17 @@ class Bubblewrap:
         with self._starting:
             if self.level != "unprobed":
                 return
+            if self._weak:
+                self.level = "weak"
+                return
             broken = [f"{claim.promise} ({claim.detail})" for claim in self.examine() if not claim.held]
-            if broken and not self._weak:
+            if broken:
                 self.close()
                 raise Unavailable(
                     f"The sandbox does not hold on this machine: it must be that a job {'; '.join(broken)}. "
                     "Type `agentos sandbox check` for the whole list."
                 )
-            self.level = "weak" if self._weak else "namespace"
+            self.level = "namespace"
 
     def examine(self) -> tuple[Claim, ...]:
         """Try every promise once; the claims say what held."""
@@ -132,6 +135,12 @@ class Bubblewrap:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def template_pid(self) -> int:
+        """The host's pid of the running template, -1 when there is none."""
+        template = self._template
+        return template.pid if template is not None and template.alive() else -1
 
     def _running(self) -> tuple[Template, BoxLimits]:
         """The template, started if there is none or it died."""
@@ -185,7 +194,7 @@ class Box:
         self.channel = channel
         self.pid = pid  # of its first process, on the host
         self._pidfd = pidfd
-        self._group = group
+        self.group = group
         self._began = began
         self._clock: threading.Timer | None = None
         self._usage: BoxUsage | None = None
@@ -204,12 +213,12 @@ class Box:
                 return self._usage
             if self._clock is not None:
                 self._clock.cancel()
-            alone = _used_by(self.pid) if self._group is None and not self._gone(0) else cgroups.Used()
+            alone = _used_by(self.pid) if self.group is None and not self._gone(0) else cgroups.Used()
             self._signal()
             self._gone(_GONE_S)
-            used = self._group.used() if self._group is not None else alone
-            if self._group is not None:
-                self._group.remove()
+            used = self.group.used() if self.group is not None else alone
+            if self.group is not None:
+                self.group.remove()
             self.channel.close()
             os.close(self._pidfd)
             self._pidfd = -1

@@ -98,6 +98,7 @@ def _become(sock: socket.socket, request: dict[str, Any], program: bytes) -> Cha
     # kill(0) reaches a process group across pid namespaces, and the template's is shared by all
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a first process is immune only to what it does not handle
     _drop_capabilities()
     _limit(request)
     channel = Channel(_close_all_but(sock))

@@ -1,0 +1,81 @@
+"""One sandbox for the whole session: its template costs most of a second, a box some milliseconds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.sandboxes.bubblewrap import Box, Bubblewrap
+
+Make = Callable[..., Bubblewrap]
+
+
+@pytest.fixture(scope="session")
+def run_uid() -> int | None:
+    return 61321 if os.geteuid() == 0 else None
+
+
+@pytest.fixture(scope="session")
+def inside() -> Path:
+    """The programs that run in a box."""
+    return Path(__file__).parent / "inside"
+
+
+@pytest.fixture(scope="session")
+def make(tmp_path_factory: pytest.TempPathFactory, run_uid: int | None, inside: Path) -> Make:
+    """A sandbox of the test's own, perhaps without some of its walls."""
+
+    def make(*weak: str, home: Path | None = None) -> Bubblewrap:
+        home = home or tmp_path_factory.mktemp("home")
+        return Bubblewrap(home, run_uid, entry="guest:serve", extra=(inside,), weak=frozenset(weak))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def sandbox(make: Make) -> Iterator[Bubblewrap]:
+    """Probed and open. Skips where bubblewrap cannot work, unless it was demanded."""
+    with make() as made:
+        try:
+            made.start()
+        except Unavailable as error:
+            if "bubblewrap" in os.environ.get("AGENTOS_REQUIRE", ""):
+                raise
+            pytest.skip(str(error))
+        yield made
+
+
+@pytest.fixture(scope="session")
+def small() -> Limits:
+    return Limits(wall_s=30, memory_mb=64, workspace_mb=8, processes=24)
+
+
+@pytest.fixture
+def box(sandbox: Bubblewrap, small: Limits) -> Iterator[Box]:
+    with sandbox.open(small) as made:
+        yield made
+
+
+class AttackBroke(AssertionError):
+    """The attack program itself failed: that proves nothing."""
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., Any]:
+    """``run(box, "module:function", *args)`` inside the box; the result."""
+
+    def run(box: Box, what: str, *arguments: object) -> Any:
+        box.channel.send({"do": what, "args": list(arguments)})
+        head = box.channel.receive(deadline=time.monotonic() + 30).head
+        if "raised" in head:
+            raise AttackBroke(head["at"])
+        return head["result"]
+
+    return run

@@ -1,0 +1,197 @@
+"""Code that uses up what there is: each limit holds, the box answers afterwards, and it costs nothing more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.domain import Limits
+from agentos.sandboxes.bubblewrap import Box, Bubblewrap
+from agentos.sandboxes.content import box_limits
+from agentos.sandboxes.plainfiles import read_tar
+from agentos.wire import Closed, FrameError, Late
+
+pytestmark = pytest.mark.sandbox
+
+Run = Callable[..., Any]
+
+
+def group_of(box: Box) -> list[int]:
+    """Host pids in the box, where a cgroup can tell."""
+    if box.group is None:
+        pytest.skip(reason="this machine gives no control groups")
+    return [int(pid) for pid in (box.group.places[0] / "cgroup.procs").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_fork_bomb_stops_at_its_limit_and_dies_with_the_box(box: Box, small: Limits, run: Run) -> None:
+    assert run(box, "bombs:forks", 0.3) < small.processes
+    pids = group_of(box)
+    assert 1 < len(pids) <= small.processes
+    began = time.monotonic()
+    box.close()
+    assert not [pid for pid in pids if alive(pid)]
+    assert time.monotonic() - began < 5
+
+
+def test_a_process_that_eats_memory_dies_and_the_worker_lives(box: Box, run: Run) -> None:
+    assert run(box, "bombs:memory") in ("exit 3", "signal 9")
+    assert run(box, "os:getpid") == 1
+
+
+def test_memory_that_no_process_maps_counts_too(box: Box, small: Limits, run: Run) -> None:
+    group_of(box)
+    with contextlib.suppress(Closed):  # whom the kernel ends, the eater or the worker, is its choice
+        assert run(box, "bombs:memory_files", 60, 6 << 20) == 0
+    usage = box.close()
+    extras = box_limits()
+    most = small.memory_mb + small.workspace_mb + extras.tmp_mb + extras.snapshot_mb + extras.shm_mb
+    assert usage.oom
+    assert usage.memory_peak_mb <= most
+
+
+@pytest.mark.parametrize(
+    ("directory", "size"),
+    [
+        ("/ws", 8),
+        ("/tmp", box_limits().tmp_mb),
+        ("/snapshot", box_limits().snapshot_mb),
+        ("/dev/shm", box_limits().shm_mb),
+    ],
+)
+def test_every_file_system_is_full_at_its_size(directory: str, size: int, box: Box, run: Run) -> None:
+    assert run(box, "bombs:disk", directory, (size + 8) << 20) <= size << 20
+    assert run(box, "bombs:file_count", directory, box_limits().inodes + 100) < box_limits().inodes
+
+
+def test_descriptors_run_out(box: Box, run: Run) -> None:
+    assert run(box, "bombs:descriptors", 5_000) < box_limits().open_files
+
+
+def test_four_busy_processes_get_one_core(box: Box, run: Run) -> None:
+    group_of(box)
+    began = time.monotonic()
+    run(box, "bombs:burn", 4, 0.6)
+    spent = time.monotonic() - began
+    assert box.close().cpu_s < spent * box_limits().cpus * 1.3 + 0.1
+
+
+def test_a_daemon_dies_with_the_box(box: Box, run: Run) -> None:
+    run(box, "bombs:stray")
+    pids = group_of(box)
+    assert len(pids) >= 2
+    box.close()
+    assert not [pid for pid in pids if alive(pid)]
+
+
+def test_the_last_clock_ends_a_box_that_nobody_reads(sandbox: Bubblewrap, small: Limits) -> None:
+    with sandbox.open(small) as box:
+        box.kill_after(0.1)
+        box.channel.send({"do": "bombs:sleep_for_ever", "args": []})
+        with pytest.raises(Closed):
+            box.channel.receive(deadline=time.monotonic() + 5)
+
+
+def test_a_reader_with_a_deadline_is_never_held_up(box: Box) -> None:
+    box.channel.send({"do": "bombs:sleep_for_ever", "args": []})
+    with pytest.raises(Late):
+        box.channel.receive(deadline=time.monotonic() + 0.1)
+    assert box.close() == box.close()
+
+
+def test_talking_without_end_fills_nothing(box: Box) -> None:
+    box.channel.send({"do": "bombs:talk_without_end", "args": []})
+    until = time.monotonic() + 0.2
+    while time.monotonic() < until:
+        box.channel.receive(deadline=time.monotonic() + 5)
+    assert box.close().memory_peak_mb < 64
+
+
+@pytest.mark.parametrize(
+    ("length", "body"),
+    [
+        (0xFFFFFFFF, b""),  # a header of four gigabytes
+        (2, b"[]"),
+        (2, b"\xff\xff"),
+        (10, b'{"blobs": ['),
+        (24, b'{"blobs": [99999999999]}'),
+        (16, b'{"blobs": [-10]}'),
+    ],
+)
+def test_what_is_no_frame_is_an_error_and_no_allocation(length: int, body: bytes, box: Box) -> None:
+    box.channel.send({"do": "bombs:send_raw", "args": [(length.to_bytes(4, "big") + body).hex()]})
+    with pytest.raises(FrameError):
+        box.channel.receive(deadline=time.monotonic() + 5)
+
+
+def test_half_a_frame_is_the_end(box: Box) -> None:
+    box.channel.send({"do": "bombs:send_raw", "args": ["0000ffff7b", "exit"]})
+    with pytest.raises(Closed):
+        box.channel.receive(deadline=time.monotonic() + 5)
+
+
+def test_descriptors_that_a_box_sends_are_dropped(box: Box, run: Run) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    box.channel.send({"do": "bombs:send_descriptors", "args": []})
+    for _ in range(5):
+        box.channel.receive(deadline=time.monotonic() + 5)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_a_box_leaves_comes_out_as_plain_files_only(box: Box, run: Run) -> None:
+    impossible = run(box, "bombs:leave_traps")
+    assert {"device", "foreign link"} >= set(impossible) >= {"device"}
+    box.channel.send({"do": "bombs:send_workspace", "args": []})
+    (archive,) = box.channel.receive(deadline=time.monotonic() + 10).blobs
+    files, refused = read_tar(archive)
+    assert set(files) <= {"good/plain.txt", "hard", "suid"}
+    assert files["suid"] == b"x"
+    told = "\n".join(refused)
+    for trap in ("shadow", "everything", "fifo", "..", "/etc/cron.d/job", ".git", "\\x1b"):
+        assert trap in told
+
+
+def test_usage_is_counted(sandbox: Bubblewrap, small: Limits, run: Run) -> None:
+    with sandbox.open(small) as box:
+        run(box, "bombs:burn", 1, 0.2)
+        usage = box.close()
+    assert usage.cpu_s > 0.05
+    assert usage.wall_s > 0.1
+    assert usage.memory_peak_mb > 0
+    assert not usage.oom
+
+
+def test_without_control_groups_processes_and_memory_are_still_held(
+    make: Callable[..., Bubblewrap], small: Limits, run: Run
+) -> None:
+    with make("cgroups") as sandbox, sandbox.open(small) as box:
+        assert run(box, "bombs:forks", 0.2) < small.processes
+        assert box.close().memory_peak_mb > 0
+    with make("cgroups") as sandbox, sandbox.open(replace(small, memory_mb=32)) as box:
+        assert run(box, "bombs:memory") == "exit 3"
+
+
+def test_a_slow_reader_is_no_lever(box: Box) -> None:
+    """The box blocks on a full socket; closing it still takes a moment only."""
+    box.channel.send({"do": "bombs:talk_without_end", "args": []})
+    watch = socket.socket(fileno=os.dup(box.channel.fileno()))
+    watch.recv(1, socket.MSG_PEEK)
+    began = time.monotonic()
+    box.close()
+    watch.close()
+    assert time.monotonic() - began < 3
