@@ -1,0 +1,1 @@
+"""The edit operators by family: each takes a site and yields the edits it can make there."""

@@ -1,0 +1,83 @@
+"""Where the fault probably is: lines by how much oftener failing calls run them than passing ones."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from math import sqrt
+
+from agentos.evolver.proposers.repair.operators import (
+    arithmetic,
+    calls,
+    comparisons,
+    conditions,
+    literals,
+    names,
+    statements,
+)
+from agentos.evolver.proposers.repair.site import Facts, sites
+from agentos.evolver.proposers.repair.source import Edit, Program
+
+OPERATORS = (
+    literals.constants,
+    comparisons.comparisons,
+    comparisons.booleans,
+    arithmetic.arithmetic,
+    arithmetic.one_more,
+    arithmetic.signs,
+    names.names,
+    names.attributes,
+    names.order,
+    names.targets,
+    names.swaps,
+    calls.wraps,
+    calls.slices,
+    calls.arguments,
+    calls.drops,
+    calls.ingredients,
+    conditions.more_conditions,
+    conditions.filters,
+    conditions.defaults,
+    statements.deletions,
+    statements.moves,
+    statements.guards,
+    statements.insertions,
+    statements.returns,
+)
+
+
+def edits_of(facts: Facts) -> Iterable[Edit]:
+    """Every edit that any operator can make anywhere in the file."""
+    for site in sites(facts):
+        for operator in OPERATORS:
+            yield from operator(site)
+
+
+def suspicion(
+    program: Program, failing: Sequence[Sequence[int]], passing: Sequence[Sequence[int]]
+) -> dict[int, float]:
+    """Ochiai's coefficient by line: failing runs of the line / sqrt(failing runs · runs of the line).
+
+    Abreu et al., "On the Accuracy of Spectrum-based Fault Localization", 2007. Lines of a statement
+    that goes over several lines share its first line's value; lines that run on import (module
+    level) count as run by all.
+    """
+    on_import = {
+        line
+        for node in program.tree.body
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    failed, passed = [set(lines) | on_import for lines in failing], [set(x) | on_import for x in passing]
+    found: dict[int, float] = {}
+    for line in set().union(*failed) if failed else set():
+        bad = sum(line in lines for lines in failed)
+        good = sum(line in lines for lines in passed)
+        found[line] = bad / sqrt(len(failed) * (bad + good))
+    for line in on_import & set(found):
+        found[line] *= 0.3
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno in found:
+            for line in range(node.lineno + 1, (node.end_lineno or node.lineno) + 1):
+                found.setdefault(line, found[node.lineno])
+    return found

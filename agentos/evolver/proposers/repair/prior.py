@@ -1,0 +1,139 @@
+"""How likely an edit is before it is tried: its kind, its place, its ingredient.
+
+The kind is read off the tokens that change, so that one table of counts over real repairs
+(``evolver/edit_prior.toml``) serves every operator. Each kind's share is divided among the edits of
+that kind: five other comparison operators weigh more each than five hundred possible conditions.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentos.errors import Invalid
+from agentos.evolver.proposers.repair.source import Edit, Program
+
+TOKEN = re.compile(r"\d+\.?\d*|\w+|'[^'\n]*'|\"[^\"\n]*\"|\*\*|//|[<>=!]=|[^\s\w]")
+COMPARISON = frozenset({"<", ">", "<=", ">=", "==", "!=", "is", "in", "not"})
+ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "@"})
+
+# The share of each kind that single edits by these operators can make at all: of scattered changes and
+# long replacements most cannot be generated, so they must not claim the kind's whole count.
+REACH = {
+    "several places in the line": 0.1,
+    "several lines": 0.3,
+    "replace many tokens": 0.4,
+    "insert tokens>3": 0.6,
+    "other one token": 0.5,
+}
+BLOCKS = {
+    "statement deleted": "delete statement",
+    "statement inserted": "insert statement",
+    "statements deleted": "several lines",
+    "statements exchanged": "several lines",
+    "statement moved out": "several lines",
+    "statement moved in": "several lines",
+    "guard": "several lines",
+    "way out": "several lines",
+    "condition dropped": "several lines",
+}
+
+
+def read_prior(path: Path) -> Mapping[str, float]:
+    """Counts by kind. Raises Invalid when the file is not such a table."""
+    try:
+        counts = tomllib.loads(path.read_text())["kinds"]
+        return {str(kind): float(count) for kind, count in counts.items()}
+    except (OSError, tomllib.TOMLDecodeError, KeyError, AttributeError, TypeError, ValueError) as error:
+        raise Invalid(str(path), [f"expected a table [kinds] of counts, found {error!r}"]) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """An edit, its kind, and its probability among all edits of this file."""
+
+    edit: Edit
+    kind: str
+    probability: float
+
+
+def kind_of_edit(program: Program, edit: Edit) -> str:
+    """Which row of the table the edit belongs to."""
+    if edit.operator in BLOCKS and (edit.operator != "guard" or "\n" in edit.splices[0].text):
+        return BLOCKS[edit.operator]
+    if len(edit.splices) > 1:
+        return "several places in the line"
+    splice = edit.splices[0]
+    old = TOKEN.findall(program.data[splice.start : splice.end].decode())
+    new = TOKEN.findall(splice.text)
+    old, new = _trimmed(old, new)
+    if not old:
+        return _insertion(new)
+    if not new:
+        return "drop tokens<=3" if len(old) <= 3 else "drop tokens>3"
+    if len(old) == len(new) == 1:
+        return _one_token(old[0], new[0])
+    if _is_subsequence(old, new):
+        return _insertion(new[len(old) :])
+    if _is_subsequence(new, old):
+        return "drop tokens<=3" if len(old) - len(new) <= 3 else "drop tokens>3"
+    return "replace few tokens" if len(old) <= 4 and len(new) <= 4 else "replace many tokens"
+
+
+def _trimmed(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    old, new = old[start:], new[start:]
+    while old and new and old[-1] == new[-1]:
+        old, new = old[:-1], new[:-1]
+    return old, new
+
+
+def _insertion(tokens: list[str]) -> str:
+    if len(tokens) == 2 and tokens[0] in "+-" and tokens[1] == "1":
+        return "insert +-1"
+    return "insert tokens<=3" if len(tokens) <= 3 else "insert tokens>3"
+
+
+def _one_token(old: str, new: str) -> str:
+    if old in COMPARISON and new in COMPARISON:
+        return "comparison operator"
+    if old in ARITHMETIC and new in ARITHMETIC:
+        return "arithmetic operator"
+    if old[0].isdigit() and new[0].isdigit():
+        return "constant"
+    if old[0] in "'\"" and new[0] in "'\"":
+        return "string"
+    return "name/keyword" if old.isidentifier() and new.isidentifier() else "other one token"
+
+
+def _is_subsequence(short: list[str], long: list[str]) -> bool:
+    rest = iter(long)
+    return all(token in rest for token in short)
+
+
+def ranked(
+    program: Program, edits: Iterable[Edit], suspicion: Mapping[int, float], counts: Mapping[str, float]
+) -> list[Ranked]:
+    """The edits, likeliest first. ``suspicion`` is by line; a line that is not in it counts little."""
+    weighed: list[tuple[Edit, str, float]] = []
+    totals: dict[str, float] = defaultdict(float)
+    for edit in edits:
+        kind = kind_of_edit(program, edit)
+        line = program.line_of(min(s.start for s in edit.splices))
+        weight = edit.weight * suspicion.get(line, 0.02)
+        weighed.append((edit, kind, weight))
+        totals[kind] += weight
+    shares = {kind: counts.get(kind, 1.0) * REACH.get(kind, 1.0) for kind in totals}
+    everything = sum(shares.values()) or 1.0
+    found = [
+        Ranked(edit, kind, shares[kind] / everything * weight / totals[kind])
+        for edit, kind, weight in weighed
+        if weight > 0
+    ]
+    return sorted(found, key=lambda r: -r.probability)

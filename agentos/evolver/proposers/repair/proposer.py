@@ -1,0 +1,120 @@
+"""The search-based repairer: no model, one logical edit, the likeliest first.
+
+See docs/repair.md for how it searches and what it can and cannot repair.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+
+from agentos import shipped
+from agentos.evolver.proposers.repair.inputs import answers, generate, same
+from agentos.evolver.proposers.repair.places import edits_of, suspicion
+from agentos.evolver.proposers.repair.prior import Ranked, ranked, read_prior
+from agentos.evolver.proposers.repair.ranking import hypotheses
+from agentos.evolver.proposers.repair.report import Found, proposal_of
+from agentos.evolver.proposers.repair.search import Plan, Search
+from agentos.evolver.proposers.repair.site import Facts
+from agentos.evolver.proposers.repair.source import Program
+from agentos.ports import Bench, Benches, Brief, Case, Proposal, Tried
+
+GENERATED = 60  # inputs on which plausible candidates are compared
+PROBE_TIMEOUT_S = 2.0  # for one case of the original
+LEAST_TIMEOUT_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Probed:
+    """What the original does on the brief's cases and working calls."""
+
+    tried: Tried
+    slowest_s: float  # of those that ended by themselves; 0 when none did
+
+
+class RepairProposer:
+    """Searches edits of one source file that make the evidence pass and keep the working calls.
+
+    ``counts`` is the table of edit kinds; None means the shipped ``evolver/edit_prior.toml``.
+    """
+
+    name = "repair"
+
+    def __init__(self, benches: Benches, workers: int, counts: Mapping[str, float] | None = None) -> None:
+        self._benches = benches
+        self._workers = max(1, workers)
+        self._counts = (
+            counts if counts is not None else read_prior(shipped.folder("evolver") / "edit_prior.toml")
+        )
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        """Edits, best first; none when nothing within reach passes.
+
+        Raises Unavailable when a bench is gone.
+        """
+        deadline = time.monotonic() + brief.budget_s
+        try:
+            program = Program(brief.source)
+        except (SyntaxError, ValueError, RecursionError):
+            return
+        given = (*brief.cases, *(case for case, _ in brief.working_calls))
+        probed = self._probe(brief, given)
+        evidence, working = _sorted_out(brief, probed.tried)
+        if not evidence:
+            return
+        lines = probed.tried.lines
+        places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
+        order = ranked(program, edits_of(Facts(program)), places, self._counts)
+        about = Found(
+            tuple(given[c].task_id for c in evidence), places, [(given[c].task_id, lines[c]) for c in working]
+        )
+        cases = (*given, *(made.case for made in generate(given, GENERATED)))
+        timeout_s = min(PROBE_TIMEOUT_S, max(LEAST_TIMEOUT_S, 20 * probed.slowest_s))
+        with ExitStack() as stack:
+            opened = [
+                self._benches.bench(brief.base, brief.path, cases, timeout_s) for _ in range(self._workers)
+            ]
+            benches = [stack.enter_context(closing(bench)) for bench in opened]
+            generated = range(len(given), len(cases))
+            old = (*probed.tried.outputs, *benches[0].try_source(brief.source, cases=generated).outputs)
+            plan = Plan(evidence, working, generated, old, checked=len(brief.cases))
+            yield from _proposals(brief, Search(program, plan, deadline), order, benches, about)
+
+    def _probe(self, brief: Brief, given: Sequence[Case]) -> _Probed:
+        """Run the original: where it goes, what it answers, how long that takes."""
+        taken = []
+        with closing(self._benches.bench(brief.base, brief.path, given, PROBE_TIMEOUT_S)) as bench:
+            traced = bench.try_source(brief.source, trace=True)
+            for case in range(len(given)):
+                started = time.monotonic()
+                bench.try_source(brief.source, cases=[case])
+                taken.append(time.monotonic() - started)
+        return _Probed(traced, max((t for t in taken if t < 0.9 * PROBE_TIMEOUT_S), default=0.0))
+
+
+def _sorted_out(brief: Brief, tried: Tried) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Numbers of the cases that fail, and of those that work: pass now, or answer now as they did."""
+    count = len(brief.cases)
+    evidence = tuple(case for case in range(count) if not tried.passed[case])
+    working = [case for case in range(count) if tried.passed[case]]
+    for case, (_, answer) in enumerate(brief.working_calls, count):
+        if same(tried.outputs[case], answer):
+            working.append(case)
+    return evidence, tuple(working)
+
+
+def _proposals(
+    brief: Brief, search: Search, order: Sequence[Ranked], benches: Sequence[Bench], about: Found
+) -> Iterator[Proposal]:
+    """From full fixes; where there is none, and time left, from those that pass some of the evidence."""
+    wanted = [value for case in brief.cases for value in answers(case)]
+    found = search.run(order, benches)
+    if not found and len(search.plan.evidence) > 1:
+        search = replace(search, partial=True)
+        found = search.run(order, benches)
+    most = max((sum(p.passed) for p in found), default=0)
+    behaviours = hypotheses(search.program, search.plan, [p for p in found if sum(p.passed) == most], wanted)
+    for hypothesis in behaviours[: brief.max_candidates]:
+        yield proposal_of(brief, search, hypothesis, replace(about, alternatives=len(behaviours) - 1))
