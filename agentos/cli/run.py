@@ -100,12 +100,10 @@ def tail(
 ) -> None:
     """Follow a run step by step until it ends."""
     reader = _reader()
-    if not id:
-        newest = reader.runs(limit=1)
-        if not newest:
-            raise UserError("No runs yet; `agentos task run FILE` makes one.")
-        id = newest[0].id
-    run_id = reader.resolve("run", id)
+    newest = reader.runs(limit=1)
+    if not newest:
+        raise UserError("No runs yet; `agentos task run FILE` makes one.")
+    run_id = reader.resolve("run", id) if id else newest[0].id
     told = -1
     while True:
         run = reader.run(run_id)

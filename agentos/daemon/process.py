@@ -26,6 +26,7 @@ from agentos.daemon.service import Service, service
 from agentos.daemon.tick import Tick
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
+from agentos.sandboxes.reaper import leftovers, reap
 from agentos.settings import load_settings
 
 _READY_S = 60.0
@@ -56,6 +57,9 @@ def run_daemon(home: Home, *, console: bool) -> NoReturn:
     lock = DaemonLock(home)
     set_up_logs(home.logs / "daemon.log", settings.log_level, settings.log_mb, console=console)
     log.info("starting", pid=os.getpid(), home=str(home.root))
+    for leftover in leftovers(home.root):
+        log.warning("left by a daemon that was killed", kind=leftover.kind, what=leftover.what)
+        reap([leftover])
     with service(home, settings) as parts:
         parts.sandbox.start()
         tick = Tick(parts)

@@ -18,6 +18,7 @@ from datetime import datetime
 import structlog
 
 from agentos.daemon.engine import Engine
+from agentos.daemon.folders import Folders
 from agentos.daemon.schedules import spawn_due
 from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
 from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, TaskState
@@ -48,6 +49,7 @@ class Tick:
         self._due: dict[str, float] = {}
         self._housekeeper = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
         self._chores: dict[str, Future[None]] = {}
+        self._folders = Folders(service)
         self._unmined = True  # runs may have finished under the last daemon
         self._first_seen: datetime | None = None
         self._last_end = time.monotonic()
@@ -84,6 +86,8 @@ class Tick:
         self._start_tasks(refill=changed)
         if self._is_due("schedules", now):
             self._spawn_scheduled()
+        if self._is_due("skills", now):
+            self._chore("skills", self._folders.scan)
         if self._is_due("evolutions", now):
             self._start_evolutions()
         if self._is_due("mining", now) and self._unmined:
