@@ -1,0 +1,275 @@
+"""Life and death: of boxes, of the template, of the process that owns them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.sandboxes import cgroups
+from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.launch import LABEL_VARIABLE
+from agentos.sandboxes.owner import Owner, home_id
+from agentos.sandboxes.reaper import leftovers, reap
+from agentos.wire import Closed
+
+pytestmark = pytest.mark.sandbox
+
+Run = Callable[..., Any]
+Make = Callable[..., Bubblewrap]
+
+
+def until(true: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def labelled_processes(home: Path) -> list[str]:
+    mark = f"{LABEL_VARIABLE}={home_id(home)}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
+                found.append(entry.name)
+        except OSError:
+            continue
+    return found
+
+
+def groups(home: Path) -> list[Path]:
+    return list(cgroups.labelled(home_id(home)))
+
+
+def test_many_threads_open_boxes_at_once(sandbox: Bubblewrap, small: Limits, run: Run) -> None:
+    answers: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(2):
+            with sandbox.open(small) as box:
+                assert run(box, "os:getpid") == 1
+                answers.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == sorted([*range(6), *range(6)])
+
+
+def test_boxes_leave_no_descriptor_no_group_and_no_thread(
+    sandbox: Bubblewrap, small: Limits, run: Run
+) -> None:
+    def held() -> tuple[int, int, list[str]]:
+        boxes = [path.name for place in sandbox.groups.parents for path in place.glob("agentos-*/box-*")]
+        mine = [name for name in boxes if str(os.getpid()) in name]
+        return len(os.listdir("/proc/self/fd")), threading.active_count(), mine
+
+    with sandbox.open(small):
+        pass
+    before = held()
+    for _ in range(5):
+        with sandbox.open(small) as box:
+            run(box, "bombs:stray")
+    assert until(lambda: held() == before)
+
+
+def test_a_box_opens_in_a_moment(sandbox: Bubblewrap, small: Limits) -> None:
+    """No exact measure (see benchmarks/), but importing the libraries anew would show."""
+    spent = []
+    for _ in range(5):
+        began = time.monotonic()
+        sandbox.open(small).close()
+        spent.append(time.monotonic() - began)
+    assert min(spent) < 0.2
+
+
+def test_a_template_that_died_is_started_again_once(make: Make, small: Limits, run: Run) -> None:
+    with make() as sandbox:
+        box = sandbox.open(small)
+        first = sandbox.template_pid
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(Closed):
+            box.channel.receive(deadline=time.monotonic() + 10)
+        box.close()
+        with sandbox.open(small) as other:
+            assert run(other, "os:getpid") == 1
+        assert sandbox.template_pid not in (-1, first)
+
+
+def test_closing_the_sandbox_ends_its_boxes(make: Make, small: Limits, tmp_path: Path) -> None:
+    sandbox = make(home=tmp_path)
+    box = sandbox.open(small)
+    sandbox.close()
+    sandbox.close()
+    with pytest.raises(Closed):
+        box.channel.receive(deadline=time.monotonic() + 10)
+    box.close()
+    sandbox.close()
+    assert labelled_processes(tmp_path) == []
+    assert groups(tmp_path) == []
+    with pytest.raises(Unavailable, match="closed"):
+        sandbox.open(small)
+
+
+def test_an_entry_that_raises_says_so(sandbox: Bubblewrap, small: Limits) -> None:
+    with sandbox.open_entry(small, "nowhere:serve") as box:
+        head = box.channel.receive(deadline=time.monotonic() + 10).head
+    assert head["fault"]["type"] == "ModuleNotFoundError"
+
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from agentos.domain import Limits
+from agentos.sandboxes.bubblewrap import Bubblewrap
+home, uid, inside = sys.argv[1:]
+sandbox = Bubblewrap(Path(home), int(uid) or None, entry="guest:serve", extra=(Path(inside),))
+box = sandbox.open_entry(Limits(processes=24, memory_mb=64), "guest:serve")
+box.channel.send({"do": "bombs:stray", "args": []})
+box.channel.receive()
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def owner(
+    tmp_path: Path, run_uid: int | None, inside: Path, sandbox: Bubblewrap
+) -> Iterator[subprocess.Popen[str]]:
+    """Another process that owns a box with a daemon in it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path), str(run_uid or 0), str(inside)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+        process.wait()
+
+
+def test_an_owner_that_is_killed_leaves_no_process_and_no_mount(
+    owner: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    mounts = Path("/proc/mounts").read_text()
+    assert labelled_processes(tmp_path)
+    inside = [
+        int(pid)
+        for place in groups(tmp_path)
+        for pid in (place / "box-1" / "cgroup.procs").read_text().split()
+    ]
+    assert leftovers(tmp_path) == []  # the owner lives
+    owner.kill()
+    owner.wait()
+    assert until(lambda: not labelled_processes(tmp_path))
+    assert until(lambda: not [pid for pid in inside if Path(f"/proc/{pid}").exists()])
+    assert Path("/proc/mounts").read_text() == mounts
+    found = leftovers(tmp_path)
+    assert {leftover.kind for leftover in found} <= {"cgroup"}
+    assert reap(found) == []
+    assert groups(tmp_path) == []
+    assert leftovers(tmp_path) == []
+
+
+def test_the_reaper_ends_a_template_whose_owner_is_gone(tmp_path: Path) -> None:
+    """What a kernel that did not follow die-with-parent would leave."""
+    dead = Owner(home_id(tmp_path), 2**22 + 1, 1)
+    orphan = subprocess.Popen(["sleep", "60"], env={LABEL_VARIABLE: str(dead)})
+    stranger = subprocess.Popen(["sleep", "60"], env={LABEL_VARIABLE: str(Owner("0" * 12, 2**22 + 1, 1))})
+    own = subprocess.Popen(["sleep", "60"], env={LABEL_VARIABLE: str(Owner.here(tmp_path))})
+    try:
+        found = leftovers(tmp_path)
+        assert [(leftover.kind, leftover.what) for leftover in found] == [("process", str(orphan.pid))]
+        assert reap(found) == []
+        assert orphan.wait(10) == -signal.SIGKILL
+        assert stranger.poll() is None
+        assert own.poll() is None
+    finally:
+        for process in (orphan, stranger, own):
+            process.kill()
+            process.wait()
+
+
+def test_the_reaper_empties_a_group_that_still_has_processes(tmp_path: Path, sandbox: Bubblewrap) -> None:
+    if not sandbox.groups.parents:
+        pytest.skip("this machine gives no control groups")
+    dead = Owner(home_id(tmp_path), 2**22 + 1, 1)
+    group = sandbox.groups.group(str(dead), "box-1", cgroups.Quota(1 << 26, 8, 1.0))
+    assert group is not None
+    orphan = subprocess.Popen(["sleep", "60"])
+    group.attach(orphan.pid)
+    found = leftovers(tmp_path)
+    assert {leftover.kind for leftover in found} == {"cgroup"}
+    threading.Thread(target=orphan.wait, daemon=True).start()
+    assert reap(found) == []
+    assert groups(tmp_path) == []
+
+
+def test_an_owner_is_told_from_a_later_process_of_the_same_pid() -> None:
+    here = Owner.here(Path("/somewhere"))
+    assert here.alive()
+    assert Owner.parse(str(here)) == here
+    assert not Owner(here.home, here.pid, here.started + 1).alive()
+    assert Owner.parse("box-1") is None
+
+
+def test_without_bubblewrap_it_says_what_to_type(
+    monkeypatch: pytest.MonkeyPatch, make: Make, small: Limits
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with make() as sandbox, pytest.raises(Unavailable, match="apt-get install bubblewrap"):
+        sandbox.open(small)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="about root only")
+def test_root_without_a_run_uid_is_refused(tmp_path: Path, small: Limits) -> None:
+    for run_uid in (None, 0):
+        with pytest.raises(Unavailable, match="run_uid"):
+            Bubblewrap(tmp_path, run_uid).open(small)
+
+
+def test_a_machine_without_user_namespaces_is_told_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, make: Make, small: Limits
+) -> None:
+    """As bubblewrap itself puts it; there is no fallback to less isolation."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)  # the run uid has to get there
+        broken = Path(place, "bwrap")
+        broken.write_text(
+            "#!/bin/sh\necho 'bwrap: No permissions to create new namespace, likely' >&2\nexit 1\n"
+        )
+        broken.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+        with make() as sandbox, pytest.raises(Unavailable, match="user namespaces"):
+            sandbox.open(small)
+
+
+def test_a_box_knows_its_pid_from_the_kernel_not_from_the_box(sandbox: Bubblewrap, small: Limits) -> None:
+    with sandbox.open(small) as box:
+        status = Path(f"/proc/{box.pid}/status").read_text()
+    assert next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1] == "1"
+
+
+def test_the_channel_is_a_plain_socket_of_ours(sandbox: Bubblewrap, small: Limits) -> None:
+    with sandbox.open(small) as box, socket.socket(fileno=os.dup(box.channel.fileno())) as copy:
+        assert copy.getsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED) == 0
+        assert not os.get_inheritable(copy.fileno())
