@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "agentos"
 
 ROWS = [
+    {"__main__"},
     {"cli"},
     {"daemon"},
     {"evolver", "gateway", "web", "worker"},
@@ -25,7 +26,7 @@ ROWS = [
     {"checks"},  # below taskfile, which refuses a task whose checks break their rules
     {"ports"},
     {"domain", "messages"},
-    {"wire", "home"},
+    {"wire", "home", "identity"},
     {"errors"},
 ]
 ROW_OF = {part: number for number, row in enumerate(ROWS) for part in row}
