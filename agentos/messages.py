@@ -78,6 +78,7 @@ class LoadJob(_Message):
     job: Literal["load"] = "load"
     files: list[str]
     tools: list[str]  # paths of tool files among them
+    wall_s: float = 5.0  # for importing one of them
 
 
 class SearchJob(_Message):

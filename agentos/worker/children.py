@@ -138,7 +138,7 @@ def only_descriptors(*kept: int) -> list[int]:
 def _be_the_child(work: Callable[[], bytes], allowance: Allowance, writers: list[int]) -> NoReturn:
     try:
         os.setsid()
-        out, err, result = only_descriptors(*writers)
+        result, out, err = only_descriptors(writers[2], *writers[:2])
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.close(out)

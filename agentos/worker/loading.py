@@ -9,17 +9,19 @@ from agentos.worker.children import Allowance
 from agentos.worker.place import Place
 from agentos.worker.toolhost import card_work, result_of
 
-ALLOWANCE = Allowance(wall_s=10.0, memory_mb=256, output_bytes=256 << 10)
+_MEMORY_MB = 256
+_CARD_BYTES = 256 << 10
 
 
 def load(channel: Channel, job: LoadJob, blobs: tuple[bytes, ...], place: Place) -> None:
     """Load each tool in a child of its own; answer with the cards, and a sentence for each fault."""
     files.write(place.snapshot, job.files, blobs)
+    allowance = Allowance(job.wall_s, _MEMORY_MB, _CARD_BYTES)
     cards: list[ToolCard] = []
     faults: list[str] = []
     for path in job.tools:
-        ended = children.run(card_work(place.snapshot, path), ALLOWANCE, alone=place.alone)
-        result = result_of(ended, path, ALLOWANCE)
+        ended = children.run(card_work(place.snapshot, path), allowance, alone=place.alone)
+        result = result_of(ended, path, allowance)
         if result.fault is None:
             cards.append(ToolCard.model_validate(result.output))
         else:

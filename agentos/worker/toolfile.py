@@ -96,7 +96,9 @@ def declared(source: str, path: str) -> Declared:
     """Read ``TOOL`` without running anything; raises Failed(load)."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except SyntaxError as error:
+        raise _bad(path, f"it is not Python: line {error.lineno}: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
         raise _bad(path, f"it is not Python: {error}") from None
     if not ast.get_docstring(tree):
         raise _bad(path, "it has no docstring that says what the tool is for")

@@ -1,0 +1,41 @@
+"""Forks workers that are warm: ``serve`` in plain processes, without the sandbox around them."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+
+import langgraph.graph
+
+from agentos.wire import Channel
+from agentos.worker.job import serve
+
+assert langgraph.graph
+
+
+def work(descriptor: int, status: int, workspace: str, snapshot: str) -> None:
+    said = "good"
+    os.write(status, f"{os.getpid()}\n".encode())
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        serve(Channel(socket.socket(fileno=descriptor)), workspace=workspace, snapshot=snapshot)
+        assert threading.active_count() == 1
+    except BaseException:  # noqa: BLE001 - the test shows it
+        said = traceback.format_exc()
+    os.write(status, said.encode())
+    os._exit(0)
+
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+server = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    request, descriptors, _, _ = socket.recv_fds(server, 4096, 2)
+    if not request:
+        break
+    if os.fork() == 0:
+        server.close()
+        work(*descriptors, *request.decode().split("\n"))
+    for descriptor in descriptors:
+        os.close(descriptor)

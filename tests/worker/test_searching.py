@@ -1,0 +1,170 @@
+"""The job ``search``: what each source gives, and that a bad one costs its limit and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agentos.messages import SearchJob, TriedFrame, TrySource
+
+PATH = "skill/demo/tools/probe.py"
+Tool = Callable[..., str]
+
+
+class Bench:
+    """The kernel's end of a search."""
+
+    def __init__(self, worker: Any) -> None:
+        self.worker = worker
+
+    def start(
+        self, source: str, cases: list[dict[str, Any]], extra: dict[str, str] | None = None, **given: Any
+    ) -> None:
+        files = {PATH: source, **(extra or {})}
+        inputs = [content for case in cases for content in case["inputs"].values()]
+        job = {"timeout_s": 0.3, "memory_mb": 128, **given}
+        wire = [{**case, "inputs": list(case["inputs"])} for case in cases]
+        self.worker.send(
+            SearchJob(path=PATH, files=list(files), cases=wire, **job),
+            *(text.encode() for text in files.values()),
+            *inputs,
+        )
+        assert self.worker.receive().head == {"type": "ready"}
+
+    def tried(self, source: str, **given: Any) -> TriedFrame:
+        self.worker.send(TrySource(source=source, **given))
+        return TriedFrame.model_validate(self.worker.receive().head)
+
+
+def case(n: int, expected: Any, inputs: dict[str, bytes] | None = None) -> dict[str, Any]:
+    check = {"kind": "equals", "spec": {"path": "n", "value": expected}}
+    return {"args": {"n": n}, "inputs": inputs or {}, "checks": [check]}
+
+
+@pytest.fixture
+def bench(worker: Any) -> Bench:
+    return Bench(worker)
+
+
+def test_scores_outputs_and_lines(bench: Bench, tool: Tool) -> None:
+    source = tool("probe", "if input.n > 5:\n    return Output(n=0)\nreturn Output(n=input.n)")
+    bench.start(source, [case(1, 1), case(9, 9), {"args": {"n": 2}, "inputs": {}, "checks": []}])
+    tried = bench.tried(source)
+    assert (tried.passed, tried.scores) == ([True, False, True], [1.0, 0.0, 1.0])
+    assert tried.outputs == [{"n": 1}, {"n": 0}, {"n": 2}]
+    assert tried.lines == []
+
+    first = source[: source.index("    if input")].count("\n") + 1
+    tried = bench.tried(source, trace=True, cases=[1, 0])
+    assert tried.lines == [[first, first + 1], [first, first + 2]]
+    assert bench.tried(source.replace("> 5", "> 50")).passed == [True] * 3
+    assert bench.tried(source, cases=[]).passed == []
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("return Output(n=1 // 0)", "ZeroDivisionError"),
+        ("return 3", "output"),
+        ("return nothing", "NameError"),
+        ("sys.exit()", "exit"),
+        ("os._exit(0)", "died"),
+        ("os.kill(os.getpid(), 9)", "died"),
+        ("while True: pass", "timeout"),
+        ("while True:\n    try:\n        while True: pass\n    except BaseException: pass", "timeout"),
+        ("signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass", "timeout"),
+        ("return Output(n=len([0] * 10**9))", "memory"),
+        ("return run(input)", "RecursionError"),
+    ],
+)
+def test_a_bad_source_fails_alone(bench: Bench, tool: Tool, body: str, error: str) -> None:
+    good = tool("probe", "return Output(n=input.n)")
+    bad = tool(
+        "probe",
+        "if input.n == 1:\n"
+        + "\n".join(f"    {line}" for line in body.splitlines())
+        + "\nreturn Output(n=input.n)",
+    )
+    bench.start(good, [case(1, 1), case(2, 2)])
+    tried = bench.tried(bad)
+    assert tried.passed == [False, True]
+    assert tried.outputs[0]["error"] == error
+    assert bench.tried(good).passed == [True, True]
+
+
+def test_a_source_that_does_not_load(bench: Bench, tool: Tool) -> None:
+    good = tool("probe", "return Output(n=input.n)")
+    bench.start(good, [case(1, 1)])
+    for bad in ("def (", "\0", "import no_such_module", good.replace("class Input", "class Inputs")):
+        assert bench.tried(bad).outputs[0]["error"] == "load"
+    assert bench.tried(good).passed == [True]
+
+
+def test_what_a_source_leaves_behind_is_put_back(bench: Bench, tool: Tool) -> None:
+    helper = {"skill/demo/tools/counting.py": "seen = []\n"}
+    look = """
+import counting
+counting.seen.append(1)
+state = [len(counting.seen), os.environ.get('LEFT', ''), open('data.txt').read(), os.path.exists('new.txt')]
+os.environ['LEFT'] = 'x'
+open('data.txt', 'w').write('spoilt')
+open('new.txt', 'w').close()
+os.chdir('/')
+sys.stdout.write('noise')
+return Output(n=int(state == [1, '', 'clean', False]))
+"""
+    source = tool("probe", look.strip(), '["write"]')
+    inputs = {"data.txt": b"clean"}
+    bench.start(source, [case(1, 1, inputs), case(2, 1, inputs)], helper)
+    for _ in range(3):
+        assert bench.tried(source).passed == [True, True]
+
+
+def test_endless_loops_cost_their_limit_and_nothing_healthy(bench: Bench, tool: Tool) -> None:
+    good = tool("probe", "return Output(n=input.n)")
+    loop = tool("probe", "while True: pass")
+    bench.start(good, [case(1, 1)], timeout_s=0.1)
+    started = time.monotonic()
+    passed = [bench.tried(loop if number % 5 == 0 else good).passed[0] for number in range(40)]
+    assert passed == [number % 5 != 0 for number in range(40)]
+    assert time.monotonic() - started < 8 * 0.1 + 5
+
+
+def test_checks_of_every_kind(bench: Bench, tool: Tool) -> None:
+    good = tool("probe", "open('out.txt', 'w').write(str(input.n))\nreturn Output(n=input.n)", '["write"]')
+    kinds = [
+        {"kind": "file", "spec": {"path": "out.txt", "equals": "1"}},
+        {"kind": "command", "spec": {"argv": ["cat", "out.txt"], "stdout_contains": "1"}},
+        {
+            "kind": "python",
+            "spec": {"code": "assert answer['n'] == int((workspace / 'out.txt').read_text())"},
+        },
+        {"kind": "equals", "spec": {"path": "n", "value": 2}},
+    ]
+    bench.start(good, [{"args": {"n": 1}, "inputs": {}, "checks": kinds}])
+    assert bench.tried(good).scores == [0.75]
+
+
+def test_a_large_output_is_told_by_its_digest(bench: Bench, tool: Tool) -> None:
+    source = tool("probe", "return Output(n=10 ** 4000)").replace(
+        "    n: int\n", "    n: int\n    s: str = 'x' * 200000\n"
+    )
+    bench.start(source, [{"args": {}, "inputs": {}, "checks": []}])
+    first, second = bench.tried(source).outputs[0], bench.tried(source).outputs[0]
+    assert first == second
+    assert first["size"] > 200_000
+
+
+def test_a_source_cannot_speak_to_the_kernel(bench: Bench, tool: Tool) -> None:
+    source = tool("probe", "return Output(n=len(os.listdir('/proc/self/fd')) - 1)")
+    bench.start(source, [case(1, 4)])
+    assert bench.tried(source).passed == [True]
+
+
+def test_the_kernel_may_go_away(bench: Bench, tool: Tool) -> None:
+    bench.start(tool("probe", "return Output(n=1)"), [case(1, 1)])
+    bench.worker.channel.close()
+    assert bench.worker.ended() == "good"
