@@ -16,6 +16,7 @@ from pathlib import Path
 PREFIX = "agentos-"
 _WANTED = ("memory", "pids", "cpu", "cpuacct")
 _PERIOD_US = 100_000
+_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,9 @@ class Group:
 
     def remove(self) -> None:
         """Take the directories away; the kernel may need a moment to see that they are empty."""
+        until = time.monotonic() + _PATIENCE_S
         for place in self.places:
-            remove(place)
+            remove(place, until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Cgroups:
         """Remove the label's own directories if no group is left below."""
         self._made.discard(label)
         for parent in self.parents:
-            remove(parent / (PREFIX + label), patience_s=0.0)
+            remove(parent / (PREFIX + label), 0.0)
 
     def _enable_below(self, place: Path) -> None:
         if self.version == 2:
@@ -119,9 +121,9 @@ def _hold(place: Path, quota: Quota) -> None:
             (place / name).write_text(value)
 
 
-def remove(place: Path, patience_s: float = 1.0) -> bool:
-    """Remove one empty group; False when it would not go (the reaper tries again later)."""
-    until = time.monotonic() + patience_s
+def remove(place: Path, until: float | None = None) -> bool:
+    """Remove one empty group, trying ``until`` then; False when it would not go (left to the reaper)."""
+    until = time.monotonic() + _PATIENCE_S if until is None else until
     while True:
         try:
             place.rmdir()

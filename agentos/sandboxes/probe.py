@@ -90,7 +90,11 @@ def _identity(found: dict[str, Any]) -> tuple[Claim, ...]:
     descriptors = [number for number in found["descriptors"] if number > 4]  # 3 the channel, 4 the listing
     return (
         Claim("runs as nobody", set(status["Uid"].split()) == {"65534"}, f"uid {status['Uid'].split()[0]}"),
-        Claim("has no capabilities", capabilities == {"0" * 16}, f"sets {', '.join(sorted(capabilities))}"),
+        Claim(
+            "has no capabilities",
+            capabilities == {"0" * 16},
+            "none" if capabilities == {"0" * 16} else f"sets {', '.join(sorted(capabilities))}",
+        ),
         Claim("can gain no privileges", status["NoNewPrivs"] == "1", f"NoNewPrivs {status['NoNewPrivs']}"),
         Claim("has its system calls filtered", status["Seccomp"] == "2", f"Seccomp {status['Seccomp']}"),
         Claim("sees no process but its own", found["processes"] == ["1"], f"sees {len(found['processes'])}"),

@@ -1,0 +1,210 @@
+"""The container image made of the host's own Python, for machines that reach no image registry.
+
+Knows which files of the host a worker needs: the interpreter with its standard library, the
+libraries of ``sandboxes/image.toml``, a few programs, and every shared library that those load.
+The image's name is the digest of exactly these contents.
+"""
+
+from __future__ import annotations
+
+import compileall
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import agentos
+from agentos import shipped
+from agentos.errors import Unavailable
+
+SITE, KERNEL, PYTHON = "opt/site", "opt/agentos", "usr/local/bin/python3"
+VISIBLE = ("__init__.py", "wire.py", "messages.py", "checks.py", "worker")
+_FORMAT = b"agentos image 1"  # raise it when the same files would make another image
+_PASSWD = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
+_GROUP = b"root:x:0:\nnogroup:x:65534:\n"
+_DIRECTORIES = ("dev", "etc", "opt", "proc", "run/agentos", "snapshot", "sys", "tmp", "ws")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Files by their path in the image, and links by theirs."""
+
+    files: Mapping[str, Path]
+    links: Mapping[str, str]
+
+    def digest(self) -> str:
+        """Of all names, modes and bytes; 16 hex digits. The compiled modules follow from these."""
+        total = hashlib.sha256(_FORMAT + sys.version.encode() + _PASSWD + _GROUP)
+        for name in sorted(self.files):
+            with self.files[name].open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            total.update(f"{name}\0{_mode(self.files[name]):o}\0{content}\n".encode())
+        for name in sorted(self.links):
+            total.update(f"{name}\0->\0{self.links[name]}\n".encode())
+        return total.hexdigest()[:16]
+
+
+def collect() -> Content:
+    """What an image of this host would hold. Reads names only, and asks the loader once."""
+    recipe = tomllib.loads((shipped.folder("sandboxes") / "image.toml").read_text(encoding="utf-8"))
+    executable = Path(os.path.realpath(sys.executable))
+    files = {str(executable).lstrip("/"): executable}
+    files |= dict(_standard_library(recipe["without"]))
+    for name in sorted(_closure(recipe["distributions"])):
+        files |= dict(_distribution(metadata.distribution(name)))
+    files |= dict(_worker())
+    programs = dict(_programs(recipe["programs"]))
+    files |= {name: path for name, path in programs.items() if name not in files}
+    links = {PYTHON: f"/{str(executable).lstrip('/')}", "usr/local/bin/python": "python3"}
+    objects = [path for path in files.values() if ".so" in path.name or path == executable]
+    files |= dict(_shared([*objects, *programs.values()]))
+    for name in ("bin", "sbin", "lib", "lib64"):  # as the host has it: merged into /usr, or not
+        if (Path("/") / name).is_symlink():
+            links[name] = f"usr/{name}"
+    return Content({_merged(name, links): path for name, path in files.items()}, links)
+
+
+def layer(content: Content) -> bytes:
+    """The one layer of the image as a tar, modules compiled, the same bytes for the same content."""
+    with tempfile.TemporaryDirectory(prefix="agentos-image-") as place:
+        staged = Path(place)
+        for name, path in content.files.items():
+            target = staged / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+            target.chmod(_mode(path))
+        _compile(staged)
+        return _tar(staged, content.links)
+
+
+def _mode(path: Path) -> int:
+    return 0o755 if os.access(path, os.X_OK) else 0o644
+
+
+def _standard_library(without: list[str]) -> Iterator[tuple[str, Path]]:
+    for key in ("stdlib", "platstdlib"):
+        root = Path(sysconfig.get_path(key))
+        for directory, names, found in os.walk(root):
+            names[:] = [name for name in names if not _left_out(name, without)]
+            for name in found:
+                path = Path(directory, name)
+                if path.is_file():
+                    yield str(path).lstrip("/"), path
+
+
+def _left_out(name: str, without: list[str]) -> bool:
+    return name in ("__pycache__", "dist-packages") or any(fnmatch(name, pattern) for pattern in without)
+
+
+def _closure(wanted: Iterable[str]) -> set[str]:
+    """These distributions and all that they require without extras, as far as it is installed."""
+    found: set[str] = set()
+    pending = list(wanted)
+    while pending:
+        name = re.sub(r"[-_.]+", "-", pending.pop()).lower()
+        if name in found:
+            continue
+        try:
+            requires = metadata.distribution(name).requires or []
+        except metadata.PackageNotFoundError:
+            continue  # a marker excludes it here; what is truly missing shows when the image is tried
+        found.add(name)
+        for requirement in requires:
+            match = re.match(r"[A-Za-z0-9._-]+", requirement)
+            if match and "extra ==" not in requirement:
+                pending.append(match[0])
+    return found
+
+
+def _distribution(of: metadata.Distribution) -> Iterator[tuple[str, Path]]:
+    for file in of.files or []:
+        path = Path(str(file.locate()))
+        if file.parts[0] == ".." or file.suffix == ".pyc" or not path.is_file():
+            continue  # scripts of its own lie outside, and no task calls them
+        if file.parent.name.endswith(".dist-info") and file.name not in ("METADATA", "entry_points.txt"):
+            continue  # RECORD and INSTALLER differ with the place and the installer
+        yield f"{SITE}/{file.as_posix()}", path
+
+
+def _worker() -> Iterator[tuple[str, Path]]:
+    package = Path(agentos.__file__).parent
+    for name in VISIBLE:
+        for path in [package / name] if name.endswith(".py") else sorted((package / name).rglob("*.py")):
+            yield f"{KERNEL}/agentos/{path.relative_to(package).as_posix()}", path
+
+
+def _programs(wanted: list[str]) -> Iterator[tuple[str, Path]]:
+    for name in wanted:
+        found = shutil.which(name, path="/usr/bin:/bin")
+        if found is not None:
+            yield f"usr/bin/{name}", Path(os.path.realpath(found))
+
+
+def _shared(objects: list[Path]) -> Iterator[tuple[str, Path]]:
+    """The shared libraries that the loader would load for these, at the paths it finds them."""
+    done = subprocess.run(["ldd", *map(str, objects)], capture_output=True, text=True, env={"LC_ALL": "C"})
+    for line in done.stdout.splitlines():
+        match = re.match(r"\s+(?:\S+ => )?(/\S+) \(0x", line)
+        if match:
+            path = Path(os.path.normpath(match[1]))
+            yield str(path).lstrip("/"), path
+    if not done.stdout:
+        raise Unavailable(f"The shared libraries could not be listed: {done.stderr.strip()[:300]}")
+
+
+def _merged(name: str, links: Mapping[str, str]) -> str:
+    first, _, rest = name.partition("/")
+    return f"{links[first]}/{rest}" if first in links and rest else name
+
+
+def _compile(staged: Path) -> None:
+    """Nothing inside can write its compiled modules, so they are there already, never looked at twice."""
+    from py_compile import PycInvalidationMode
+
+    compileall.compile_dir(
+        staged,
+        maxlevels=50,
+        quiet=2,
+        workers=os.cpu_count() or 1,
+        stripdir=str(staged),
+        prependdir="/",
+        invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
+    )
+
+
+def _tar(staged: Path, links: Mapping[str, str]) -> bytes:
+    entries: dict[str, Any] = {"etc/passwd": _PASSWD, "etc/group": _GROUP}
+    entries |= {str(path.relative_to(staged)): path for path in staged.rglob("*") if path.is_file()}
+    directories = set(_DIRECTORIES)
+    for name in [*entries, *links, *_DIRECTORIES]:
+        directories |= {str(parent) for parent in Path(name).parents if str(parent) != "."}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in sorted({*directories, *entries, *links}):
+            member = tarfile.TarInfo(name)
+            if name in links:
+                member.type, member.linkname = tarfile.SYMTYPE, links[name]
+                archive.addfile(member)
+            elif name in entries:
+                source = entries[name]
+                content = source if isinstance(source, bytes) else source.read_bytes()
+                member.mode = 0o644 if isinstance(source, bytes) else _mode(source)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+            else:
+                member.type, member.mode = tarfile.DIRTYPE, 0o755
+                archive.addfile(member)
+    return buffer.getvalue()

@@ -1,0 +1,77 @@
+"""The probe: it passes on a sound sandbox, and names exactly the wall that is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentos.errors import Unavailable
+from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.probe import Claim
+
+pytestmark = pytest.mark.sandbox
+
+
+def test_every_promise_holds(sandbox: Bubblewrap) -> None:
+    claims = sandbox.examine()
+    assert [claim for claim in claims if not claim.held] == []
+    assert len(claims) >= 17
+    assert sandbox.level == "namespace"
+
+
+@pytest.mark.parametrize(
+    ("wall", "promises"),
+    [
+        ("seccomp", {"has its system calls filtered", "reaches no vsock, netlink or io_uring"}),
+        ("namespaces", {"sees no process but its own", "leaves nothing running"}),
+        ("rlimits", {"is held to its memory, each process"}),
+    ],
+)
+def test_a_missing_wall_is_named(wall: str, promises: set[str], make: Callable[..., Bubblewrap]) -> None:
+    with make(wall) as weak:
+        broken = {claim.promise for claim in weak.examine() if not claim.held}
+    assert promises <= broken
+
+
+def test_a_broken_promise_ends_in_refusal(
+    make: Callable[..., Bubblewrap], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with make() as sandbox:
+        monkeypatch.setattr(sandbox, "examine", lambda: (Claim("reads no host file", False, "it did"),))
+        with pytest.raises(Unavailable, match="reads no host file \\(it did\\)"):
+            sandbox.start()
+        assert sandbox.level == "unprobed"
+        with pytest.raises(Unavailable):
+            sandbox.open(None)  # type: ignore[arg-type]  # never looked at
+
+
+def agentos(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from agentos.cli.main import run; run()", *arguments],
+        env={**os.environ, "AGENTOS_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_command_prints_what_holds(sandbox: Bubblewrap, tmp_path: Path, run_uid: int | None) -> None:
+    given = ["--run-uid", str(run_uid)] if run_uid else []
+    done = agentos(tmp_path, "sandbox", "check", "--json", *given)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["level"] == "namespace"
+    assert all(claim["held"] for claim in found["claims"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="about root only")
+def test_the_command_says_in_one_sentence_what_is_missing(tmp_path: Path) -> None:
+    done = agentos(tmp_path, "sandbox", "check")
+    assert done.returncode == 1
+    assert "run_uid" in done.stderr
+    assert "Traceback" not in done.stderr
