@@ -63,7 +63,12 @@ def finish_promotion(parts: Parts, evolution_id: str, durable: Durable) -> Evolu
 
 def reproduce(parts: Parts, evolution_id: str) -> list[str]:
     """The evidence that fails again on the base in every trial; ends the evolution when none does."""
-    evolution = parts.move(parts.evolution(evolution_id), EvolutionState.REPRODUCING)
+    evolution = parts.evolution(evolution_id)
+    if evolution.state is EvolutionState.MINED:
+        # The base is what is stable when the work begins, not when the evidence was sealed: other
+        # evolutions may have been promoted while this one waited.
+        evolution = replace(evolution, base=parts.snapshots.stable())
+    evolution = parts.move(evolution, EvolutionState.REPRODUCING)
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     sets = Sets(evidence.task_ids, (), ())
     trials = replay_base(parts, evolution, evidence.task_ids, sets)

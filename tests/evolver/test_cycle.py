@@ -148,10 +148,17 @@ def test_what_passes_now_is_not_reproducible(world: World) -> None:
     world.seed()
     evolution = world.open()
     world.registry.edit({PATH: RIGHT})
-    moved = world.ledger.get(Evolution, evolution.id)
-    world.ledger.put(replace(moved, base=world.registry.stable()))
     assert world.evolve(evolution).state is EvolutionState.NOT_REPRODUCIBLE
     assert world.proposer.briefs == []
+
+
+def test_an_evolution_that_waited_is_measured_on_what_is_stable_now(world: World) -> None:
+    world.seed()
+    evolution = world.open()
+    world.registry.edit({"skill/calc/SKILL.md": "another promotion"})
+    ended = world.evolve(evolution)
+    assert ended.state is EvolutionState.PROBATION
+    assert ended.base != evolution.base
 
 
 def test_flaky_evidence_is_measured_not_optimised(world: World) -> None:
