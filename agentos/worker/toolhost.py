@@ -27,7 +27,7 @@ from agentos.worker import children, toolfile
 from agentos.worker.children import Allowance, Clip, Ended
 from agentos.worker.faults import fault, fault_of, load_fault
 
-_PATIENCE_S = 10.0  # beyond the call's own limit, until the host itself counts as lost
+_PATIENCE_S = 3.0  # beyond the call's own limit, until the host itself counts as lost
 
 
 @dataclass(frozen=True, slots=True)
