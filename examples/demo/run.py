@@ -1,0 +1,363 @@
+"""The main job on real input: tasks fail, causes are found, repaired, replayed, promoted, reverted.
+
+Drives the `agentos` command as a user would. Nothing here knows which tools are wrong or how to mend
+them; examples/demo/README.md does.
+
+    python examples/demo/run.py [--home FOLDER] [--strict]
+
+The home stays where it is afterwards, so that one can look around; the next demo begins afresh.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import yaml
+from make_tasks import write_tasks
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SKILLS = HERE / "skills"
+
+# The demo's searches are over small files: they need less time than the default allows.
+POLICY = """\
+[propose]
+budget_s = 8.0
+max_candidates = 3
+"""
+
+AT_WORK = {"mined", "reproducing", "proposing", "replaying", "promoting"}
+LIVE = {"probation", "promoted"}
+STYLE = {"promoted": "green", "probation": "green", "cannot_fix": "red", "rejected": "yellow"}
+QUIET_S = 3.0  # nothing at work for this long: it is done
+DEADLINE_S = 240.0
+
+Json = dict[str, Any]
+
+
+class DemoError(Exception):
+    """A sentence for the person who runs the demo."""
+
+
+class Agentos:
+    """The `agentos` command on one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def __call__(self, *arguments: str) -> str:
+        """Run it; its output. Raises DemoError with what it said when it fails."""
+        done = subprocess.run(
+            [sys.executable, "-m", "agentos", *arguments],
+            env={**os.environ, "AGENTOS_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise DemoError(f"agentos {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        """What a reading command says with --json."""
+        return json.loads(self(*arguments, "--json"))
+
+
+@dataclass(frozen=True)
+class Round:
+    """The tasks submitted once: result by task name, and ids by name."""
+
+    results: dict[str, str]
+    ids: dict[str, str]
+
+    @property
+    def passed(self) -> int:
+        return list(self.results.values()).count("passed")
+
+
+def wait_for(what: str, check: Callable[[], bool], every_s: float = 0.3) -> None:
+    """Poll until ``check`` holds; DemoError at the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not check():
+        if time.monotonic() > deadline:
+            raise DemoError(f"waited {DEADLINE_S:.0f} s for {what}; see the log in the home's logs/")
+        time.sleep(every_s)
+
+
+def fresh(folder: Path) -> Path:
+    """The folder, emptied of an earlier demo; a daemon that it left running is stopped."""
+    if (folder / "home").exists():
+        Agentos(folder / "home")("daemon", "stop", "--now")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+# --- the steps --------------------------------------------------------------------------------
+
+
+@contextmanager
+def daemon(agentos: Agentos) -> Iterator[None]:
+    """A fresh home with a running daemon."""
+    agentos("init")
+    (agentos.home / "policy.toml").write_text(POLICY)
+    agentos("daemon", "start")
+    try:
+        yield
+    finally:
+        agentos("daemon", "stop", "--now")
+
+
+def drop_skills(agentos: Agentos) -> list[str]:
+    """Copy the demo's skills into the watched folder and wait until all are in the registry."""
+    names = sorted(path.name for path in SKILLS.iterdir())
+    for name in names:
+        shutil.copytree(SKILLS / name, agentos.home / "skills" / name, ignore=shutil.ignore_patterns("__*"))
+
+    def arrived() -> bool:
+        # The registry is plain git: anybody may look.
+        command = [
+            "git",
+            "--git-dir",
+            str(agentos.home / "registry.git"),
+            "ls-tree",
+            "--name-only",
+            "main:skill",
+        ]
+        known = subprocess.run(command, capture_output=True, text=True).stdout.split()
+        return set(names) <= set(known)
+
+    wait_for("the skills to be taken into the registry", arrived)
+    return names
+
+
+def submit(agentos: Agentos, documents: list[Json], folder: Path, console: Console, title: str) -> Round:
+    """Add tasks and wait until all are done."""
+    file = folder / "submitted.yaml"
+    file.write_text(yaml.safe_dump(documents, sort_keys=False, allow_unicode=True))
+    ids = agentos.json("task", "add", str(file))
+    names = {id: document["name"] for id, document in zip(ids, documents, strict=True)}
+    results: dict[str, str] = {}
+    columns = (TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task(title, total=len(documents))
+
+        def done() -> bool:
+            for run in agentos.json("run", "list", "--limit", str(2 * len(documents))):
+                if run["task_id"] in names and run["outcome"]:
+                    results[names[run["task_id"]]] = run["outcome"]["result"]
+            progress.update(bar, completed=len(results))
+            return len(results) == len(documents)
+
+        wait_for("the tasks to be done", done)
+    return Round(results, {name: id for id, name in names.items()})
+
+
+def watch(agentos: Agentos, console: Console) -> list[Json]:
+    """Show the evolutions until nothing has been at work for a while."""
+    quiet_since = time.monotonic()
+    seen = ""
+    evolutions: list[Json] = []
+    with Live(console=console, refresh_per_second=4) as live:
+
+        def settled() -> bool:
+            nonlocal quiet_since, seen, evolutions
+            evolutions = agentos.json("evolution", "list")
+            now = json.dumps([[item["id"], item["state"]] for item in evolutions])
+            if now != seen or any(item["state"] in AT_WORK for item in evolutions):
+                seen, quiet_since = now, time.monotonic()
+            live.update(evolution_table(evolutions))
+            return time.monotonic() - quiet_since > QUIET_S
+
+        wait_for("the evolutions to end", settled, every_s=0.6)
+    return evolutions
+
+
+def evolution_table(evolutions: list[Json]) -> Table:
+    """One line an evolution."""
+    table = Table("resource", "state", "edit, or why there is none", box=None, header_style="bold")
+    for item in evolutions:
+        state = Text(item["state"], style=STYLE.get(item["state"], "cyan"))
+        table.add_row(item["resource"] or "…", state, Text(item["edit"] or item["reason"]))
+    return table
+
+
+# --- the closing tables -----------------------------------------------------------------------
+
+
+def diff_of(story: Json, evolution: Json) -> Text:
+    """The changed lines of the promoted candidate."""
+    chosen = next(item for item in story["candidates"] if item["id"] == evolution["candidate_id"])
+    text = Text()
+    for path, new in chosen["edit"]["files"].items():
+        old = (SKILLS.parent / "skills" / Path(path).relative_to("skill")).read_text()
+        for line in unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm=""):
+            if line[0] in "+-" and line[:3] not in ("+++", "---"):
+                text.append(f"{line[0]} {line[1:].strip()}\n", style="green" if line[0] == "+" else "red")
+    text.rstrip()
+    return text
+
+
+def by_skill(documents: list[Json], before: Round, after: Round) -> Table:
+    """Tasks passed before and after, for each skill."""
+    table = Table("skill", "tasks", "passed before", "passed after", title="Tasks", title_justify="left")
+    skills = list(dict.fromkeys(document["call"]["tool"].split("/")[0] for document in documents))
+    for skill in skills:
+        names = [item["name"] for item in documents if item["call"]["tool"].startswith(skill + "/")]
+        counts = [sum(each.results[name] == "passed" for name in names) for each in (before, after)]
+        style = "green" if counts[1] > counts[0] else "" if counts[1] == len(names) else "red"
+        table.add_row(skill, str(len(names)), str(counts[0]), Text(str(counts[1]), style=style))
+    table.add_section()
+    table.add_row("all", str(len(documents)), str(before.passed), str(after.passed), style="bold")
+    return table
+
+
+def outcomes(evolutions: list[Json], stories: dict[str, Json]) -> Iterator[Table]:
+    """What was promoted, and what was not and why."""
+    promoted = Table("evolution", "resource", "edit", title="Promoted", title_justify="left", show_lines=True)
+    other = Table(
+        "evolution", "resource", "end", "why", title="Not repaired", title_justify="left", show_lines=True
+    )
+    for item in evolutions:
+        if item["state"] in LIVE:
+            promoted.add_row(item["id"], item["resource"], diff_of(stories[item["id"]], item))
+        else:
+            state = Text(item["state"], style=STYLE.get(item["state"], ""))
+            other.add_row(item["id"], item["resource"], state, Text(item["reason"]))
+    yield promoted
+    yield other
+    refused = Table(
+        "resource", "tempting edit", "refused because", title="Refused repairs", title_justify="left"
+    )
+    for item in evolutions:
+        for verdict in stories[item["id"]]["verdicts"]:
+            if verdict["decision"] == "reject":
+                edits = {each["id"]: each["edit"]["summary"] for each in stories[item["id"]]["candidates"]}
+                refused.add_row(
+                    item["resource"],
+                    Text(edits[verdict["candidate_id"]]),
+                    Text("; ".join(verdict["reasons"])),
+                )
+    yield refused
+
+
+def revert_one(
+    agentos: Agentos,
+    evolution: Json,
+    story: Json,
+    first: Round,
+    documents: list[Json],
+    folder: Path,
+    console: Console,
+) -> bool:
+    """Take a promotion back and run its tasks again; whether they end as they did at first."""
+    agentos("evolution", "revert", evolution["id"], "--yes", "--reason", "shown in the demo")
+    evidence = set(story["evidence"]["task_ids"])
+    names = [name for name, id in first.ids.items() if id in evidence]
+    again = submit(
+        agentos,
+        [item for item in documents if item["name"] in names],
+        folder,
+        console,
+        "the tasks of the reverted one",
+    )
+    same = all(again.results[name] == first.results[name] for name in names)
+    table = Table(
+        "task",
+        "at first",
+        "promoted",
+        "reverted",
+        title=f"Reverted: {evolution['resource']}",
+        title_justify="left",
+    )
+    for name in names:
+        table.add_row(Text(name), first.results[name], "passed", again.results[name])
+    console.print(table)
+    return same
+
+
+def demo(console: Console, folder: Path) -> list[str]:
+    """The whole job; one sentence for each thing that the demo should show and did not."""
+    began = time.monotonic()
+    agentos = Agentos(folder / "home")
+    files = write_tasks(folder / "tasks")
+    documents = [item for path in files for item in yaml.safe_load(path.read_text())]
+    with daemon(agentos):
+        names = drop_skills(agentos)
+        console.print(
+            f"{len(names)} skills are in the registry; {len(documents)} tasks over real files follow."
+        )
+        first = submit(agentos, documents, folder, console, "tasks, first time")
+        evolutions = watch(agentos, console)
+        second = submit(agentos, documents, folder, console, "the same tasks again")
+        evolutions = watch(agentos, console)
+        stories = {item["id"]: agentos.json("evolution", "show", item["id"]) for item in evolutions}
+        console.print(by_skill(documents, first, second))
+        for table in outcomes(evolutions, stories):
+            console.print(table)
+        promoted = [item for item in evolutions if item["state"] in LIVE]
+        same = bool(promoted) and revert_one(
+            agentos, promoted[-1], stories[promoted[-1]["id"]], first, documents, folder, console
+        )
+    console.print(f"Done in {time.monotonic() - began:.0f} s. What to look at now:")
+    example = promoted[0]["id"] if promoted else "ID"
+    command = f"AGENTOS_HOME={agentos.home} {Path(sys.executable).parent / 'agentos'} evolution"
+    for verb in ("show", "diff", "revert"):
+        console.print(f"  {command} {verb} {example}", soft_wrap=True)
+    return missing(evolutions, stories, reverted_as_before=same)
+
+
+def missing(evolutions: list[Json], stories: dict[str, Json], *, reverted_as_before: bool) -> list[str]:
+    """What the demo promises and this pass did not show (the outcome depends on the tools)."""
+    refused = [
+        reason
+        for story in stories.values()
+        for verdict in story["verdicts"]
+        for reason in verdict["reasons"]
+        if verdict["broken"]
+    ]
+    sentences = {
+        "fewer than 4 evolutions were promoted": sum(item["state"] in LIVE for item in evolutions) >= 4,
+        "no fault ended as cannot_fix": any(item["state"] == "cannot_fix" for item in evolutions),
+        "no repair was refused by guards or hold-out": bool(refused),
+        "the tasks of the reverted promotion did not fail as at first": reverted_as_before,
+    }
+    return [sentence for sentence, holds in sentences.items() if not holds]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Show the whole loop on real files.")
+    parser.add_argument(
+        "--home", type=Path, default=ROOT / ".demo", help="where to make the home (wiped first)"
+    )
+    parser.add_argument("--strict", action="store_true", help="fail when something promised was not shown")
+    options = parser.parse_args()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
+    try:
+        lacking = demo(console, fresh(options.home.absolute()))
+    except DemoError as error:
+        console.print(Text(str(error), style="red"))
+        return 1
+    for sentence in lacking:
+        console.print(f"Not shown this time: {sentence}.", style="yellow")
+    return 1 if lacking and options.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

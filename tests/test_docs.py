@@ -1,0 +1,153 @@
+"""The documents say what there is: words, states, settings, commands and links; README's examples run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from agentos.checks import KINDS
+from agentos.cli.main import app
+from agentos.domain import RUNNING_STATES, EvolutionState, Kind, Result
+from agentos.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/*.md", "*/README.md")
+    for path in ROOT.glob(pattern)
+    if ".venv" not in path.parts
+)
+
+VOCABULARY = re.findall(
+    r"[\w-]+",
+    "Resource, Version, Registry, Snapshot, Pointer, Task, Check, Run, Trajectory, Step, Outcome, Signal, "
+    "Fingerprint, Evidence, Layer, Manifest, Candidate, Surface, Gate, Replay, Trial, Guard, Hold-out, "
+    "Verdict, Consent, Promotion, Probe, Probation, Rollback, Evolution, Lineage, Ledger, Misevolution",
+)
+
+NOT_AN_END = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT, EvolutionState.PROBATION}
+
+
+def concepts() -> str:
+    return (ROOT / "docs" / "concepts.md").read_text()
+
+
+@pytest.mark.parametrize("word", VOCABULARY)
+def test_every_word_of_the_vocabulary_is_explained(word: str) -> None:
+    assert re.search(rf"^\*\*{word}\*\*:", concepts(), re.MULTILINE)
+
+
+def test_kinds_results_checks_and_end_states_are_named() -> None:
+    text = concepts()
+    ends = [state for state in EvolutionState if state not in NOT_AN_END]
+    for word in [*Kind, *Result, *KINDS]:
+        assert re.search(rf"[`*]{word}[`*]", text), word
+    for state in ends:
+        assert f"| `{state}` |" in text, state
+
+
+@pytest.mark.parametrize("name", list(Settings.model_fields))
+def test_every_setting_is_documented(name: str) -> None:
+    assert f"`{name}`" in (ROOT / "docs" / "operating.md").read_text()
+
+
+def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
+    """Every command that does something, as typed."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            if not child.hidden:
+                yield from commands(child, (*path, name))
+    else:
+        yield " ".join(path)
+
+
+@pytest.mark.parametrize("command", list(commands(typer.main.get_command(app), ("agentos",))))
+def test_every_command_is_documented(command: str) -> None:
+    everything = "\n".join(page.read_text() for page in PAGES)
+    assert re.search(rf"{command}\b", everything), f"`{command}` is in no document"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a forge makes of the headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        target, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{link} leads nowhere"
+        assert not anchor or anchor in anchors(file), f"{link}: no such heading"
+
+
+# --- README as a new user reads it --------------------------------------------------------------
+
+NOT_RUN = ("make ",)  # these are what runs this very test
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Language and content of each fenced block, in order."""
+    yield from re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def write_named_file(content: str, home: Path, folder: Path) -> None:
+    """A block that opens with a comment naming a file stands for that file."""
+    first, _, rest = content.partition("\n")
+    name = re.sub(r"^(#|<!--)\s*|\s*-->$", "", first)
+    path = home / name.removeprefix("~/.agentos/") if name.startswith("~/") else folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(rest)
+
+
+def run(command: str, folder: Path, home: Path) -> None:
+    bin_ = Path(sys.executable).parent
+    environment = {
+        **os.environ,
+        "AGENTOS_HOME": str(home),
+        "PATH": f"{bin_}:{os.environ['PATH']}",
+        "NO_COLOR": "1",
+    }
+    deadline = time.monotonic() + 20
+    while True:  # a person types more slowly than this; a dropped skill is noticed within two seconds
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+        )
+        if done.returncode == 0:
+            return
+        assert time.monotonic() < deadline, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "work"
+    folder.mkdir()
+    try:
+        for language, content in blocks(README.read_text()):
+            if language != "console":
+                write_named_file(content, home, folder)
+                continue
+            for line in content.splitlines():
+                if line.startswith("$ ") and not line[2:].startswith(NOT_RUN):
+                    run(line[2:], folder, home)
+    finally:
+        if home.exists():
+            run("agentos daemon stop --now || true", folder, home)
