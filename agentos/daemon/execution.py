@@ -176,9 +176,10 @@ def _run(box: Box, job: _Job) -> _Ran:
             return _Ran(Result.FAILED, _fault(message.fault))
         assert isinstance(message, RunDone)
         exchange.measure(message.answer, limits.output_bytes, "the answer")
+        late = message.fault is not None and message.fault.type == "timeout"
         files = read_tar(blobs[0] if blobs else b"", FileLimits(total_bytes=limits.workspace_mb << 20))
         return _Ran(
-            result=_RESULT[message.finished],
+            result=Result.TIMEOUT if late else _RESULT[message.finished],
             fault=_fault(message.fault),
             answer=message.answer,
             files=files.files,
@@ -196,7 +197,8 @@ def _message(job: _Job) -> RunJob:
         agent=task.agent,
         effects=[effect.value for effect in task.effects],
         max_steps=limits.steps,
-        tool_wall_s=limits.wall_s,
+        # a tool that hangs is to be told by the worker, which knows where it hung
+        tool_wall_s=max(0.8 * limits.wall_s, limits.wall_s - 1.0),
         output_bytes=limits.output_bytes,
         memory_mb=limits.memory_mb,
         harness=job.bundle.harness,

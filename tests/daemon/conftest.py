@@ -1,0 +1,184 @@
+"""A home with the test kit in its registry, a warm sandbox, and a real daemon process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.daemon.liveness import daemon_info
+from agentos.daemon.setup import init_home
+from agentos.domain import Call, Check, Effect, Limits, Share, Task, TaskState, new_id
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
+from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.settings import load_settings
+
+KIT = Path(__file__).parent / "kit"
+
+
+@pytest.fixture(scope="session")
+def made_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An initialised home with the kit; copied for each test, because making one takes a second."""
+    home = Home(tmp_path_factory.mktemp("made") / "home")
+    init_home(home)
+    files = {
+        f"skill/test-kit/{path.relative_to(KIT).as_posix()}": path.read_bytes()
+        for path in KIT.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    Registry(home.registry).commit(files, "The test kit", "edit")
+    return home.root
+
+
+@pytest.fixture
+def home(made_home: Path, tmp_path: Path) -> Home:
+    shutil.copytree(made_home, tmp_path / "home")
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def ledger(home: Home) -> Iterator[Ledger]:
+    opened = Ledger(home.ledger)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def sandbox(made_home: Path) -> Iterator[Bubblewrap]:
+    with Bubblewrap(made_home, load_settings(made_home / "agentos.toml").run_uid) as opened:
+        opened.start()
+        yield opened
+
+
+@pytest.fixture
+def make_task() -> Callable[..., Task]:
+    """A task that calls a tool of the kit: ``make_task("double", n=21, expect=42)``."""
+    return _make_task
+
+
+def _make_task(tool: str, *, expect: int | None = None, limits: Limits | None = None, **args: Any) -> Task:
+    checks = () if expect is None else (Check("equals", {"value": expect, "path": "n"}),)
+    return Task(
+        id=new_id("task"),
+        name=f"{tool} {args}",
+        goal=f"call {tool}",
+        call=Call(tool, args),
+        inputs=(),
+        agent="default",
+        limits=limits or Limits(wall_s=20.0),
+        effects=(Effect.PURE, Effect.READ, Effect.WRITE),
+        checks=checks,
+        schedule=None,
+        created_at=datetime.now(UTC),
+    )
+
+
+@dataclass
+class Daemon:
+    """A daemon of its own process on ``home``."""
+
+    home: Home
+    child: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def start(self, *, wait: bool = True) -> Daemon:
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "agentos",
+            "--home",
+            str(self.home.root),
+            "daemon",
+            "run",
+            "--quiet",
+        ]
+        self.child = subprocess.Popen(
+            command, env=os.environ | self.environment, start_new_session=True, stderr=subprocess.PIPE
+        )
+        if wait:
+            until(self.ready, "the daemon is ready", 30)
+        return self
+
+    def ready(self) -> bool:
+        info = daemon_info(self.home)
+        assert self.child is not None
+        if self.child.poll() is not None and self.child.stderr is not None:
+            pytest.fail(f"the daemon ended: {self.child.stderr.read().decode()}")
+        return info is not None and info.pid == self.child.pid and info.ready
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.child is not None
+        self.child.send_signal(number)
+
+    def ended(self, seconds: float = 20) -> int:
+        assert self.child is not None
+        return self.child.wait(seconds)
+
+    def close(self) -> None:
+        if self.child is not None:
+            if self.child.poll() is None:
+                self.child.kill()
+                self.child.wait()
+            if self.child.stderr is not None:
+                self.child.stderr.close()
+
+
+@pytest.fixture
+def daemon(home: Home) -> Iterator[Daemon]:
+    made = Daemon(home)
+    yield made
+    made.close()
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = 20) -> None:
+    """Poll; fails with ``what`` when it did not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"after {seconds} s still not: {what}")
+        time.sleep(0.02)
+
+
+@pytest.fixture(name="until")
+def _until() -> Callable[..., None]:
+    return until
+
+
+@pytest.fixture
+def add(ledger: Ledger) -> Callable[[Task], Task]:
+    """Queue a task as the command does."""
+
+    def queue(task: Task, state: TaskState = TaskState.QUEUED) -> Task:
+        ledger.add_task(replace(task), Share.OPEN, state)
+        return task
+
+    return queue
+
+
+@pytest.fixture
+def all_done(home: Home, until: Callable[..., None]) -> Callable[..., None]:
+    """Wait until no task is queued or running."""
+
+    def wait(seconds: float = 30) -> None:
+        reader = Reader(home.ledger)
+        until(
+            lambda: not any(reader.tasks(state) for state in (TaskState.QUEUED, TaskState.RUNNING)),
+            "all tasks are done",
+            seconds,
+        )
+
+    return wait
