@@ -6,10 +6,8 @@ like from inside is ``agentos/worker/template.py``; how it is started, ``launch.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import select
 import signal
 import socket
 import struct
@@ -21,8 +19,8 @@ from typing import Any
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.ports import BoxUsage
 from agentos.sandboxes import cgroups, seccomp
+from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
 from agentos.sandboxes.launch import Runtime, Template
 from agentos.sandboxes.owner import Owner
@@ -32,7 +30,6 @@ from agentos.wire import Channel, Closed, FrameError, Late
 ENTRY = "agentos.worker.job:serve"
 _WARM = ("json", "pydantic", "jsonschema", "langgraph.graph", "agentos.messages")
 _HELLO_S = 60.0
-_GONE_S = 10.0
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 _NUMBERS = itertools.count(1)
 
@@ -113,7 +110,7 @@ class Bubblewrap:
             except Unavailable:
                 ours.close()
                 theirs.close()
-                if last_try or template.alive():
+                if last_try or not template.ended(_GONE_S / 10):
                     raise
                 continue
             return self._place(ours, pid, limits, extras, began)
@@ -185,72 +182,6 @@ class Bubblewrap:
         return box
 
 
-class Box:
-    """One single-use sandbox; the Box port. Any thread may close it."""
-
-    def __init__(
-        self, channel: Channel, pidfd: int, pid: int, group: cgroups.Group | None, began: float
-    ) -> None:
-        self.channel = channel
-        self.pid = pid  # of its first process, on the host
-        self._pidfd = pidfd
-        self.group = group
-        self._began = began
-        self._clock: threading.Timer | None = None
-        self._usage: BoxUsage | None = None
-        self._lock = threading.Lock()
-
-    def kill_after(self, seconds: float) -> None:
-        """The last resort: dead by then, whether or not anybody reads the channel."""
-        self._clock = threading.Timer(seconds, self._kill)
-        self._clock.daemon = True
-        self._clock.start()
-
-    def close(self) -> BoxUsage:
-        """Kill everything inside, wait until it is gone; idempotent, never raises for 'gone'."""
-        with self._lock:
-            if self._usage is not None:
-                return self._usage
-            if self._clock is not None:
-                self._clock.cancel()
-            alone = _used_by(self.pid) if self.group is None and not self._gone(0) else cgroups.Used()
-            self._signal()
-            self._gone(_GONE_S)
-            used = self.group.used() if self.group is not None else alone
-            if self.group is not None:
-                self.group.remove()
-            self.channel.close()
-            os.close(self._pidfd)
-            self._pidfd = -1
-            wall_s = time.monotonic() - self._began
-            self._usage = BoxUsage(wall_s, used.cpu_s, used.memory_peak_bytes / (1 << 20), used.oom)
-            return self._usage
-
-    def __enter__(self) -> Box:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _kill(self) -> None:
-        with self._lock:
-            if self._usage is None:
-                self._signal()
-
-    def _signal(self) -> None:
-        """Kill the first process of the pid namespace; the rest dies with it."""
-        with contextlib.suppress(ProcessLookupError):  # it ended by itself
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-
-    def _gone(self, seconds: float) -> bool:
-        """Whether the whole namespace has ended (its first process ends last)."""
-        poll = select.poll()
-        poll.register(self._pidfd, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
-
-
 def _memory(limits: Limits, extras: BoxLimits) -> int:
     """The group's memory holds its processes *and* what lies in the workspace and other tmpfs."""
     files = limits.workspace_mb + extras.tmp_mb + extras.snapshot_mb + extras.shm_mb
@@ -293,15 +224,3 @@ def _hello(sock: socket.socket) -> int:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS) and "hello" in frame.head:
             return int(_CREDENTIALS.unpack(data)[0])
     raise Unavailable(f"the sandbox could not be made: {frame.head.get('error', 'it sent no greeting')}")
-
-
-def _used_by(pid: int) -> cgroups.Used:
-    """Without a cgroup: the first process and the children it has waited for. A lower bound."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return cgroups.Used()
-    ticks = sum(int(fields[number]) for number in range(11, 15))
-    peak = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
-    return cgroups.Used(ticks / os.sysconf("SC_CLK_TCK"), peak << 10)

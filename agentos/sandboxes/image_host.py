@@ -19,11 +19,12 @@ import sysconfig
 import tarfile
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import Any
 
 import agentos
@@ -59,13 +60,14 @@ class Content:
 
 def collect() -> Content:
     """What an image of this host would hold. Reads names only, and asks the loader once."""
-    recipe = tomllib.loads((shipped.folder("sandboxes") / "image.toml").read_text(encoding="utf-8"))
+    recipe = _recipe()
     executable = Path(os.path.realpath(sys.executable))
     files = {str(executable).lstrip("/"): executable}
     files |= dict(_standard_library(recipe["without"]))
-    for name in sorted(_closure(recipe["distributions"])):
+    for name in sorted(closure()):
         files |= dict(_distribution(metadata.distribution(name)))
-    files |= dict(_worker())
+    package = Path(agentos.__file__).parent
+    files |= {f"{KERNEL}/agentos/{path.relative_to(package).as_posix()}": path for path in worker_files()}
     programs = dict(_programs(recipe["programs"]))
     files |= {name: path for name, path in programs.items() if name not in files}
     links = {PYTHON: f"/{str(executable).lstrip('/')}", "usr/local/bin/python": "python3"}
@@ -90,29 +92,10 @@ def layer(content: Content) -> bytes:
         return _tar(staged, content.links)
 
 
-def _mode(path: Path) -> int:
-    return 0o755 if os.access(path, os.X_OK) else 0o644
-
-
-def _standard_library(without: list[str]) -> Iterator[tuple[str, Path]]:
-    for key in ("stdlib", "platstdlib"):
-        root = Path(sysconfig.get_path(key))
-        for directory, names, found in os.walk(root):
-            names[:] = [name for name in names if not _left_out(name, without)]
-            for name in found:
-                path = Path(directory, name)
-                if path.is_file():
-                    yield str(path).lstrip("/"), path
-
-
-def _left_out(name: str, without: list[str]) -> bool:
-    return name in ("__pycache__", "dist-packages") or any(fnmatch(name, pattern) for pattern in without)
-
-
-def _closure(wanted: Iterable[str]) -> set[str]:
-    """These distributions and all that they require without extras, as far as it is installed."""
+def closure() -> set[str]:
+    """The distributions that a worker needs, with all that they require without extras."""
     found: set[str] = set()
-    pending = list(wanted)
+    pending = list(_recipe()["distributions"])
     while pending:
         name = re.sub(r"[-_.]+", "-", pending.pop()).lower()
         if name in found:
@@ -129,6 +112,38 @@ def _closure(wanted: Iterable[str]) -> set[str]:
     return found
 
 
+def worker_files() -> list[Path]:
+    """The part of this package that is to be seen inside."""
+    package = Path(agentos.__file__).parent
+    found = []
+    for name in VISIBLE:
+        found += [package / name] if name.endswith(".py") else sorted((package / name).rglob("*.py"))
+    return found
+
+
+def _recipe() -> dict[str, Any]:
+    return tomllib.loads((shipped.folder("sandboxes") / "image.toml").read_text(encoding="utf-8"))
+
+
+def _mode(path: Path) -> int:
+    return 0o755 if os.access(path, os.X_OK) else 0o644
+
+
+def _standard_library(without: list[str]) -> Iterator[tuple[str, Path]]:
+    for key in ("stdlib", "platstdlib"):
+        root = Path(sysconfig.get_path(key))
+        for directory, names, found in os.walk(root):
+            names[:] = [name for name in names if not _left_out(name, without)]
+            for name in found:
+                path = Path(directory, name)
+                if path.is_file() and not _left_out(name, without):
+                    yield str(path).lstrip("/"), path
+
+
+def _left_out(name: str, without: list[str]) -> bool:
+    return name in ("__pycache__", "dist-packages") or any(fnmatch(name, pattern) for pattern in without)
+
+
 def _distribution(of: metadata.Distribution) -> Iterator[tuple[str, Path]]:
     for file in of.files or []:
         path = Path(str(file.locate()))
@@ -137,13 +152,6 @@ def _distribution(of: metadata.Distribution) -> Iterator[tuple[str, Path]]:
         if file.parent.name.endswith(".dist-info") and file.name not in ("METADATA", "entry_points.txt"):
             continue  # RECORD and INSTALLER differ with the place and the installer
         yield f"{SITE}/{file.as_posix()}", path
-
-
-def _worker() -> Iterator[tuple[str, Path]]:
-    package = Path(agentos.__file__).parent
-    for name in VISIBLE:
-        for path in [package / name] if name.endswith(".py") else sorted((package / name).rglob("*.py")):
-            yield f"{KERNEL}/agentos/{path.relative_to(package).as_posix()}", path
 
 
 def _programs(wanted: list[str]) -> Iterator[tuple[str, Path]]:
@@ -172,8 +180,6 @@ def _merged(name: str, links: Mapping[str, str]) -> str:
 
 def _compile(staged: Path) -> None:
     """Nothing inside can write its compiled modules, so they are there already, never looked at twice."""
-    from py_compile import PycInvalidationMode
-
     compileall.compile_dir(
         staged,
         maxlevels=50,

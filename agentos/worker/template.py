@@ -89,7 +89,7 @@ def _box(sock: socket.socket, request: dict[str, Any], program: bytes) -> None:
 
 
 def _become(sock: socket.socket, request: dict[str, Any], program: bytes) -> Channel:
-    """Every wall, in the one order in which each can still be built; the channel moves to 3."""
+    """Every wall, in the one order in which each can still be built."""
     if "namespaces" not in request["weak"]:
         _unshare()
         if os.fork() != 0:  # only a child is inside the new pid namespace: its first process
@@ -97,6 +97,11 @@ def _become(sock: socket.socket, request: dict[str, Any], program: bytes) -> Cha
         _mount(request)
     # kill(0) reaches a process group across pid namespaces, and the template's is shared by all
     os.setsid()
+    return lock_in(sock, request, program)
+
+
+def lock_in(sock: socket.socket, request: dict[str, Any], program: bytes) -> Channel:
+    """The walls that a process builds around itself, wherever it runs; the channel moves to 3."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a first process is immune only to what it does not handle
     _drop_capabilities()
@@ -110,6 +115,11 @@ def _become(sock: socket.socket, request: dict[str, Any], program: bytes) -> Cha
 def _serve(channel: Channel, entry: str) -> None:
     """Wait until the kernel has placed the box under its limits, then run the entry."""
     channel.receive(deadline=time.monotonic() + GO_S)
+    call(entry, channel)
+
+
+def call(entry: str, channel: Channel) -> None:
+    """Run ``module:function`` with the channel; what it raises is sent on."""
     module, _, function = entry.partition(":")
     try:
         getattr(importlib.import_module(module), function)(channel)

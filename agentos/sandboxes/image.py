@@ -1,0 +1,181 @@
+"""The image that containers are made of: named by what is in it, so that equal content is built once.
+
+Two ways lead to one: ``sandboxes/Dockerfile`` where a registry of images is in reach, and the
+host's own Python (``image_host.py``) where none is. Nothing is ever tagged ``latest``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import docker.errors
+
+import agentos
+from agentos import shipped
+from agentos.errors import Unavailable
+from agentos.sandboxes import image_host
+from agentos.sandboxes.docker_engine import Engine, answering
+from agentos.sandboxes.plainfiles import write_tar
+
+REPOSITORY = "agentos-sandbox"
+LABEL = "agentos.image"
+_EPOCH = "1970-01-01T00:00:00Z"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One of ours in the engine. ``way`` is ``host`` or ``dockerfile``."""
+
+    name: str
+    id: str
+    way: str
+    size: int
+    current: bool
+
+
+def build_from_host(engine: Engine) -> str:
+    """The name of the image made of this host's Python; built unless it is there."""
+    content = image_host.collect()
+    name = f"{REPOSITORY}:{content.digest()}"
+    if not _present(engine, name):
+        with answering():
+            for line in engine.api.load_image(_archive(name, image_host.layer(content))):
+                if "error" in line:
+                    raise Unavailable(f"the engine did not take the image: {line['error']}")
+    return name
+
+
+def build_from_dockerfile(engine: Engine) -> str:
+    """The name of the image that ``sandboxes/Dockerfile`` describes; built unless it is there."""
+    context = _context()
+    name = f"{REPOSITORY}:{_digest(context)}"
+    if not _present(engine, name):
+        with answering():
+            lines = engine.api.build(
+                fileobj=io.BytesIO(write_tar(context)),
+                custom_context=True,
+                tag=name,
+                labels={LABEL: "dockerfile"},
+                rm=True,
+                forcerm=True,
+                decode=True,
+            )
+            for line in lines:
+                if "error" in line:
+                    raise Unavailable(f"the image could not be built: {line['error'].strip()}")
+    return name
+
+
+def find(engine: Engine) -> str:
+    """The name of the image that belongs to this installation. Raises Unavailable if it was not built."""
+    for name in current():
+        if _present(engine, name):
+            return name
+    raise Unavailable(
+        "There is no container image of this version yet: type `agentos sandbox build`, or, where no image "
+        "registry can be reached, `agentos sandbox build --from-host`."
+    )
+
+
+def current() -> tuple[str, str]:
+    """The names that an image of this installation would have, one for each way."""
+    return (
+        f"{REPOSITORY}:{image_host.collect().digest()}",
+        f"{REPOSITORY}:{_digest(_context())}",
+    )
+
+
+def images(engine: Engine) -> list[Image]:
+    """Ours that the engine holds, the current ones marked."""
+    names = current()
+    with answering():
+        found = engine.api.images(filters={"label": LABEL})
+    return [
+        Image(
+            name=(row["RepoTags"] or ["<none>"])[0],
+            id=row["Id"],
+            way=row["Labels"][LABEL],
+            size=row["Size"],
+            current=(row["RepoTags"] or [""])[0] in names,
+        )
+        for row in found
+    ]
+
+
+def prune(engine: Engine) -> list[Image]:
+    """Remove ours that no container uses and that are not current; those that went."""
+    gone = []
+    for image in images(engine):
+        if image.current:
+            continue
+        try:
+            with answering():
+                engine.api.remove_image(image.id)
+        except Unavailable:
+            continue  # a container still uses it
+        gone.append(image)
+    return gone
+
+
+def _present(engine: Engine, name: str) -> bool:
+    with answering():
+        try:
+            engine.api.inspect_image(name)
+        except docker.errors.ImageNotFound:
+            return False
+    return True
+
+
+def _archive(name: str, layer: bytes) -> bytes:
+    """An image as ``docker load`` reads it; no date and no host name are in it."""
+    digest = hashlib.sha256(layer).hexdigest()
+    machine = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    config = json.dumps(
+        {
+            "architecture": machine,
+            "os": "linux",
+            "created": _EPOCH,
+            "config": {"User": "65534:65534", "WorkingDir": "/ws", "Labels": {LABEL: "host"}},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+            "history": [{"created": _EPOCH, "created_by": "agentos sandbox build --from-host"}],
+        },
+        sort_keys=True,
+    ).encode()
+    config_name = hashlib.sha256(config).hexdigest() + ".json"
+    manifest = [{"Config": config_name, "RepoTags": [name], "Layers": [f"{digest}/layer.tar"]}]
+    files = {
+        config_name: config,
+        f"{digest}/layer.tar": layer,
+        "manifest.json": json.dumps(manifest).encode(),
+    }
+    return write_tar(files)
+
+
+def _context() -> dict[str, bytes]:
+    """What the Dockerfile builds from: itself, the pinned libraries, the worker's side of the package."""
+    package = Path(agentos.__file__).parent
+    names = sorted(image_host.closure())
+    pins = "".join(f"{name}=={metadata.version(name)}\n" for name in names)
+    context = {
+        "Dockerfile": (shipped.folder("sandboxes") / "Dockerfile").read_bytes(),
+        "requirements.txt": pins.encode(),
+    }
+    return context | {
+        f"agentos/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in image_host.worker_files()
+    }
+
+
+def _digest(context: Mapping[str, bytes]) -> str:
+    total = hashlib.sha256()
+    for name in sorted(context):
+        total.update(f"{name}\0{hashlib.sha256(context[name]).hexdigest()}\n".encode())
+    return total.hexdigest()[:16]
