@@ -30,6 +30,7 @@ from agentos.wire import Channel, Closed, FrameError, Late
 ENTRY = "agentos.worker.job:serve"
 _WARM = ("json", "pydantic", "jsonschema", "langgraph.graph", "agentos.messages")
 _HELLO_S = 60.0
+_GONE_S = 10.0
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 _NUMBERS = itertools.count(1)
 

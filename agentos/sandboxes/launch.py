@@ -242,6 +242,11 @@ class Template:
         """Whether it still runs."""
         return self._keeper.is_alive()
 
+    def ended(self, within_s: float) -> bool:
+        """Whether it ends within that time (its boxes may be seen to die a moment before it)."""
+        self._keeper.join(within_s)
+        return not self._keeper.is_alive()
+
     def spawn(self, request: dict[str, Any], theirs: socket.socket) -> None:
         """Ask for a box on that end of a socket pair; the box itself answers there.
 

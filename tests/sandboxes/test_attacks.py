@@ -25,6 +25,7 @@ BLIND = [
     "host_files_by_place",
     "inherited_descriptors",
     "network",
+    "shared_memory",
     "write_anywhere",
     "kernel_settings",
     "tracing",

@@ -130,6 +130,13 @@ def visible_processes() -> str:
     return f"sees {others}" if others or os.getpid() != 1 else ""
 
 
+def shared_memory() -> str:
+    """A writable mapping that outlived the fork would be a wire to every sibling."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    shared = [line for line in lines if line.split()[1].startswith("rw") and line.split()[1].endswith("s")]
+    return f"shares {shared}" if shared else ""
+
+
 def write_outside(*directories: str) -> str:
     def write(directory: str) -> str:
         path = Path(directory) / "agentos-attack"
