@@ -63,8 +63,8 @@ def installed(distribution: str, name: str) -> Path:
 
 
 def record_sizes() -> Iterator[TaskDocument]:
-    wanted = [("pluggy", ""), ("rich", ""), ("typer", ""), ("pyyaml", ""), ("iniconfig", "")]
-    wanted += [("rich", ".py"), ("pluggy", ".py"), ("typer", ".py"), ("click", ".py"), ("pyyaml", ".pyi")]
+    wanted = [("pluggy", ""), ("rich", ""), ("typer", ""), ("iniconfig", "")]
+    wanted += [("rich", ".py"), ("click", ".py"), ("pyyaml", ".pyi")]
     for distribution, suffix in wanted:
         record = installed(distribution, "RECORD")
         lines = [line.rsplit(",", 2) for line in record.read_text().splitlines()]
@@ -82,7 +82,7 @@ def record_sizes() -> Iterator[TaskDocument]:
 def zone_tables() -> Iterator[TaskDocument]:
     zones = Path(str(importlib.resources.files("tzdata") / "zoneinfo" / "zone1970.tab"))
     text = zones.read_text()
-    for country in ("CH", "NL", "SE", "KE", "CZ", "PT", "CL", "ES", "in"):
+    for country in ("NL", "SE", "KE", "CZ", "PT", "CL", "in"):
         line = re.compile(rf"^(?:[A-Z]+,)*{country.upper()}(?:,[A-Z]+)*\t\S+\t(\S+)(\t.+)?$", re.MULTILINE)
         found = line.findall(text)
         expected = {
@@ -97,14 +97,8 @@ def zone_tables() -> Iterator[TaskDocument]:
 
 
 def mail_senders() -> Iterator[TaskDocument]:
-    wanted = [
-        ("gardeners", ""),
-        ("choir", ""),
-        ("support", ""),
-        ("orchard", ""),
-        ("support", "client.example"),
-    ]
-    wanted += [("announce", ""), ("alumni", ""), ("alumni", "class91.example"), ("gardeners", "post.test")]
+    wanted = [("gardeners", ""), ("choir", ""), ("orchard", ""), ("support", "client.example")]
+    wanted += [("announce", ""), ("alumni", ""), ("alumni", "class91.example")]
     for name, domain in wanted:
         mbox = DATA / "mail" / f"{name}.mbox"
         headers = re.findall(r"^From: .*?<?([^\s<>]+@[^\s<>]+?)>?$", mbox.read_text(), re.MULTILINE)
@@ -126,7 +120,6 @@ def log_window() -> Iterator[TaskDocument]:
         ("gateway", "INFO"),
         ("importer", ""),
         ("dpkg", "status"),
-        ("dpkg", ""),
     ):
         log = DATA / "logs" / f"{name}.log"
         stamps = sorted({line[:19] for line in log.read_text().splitlines()})
@@ -163,8 +156,8 @@ def _window(log: Path, since: str, until: str, word: str) -> TaskDocument:
 
 def code_outline() -> Iterator[TaskDocument]:
     for name, at_boundary in (
-        ("textwrap", True), ("shlex", True), ("heapq", True), ("configparser", True), ("argparse", True),
-        ("textwrap", False), ("fnmatch", False), ("shlex", False), ("csv", False),
+        ("textwrap", True), ("shlex", True), ("configparser", True), ("argparse", True),
+        ("textwrap", False), ("fnmatch", False), ("csv", False),
     ):  # fmt: skip
         source = STDLIB / f"{name}.py"
         lengths = function_lengths(source.read_text(encoding="utf-8"))
@@ -217,13 +210,8 @@ def logical_lines(text: str) -> Iterator[list[tokenize.TokenInfo]]:
 
 def expense_report() -> Iterator[TaskDocument]:
     wanted = [("2026-01", "food", "share"), ("2026-02", "travel", "share"), ("2026-03", "home", "share")]
-    wanted += [
-        ("2026-01", "books", "share"),
-        ("2026-03", "travel", "share"),
-        ("2026-02", "", "share"),
-        ("2026-01", "food", "sum"),
-    ]
-    wanted += [("2026-02", "home", "mean"), ("2026-03", "", "sum"), ("2026-03", "rent", "share")]
+    wanted += [("2026-03", "travel", "share"), ("2026-02", "", "share"), ("2026-01", "food", "sum")]
+    wanted += [("2026-02", "home", "mean")]
     for month, category, measure in wanted:
         path = DATA / "expenses" / f"{month}.csv"
         rows = table(path)
@@ -243,7 +231,15 @@ def expense_report() -> Iterator[TaskDocument]:
 
 
 def stock_compare() -> Iterator[TaskDocument]:
-    for first, second in ((2, 3), (4, 5), (1, 3), (3, 2), (2, 5), (1, 2), (3, 4), (2, 2)):
+    for first, second in (
+        (2, 3),
+        (4, 5),
+        (1, 3),
+        (3, 2),
+        (2, 5),
+        (1, 2),
+        (3, 4),
+    ):
         old, new = (DATA / "stock" / f"depot-{number}.csv" for number in (first, second))
         before, after = ({tuple(row.values())[:2] for row in table(path)} for path in (old, new))
         names = [{article for article, _ in stock} for stock in (before, after)]
@@ -269,14 +265,8 @@ def reorder_list() -> Iterator[TaskDocument]:
 
 
 def requirements_list() -> Iterator[TaskDocument]:
-    wanted = [("jsonschema", True), ("dbos", True), ("httpx", True), ("sqlalchemy", True), ("rich", True)]
-    wanted += [
-        ("jsonschema", False),
-        ("rich", False),
-        ("langgraph", False),
-        ("alembic", False),
-        ("typer", True),
-    ]
+    wanted = [("jsonschema", True), ("dbos", True), ("httpx", True), ("rich", True)]
+    wanted += [("jsonschema", False), ("langgraph", False), ("typer", True)]
     for distribution, extras in wanted:
         metadata = installed(distribution, "METADATA")
         lines = [
@@ -312,7 +302,7 @@ MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def log_span() -> Iterator[TaskDocument]:
-    for name in ("auth", "cron", "kern", "mailer", "backup", "gateway", "importer", "dpkg"):
+    for name in ("auth", "cron", "kern", "mailer", "gateway", "importer", "dpkg"):
         log = DATA / "logs" / f"{name}.log"
         seconds = [_second(line) for line in log.read_text().splitlines()]
         expected = {"seconds": max(seconds) - min(seconds), "entries": len(seconds)}
@@ -332,7 +322,7 @@ def _second(line: str) -> int:
 
 
 def license_words() -> Iterator[TaskDocument]:
-    for path in (ROOT / "LICENSE", installed("rich", "METADATA"), DATA / "mail" / "choir.mbox"):
+    for path in (ROOT / "LICENSE", DATA / "mail" / "choir.mbox"):
         letters = "".join(
             c.lower() if c.isascii() and c.isalpha() else " " for c in path.read_text(encoding="utf-8")
         )
