@@ -30,7 +30,7 @@ from agentos.wire import Channel, Closed, FrameError, Late
 ENTRY = "agentos.worker.job:serve"
 _WARM = ("json", "pydantic", "jsonschema", "langgraph.graph", "agentos.messages")
 _HELLO_S = 60.0
-_GONE_S = 10.0
+_ENDING_S = 1.0  # a template that dies ends this soon after the box that noticed
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 _NUMBERS = itertools.count(1)
 
@@ -69,6 +69,7 @@ class Bubblewrap:
         self._starting = threading.Lock()
         self._lock = threading.Lock()
         self._closed = False
+        self._refusal = "the sandbox is closed"  # what a closed one answers
 
     def open(self, limits: Limits) -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable."""
@@ -86,10 +87,11 @@ class Bubblewrap:
             broken = [f"{claim.promise} ({claim.detail})" for claim in self.examine() if not claim.held]
             if broken:
                 self.close()
-                raise Unavailable(
+                self._refusal = (
                     f"The sandbox does not hold on this machine: it must be that a job {'; '.join(broken)}. "
                     "Type `agentos sandbox check` for the whole list."
                 )
+                raise Unavailable(self._refusal)
             self.level = "namespace"
 
     def examine(self) -> tuple[Claim, ...]:
@@ -111,7 +113,7 @@ class Bubblewrap:
             except Unavailable:
                 ours.close()
                 theirs.close()
-                if last_try or not template.ended(_GONE_S / 10):
+                if last_try or not template.ended(_ENDING_S):
                     raise
                 continue
             return self._place(ours, pid, limits, extras, began)
@@ -144,7 +146,7 @@ class Bubblewrap:
         """The template, started if there is none or it died."""
         with self._lock:
             if self._closed:
-                raise Unavailable("the sandbox is closed")
+                raise Unavailable(self._refusal)
             if self._extras is None:
                 self._extras = box_limits()
                 self.groups = cgroups.Cgroups() if "cgroups" in self._weak else cgroups.find()
@@ -161,7 +163,11 @@ class Bubblewrap:
 
     def _place(self, sock: socket.socket, pid: int, limits: Limits, extras: BoxLimits, began: float) -> Box:
         """Put the waiting box under its cgroup and its clock, then let it run."""
-        pidfd = os.pidfd_open(pid)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            sock.close()
+            raise Unavailable("the sandbox died before it began") from None
         try:
             quota = cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus)
             group = self.groups.group(self._owner, f"box-{next(_NUMBERS)}", quota)
