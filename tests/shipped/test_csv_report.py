@@ -1,0 +1,70 @@
+"""The skill csv-report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Call = Callable[..., Any]
+SALES = '\ufeffregion, amount,when\nnorth,0.1,2026-01-01\nsouth, 0.2 ,\nnorth,,2026-01-03\n,0.3,"a, b"\n'
+
+
+@pytest.fixture(autouse=True)
+def sales(workspace: Path) -> None:
+    (workspace / "sales.csv").write_text(SALES, encoding="utf-8")
+
+
+def test_column_sum(call: Call) -> None:
+    assert call("column_sum", path="sales.csv", column="amount") == {"total": 0.6, "rows": 4, "empty": 1}
+
+
+def test_column_sum_rounds_once(call: Call, workspace: Path) -> None:
+    (workspace / "many.csv").write_text("n\n" + "0.1\n" * 10 + "1e16\n-1e16\n")
+    assert call("column_sum", path="many.csv", column="n")["total"] == 1.0
+
+
+def test_a_wrong_cell_or_column_is_an_error_with_its_place(call: Call, workspace: Path) -> None:
+    with pytest.raises(ValueError, match=r"no column 'amounts'; it has region, amount, when"):
+        call("column_sum", path="sales.csv", column="amounts")
+    (workspace / "bad.csv").write_text("n\n1\nx\n")
+    with pytest.raises(ValueError, match="line 3: 'x' in column 'n' is not a number"):
+        call("column_sum", path="bad.csv", column="n")
+
+
+def test_other_delimiters_and_short_rows(call: Call, workspace: Path) -> None:
+    (workspace / "semi.csv").write_text("a;b\r\n1;2\r\n3\r\n")
+    assert call("column_sum", path="semi.csv", column="b", delimiter=";") == {
+        "total": 2,
+        "rows": 2,
+        "empty": 1,
+    }
+
+
+def test_group_by(call: Call) -> None:
+    assert call("group_by", path="sales.csv", key="region", column="amount")["groups"] == [
+        {"key": "", "rows": 1, "total": 0.3},
+        {"key": "north", "rows": 2, "total": 0.1},
+        {"key": "south", "rows": 1, "total": 0.2},
+    ]
+    counted = call("group_by", path="sales.csv", key="region")["groups"]
+    assert [(group["key"], group["rows"], group["total"]) for group in counted] == [
+        ("", 1, None), ("north", 2, None), ("south", 1, None),
+    ]  # fmt: skip
+
+
+def test_describe(call: Call, workspace: Path) -> None:
+    found = call("describe", path="sales.csv")
+    assert found["rows"] == 4
+    region, amount, when = found["columns"]
+    assert region == {
+        "name": "region", "filled": 3, "distinct": 2, "minimum": None, "maximum": None, "mean": None,
+    }  # fmt: skip
+    assert (amount["minimum"], amount["maximum"], amount["mean"]) == (0.1, 0.3, pytest.approx(0.2))
+    assert (when["filled"], when["distinct"]) == (3, 3)
+    (workspace / "nan.csv").write_text("x,y\nnan,\n1,\n")
+    assert [column["mean"] for column in call("describe", path="nan.csv")["columns"]] == [None, None]
+    (workspace / "empty.csv").write_text("")
+    assert call("describe", path="empty.csv") == {"rows": 0, "columns": []}
