@@ -12,16 +12,19 @@ import fcntl
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import pygit2
 from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
 from agentos.domain import Snapshot
 from agentos.errors import Conflict, NotFound, Unavailable
+
+T = TypeVar("T")
 
 MAIN = "refs/heads/main"
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
@@ -103,14 +106,18 @@ class Repository:
     @classmethod
     def create(cls, path: Path) -> Repository:
         """Make the repository, or finish one whose making was interrupted; idempotent."""
-        handle = pygit2.init_repository(str(path), bare=True, initial_head="main")
-        for key, value in _CONFIG.items():
-            handle.config[key] = value
-        have = [*handle.config.get_multivar("receive.hideRefs")]
-        for pattern in _HIDDEN:
-            if pattern not in have:
-                handle.config.set_multivar("receive.hideRefs", "^$", pattern)
-        return cls(path)
+        path.mkdir(parents=True, exist_ok=True)
+        repository = cls(path)
+        with repository.lock():
+            (path / "config.lock").unlink(missing_ok=True)
+            handle = pygit2.init_repository(str(path), bare=True, initial_head="main")
+            for key, value in _CONFIG.items():
+                handle.config[key] = value
+            have = [*handle.config.get_multivar("receive.hideRefs")]
+            for pattern in _HIDDEN:
+                if pattern not in have:
+                    handle.config.set_multivar("receive.hideRefs", "^$", pattern)
+        return repository
 
     # --- lock -----------------------------------------------------------------------------
 
@@ -148,14 +155,21 @@ class Repository:
         Raises Conflict when the reference is elsewhere.
         """
         try:
-            self._move(ref, to, expected)
+            self._freeing(ref, lambda: self._move(ref, to, expected))
         except pygit2.GitError as error:
             raise Conflict(f"{ref} moved while it was being written: {error}") from None
+
+    def _freeing(self, ref: str, write: Callable[[], T]) -> T:
+        """Do it; if a lock file is in the way, remove that and do it again.
+
+        A writer that was killed leaves its lock file; we hold the lock, so it is nobody's.
+        """
+        try:
+            return write()
         except OSError:
-            # A writer that was killed leaves its lock file; we hold the lock, so nobody owns it.
             (self.path / f"{ref}.lock").unlink(missing_ok=True)
             (self.path / "packed-refs.lock").unlink(missing_ok=True)
-            self._move(ref, to, expected)
+            return write()
 
     def _move(self, ref: str, to: pygit2.Oid, expected: pygit2.Oid | None) -> None:
         if expected is None:
@@ -173,7 +187,14 @@ class Repository:
     def drop(self, ref: str) -> None:
         """Delete a reference; nothing when it does not exist. Needs the lock."""
         if self.git.references.get(ref) is not None:
-            self.git.references.delete(ref)
+            self._freeing(ref, lambda: self.git.references.delete(ref))
+
+    def tag(self, name: str, commit: pygit2.Oid, when: datetime, message: str) -> pygit2.Oid:
+        """Make an annotated tag that does not exist yet. Needs the lock."""
+        return self._freeing(
+            f"refs/tags/{name}",
+            lambda: self.git.create_tag(name, commit, ObjectType.COMMIT, stamp(when), message),
+        )
 
     def below(self, prefix: str) -> dict[str, pygit2.Oid]:
         """Rest of the name -> target of the references below a prefix that ends in ``/``.

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 import pygit2
-from pygit2.enums import ObjectType, SortMode
+from pygit2.enums import SortMode
 
 from agentos.domain import ResourceId, Version
 from agentos.errors import Unavailable
 from agentos.registry.reading import digest
-from agentos.registry.repository import MAIN, Repository, stamp
+from agentos.registry.repository import MAIN, Repository
 from agentos.resources import parse_id
 
 LATEST = "refs/agentos/latest/"
@@ -103,7 +103,7 @@ def record(repository: Repository, commit: pygit2.Commit) -> int:
             lines += [("Parent-Version", parent)] if parent else []
             text = message(commit.message.partition("\n")[0], lines)
             when = datetime.fromtimestamp(commit.commit_time, UTC)
-            tag = repository.git.create_tag(ref[10:], commit.id, ObjectType.COMMIT, stamp(when), text)
+            tag = repository.tag(f"{resource}@{number}", commit.id, when, text)
             written += 1
         _point(repository, resource, number, tag)
     return written
