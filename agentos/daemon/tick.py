@@ -62,13 +62,13 @@ class Tick:
     def run(self, go_on: Callable[[], bool]) -> None:
         """Turn until ``go_on`` says no."""
         while go_on():
-            self.wake.wait(POLL_S)
-            self.wake.clear()
             try:
                 self.turn(time.monotonic())
             except Exception:  # the daemon outlives a bug in one turn; the next one sees the same state
                 log.exception("turn failed")
                 time.sleep(1.0)
+            self.wake.wait(POLL_S)
+            self.wake.clear()
 
     def idle(self) -> bool:
         """No task is under way."""

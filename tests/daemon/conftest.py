@@ -95,6 +95,7 @@ class Daemon:
     environment: dict[str, str] = field(default_factory=dict)
 
     def start(self, *, wait: bool = True) -> Daemon:
+        self.close()
         command = [
             sys.executable,
             "-P",

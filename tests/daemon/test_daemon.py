@@ -1,0 +1,184 @@
+"""A real daemon process: takes tasks, drains, survives, and there is only ever one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.daemon.liveness import DaemonLock, daemon_info
+from agentos.domain import Limits, Result, Task, TaskState
+from agentos.errors import Busy, NotFound
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+
+pytestmark = pytest.mark.sandbox
+
+SKILL = """---
+name: fresh-kit
+description: A skill that was dropped while the daemon ran.
+---
+"""
+
+
+def result_of(home: Home, task: Task) -> Result | None:
+    runs = Reader(home.ledger).runs(task.id)
+    return runs[0].outcome.result if runs and runs[0].outcome else None
+
+
+def test_tasks_of_a_running_daemon_are_done_and_sigterm_drains(
+    daemon: Any, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any, home: Home
+) -> None:
+    daemon.start()
+    quick = [add(make_task("double", n=n, expect=2 * n)) for n in range(4)]
+    until(lambda: all(result_of(home, task) is Result.PASSED for task in quick), "the quick tasks passed")
+    slow = add(make_task("sleeper", n=2, expect=2))
+    until(lambda: Reader(home.ledger).task_view(slow.id).state is TaskState.RUNNING, "it runs")
+    daemon.signal(signal.SIGTERM)
+    until(lambda: "draining" in (home.logs / "daemon.log").read_text(), "it drains")
+    late = add(make_task("double", n=1))
+    assert daemon.ended() == 0
+    assert result_of(home, slow) is Result.PASSED
+    assert Reader(home.ledger).task_view(late.id).state is TaskState.QUEUED
+    assert daemon_info(home) is None
+
+
+def test_a_second_sigterm_stops_at_once_and_the_task_runs_again(
+    daemon: Any, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any, home: Home
+) -> None:
+    daemon.start()
+    slow = add(make_task("sleeper", n=30, limits=Limits(wall_s=60.0)))
+    until(lambda: len(Reader(home.ledger).runs(slow.id)) == 1, "it runs")
+    daemon.signal(signal.SIGTERM)
+    until(lambda: "draining" in (home.logs / "daemon.log").read_text(), "it drains")
+    daemon.signal(signal.SIGTERM)
+    assert daemon.ended(5) == 0
+    assert result_of(home, slow) is None
+    daemon.start()
+    until(lambda: len(Reader(home.ledger).runs(slow.id)) == 2, "a second attempt")
+    assert [run.attempt for run in Reader(home.ledger).runs(slow.id)] == [2, 1]
+    assert Reader(home.ledger).runs(slow.id)[1].outcome.result is Result.INFRA  # type: ignore[union-attr]
+
+
+def test_a_running_task_can_be_cancelled(
+    daemon: Any,
+    add: Callable[[Task], Task],
+    make_task: Callable[..., Task],
+    until: Any,
+    home: Home,
+    ledger: Ledger,
+) -> None:
+    daemon.start()
+    slow = add(make_task("sleeper", n=60, limits=Limits(wall_s=60.0)))
+    until(lambda: len(ledger.runs(slow.id)) == 1, "it runs")
+    assert ledger.set_task_state(slow.id, (TaskState.RUNNING,), TaskState.CANCELLED)
+    until(lambda: result_of(home, slow) is Result.CANCELLED, "the run is cancelled", 5)
+    assert ledger.task_view(slow.id).state is TaskState.CANCELLED
+
+
+def test_a_dropped_skill_serves_the_next_task_and_a_bad_one_is_refused(
+    daemon: Any, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any, home: Home
+) -> None:
+    daemon.start()
+    kit = Path(__file__).parent / "kit" / "tools"
+    good, bad = home.skills / "fresh-kit", home.skills / "bad-kit"
+    source = (kit / "double.py").read_text()
+    for folder, text in ((good, source), (bad, "import nothing_like_it\n" + source)):
+        (folder / "tools").mkdir(parents=True)
+        (folder / "SKILL.md").write_text(SKILL.replace("fresh-kit", folder.name))
+        (folder / "tools" / "triple.py").write_text(text.replace("double", "triple").replace("* 2", "* 3"))
+    started = time.monotonic()
+    reader = Reader(home.ledger)
+    until(lambda: reader.entries(subject="skill/fresh-kit"), "the skill is in the registry", 10)
+    assert time.monotonic() - started < 6  # 2 s on an idle machine
+    task = add(make_task("fresh-kit/triple", n=7, expect=21))
+    until(lambda: result_of(home, task) is Result.PASSED, "its tool works")
+    until(lambda: reader.get_kv("skills.refused"), "the bad one is refused")
+    assert list(reader.get_kv("skills.refused")) == [str(bad)]
+
+
+def test_two_daemons_on_one_home_are_one_too_many(daemon: Any, home: Home) -> None:
+    daemon.start()
+    with pytest.raises(Busy, match=f"pid {daemon.child.pid}"):
+        DaemonLock(home)
+    with pytest.raises(NotFound, match="agentos init"):
+        DaemonLock(Home(home.root / "nowhere"))
+
+
+def test_a_stale_pid_is_told_from_a_live_one(daemon: Any, home: Home) -> None:
+    daemon.start()
+    assert daemon_info(home).alive  # type: ignore[union-attr]
+    daemon.signal(signal.SIGKILL)
+    daemon.ended()
+    info = daemon_info(home)
+    assert info is not None
+    assert not info.alive
+    # another process got the same pid meanwhile: the start time gives it away
+    stale = json.loads((home.run / "daemon.json").read_text())
+    (home.run / "daemon.json").write_text(json.dumps(stale | {"pid": os.getpid()}))
+    assert not daemon_info(home).alive  # type: ignore[union-attr]
+    (home.run / "daemon.json").write_text("{ half")
+    assert daemon_info(home) is None
+    daemon.start()
+    assert daemon_info(home).alive  # type: ignore[union-attr]
+
+
+def test_what_a_killed_daemon_left_is_cleared_by_the_next(
+    daemon: Any, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any, home: Home
+) -> None:
+    from agentos.sandboxes.reaper import leftovers
+
+    daemon.start()
+    slow = add(make_task("sleeper", n=30, limits=Limits(wall_s=60.0)))
+    until(lambda: len(Reader(home.ledger).runs(slow.id)) == 1, "it runs")
+    daemon.signal(signal.SIGKILL)
+    daemon.ended()
+    daemon.start()
+    assert leftovers(home.root) == []
+
+
+def test_bad_settings_are_one_sentence_and_no_daemon(daemon: Any, home: Home) -> None:
+    home.settings.write_text("paralel = 2\n")
+    daemon.start(wait=False)
+    assert daemon.ended() == 1
+    said = daemon.child.stderr.read().decode()
+    assert "'paralel' is no setting" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small tmpfs needs root")
+def test_a_full_disk_ends_in_a_sentence_and_loses_nothing(
+    made_home: Path, tmp_path: Path, make_task: Callable[..., Task]
+) -> None:
+    from agentos.domain import Share
+    from agentos.errors import Unavailable
+
+    place = tmp_path / "tiny"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", place], check=True)
+    try:
+        subprocess.run(["cp", "-r", made_home, place / "home"], check=True)
+        home = Home(place / "home")
+        ledger = Ledger(home.ledger)
+        first = make_task("double", n=1)
+        ledger.add_task(first, Share.OPEN)
+        filler = place / "filler"
+        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=64k"], stderr=subprocess.DEVNULL)
+        big = "x" * 100_000
+        with pytest.raises(Unavailable, match=r"disk|full|space"):
+            ledger.add_task(replace(make_task("double", n=1), goal=big), Share.OPEN)
+        filler.unlink()
+        assert ledger.task(first.id) == first
+        assert ledger.verify() == []
+        ledger.close()
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)

@@ -1,0 +1,144 @@
+"""Attempts at a task: each is in the record once, and the task ends exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
+from agentos.domain import Result, Run, Share, Snapshot, Task, TaskState
+from agentos.errors import Unavailable
+from agentos.ledger.store import Ledger
+from agentos.ports import Attempt
+from agentos.testing.running import attempt
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SNAPSHOT = Snapshot("c" * 40, "d" * 40)
+
+
+class Snapshots:
+    def stable(self) -> Snapshot:
+        return SNAPSHOT
+
+
+@dataclass
+class Executor:
+    """Does what the script says, run after run."""
+
+    script: list[Attempt | Unavailable | Callable[[], Attempt]]
+    sandbox: str = "fake"
+    level: str = "none"
+    cancelled: list[str] = field(default_factory=list)
+
+    def execute(self, task: Task, snapshot: Snapshot, run_id: str, on_step: Any = None) -> Attempt:
+        do = self.script.pop(0)
+        if isinstance(do, Unavailable):
+            raise do
+        return do() if callable(do) else do
+
+    def cancel(self, run_id: str) -> None:
+        self.cancelled.append(run_id)
+
+
+def runner(ledger: Ledger, *script: Attempt | Unavailable | Callable[[], Attempt]) -> TaskRunner:
+    return TaskRunner(ledger, Snapshots(), Executor(list(script)), Stopping())  # type: ignore[arg-type] # scripted
+
+
+@pytest.fixture
+def task(make_task: Callable[..., Task], add: Callable[[Task], Task]) -> Task:
+    return add(make_task("double", n=1))
+
+
+def results(ledger: Ledger, task: Task) -> list[str]:
+    return [run.outcome.result.value if run.outcome else "open" for run in reversed(ledger.runs(task.id))]
+
+
+def test_one_attempt_ends_the_task(ledger: Ledger, task: Task) -> None:
+    done = attempt(passed=True, answer={"n": 2}, resources=("skill/test-kit",))
+    assert runner(ledger, done).attempt(task.id, NOW)
+    assert ledger.task_view(task.id).state is TaskState.DONE
+    (run,) = ledger.runs(task.id)
+    assert (run.attempt, run.snapshot, run.answer) == (1, SNAPSHOT, {"n": 2})
+    assert run.resources == ("skill/test-kit",)
+    assert not runner(ledger).attempt.__self__.in_flight()  # type: ignore[attr-defined] # a fresh runner
+
+
+def test_another_attempt_after_the_end_does_nothing(ledger: Ledger, task: Task) -> None:
+    made = runner(ledger, attempt(passed=False))
+    assert made.attempt(task.id, NOW)
+    assert made.attempt(task.id, NOW)
+    assert results(ledger, task) == ["failed"]
+
+
+def test_what_the_machinery_lost_is_infra_and_tried_again(ledger: Ledger, task: Task) -> None:
+    made = runner(ledger, Unavailable("no sandbox"), attempt(passed=True))
+    assert not made.attempt(task.id, NOW)
+    assert ledger.task_view(task.id).state is TaskState.RUNNING
+    assert made.attempt(task.id, NOW)
+    assert results(ledger, task) == ["infra", "passed"]
+    assert [run.attempt for run in ledger.runs(task.id)] == [2, 1]
+
+
+def test_after_some_lost_runs_the_task_is_given_up(ledger: Ledger, task: Task) -> None:
+    made = runner(ledger, *[Unavailable("no sandbox")] * MAX_ATTEMPTS)
+    assert [made.attempt(task.id, NOW) for _ in range(MAX_ATTEMPTS + 1)] == [False] * MAX_ATTEMPTS + [True]
+    assert ledger.task_view(task.id).state is TaskState.DONE
+    assert results(ledger, task) == ["infra"] * MAX_ATTEMPTS
+
+
+def test_a_run_that_a_killed_daemon_left_is_closed_and_another_begun(ledger: Ledger, task: Task) -> None:
+    open_run = Run("run-old", task.id, task.key, Share.OPEN, 1, SNAPSHOT, "fake", "none", NOW)
+    ledger.begin_run(open_run)
+    assert runner(ledger, attempt(passed=True)).attempt(task.id, NOW)
+    assert results(ledger, task) == ["infra", "passed"]
+    old = ledger.run("run-old")
+    assert old.outcome is not None
+    assert "daemon was killed" in old.outcome.reason
+
+
+def test_a_cancelled_task_gets_no_run(ledger: Ledger, task: Task) -> None:
+    ledger.set_task_state(task.id, (TaskState.QUEUED,), TaskState.CANCELLED)
+    assert runner(ledger).attempt(task.id, NOW)
+    assert results(ledger, task) == []
+
+
+def test_cancelling_reaches_the_run_in_flight(ledger: Ledger, task: Task) -> None:
+    def during() -> Attempt:
+        assert made.in_flight() == [task.id]
+        made.cancel(task.id)
+        return attempt(passed=False)
+
+    executor = Executor([during])
+    made = TaskRunner(ledger, Snapshots(), executor, Stopping())  # type: ignore[arg-type] # scripted
+    made.attempt(task.id, NOW)
+    assert executor.cancelled == [ledger.runs(task.id)[0].id]
+    made.cancel(task.id)  # nothing is in flight any more
+    assert len(executor.cancelled) == 1
+
+
+def test_files_of_a_run_are_kept_as_blobs(ledger: Ledger, task: Task) -> None:
+    from dataclasses import replace
+
+    runner(ledger, replace(attempt(passed=True), files={"a/b.txt": b"text"})).attempt(task.id, NOW)
+    (kept,) = ledger.runs(task.id)[0].outputs
+    assert (kept.path, kept.size) == ("a/b.txt", 4)
+    assert ledger.blobs.get(kept.sha256) == b"text"
+
+
+def test_giving_up_twice_is_giving_up_once(ledger: Ledger, task: Task) -> None:
+    made = runner(ledger)
+    made.give_up(task.id, "a bug")
+    made.give_up(task.id, "a bug")
+    assert ledger.task_view(task.id).state is TaskState.DONE
+    assert [entry.event for entry in ledger.entries(subject=task.id)] == ["task.given_up"]
+
+
+def test_the_result_is_one_of_those_that_count(ledger: Ledger, task: Task) -> None:
+    runner(ledger, attempt(passed=False)).attempt(task.id, NOW)
+    (run,) = ledger.runs(task.id)
+    assert run.outcome is not None
+    assert run.outcome.result is Result.FAILED
