@@ -16,13 +16,16 @@ from pydantic import BaseModel
 
 from agentos.messages import FaultFrame, GradeJob, LoadJob, RunJob, SearchJob
 from agentos.wire import Channel, Closed
-from agentos.worker import children
+from agentos.worker import children, warm
 from agentos.worker.faults import fault
 from agentos.worker.grading import grade
 from agentos.worker.loading import load
 from agentos.worker.place import Place
 from agentos.worker.running import run
 from agentos.worker.searching import search
+
+
+assert warm  # imported for what it does
 
 _JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, ...], Place], None]]] = {
     "run": (RunJob, run),
@@ -31,9 +34,6 @@ _JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, 
     "search": (SearchJob, search),
 }
 
-# langgraph looks for a tracing service, and its user's settings, in the environment.
-_ENVIRONMENT = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"}
-
 
 def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapshot") -> None:
     """Do the one job that comes over the channel, then return.
@@ -41,7 +41,6 @@ def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapsho
     ``workspace`` and ``snapshot`` are fresh, empty directories. Call with a single thread.
     """
     place = Place(Path(workspace), Path(snapshot), alone=os.getpid() == 1)
-    os.environ.update(_ENVIRONMENT)
     sys.dont_write_bytecode = True
     children.adopt_orphans()
     os.chdir(place.workspace)
