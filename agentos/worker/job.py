@@ -16,16 +16,15 @@ from pydantic import BaseModel
 
 from agentos.messages import FaultFrame, GradeJob, LoadJob, RunJob, SearchJob
 from agentos.wire import Channel, Closed
-from agentos.worker import children, warm
+from agentos.worker import children
 from agentos.worker.faults import fault
 from agentos.worker.grading import grade
 from agentos.worker.loading import load
 from agentos.worker.place import Place
 from agentos.worker.running import run
 from agentos.worker.searching import search
+from agentos.worker.warm import QUIET
 
-
-assert warm  # imported for what it does
 
 _JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, ...], Place], None]]] = {
     "run": (RunJob, run),
@@ -41,6 +40,7 @@ def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapsho
     ``workspace`` and ``snapshot`` are fresh, empty directories. Call with a single thread.
     """
     place = Place(Path(workspace), Path(snapshot), alone=os.getpid() == 1)
+    os.environ.update(QUIET)
     sys.dont_write_bytecode = True
     children.adopt_orphans()
     os.chdir(place.workspace)

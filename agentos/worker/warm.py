@@ -17,7 +17,7 @@ from langgraph.types import Command
 from agentos.worker import toolfile
 
 # langgraph looks for a tracing service, and its user's settings, in the environment.
-os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"})
+QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"}
 
 _TOOL = '''"""Warms up."""
 from pydantic import BaseModel, Field
@@ -58,4 +58,8 @@ def _warm_up() -> None:
     toolfile.call(tool, {"items": ["a"]}, 1000)
 
 
+_before = dict(os.environ)
+os.environ.update(QUIET)
 _warm_up()
+os.environ.clear()
+os.environ.update(_before)  # a box inherits nothing of the template's environment
