@@ -121,6 +121,10 @@ class Registry:
         """The newest version (a retired one has digest "")."""
         return versions.latest(self.repository, resource)
 
+    def version(self, resource: ResourceId, number: str) -> Version | None:
+        """The version of this number, None when there is none."""
+        return versions.get(self.repository, resource, number)
+
     # --- what people do -------------------------------------------------------------------
 
     def commit(
