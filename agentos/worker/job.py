@@ -25,7 +25,6 @@ from agentos.worker.running import run
 from agentos.worker.searching import search
 from agentos.worker.warm import QUIET
 
-
 _JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, ...], Place], None]]] = {
     "run": (RunJob, run),
     "grade": (GradeJob, grade),
