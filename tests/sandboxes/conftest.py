@@ -53,6 +53,21 @@ def sandbox(make: Make) -> Iterator[Bubblewrap]:
 
 
 @pytest.fixture(scope="session")
+def weakened(make: Make) -> Iterator[Callable[[str], Bubblewrap]]:
+    """The sandbox without that one wall; each is made once."""
+    made: dict[str, Bubblewrap] = {}
+
+    def weakened(wall: str) -> Bubblewrap:
+        if wall not in made:
+            made[wall] = make(wall)
+        return made[wall]
+
+    yield weakened
+    for sandbox in made.values():
+        sandbox.close()
+
+
+@pytest.fixture(scope="session")
 def small() -> Limits:
     return Limits(wall_s=30, memory_mb=64, workspace_mb=8, processes=24)
 

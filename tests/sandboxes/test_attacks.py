@@ -128,20 +128,6 @@ def test_without_its_wall_the_attack_succeeds(
         assert run(box, f"attacks:{attack}") != ""
 
 
-@pytest.fixture(scope="module")
-def weakened(make: Callable[..., Bubblewrap]) -> Iterator[Callable[[str], Bubblewrap]]:
-    made: dict[str, Bubblewrap] = {}
-
-    def weakened(wall: str) -> Bubblewrap:
-        if wall not in made:
-            made[wall] = make(wall)
-        return made[wall]
-
-    yield weakened
-    for sandbox in made.values():
-        sandbox.close()
-
-
 def test_a_sandbox_without_a_wall_never_calls_itself_a_namespace(
     weakened: Callable[[str], Bubblewrap],
 ) -> None:

@@ -76,18 +76,19 @@ def test_many_threads_open_boxes_at_once(sandbox: Bubblewrap, small: Limits, run
 def test_boxes_leave_no_descriptor_no_group_and_no_thread(
     sandbox: Bubblewrap, small: Limits, run: Run
 ) -> None:
-    def held() -> tuple[int, int, list[str]]:
-        boxes = [path.name for place in sandbox.groups.parents for path in place.glob("agentos-*/box-*")]
-        mine = [name for name in boxes if str(os.getpid()) in name]
-        return len(os.listdir("/proc/self/fd")), threading.active_count(), mine
+    def groups_of_ours() -> list[Path]:
+        mine = f"agentos-*-{os.getpid()}-*/box-*"
+        return [path for place in sandbox.groups.parents for path in place.glob(mine)]
 
     with sandbox.open(small):
         pass
-    before = held()
+    descriptors, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
     for _ in range(5):
         with sandbox.open(small) as box:
             run(box, "bombs:stray")
-    assert until(lambda: held() == before)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert groups_of_ours() == []
+    assert until(lambda: threading.active_count() <= threads)
 
 
 def test_a_box_opens_in_a_moment(sandbox: Bubblewrap, small: Limits) -> None:
