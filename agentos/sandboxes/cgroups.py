@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 PREFIX = "agentos-"
@@ -76,17 +76,17 @@ class Cgroups:
     controllers: frozenset[str] = frozenset()
     version: int = 0
     why_not: str = ""
-    _made: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def group(self, label: str, name: str, quota: Quota) -> Group | None:
         """A new, empty group below the label's own directory; None when there are no cgroups."""
         if not self.parents:
             return None
-        if label not in self._made:
-            for parent in self.parents:
-                (parent / (PREFIX + label)).mkdir(exist_ok=True)
-                self._enable_below(parent / (PREFIX + label))
-            self._made.add(label)
+        for parent in self.parents:
+            try:
+                (parent / (PREFIX + label)).mkdir()
+            except FileExistsError:
+                continue
+            self._enable_below(parent / (PREFIX + label))
         group = Group(tuple(parent / (PREFIX + label) / name for parent in self.parents))
         for place in group.places:
             place.mkdir()
@@ -95,7 +95,6 @@ class Cgroups:
 
     def drop(self, label: str) -> None:
         """Remove the label's own directories if no group is left below."""
-        self._made.discard(label)
         for parent in self.parents:
             remove(parent / (PREFIX + label), 0.0)
 
@@ -144,6 +143,17 @@ def labelled(prefix: str) -> Iterator[Path]:
             mine = [name for name in names if name.startswith(PREFIX + prefix)]
             yield from (Path(directory) / name for name in mine)
             names[:] = [name for name in names if name not in mine]
+
+
+def of(pid: int, root: Path = Path("/")) -> tuple[Path, ...]:
+    """The groups that count and hold a process of this machine, made by whomever."""
+    own = dict(_memberships(root, str(pid)))
+    places = []
+    for place, within, names in _mounts(root):
+        path = own.get("" if names == "cgroup2" else next(iter(set(names.split(",")) & set(_WANTED)), "-"))
+        if path is not None:
+            places.append(place / os.path.relpath(path, within))
+    return tuple(places)
 
 
 def find(root: Path = Path("/")) -> Cgroups:
@@ -215,8 +225,8 @@ def _mounts(root: Path) -> Iterator[tuple[Path, str, str]]:
             yield root / place.lstrip("/"), within, kind if kind == "cgroup2" else options
 
 
-def _memberships(root: Path) -> Iterator[tuple[str, str]]:
-    for line in _lines(root / "proc/self/cgroup"):
+def _memberships(root: Path, process: str = "self") -> Iterator[tuple[str, str]]:
+    for line in _lines(root / "proc" / process / "cgroup"):
         _, names, path = line.split(":", 2)
         for name in names.split(","):
             yield name, path

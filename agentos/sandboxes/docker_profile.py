@@ -24,6 +24,10 @@ WORKER_MB = 96  # the interpreter and its libraries, which a task's own limit do
 USER = "65534:65534"
 _BOOT = "import sys; sys.path += {path!r}; from agentos.worker.solo import main; main({place!r})"
 _NEW_NAMESPACE = 0x80 | 0x20000 | 0x2000000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x20000000 | 0x40000000
+_MASKED = (  # what the engine hides by itself, and the places that need not be there at all
+    *("/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats"),
+    *("/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys", "/dev/mqueue"),
+)
 _ARCHITECTURES = ("SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64")  # neither x86 nor x32: their numbers are killed
 
 
@@ -100,6 +104,8 @@ class Walls:
             "ReadonlyRootfs": "read-only" not in self.weak,
             "Dns": ["127.0.0.1"],  # else the host's name servers stand in /etc/resolv.conf
             "IpcMode": "private",
+            "MaskedPaths": list(_MASKED),
+            "ReadonlyPaths": ["/proc"],  # all of it, or a handler could be planted that runs outside
             "Tmpfs": {
                 "/ws": _tmpfs(kind.workspace_mb, extras.inodes),
                 "/tmp": _tmpfs(extras.tmp_mb, extras.inodes),  # noqa: S108 - the box's own

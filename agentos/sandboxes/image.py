@@ -13,11 +13,10 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
+from typing import Any
 
 import docker.errors
 
-import agentos
 from agentos import shipped
 from agentos.errors import Unavailable
 from agentos.sandboxes import image_host
@@ -26,13 +25,15 @@ from agentos.sandboxes.plainfiles import write_tar
 
 REPOSITORY = "agentos-sandbox"
 LABEL = "agentos.image"
+KERNEL = "/opt/agentos"
+_ON_TOP = "FROM {base}\nCOPY agentos {place}/agentos\n"
 _EPOCH = "1970-01-01T00:00:00Z"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One of ours in the engine. ``way`` is ``host`` or ``dockerfile``."""
+    """One of ours in the engine. ``way`` is ``host``, ``base`` (below one of those) or ``dockerfile``."""
 
     name: str
     id: str
@@ -42,14 +43,19 @@ class Image:
 
 
 def build_from_host(engine: Engine) -> str:
-    """The name of the image made of this host's Python; built unless it is there."""
-    content = image_host.collect()
-    name = f"{REPOSITORY}:{content.digest()}"
+    """The name of the image made of this host's Python; built unless it is there.
+
+    Two steps, since the worker changes with every version of the program and the rest hardly ever.
+    """
+    below = image_host.collect()
+    name, base = _host_names(below)
     if not _present(engine, name):
-        with answering():
-            for line in engine.api.load_image(_archive(name, image_host.layer(content))):
-                if "error" in line:
-                    raise Unavailable(f"the engine did not take the image: {line['error']}")
+        if not _present(engine, base):
+            with answering():
+                for line in engine.api.load_image(_archive(base, image_host.layer(below))):
+                    _must_be_well(line)
+        files = image_host.compiled(image_host.worker(), KERNEL)
+        _build(engine, name, "host", files | {"Dockerfile": _ON_TOP.format(base=base, place=KERNEL).encode()})
     return name
 
 
@@ -58,25 +64,33 @@ def build_from_dockerfile(engine: Engine) -> str:
     context = _context()
     name = f"{REPOSITORY}:{_digest(context)}"
     if not _present(engine, name):
-        with answering():
-            lines = engine.api.build(
-                fileobj=io.BytesIO(write_tar(context)),
-                custom_context=True,
-                tag=name,
-                labels={LABEL: "dockerfile"},
-                rm=True,
-                forcerm=True,
-                decode=True,
-            )
-            for line in lines:
-                if "error" in line:
-                    raise Unavailable(f"the image could not be built: {line['error'].strip()}")
+        _build(engine, name, "dockerfile", context)
     return name
+
+
+def _build(engine: Engine, name: str, way: str, context: Mapping[str, bytes]) -> None:
+    with answering():
+        lines = engine.api.build(
+            fileobj=io.BytesIO(write_tar(context)),
+            custom_context=True,
+            tag=name,
+            labels={LABEL: way},
+            rm=True,
+            forcerm=True,
+            decode=True,
+        )
+        for line in lines:
+            _must_be_well(line)
+
+
+def _must_be_well(line: Mapping[str, Any]) -> None:
+    if "error" in line:
+        raise Unavailable(f"the image could not be built: {str(line['error']).strip()[-500:]}")
 
 
 def find(engine: Engine) -> str:
     """The name of the image that belongs to this installation. Raises Unavailable if it was not built."""
-    for name in current():
+    for name in _names()[:2]:
         if _present(engine, name):
             return name
     raise Unavailable(
@@ -85,17 +99,21 @@ def find(engine: Engine) -> str:
     )
 
 
-def current() -> tuple[str, str]:
-    """The names that an image of this installation would have, one for each way."""
-    return (
-        f"{REPOSITORY}:{image_host.collect().digest()}",
-        f"{REPOSITORY}:{_digest(_context())}",
-    )
+def _names() -> tuple[str, str, str]:
+    """What the images of this installation would be called: from the host, by Dockerfile, below the first."""
+    host, base = _host_names(image_host.collect())
+    return host, f"{REPOSITORY}:{_digest(_context())}", base
+
+
+def _host_names(below: image_host.Content) -> tuple[str, str]:
+    """Of the image, and of the one below it."""
+    base = f"{REPOSITORY}:base-{below.digest()}"
+    return f"{REPOSITORY}:{_digest(image_host.worker() | {'base': base.encode()})}", base
 
 
 def images(engine: Engine) -> list[Image]:
     """Ours that the engine holds, the current ones marked."""
-    names = current()
+    names = _names()
     with answering():
         found = engine.api.images(filters={"label": LABEL})
     return [
@@ -143,7 +161,7 @@ def _archive(name: str, layer: bytes) -> bytes:
             "architecture": machine,
             "os": "linux",
             "created": _EPOCH,
-            "config": {"User": "65534:65534", "WorkingDir": "/ws", "Labels": {LABEL: "host"}},
+            "config": {"User": "65534:65534", "WorkingDir": "/ws", "Labels": {LABEL: "base"}},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
             "history": [{"created": _EPOCH, "created_by": "agentos sandbox build --from-host"}],
         },
@@ -161,17 +179,13 @@ def _archive(name: str, layer: bytes) -> bytes:
 
 def _context() -> dict[str, bytes]:
     """What the Dockerfile builds from: itself, the pinned libraries, the worker's side of the package."""
-    package = Path(agentos.__file__).parent
     names = sorted(image_host.closure())
     pins = "".join(f"{name}=={metadata.version(name)}\n" for name in names)
     context = {
         "Dockerfile": (shipped.folder("sandboxes") / "Dockerfile").read_bytes(),
         "requirements.txt": pins.encode(),
     }
-    return context | {
-        f"agentos/{path.relative_to(package).as_posix()}": path.read_bytes()
-        for path in image_host.worker_files()
-    }
+    return context | image_host.worker()
 
 
 def _digest(context: Mapping[str, bytes]) -> str:

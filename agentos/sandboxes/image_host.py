@@ -31,7 +31,7 @@ import agentos
 from agentos import shipped
 from agentos.errors import Unavailable
 
-SITE, KERNEL, PYTHON = "opt/site", "opt/agentos", "usr/local/bin/python3"
+SITE, PYTHON = "opt/site", "usr/local/bin/python3"
 VISIBLE = ("__init__.py", "wire.py", "messages.py", "checks.py", "worker")
 _FORMAT = b"agentos image 1"  # raise it when the same files would make another image
 _PASSWD = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
@@ -59,15 +59,13 @@ class Content:
 
 
 def collect() -> Content:
-    """What an image of this host would hold. Reads names only, and asks the loader once."""
+    """What an image of this host would hold below the worker. Reads names, and asks the loader once."""
     recipe = _recipe()
     executable = Path(os.path.realpath(sys.executable))
     files = {str(executable).lstrip("/"): executable}
     files |= dict(_standard_library(recipe["without"]))
     for name in sorted(closure()):
         files |= dict(_distribution(metadata.distribution(name)))
-    package = Path(agentos.__file__).parent
-    files |= {f"{KERNEL}/agentos/{path.relative_to(package).as_posix()}": path for path in worker_files()}
     programs = dict(_programs(recipe["programs"]))
     files |= {name: path for name, path in programs.items() if name not in files}
     links = {PYTHON: f"/{str(executable).lstrip('/')}", "usr/local/bin/python": "python3"}
@@ -88,7 +86,7 @@ def layer(content: Content) -> bytes:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
             target.chmod(_mode(path))
-        _compile(staged)
+        _compile(staged, "/", workers=os.cpu_count() or 1)
         return _tar(staged, content.links)
 
 
@@ -112,13 +110,26 @@ def closure() -> set[str]:
     return found
 
 
-def worker_files() -> list[Path]:
-    """The part of this package that is to be seen inside."""
+def worker() -> dict[str, bytes]:
+    """The part of this package that is to be seen inside, by its path below ``KERNEL``."""
     package = Path(agentos.__file__).parent
-    found = []
+    found: list[Path] = []
     for name in VISIBLE:
         found += [package / name] if name.endswith(".py") else sorted((package / name).rglob("*.py"))
-    return found
+    return {f"agentos/{path.relative_to(package).as_posix()}": path.read_bytes() for path in found}
+
+
+def compiled(files: Mapping[str, bytes], place: str) -> dict[str, bytes]:
+    """These modules and what they compile to when they lie at ``place``."""
+    with tempfile.TemporaryDirectory(prefix="agentos-image-") as directory:
+        staged = Path(directory)
+        for name, content in files.items():
+            (staged / name).parent.mkdir(parents=True, exist_ok=True)
+            (staged / name).write_bytes(content)
+        _compile(staged, place, workers=1)
+        return {
+            str(path.relative_to(staged)): path.read_bytes() for path in staged.rglob("*") if path.is_file()
+        }
 
 
 def _recipe() -> dict[str, Any]:
@@ -178,15 +189,15 @@ def _merged(name: str, links: Mapping[str, str]) -> str:
     return f"{links[first]}/{rest}" if first in links and rest else name
 
 
-def _compile(staged: Path) -> None:
+def _compile(staged: Path, place: str, workers: int) -> None:
     """Nothing inside can write its compiled modules, so they are there already, never looked at twice."""
     compileall.compile_dir(
         staged,
         maxlevels=50,
         quiet=2,
-        workers=os.cpu_count() or 1,
+        workers=workers,
         stripdir=str(staged),
-        prependdir="/",
+        prependdir=place,
         invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
     )
 

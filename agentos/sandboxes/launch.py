@@ -208,6 +208,7 @@ class Template:
                     pass_fds=(theirs.fileno(), *data),
                     env={"PATH": os.environ.get("PATH", os.defpath), LABEL_VARIABLE: label},
                     cwd="/",
+                    start_new_session=True,  # Ctrl-C in a terminal is for the daemon, which drains
                 )
             except OSError as error:
                 self._errors.write(str(error).encode())
@@ -289,5 +290,10 @@ def _remedy(detail: str) -> str:
         return (
             ": this machine forbids user namespaces. Type `sysctl -w kernel.unprivileged_userns_clone=1 "
             "user.max_user_namespaces=10000`; inside a container, user namespaces must be allowed from outside."
+        )
+    if "mount proc" in detail:
+        return (
+            ": this container hides parts of /proc, so no sandbox can have one of its own. Allow it from outside "
+            "(docker run --security-opt systempaths=unconfined), or run on the host."
         )
     return f": {detail.splitlines()[-1] if detail else 'it said nothing'}"

@@ -59,12 +59,16 @@ def _status() -> dict[str, str]:
 
 
 def _writable_mounts() -> list[str]:
-    """Mount points that accept files. A device node bound over a file is a mount, too, but no place."""
+    """Mount points that accept this user's files. A device bound over a file is a mount, but no place."""
     found: dict[str, bool] = {}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split()
         found[fields[4]] = "rw" in fields[5].split(",")  # the last mount on a point is the one seen
-    return sorted(place for place, writable in found.items() if writable and os.path.isdir(place))
+    return sorted(place for place, writable in found.items() if writable and _is_open(place))
+
+
+def _is_open(place: str) -> bool:
+    return os.path.isdir(place) and os.access(place, os.W_OK)
 
 
 def _succeeds(attempt: Any) -> bool:

@@ -1,0 +1,158 @@
+"""The Docker adapter of the Sandbox port: every box a container of its own, taken from a warm pool.
+
+See docs/docker.md for what is promised beyond docs/security.md. How a container is asked for is
+``docker_profile.py``; its life, ``docker_container.py``; what stands ready, ``docker_pool.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.sandboxes import image
+from agentos.sandboxes.box import Box
+from agentos.sandboxes.content import BoxLimits, box_limits
+from agentos.sandboxes.docker_container import Container, End, Maker
+from agentos.sandboxes.docker_engine import Engine
+from agentos.sandboxes.docker_pool import Pool
+from agentos.sandboxes.docker_profile import Kind, Walls
+from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.probe import Claim, probe
+
+ENTRY = "agentos.worker.job:serve"
+
+
+@dataclass(frozen=True, slots=True)
+class _Works:
+    """What stands once the sandbox has been used."""
+
+    engine: Engine
+    end: End
+    maker: Maker
+    pool: Pool[Kind, Container]
+    extras: BoxLimits
+
+
+class Docker:
+    """Boxes in containers, without network, without host files.
+
+    ``home`` labels what is made in the engine and holds the socket directories. ``entry``,
+    ``extra`` and ``weak`` are as in ``Bubblewrap``. ``ready`` containers are kept warm for each of
+    the kinds asked for last; by default one for each core.
+
+    Constructing costs nothing and does not need an engine; the first ``open`` (or ``start``) does.
+    """
+
+    name = "docker"
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        entry: str = ENTRY,
+        extra: tuple[Path, ...] = (),
+        weak: frozenset[str] = frozenset(),
+        ready: int | None = None,
+    ) -> None:
+        self.level = "unprobed"
+        self._home = home
+        self._entry = entry
+        self._extra = extra
+        self._weak = weak
+        self._ready = (os.cpu_count() or 1) if ready is None else ready
+        self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._works: _Works | None = None
+        self._closed = False
+
+    def open(self, limits: Limits) -> Box:
+        """A fresh box under these limits. Raises Unavailable with what to install or enable."""
+        self.start()
+        return self.open_entry(limits, self._entry)
+
+    def start(self) -> None:
+        """Find the engine and the image and probe a box, unless that is done. Raises Unavailable."""
+        with self._starting:
+            if self.level != "unprobed":
+                return
+            if self._weak:
+                self.level = "weak"
+                return
+            broken = [f"{claim.promise} ({claim.detail})" for claim in self.examine() if not claim.held]
+            if broken:
+                self.close()
+                raise Unavailable(
+                    f"The container sandbox does not hold on this machine: it must be that a job {'; '.join(broken)}. "
+                    "Type `agentos sandbox check` for the whole list."
+                )
+            self.level = "container"
+
+    def examine(self) -> tuple[Claim, ...]:
+        """Try every promise once; the claims say what held."""
+        works = self._working()
+
+        def cold(limits: Limits, entry: str) -> Box:
+            """Not from the pool, which is to be filled with what jobs ask for."""
+            container = works.maker.make(Kind.of(limits, entry))
+            return container.hand_over(limits, time.monotonic(), works.extras.grace_s)
+
+        return probe(cold, grouped=True)
+
+    def open_entry(self, limits: Limits, entry: str) -> Box:
+        """As ``open``, with another program inside."""
+        began = time.monotonic()
+        works = self._working()
+        for last_try in (False, True):
+            container = works.pool.take(Kind.of(limits, entry))
+            try:
+                return container.hand_over(limits, began, works.extras.grace_s)
+            except Unavailable:  # it stood for a while, and the engine may have ended it
+                if last_try:
+                    raise
+        raise AssertionError("the loop returns or raises")
+
+    def warm(self, limits: Limits) -> None:
+        """Have boxes under these limits ready soon; returns at once."""
+        self._working().pool.warm(Kind.of(limits, self._entry))
+
+    def close(self) -> None:
+        """End the pool and wait until every container that was made is gone; idempotent."""
+        with self._lock:
+            self._closed = True
+            works, self._works = self._works, None
+        if works is not None:
+            works.pool.close()
+            works.end.close()
+            works.engine.close()
+
+    def __enter__(self) -> Docker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _working(self) -> _Works:
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the sandbox is closed")
+            if self._works is None:
+                engine = Engine()
+                try:
+                    walls = Walls(image.find(engine), box_limits(), self._extra, self._weak)
+                except Unavailable:
+                    engine.close()
+                    raise
+                places = self._home / "run" / "boxes"
+                places.mkdir(mode=0o700, parents=True, exist_ok=True)
+                end = End(engine, max(1, self._ready))
+                maker = Maker(end, walls, Owner.here(self._home), places)
+                self._works = _Works(engine, end, maker, Pool(maker.make, self._ready), walls.extras)
+            return self._works
