@@ -264,6 +264,14 @@ def test_a_machine_without_user_namespaces_is_told_the_remedy(
             sandbox.open(small)
 
 
+def test_ctrl_c_in_the_daemons_terminal_does_not_reach_the_sandbox(
+    sandbox: Bubblewrap, small: Limits
+) -> None:
+    with sandbox.open(small) as box:
+        for pid in (sandbox.template_pid, box.pid):
+            assert os.getsid(pid) != os.getsid(0)
+
+
 def test_a_box_knows_its_pid_from_the_kernel_not_from_the_box(sandbox: Bubblewrap, small: Limits) -> None:
     with sandbox.open(small) as box:
         status = Path(f"/proc/{box.pid}/status").read_text()
