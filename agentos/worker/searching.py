@@ -35,7 +35,11 @@ from agentos.worker.place import Place
 from agentos.worker.toolhost import tracer_of
 
 _RENEW = 500  # sources that one child tries
-_GRACE_S = 0.25  # after its time limit, a source that cannot be interrupted is killed
+# A source may *compute* for its time limit. A busy machine can make that take longer, and one that
+# sleeps computes nothing: so there is a limit of real time as well, with a reserve for each try.
+_RESERVE_S = 3.0
+_PATIENCE_S = 1.5  # of the reserve, for one case
+_GRACE_S = 0.25  # then a source that cannot be interrupted is killed
 _OUTPUT_MAX = 1 << 20
 _OUTPUT_SHOWN = 128 << 10  # a larger output is told by its digest
 _MESSAGE = 500
@@ -51,6 +55,23 @@ class _Case:
     inputs: dict[str, bytes]
     checks: tuple[checks.Spec, ...]
     folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """How much real time each case of one try may take, told alike by parent and child."""
+
+    timeout_s: float
+    until: float  # on the monotonic clock, which all processes share
+
+    @classmethod
+    def start(cls, timeout_s: float, cases: int) -> _Clock:
+        return cls(timeout_s, time.monotonic() + _RESERVE_S + cases * (timeout_s + _GRACE_S))
+
+    def wall_s(self, left: int) -> float:
+        """For the next case, ``left`` being those still to come and this one."""
+        spare = self.until - time.monotonic() - left * (self.timeout_s + _GRACE_S)
+        return self.timeout_s + min(_PATIENCE_S, max(0.0, spare))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +125,14 @@ class _Bench:
         """Run the cases; one that hangs or dies has failed, and the next run in a new child."""
         wanted = list(range(len(self._cases))) if asked.cases is None else asked.cases
         verdicts: list[_Verdict] = []
+        clock = _Clock.start(self._job.timeout_s, len(wanted))
         while len(verdicts) < len(wanted):
             child = self._child()
             with contextlib.suppress(Closed):  # then the first receive says so
-                child.send({"source": asked.source, "trace": asked.trace, "cases": wanted[len(verdicts) :]})
-            verdicts += self._listen(child, len(wanted) - len(verdicts))
+                rest = wanted[len(verdicts) :]
+                asking = {"source": asked.source, "trace": asked.trace, "cases": rest, "until": clock.until}
+                child.send(asking)
+            verdicts += self._listen(child, len(wanted) - len(verdicts), clock)
         return TriedFrame(
             passed=[verdict.score == 1.0 for verdict in verdicts],
             scores=[verdict.score for verdict in verdicts],
@@ -134,11 +158,11 @@ class _Bench:
             self._inner, self._tried = Channel(ours, blob_max=_OUTPUT_SHOWN), 1
         return self._inner
 
-    def _listen(self, child: Channel, count: int) -> list[_Verdict]:
+    def _listen(self, child: Channel, count: int, clock: _Clock) -> list[_Verdict]:
         """The verdicts up to the last case, or to the one that took the child down."""
         verdicts = []
-        for _ in range(count):
-            deadline = time.monotonic() + self._job.timeout_s + _GRACE_S
+        for left in range(count, 0, -1):
+            deadline = time.monotonic() + clock.wall_s(left) + _GRACE_S
             try:
                 frame = child.receive(deadline=deadline)
                 verdicts.append(_verdict(frame.head, frame.blobs))
@@ -168,20 +192,29 @@ def _serve(sock: socket.socket, job: SearchJob, place: Place, cases: list[_Case]
         (descriptor,) = children.only_descriptors(sock.fileno())
         children.memory_limits(job.memory_mb)
         signal.signal(signal.SIGALRM, _out_of_time)
+        signal.signal(signal.SIGPROF, _out_of_time)
         sys.dont_write_bytecode = False  # helper modules are imported again for each case
         trials = _Trials(job, place, cases)
         channel = Channel(socket.socket(fileno=descriptor))
         while True:
             asked = channel.receive().head
             code = trials.compiled(asked["source"])
-            for number in asked["cases"]:
-                trials.run(channel, code, cases[number], trace=asked["trace"])
+            clock = _Clock(job.timeout_s, asked["until"])
+            for done, number in enumerate(asked["cases"]):
+                wall_s = clock.wall_s(len(asked["cases"]) - done)
+                channel.send(*trials.run(code, cases[number], wall_s, trace=asked["trace"]))
     finally:
         os._exit(0)
 
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:
     raise _OutOfTime
+
+
+def _set_timers(cpu_s: float, wall_s: float) -> None:
+    """Again and again, in case the source swallows the first; 0 stops them."""
+    signal.setitimer(signal.ITIMER_PROF, cpu_s, _GRACE_S / 5)
+    signal.setitimer(signal.ITIMER_REAL, wall_s, _GRACE_S / 5)
 
 
 class _Trials:
@@ -203,22 +236,23 @@ class _Trials:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return error
 
-    def run(self, channel: Channel, code: CodeType | Exception, case: _Case, *, trace: bool) -> None:
-        """Send the verdict on one case."""
+    def run(
+        self, code: CodeType | Exception, case: _Case, wall_s: float, *, trace: bool
+    ) -> tuple[dict[str, Any], tuple[bytes]]:
+        """The verdict on one case, as a frame."""
         os.chdir(case.folder)
         lines: set[int] = set()
         stained = False
         score, output = 0.0, b""
         try:
-            # Again and again, in case the source swallows the first.
-            signal.setitimer(signal.ITIMER_REAL, self._timeout_s, _GRACE_S / 5)
+            _set_timers(self._timeout_s, wall_s)
             try:
                 score, output = self._outcome(code, case, lines, trace=trace)
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                _set_timers(0, 0)
                 sys.settrace(None)
         except _OutOfTime:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            _set_timers(0, 0)
             stained, output = True, _error("timeout", f"it did not end within {self._timeout_s:g} s")
         except MemoryError:
             children.spare_memory()
@@ -231,7 +265,7 @@ class _Trials:
         self._put_back(case)
         if len(output) > self._shown:
             output = json.dumps({"sha256": hashlib.sha256(output).hexdigest(), "size": len(output)}).encode()
-        channel.send({"score": score, "lines": sorted(lines), "stained": stained}, (output,))
+        return {"score": score, "lines": sorted(lines), "stained": stained}, (output,)
 
     def _outcome(
         self, code: CodeType | Exception, case: _Case, lines: set[int], *, trace: bool
