@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from agentos.domain import ResourceId
-from agentos.messages import ToolCard
 from agentos.resources import examine
+
+if TYPE_CHECKING:
+    from agentos.messages import ToolCard  # builds pydantic models: 40 ms that reading commands do not need
 
 # Loads the tool files (second argument) among a resource's files (registry path -> content) in a
 # sandbox: the cards of those that loaded, and one sentence for each fault.
-Load: TypeAlias = Callable[[Mapping[str, bytes], Sequence[str]], tuple[list[ToolCard], list[str]]]
+Load: TypeAlias = "Callable[[Mapping[str, bytes], Sequence[str]], tuple[list[ToolCard], list[str]]]"
 
 
 def trial(

@@ -12,10 +12,10 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentos.domain import Kind, ResourceId, digest
 from agentos.errors import Unavailable
-from agentos.messages import ToolCard
 from agentos.registry import folder as folders
 from agentos.registry import reading
 from agentos.registry.loading import Load, trial
@@ -24,6 +24,9 @@ from agentos.registry.repository import EMPTY_TREE
 from agentos.registry.store import Registry
 from agentos.registry.writing import About, advance
 from agentos.resources import examine, name_fault
+
+if TYPE_CHECKING:
+    from agentos.messages import ToolCard
 
 FOLDERS = "refs/agentos/folders/"
 

@@ -1,0 +1,238 @@
+"""What a resource may look like, kind by kind, and the sentences for what it may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentos import shipped
+from agentos.domain import Kind, ResourceId
+from agentos.errors import Invalid, NotFound, UserError
+from agentos.resources import (
+    FILE_MAX,
+    examine,
+    is_tool_file,
+    missing_references,
+    parse_id,
+    path_fault,
+    read,
+    resource_of,
+    tool_faults,
+    tool_name,
+    tool_path,
+    tool_reference,
+)
+
+SKILL = ResourceId(Kind.SKILL, "counting")
+GOOD = "---\nname: counting\ndescription: Counts.\n---\nBody\n"
+TOOL = b'''"""Count."""
+from pydantic import BaseModel
+TOOL = {"name": "count_up", "description": "Counts.", "effects": ["read"], "dependencies": []}
+class Input(BaseModel):
+    n: int
+class Output(BaseModel):
+    n: int
+def run(input: Input) -> Output:
+    return Output(n=input.n + 1)
+'''
+
+
+def skill(front: str, **files: bytes) -> dict[str, bytes]:
+    return {
+        "skill/counting/SKILL.md": front.encode(),
+        **{f"skill/counting/{path}": content for path, content in files.items()},
+    }
+
+
+def faults(front: str) -> list[str]:
+    return list(examine(SKILL, skill(front)).faults)
+
+
+def test_everything_that_ships_is_right() -> None:
+    files = shipped.seed_files()
+    resources = {found for path in files if (found := resource_of(path))}
+    assert {resource.kind for resource in resources} == set(Kind)
+    for resource in resources:
+        found = examine(
+            resource, {path: data for path, data in files.items() if path.startswith(f"{resource}/")}
+        )
+        assert (found.faults, found.warnings) == ((), ()), resource
+    for name in ("registry", "evolver", "skills", "sandboxes"):
+        assert shipped.folder(name).is_dir()
+
+
+def test_a_skill_says_what_it_is() -> None:
+    front = (
+        "---\nname: counting\ndescription: Counts.\nlicense: MIT\ncompatibility: Linux\n"
+        'allowed-tools: Read Write\nmetadata:\n  agentos-evolvable: "false"\n---\nBody\n'
+    )
+    found = read(SKILL, skill(front, **{"tools/count_up.py": TOOL, "tools/_helper.py": b"x = 1\n"}))
+    assert (found.description, found.evolvable) == ("Counts.", False)
+    assert found.tools == ("skill/counting/tools/count_up.py",)
+
+
+def test_a_helper_module_without_the_contract_is_no_tool() -> None:
+    assert read(SKILL, skill(GOOD, **{"tools/helper.py": b"def add(): ...\n"})).tools == ()
+    half = examine(SKILL, skill(GOOD, **{"tools/helper.py": b"def run(input): ...\n"}))
+    assert half.faults == tuple(
+        f"tools/helper.py: '{name}' is missing" for name in ("TOOL", "Input", "Output")
+    )
+
+
+@pytest.mark.parametrize(
+    ("front", "said"),
+    [
+        ("no front matter", "must begin with front matter"),
+        ("---\nname: counting\n", "must begin with front matter"),
+        ("---\nname: [\n---\n", "is not YAML"),
+        ("---\n- a\n- b\n---\n", "must be keys and values"),
+        ("---\ndescription: x\n---\n", "'name' must be a text"),
+        ("---\nname: other\ndescription: x\n---\n", "the folder is called 'counting'"),
+        ("---\nname: counting\n---\n", "'description' must be a text"),
+        ("---\nname: counting\ndescription: '  '\n---\n", "'description' must be a text"),
+        ("---\nname: counting\ndescription: 3\n---\n", "'description' must be a text"),
+        (f"---\nname: counting\ndescription: {'x' * 1025}\n---\n", "has 1025 characters"),
+        (f"---\nname: counting\ndescription: x\ncompatibility: {'x' * 501}\n---\n", "has 501 characters"),
+        ("---\nname: counting\nname: counting\ndescription: x\n---\n", "'name' stands there twice"),
+        (
+            "---\nname: counting\ndescription: x\nmetadata: {a: 1}\n---\n",
+            "'metadata' must map texts to texts",
+        ),
+        ("---\nname: counting\ndescription: x\nmetadata: {agentos-evolvable: 'no'}\n---\n", 'must be "true"'),
+        ("---\nname: counting\ndescription: x\nallowed-tools: [1]\n---\n", "'allowed-tools' must be a list"),
+        ("---\nname: &a counting\ndescription: *a\n---\n", "may not use YAML aliases"),
+        ("---\nname: !!python/object/apply:os.system ['true']\ndescription: x\n---\n", "is not YAML"),
+        ('---\nname: counting\ndescription: "\x07"\n---\n', "is not YAML"),
+        ("---\n" + "[" * 5_000 + "\n---\n", "is not YAML"),
+    ],
+)
+def test_each_fault_of_a_skill_has_a_sentence(front: str, said: str) -> None:
+    found = faults(front)
+    assert any(said in fault for fault in found), found
+
+
+def test_unknown_keys_are_a_warning() -> None:
+    found = examine(SKILL, skill("---\nname: counting\ndescription: x\nversion: '1'\n---\n"))
+    assert found.resource is not None
+    assert "unknown key 'version'" in found.warnings[0]
+    tool = ResourceId(Kind.TOOL, "count-up")
+    files = {
+        "tool/count-up/tool.py": TOOL,
+        "tool/count-up/resource.toml": b'description = "x"\ncolour = "red"\n',
+    }
+    assert examine(tool, files).warnings == ("resource.toml: unknown key 'colour'",)
+
+
+def test_text_must_be_utf_8_and_files_small() -> None:
+    assert "not UTF-8" in examine(SKILL, {"skill/counting/SKILL.md": b"---\n\xff"}).faults[0]
+    big = examine(SKILL, skill(GOOD, **{"data.bin": b"x" * (FILE_MAX + 1)}))
+    assert "at most" in big.faults[0]
+    many = examine(SKILL, skill(GOOD, **{f"{number}.txt": b"" for number in range(501)}))
+    assert "at most 500" in many.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (b"TOOL = {", b"CARD = {", "'TOOL' is missing"),
+        (b"class Input", b"class In", "'Input' is missing"),
+        (b"def run", b"def go", "'run' is missing"),
+        (b"def run", b"async def run", "must be a function of one argument"),
+        (b"(input: Input)", b"(input: Input, more: int)", "must be a function of one argument"),
+        (b'"effects": ["read"]', b'"effects": ["nuke"]', "effect 'nuke' is not one of pure, read"),
+        (b'"effects": ["read"], ', b"", "'effects' must be a list"),
+        (b'"count_up"', b'"count"', "but the file makes it 'count_up'"),
+        (b'"Counts."', b'""', "'description' must be a text"),
+        (b'"dependencies": []', b'"dependencies": "x"', "'dependencies' must be a list"),
+        (b'"dependencies"', b'"colour"', "unknown key 'colour'"),
+        (b'{"name"', b'{print(1): 2, "name"', "must be a literal dictionary"),
+        (b"def run(", b"def run(:", "is not Python: line 8"),
+        (b"Count.", b"\xff", "not Python source in UTF-8"),
+        (b"Count.", b"\x00", "tools/count_up.py is not Python"),
+    ],
+)
+def test_each_fault_of_a_tool_has_a_sentence(old: bytes, new: bytes, said: str) -> None:
+    found = tool_faults("skill/counting/tools/count_up.py", TOOL.replace(old, new, 1))
+    assert any(said in fault for fault in found), found
+
+
+def test_source_that_would_exhaust_the_parser_is_a_fault() -> None:
+    assert tool_faults("tool/x/tool.py", b"x = " + b"(" * 100_000)
+    assert tool_faults("tool/x/tool.py", b"x = " + b"-" * 100_000 + b"1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        (Kind.AGENT, "description = 3", "'description' must be a text"),
+        (Kind.AGENT, "description = 'x'\nharness = ''", "'harness' must be a text"),
+        (Kind.AGENT, "description = 'x'\ntools = 'all'", "'tools' must be a list"),
+        (Kind.AGENT, "description = 'x'\nevolvable = 'no'", "'evolvable' must be true or false"),
+        (Kind.AGENT, "description = ", "is not TOML"),
+        (Kind.ENVIRONMENT, "description = 'x'\nlimits = 3", "'limits' must be a table"),
+        (Kind.ENVIRONMENT, "description = 'x'\n[limits]\ncolour = 3", "limit 'colour' is not one of steps"),
+        (Kind.ENVIRONMENT, "description = 'x'\n[limits]\nsteps = true", "must be a number"),
+        (Kind.ENVIRONMENT, "description = 'x'\n[limits]\nsteps = -1", "must be a number"),
+        (Kind.ENVIRONMENT, "description = 'x'\n[limits]\nwall_s = inf", "must be a number"),
+        (Kind.PROMPT, "description = 'x'", "prompt.md is missing"),
+        (Kind.MEMORY, "description = 'x'", "memory.md is missing"),
+        (Kind.HARNESS, "description = 'x'", "harness.py is missing"),
+    ],
+)
+def test_each_fault_of_a_document_has_a_sentence(kind: Kind, text: str, said: str) -> None:
+    resource = ResourceId(kind, "default")
+    found = examine(resource, {f"{resource}/resource.toml": text.encode()}).faults
+    assert any(said in fault for fault in found), found
+
+
+def test_a_missing_document_is_one_fault() -> None:
+    resource = ResourceId(Kind.AGENT, "default")
+    assert [fault for fault in examine(resource, {}).faults if "missing" in fault] == [
+        "resource.toml is missing"
+    ]
+    with pytest.raises(Invalid, match=r"agent/default: resource\.toml is missing"):
+        read(resource, {})
+
+
+def test_agents_name_what_exists() -> None:
+    agent = read(
+        ResourceId(Kind.AGENT, "mine"), {"agent/mine/resource.toml": b"description = 'x'\nprompt = 'mine'\n"}
+    )
+    known = [ResourceId(kind, "default") for kind in Kind]
+    assert missing_references(agent, known) == ["agent/mine: prompt 'mine' does not exist"]
+
+
+@pytest.mark.parametrize(
+    "text", ["skill", "skill/", "/", "", "gadget/x", "skill/A", "skill/a/b", "skill/a@1", "skill/-a"]
+)
+def test_names_are_checked(text: str) -> None:
+    with pytest.raises(UserError):
+        parse_id(text)
+
+
+def test_paths_and_resources() -> None:
+    assert parse_id("skill/csv-report") == ResourceId(Kind.SKILL, "csv-report")
+    assert resource_of("skill/a/b/c.txt") == ResourceId(Kind.SKILL, "a")
+    assert resource_of("skill/a") is None
+    assert "levels deep" in path_fault("skill/a/1/2/3/4/5/6/7")
+    assert path_fault("skill/a/data (1), new=2@x.csv") == ""
+
+
+def test_tool_references() -> None:
+    paths = [
+        "tool/word-count/tool.py",
+        "skill/a/tools/sum.py",
+        "skill/b/tools/sum.py",
+        "skill/a/tools/word_count.py",
+    ]
+    assert tool_path("word-count", paths) == tool_path("word_count", paths) == paths[0]
+    assert tool_path("a/word_count", paths) == paths[3]
+    assert tool_path("b/sum", paths) == paths[2]
+    with pytest.raises(UserError, match="a/sum, b/sum"):
+        tool_path("sum", paths)
+    for unknown in ("c/sum", "nothing", "", "a/b/sum", "../sum"):
+        with pytest.raises(NotFound):
+            tool_path(unknown, paths)
+    assert [tool_path(tool_reference(path), paths) for path in paths] == paths
+    assert tool_name("tool/word-count/tool.py") == "word_count"
+    assert not is_tool_file("skill/a/tools/_helper.py")
+    assert not is_tool_file("skill/a/tools/deep/x.py")
