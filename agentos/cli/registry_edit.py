@@ -26,6 +26,8 @@ def changes(
     present: Mapping[str, bytes], resource: ResourceId, path: str, file: Path | None
 ) -> dict[str, bytes | None]:
     """What differs between the registry and what the person gives; empty when nothing does."""
+    from agentos.resources import path_fault
+
     if file is None:
         wanted: dict[str, bytes | None] = {path: _edited(present.get(path, b""), Path(path).name)}
     elif file.is_dir():
@@ -37,7 +39,9 @@ def changes(
         given = {f"{resource}/{name}": data for name, data in content.files.items()}
         wanted = {**dict.fromkeys(present), **given}
     else:
-        wanted = {path: file.read_bytes()}
+        wanted = {path: _bounded(file)}
+    if faults := [fault for name in wanted if (fault := path_fault(name))]:
+        raise Invalid("The change was refused", faults)
     return {name: data for name, data in wanted.items() if present.get(name) != data}
 
 
@@ -49,6 +53,16 @@ def author() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return ""
+
+
+def _bounded(file: Path) -> bytes:
+    from agentos.resources import FILE_MAX
+
+    with file.open("rb") as opened:
+        content = opened.read(FILE_MAX + 1)
+    if len(content) > FILE_MAX:
+        raise UserError(f"{file} is larger than the {FILE_MAX} bytes that a resource's file may have.")
+    return content
 
 
 def _edited(content: bytes, name: str) -> bytes:

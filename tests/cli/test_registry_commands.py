@@ -1,0 +1,175 @@
+"""``agentos registry`` as a person types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agentos import shipped
+from agentos.cli.registry import app
+from agentos.errors import Conflict, Invalid, NotFound, UserError
+from agentos.registry.store import Registry
+from agentos.resources import parse_id
+
+MEMORY = parse_id("memory/default")
+TEXT = "memory/default/memory.md"
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setenv("AGENTOS_HOME", str(tmp_path / "home"))
+    return Registry.init(tmp_path / "home" / "registry.git", shipped.seed_files())
+
+
+def call(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def call_json(*arguments: str, code: int = 0) -> Any:
+    return json.loads(call(*arguments, "--json", code=code))
+
+
+def test_list_and_show(registry: Registry) -> None:
+    assert "memory/default" in call("list")
+    rows = call_json("list", "--kind", "memory")
+    assert [(row["resource"], row["version"], row["origin"], row["pinned"]) for row in rows] == [
+        ("memory/default", "1.0.0", "seed", None)
+    ]
+    assert "# Lessons" in call("show", "memory/default")
+    shown = call_json("show", "memory/default@1.0.0")
+    assert (shown["version"]["number"], shown["may_evolve"], shown["faults"]) == ("1.0.0", True, [])
+    assert shown["files"][TEXT] == "# Lessons\n"
+    with pytest.raises(NotFound, match="registry list"):
+        call("show", "memory/nothing")
+    with pytest.raises(NotFound, match=r"memory/default@9\.9\.9"):
+        call("show", "memory/default@9.9.9")
+    with pytest.raises(NotFound, match="memory/default@main"):
+        call("show", "memory/default@main")
+
+
+def test_edit_from_a_file_log_diff_and_revert(registry: Registry, tmp_path: Path) -> None:
+    new = tmp_path / "new.md"
+    new.write_text("# Lessons\n- Count twice.\n")
+    assert "memory/default is now 1.1.0: It was wrong" in call(
+        "edit", "memory/default", "--file", str(new), "--reason", "It was wrong"
+    )
+    assert "Nothing was changed" in call("edit", "memory/default", "--file", str(new))
+    assert [row["number"] for row in call_json("log", "memory/default")] == ["1.1.0", "1.0.0"]
+    assert [row["origin"] for row in call_json("log")] == ["edit", "seed"]
+    assert "It was wrong" in call("log")
+    assert "+- Count twice." in call("diff", "memory/default")
+    assert "+# Lessons" in call("diff", "memory/default@1.0.0")
+    assert "No difference" in call("diff", "memory/default", "--from", "1.1.0")
+    assert "+- Count twice." in call_json("diff", "memory/default")["diff"]
+    with pytest.raises(UserError, match="--yes"):
+        call("revert", "memory/default")
+    out = call("revert", "memory/default", "--yes", "--reason", "It was right")
+    assert "-- Count twice." in out
+    assert "memory/default is now 1.1.1: Revert memory/default@1.1.0: It was right" in out
+    with pytest.raises(Conflict, match=r"1\.1\.1 came after"):
+        call("revert", "memory/default@1.1.0", "--yes")
+    assert "is now 1.1.2" in call("revert", "memory/default", "--to", "1.1.0", "--yes")
+    assert "nothing was changed" in call("revert", "memory/default", "--to", "1.1.0", "--yes")
+    with pytest.raises(UserError, match="Give one version"):
+        call("revert", "memory/default@1.1.0", "--to", "1.0.0")
+
+
+def test_edit_in_an_editor_and_of_a_folder(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    with pytest.raises(UserError, match="EDITOR"):
+        call("edit", "memory/default")
+    monkeypatch.setenv(
+        "EDITOR", f"{sys.executable} -c \"import sys; open(sys.argv[1], 'a').write('- More.')\""
+    )
+    assert "1.1.0" in call("edit", "memory/default", "--yes")
+    assert registry.files(registry.stable(), TEXT)[TEXT] == b"# Lessons\n- More."
+    monkeypatch.setenv("EDITOR", "false")
+    with pytest.raises(UserError, match="nothing was changed"):
+        call("edit", "memory/default", "--yes")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "memory.md").write_text("mine\n")
+    with pytest.raises(Invalid, match=r"resource\.toml is missing"):
+        call("edit", "memory/mine", "--file", str(folder))
+    (folder / "resource.toml").write_text('description = "Mine."\n')
+    assert "memory/mine is now 1.0.0" in call("edit", "memory/mine", "--file", str(folder))
+    (folder / "link").symlink_to("/etc/passwd")
+    with pytest.raises(Invalid, match="symbolic link"):
+        call("edit", "memory/mine", "--file", str(folder))
+    with pytest.raises(Invalid, match="not a plain file name"):
+        call("edit", "memory/default/../../registry.toml", "--file", str(folder / "memory.md"))
+
+
+def test_revert_of_an_evolution(registry: Registry) -> None:
+    base = registry.stable()
+    candidate = registry.add_candidate("cand-1", base, {TEXT: "# Lessons\n- Wrong.\n"})
+    registry.promote(base, candidate, {"Evolution": "evo-1"}, "Learn")
+    assert "+- Wrong." in call("diff", "evo-1")
+    assert "memory/default is now 1.0.2: Revert evolution evo-1: bad" in call(
+        "revert", "evo-1", "--yes", "--reason", "bad"
+    )
+    assert registry.stable().tree == base.tree
+    assert "nothing was changed" in call("revert", "evo-1", "--yes")
+    with pytest.raises(NotFound, match="evo-2"):
+        call("revert", "evo-2", "--yes")
+
+
+def test_pin_unpin_check_upgrade(registry: Registry) -> None:
+    call("pin", "memory/default", "--reason", "right as it is")
+    assert call_json("list", "--kind", "memory")[0]["pinned"] == "right as it is"
+    assert "pinned: right as it is" in call_json("show", "memory/default")["why_not"]
+    call("unpin", "memory/default")
+    assert call_json("list", "--kind", "memory")[0]["pinned"] is None
+    assert "Nothing that ships has changed" in call("upgrade")
+    assert "The registry is whole" in call("check")
+    entry = registry.repository.entry(registry.stable().tree, TEXT)
+    assert entry is not None
+    (registry.repository.path / "objects" / str(entry.id)[:2] / str(entry.id)[2:]).unlink()
+    report = call_json("check", code=1)
+    assert any(str(entry.id) in fault for fault in report["faults"])
+
+
+def test_an_upgrade_with_a_conflict_ends_with_1_and_says_how_to_settle_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTOS_HOME", str(tmp_path / "home"))
+    older = {**shipped.seed_files(), TEXT: b"# Older\n"}
+    registry = Registry.init(tmp_path / "home" / "registry.git", older)
+    registry.commit({TEXT: b"# Mine\n"}, "Mine", "edit")
+    assert "--keep memory/default" in call("upgrade", code=1)
+    assert call_json("upgrade", code=1)["items"][0]["action"] == "conflict"
+    assert "kept" in call("upgrade", "--keep", "memory/default")
+    assert "Nothing that ships has changed" in call("upgrade")
+
+
+def test_reading_commands_import_nothing_heavy(registry: Registry) -> None:
+    code = (
+        "import sys\nfrom agentos.cli.registry import app\n"
+        "app(sys.argv[1:], standalone_mode=False)\n"
+        "heavy = {'sqlmodel', 'sqlalchemy', 'dbos', 'langgraph', 'pydantic_settings', 'libcst', 'alembic', 'agentos.messages'}\n"
+        "print('\\nheavy:', sorted(heavy & set(sys.modules)))\n"
+    )
+    for command in (["list"], ["show", "memory/default"], ["diff", "memory/default"], ["log"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command],
+            env=dict(os.environ),
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
+        assert done.stdout.endswith("heavy: []\n"), command
