@@ -28,7 +28,7 @@ from agentos.sandboxes.probe import Claim, probe
 from agentos.wire import Channel, Closed, FrameError, Late
 
 ENTRY = "agentos.worker.job:serve"
-_WARM = ("json", "pydantic", "jsonschema", "langgraph.graph", "agentos.messages")
+_WARM = ("agentos.worker.warm",)
 _HELLO_S = 60.0
 _ENDING_S = 1.0  # a template that dies ends this soon after the box that noticed
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
@@ -71,8 +71,11 @@ class Bubblewrap:
         self._closed = False
         self._refusal = "the sandbox is closed"  # what a closed one answers
 
-    def open(self, limits: Limits) -> Box:
-        """A fresh box under these limits. Raises Unavailable with what to install or enable."""
+    def open(self, limits: Limits, *, light: bool = False) -> Box:
+        """A fresh box under these limits. Raises Unavailable with what to install or enable.
+
+        ``light`` changes nothing here: every box is forked with everything imported.
+        """
         self.start()
         return self.open_entry(limits, self._entry)
 
