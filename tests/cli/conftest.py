@@ -1,0 +1,51 @@
+"""The command as a user runs it: a process of its own, on a home of the test's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentos.daemon.setup import init_home
+from agentos.home import Home
+
+Ran = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="session")
+def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("first") / "home"
+    init_home(Home(root))
+    return root
+
+
+@pytest.fixture
+def home(first_home: Path, tmp_path: Path) -> Home:
+    shutil.copytree(first_home, tmp_path / "home")
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def agentos(home: Home, tmp_path: Path) -> Callable[..., Ran]:
+    """``agentos("task", "list")``: the finished process, with its output as text."""
+
+    def run(*arguments: str, stdin: str = "", options: tuple[str, ...] = (), code: int | None = 0) -> Ran:
+        done = subprocess.run(
+            [sys.executable, *options, "-m", "agentos", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=os.environ | {"AGENTOS_HOME": str(home.root), "COLUMNS": "160", "NO_COLOR": "1"},
+            timeout=60,
+        )
+        if code is not None:
+            assert done.returncode == code, done.stderr + done.stdout
+        return done
+
+    return run

@@ -1,0 +1,83 @@
+"""init, status and doctor."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+
+Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_init_makes_a_home_that_only_its_owner_reads(agentos: Agentos, tmp_path: Path) -> None:
+    made = Home(tmp_path / "new" / "home")
+    assert "Made the home" in agentos("--home", str(made.root), "init").stdout
+    assert stat.S_IMODE(made.root.stat().st_mode) == 0o700
+    assert stat.S_IMODE(made.consent_key.stat().st_mode) == 0o600
+    assert "harness/default" in agentos("--home", str(made.root), "registry", "list").stdout
+    assert "Nothing is wrong" in agentos("--home", str(made.root), "doctor").stdout
+
+
+def test_init_again_changes_nothing(agentos: Agentos, home: Home) -> None:
+    key = home.consent_key.read_bytes()
+    home.settings.write_text(home.settings.read_text() + "parallel = 3\n")
+    assert "Complete already" in agentos("init").stdout
+    assert home.consent_key.read_bytes() == key
+    assert "parallel = 3" in home.settings.read_text()
+
+
+def test_init_completes_what_was_interrupted(agentos: Agentos, home: Home) -> None:
+    home.consent_key.unlink()
+    home.ledger.unlink()
+    assert "Made the home" in agentos("init").stdout
+    assert "tasks" in agentos("status").stdout
+
+
+def test_init_refuses_a_directory_that_is_something_else(agentos: Agentos, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("dear")
+    assert "is not empty" in agentos("--home", str(tmp_path / "other"), "init", code=1).stderr
+    assert "is a file" in agentos("--home", str(tmp_path / "other" / "letter.txt"), "init", code=1).stderr
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["letter.txt"]
+
+
+def test_status_tells_what_there_is(agentos: Agentos, home: Home) -> None:
+    assert "does not run" in agentos("status").stdout
+    found = json.loads(agentos("status", "--json").stdout)
+    assert found["home"] == str(home.root)
+    assert found["daemon"] is None
+    assert found["counts"]["tasks"] == {}
+
+
+def test_doctor_finds_and_mends(agentos: Agentos, home: Home) -> None:
+    home.consent_key.chmod(0o644)
+    (home.blobs / "tmp").mkdir()
+    (home.blobs / "tmp" / "half").write_bytes(b"half")
+    (home.root / "agentos.toml.new").write_text("half")
+    found = json.loads(agentos("doctor", "--json", code=1).stdout)["findings"]
+    assert len(found) == 3
+    assert all(item["mendable"] for item in found)
+    assert agentos("doctor", "--fix").stdout.count("mended") == 3
+    assert "Nothing is wrong" in agentos("doctor").stdout
+    assert stat.S_IMODE(home.consent_key.stat().st_mode) == 0o600
+
+
+def test_doctor_tells_damage_that_only_a_person_can_mend(agentos: Agentos, home: Home) -> None:
+    Ledger(home.ledger).close()
+    data = bytearray(home.ledger.read_bytes())
+    data[8192:12288] = b"\xff" * 4096
+    home.ledger.write_bytes(bytes(data))
+    for path in home.root.glob("ledger.db-*"):
+        path.unlink()
+    victim = next(path for path in (home.registry / "objects").rglob("*") if path.is_file())
+    victim.chmod(0o600)
+    victim.write_bytes(b"junk")
+    said = agentos("doctor", "--fix", code=1).stdout
+    assert "ledger" in said
+    assert "registry" in said
+    assert "Traceback" not in said

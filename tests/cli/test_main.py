@@ -1,0 +1,155 @@
+"""The frame of all commands: what they import, how they fail, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentos import __version__
+from agentos.cli.main import COMMANDS
+from agentos.home import Home
+
+Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
+
+HEAVY = {
+    "alembic", "croniter", "dbos", "git", "jsonschema", "langgraph", "libcst", "litellm", "pydantic_settings",
+    "sqlalchemy", "sqlmodel", "structlog", "tenacity", "watchfiles",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("status",),
+        ("task", "list"),
+        ("run", "list"),
+        ("evolution", "list"),
+        ("daemon", "status"),
+        ("audit", "list"),
+        ("registry", "list"),
+        ("registry", "show", "agent/default"),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_read_import_nothing_heavy(agentos: Agentos, arguments: tuple[str, ...]) -> None:
+    done = agentos(*arguments, options=("-X", "importtime"), code=None)
+    imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert not imported & HEAVY
+    assert done.returncode in (0, 1)  # `daemon status` says 1 when none runs
+
+
+def test_help_lists_every_command_with_its_line(agentos: Agentos) -> None:
+    said = agentos("--help").stdout
+    for name, (_, line) in COMMANDS.items():
+        assert name in said
+        assert line[:30] in said
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(agentos: Agentos, name: str) -> None:
+    assert "Usage: agentos" in agentos(name, "--help").stdout
+
+
+def test_the_version(agentos: Agentos) -> None:
+    assert agentos("--version").stdout == f"agentos {__version__}\n"
+
+
+def test_wrong_usage_is_exit_code_2(agentos: Agentos) -> None:
+    for arguments in (("nonsense",), ("task", "nonsense"), ("task", "list", "--nonsense"), ("task", "show")):
+        assert "Traceback" not in agentos(*arguments, code=2).stderr
+
+
+def test_what_a_person_can_mend_is_one_sentence_and_exit_code_1(agentos: Agentos, tmp_path: Path) -> None:
+    done = agentos("--home", str(tmp_path / "nowhere"), "task", "list", code=1)
+    assert "agentos init" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert agentos("task", "show", "zzz", code=1).stderr.startswith("There is no task 'zzz'")
+
+
+def test_a_bug_is_exit_code_3_and_leaves_a_report(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "bug.py").write_text(
+        "import sys\nfrom agentos.cli import main\nmain.COMMANDS['status'] = ('bug', '')\nmain.run()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, tmp_path / "bug.py", "status"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"AGENTOS_HOME": str(home.root)},
+    )
+    assert done.returncode == 3
+    assert "This is a bug of agentos" in done.stderr
+    assert "Traceback" not in done.stderr
+    (report,) = home.logs.glob("bug-*.txt")
+    assert "Traceback" in report.read_text()
+
+
+def test_a_reader_that_leaves_early_is_no_error(home: Home, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m agentos registry list --json | head -c 10; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"AGENTOS_HOME": str(home.root)},
+    )
+    assert done.stderr == ""
+
+
+def test_ctrl_c_is_exit_code_130(home: Home) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "agentos", "evolution", "watch"],
+        env=os.environ | {"AGENTOS_HOME": str(home.root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 20
+    opened = False
+    while not opened and time.monotonic() < deadline:
+        opened = any(
+            "ledger.db" in os.readlink(link)
+            for link in Path(f"/proc/{child.pid}/fd").iterdir()
+            if link.exists()
+        )
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=20)
+    assert child.returncode == 130
+    assert b"Traceback" not in said
+
+
+def test_a_full_disk_is_a_sentence(agentos: Agentos, home: Home) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "agentos", "registry", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"AGENTOS_HOME": str(home.root)},
+        )
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status",),
+        ("task", "list"),
+        ("run", "list"),
+        ("evolution", "list"),
+        ("registry", "list"),
+        ("audit", "list"),
+    ],
+    ids=" ".join,
+)
+def test_read_commands_speak_json(agentos: Agentos, arguments: tuple[str, ...]) -> None:
+    json.loads(agentos(*arguments, "--json").stdout)

@@ -1,0 +1,120 @@
+"""task and run commands on a home without a daemon, and once with a real one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+
+Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
+
+TASK = """
+name: count words
+call: {tool: word_count, args: {path: text.txt}}
+inputs: [text.txt]
+checks:
+  - equals: {value: 3, path: words}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "text.txt").write_text("three small words\n")
+    (tmp_path / "task.yaml").write_text(TASK)
+    return tmp_path / "task.yaml"
+
+
+def test_added_tasks_are_listed_and_shown_and_cancelled(agentos: Agentos, file: Path, home: Home) -> None:
+    done = agentos("task", "add", str(file))
+    task_id = done.stdout.split()[0]
+    assert "agentos daemon start" in done.stderr
+    assert "count words" in agentos("task", "list").stdout
+    shown = agentos("task", "show", task_id[-6:]).stdout
+    assert "text.txt (18 bytes)" in shown
+    assert "queued" in shown
+    (listed,) = json.loads(agentos("task", "list", "--json").stdout)
+    assert listed["task"]["id"] == task_id
+    assert "share" not in json.dumps(listed)  # nobody is to learn what is held out
+    (kept,) = listed["task"]["inputs"]
+    assert Ledger(home.ledger).blobs.get(kept["sha256"]) == b"three small words\n"
+    agentos("task", "cancel", task_id)
+    assert "nothing to cancel" in agentos("task", "cancel", task_id, code=1).stderr
+    assert "cancelled" in agentos("task", "list", "--state", "cancelled").stdout
+
+
+def test_tasks_come_from_standard_input_too(agentos: Agentos) -> None:
+    two = '[{"goal": "one"}, {"goal": "two", "schedule": "0 7 * * *"}]'
+    ids = json.loads(agentos("task", "add", "-", "--json", stdin=two).stdout)
+    assert len(ids) == 2
+    states = [item["state"] for item in json.loads(agentos("task", "list", "--json").stdout)]
+    assert states == ["queued", "scheduled"]
+
+
+def test_a_bad_file_adds_nothing(agentos: Agentos, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("- {goal: fine}\n- {gaol: typo}\n- {goal: x, checks: [{equal: 1}]}\n")
+    said = agentos("task", "add", str(bad), code=1).stderr
+    assert "task 2: 'gaol' is no known key" in said
+    assert "task 3: check 1" in said
+    assert agentos("task", "list", "--json").stdout.strip() == "[]"
+    with (tmp_path / "huge.yaml").open("wb") as huge:
+        huge.truncate(100 << 20)
+    assert "104,857,600 bytes" in agentos("task", "add", str(tmp_path / "huge.yaml"), code=1).stderr
+
+
+def test_an_input_larger_than_the_workspace_is_refused(agentos: Agentos, tmp_path: Path) -> None:
+    with (tmp_path / "big.bin").open("wb") as big:
+        big.truncate(3 << 20)
+    task = '{"goal": "g", "inputs": ["big.bin"], "limits": {"workspace_mb": 2}}'
+    assert "raise limits.workspace_mb" in agentos("task", "add", "-", stdin=task, code=1).stderr
+
+
+def test_waiting_needs_a_daemon(agentos: Agentos, file: Path) -> None:
+    assert "agentos daemon start" in agentos("task", "run", str(file), code=1).stderr
+    assert agentos("task", "list", "--json").stdout.strip() == "[]"
+
+
+def test_wrong_words_are_told_what_there_is(agentos: Agentos) -> None:
+    assert "queued" in agentos("task", "list", "--state", "asleep", code=1).stderr
+    assert "passed" in agentos("run", "list", "--result", "nice", code=1).stderr
+    assert "No runs yet" in agentos("run", "tail", code=1).stderr
+
+
+@pytest.mark.sandbox
+def test_the_whole_way_with_a_daemon(agentos: Agentos, file: Path, tmp_path: Path) -> None:
+    assert "The daemon runs: pid" in agentos("daemon", "start").stdout
+    try:
+        assert "runs already" in agentos("daemon", "start", code=1).stderr
+        assert "The daemon runs" in agentos("daemon", "status").stdout
+        done = agentos("task", "run", str(file))
+        assert "passed" in done.stdout
+        assert "act" in done.stdout  # the steps of a single task are told as they happen
+        (run,) = json.loads(agentos("run", "list", "--json").stdout)
+        assert "share" not in run
+        shown = agentos("run", "show", run["id"]).stdout
+        assert "word_count" in shown
+        assert "passed" in shown
+        assert "passed" in agentos("run", "tail").stdout
+        assert "did not fail" in agentos("run", "flag", run["id"], code=1).stderr
+        agentos("run", "export", run["id"], str(tmp_path / "out"))
+        assert json.loads((tmp_path / "out" / "run.json").read_text())["id"] == run["id"]
+        assert len((tmp_path / "out" / "steps.jsonl").read_text().splitlines()) >= 4
+        assert (
+            "not an empty directory"
+            in agentos("run", "export", run["id"], str(tmp_path / "out"), code=1).stderr
+        )
+        wrong = file.with_name("wrong.yaml")
+        wrong.write_text(TASK.replace("value: 3", "value: 4"))
+        failed = agentos("task", "run", str(wrong), "--json", code=1)
+        (view,) = json.loads(failed.stdout)
+        assert view["result"] == "failed"
+    finally:
+        assert "has stopped" in agentos("daemon", "stop").stdout
+    assert "No daemon runs" in agentos("daemon", "stop").stdout
+    assert "No daemon runs" in agentos("daemon", "status", code=1).stdout
