@@ -214,8 +214,12 @@ class Sandbox(Protocol):
     name: str
     level: str
 
-    def open(self, limits: Limits) -> Box:
-        """A fresh box under these limits. Raises Unavailable with what to install or enable."""
+    def open(self, limits: Limits, *, light: bool = False) -> Box:
+        """A fresh box under these limits. Raises Unavailable with what to install or enable.
+
+        ``light`` promises that the job runs no harness (grade, load, search): an adapter need not
+        have the agent's libraries imported in it.
+        """
         ...
 
     def close(self) -> None:

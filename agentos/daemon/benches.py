@@ -90,7 +90,7 @@ class _BoxBench:
             box.close()
 
     def _start(self) -> Exchange:
-        self._box = self._sandbox.open(_SEARCH)
+        self._box = self._sandbox.open(_SEARCH, light=True)
         exchange = Exchange(self._box, _START_S)
         try:
             exchange.send(self._job, self._blobs)
@@ -111,7 +111,7 @@ def load_tools(
 
     Raises Unavailable when the machinery failed.
     """
-    with sandbox.open(_LOAD) as box:
+    with sandbox.open(_LOAD, light=True) as box:
         exchange = Exchange(box, _LOAD.wall_s)
         try:
             exchange.send(LoadJob(files=list(files), tools=list(tools)), list(files.values()))

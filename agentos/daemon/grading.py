@@ -46,7 +46,7 @@ def grade(
     limits = Limits(
         **{name: getattr(LIMITS, name) for name in Limits.__slots__} | {"workspace_mb": workspace_mb}
     )
-    with sandbox.open(limits) as box:
+    with sandbox.open(limits, light=True) as box:
         exchange = Exchange(box, LIMITS.wall_s)
         try:
             exchange.send(job, [write_tar(files)])

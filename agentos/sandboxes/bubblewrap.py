@@ -6,9 +6,9 @@ like from inside is ``agentos/worker/template.py``; how it is started, ``launch.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
-import signal
 import socket
 import struct
 import threading
@@ -104,23 +104,14 @@ class Bubblewrap:
 
     def open_entry(self, limits: Limits, entry: str) -> Box:
         """As ``open``, with another program inside (the probe's)."""
-        for last_try in (False, True):
-            template, extras = self._running()
-            began = time.monotonic()
-            ours, theirs = socket.socketpair()
-            ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            try:
-                template.spawn(_request(limits, extras, entry, self._weak), theirs)
-                theirs.close()
-                pid = _hello(ours)
-            except Unavailable:
-                ours.close()
-                theirs.close()
-                if last_try or not template.ended(_ENDING_S):
-                    raise
-                continue
-            return self._place(ours, pid, limits, extras, began)
-        raise AssertionError("the loop returns or raises")
+        template, extras = self._running()
+        try:
+            return self._make(template, extras, limits, entry)
+        except Unavailable:
+            if not template.ended(_ENDING_S):
+                raise
+        template, extras = self._running()
+        return self._make(template, extras, limits, entry)
 
     def close(self) -> None:
         """End the template and with it every open box; idempotent."""
@@ -164,31 +155,33 @@ class Bubblewrap:
                 self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
             return self._template, self._extras
 
-    def _place(self, sock: socket.socket, pid: int, limits: Limits, extras: BoxLimits, began: float) -> Box:
-        """Put the waiting box under its cgroup and its clock, then let it run."""
+    def _make(self, template: Template, extras: BoxLimits, limits: Limits, entry: str) -> Box:
+        """Ask for a box in a control group of its own; start its clock when its walls stand; let it go."""
+        began = time.monotonic()
         try:
-            pidfd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            sock.close()
-            raise Unavailable("the sandbox died before it began") from None
-        try:
-            quota = cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus)
-            group = self.groups.group(self._owner, f"box-{next(_NUMBERS)}", quota)
-            if group is not None:
-                group.attach(pid)
-        except OSError as error:
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            os.close(pidfd)
-            sock.close()
-            raise Unavailable(f"the sandbox could not be put under its limits: {error}") from None
-        channel = Channel(sock, blob_max=(limits.workspace_mb + 8 << 20) + limits.output_bytes)
-        box = Box(channel, pidfd, pid, group, began)
-        box.kill_after(limits.wall_s + extras.grace_s)
-        try:
-            channel.send({"go": True})
-        except (Closed, Late) as error:
-            box.close()
-            raise Unavailable(f"the sandbox died before it began: {error}") from None
+            with contextlib.ExitStack() as undo:
+                ours, theirs = socket.socketpair()
+                undo.callback(ours.close)
+                ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+                with theirs, contextlib.ExitStack() as opened:
+                    quota = cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus)
+                    group = self.groups.group(self._owner, f"box-{next(_NUMBERS)}", quota)
+                    doors = []
+                    if group is not None:
+                        undo.callback(group.remove)
+                        doors = group.doors()
+                    for door in doors:
+                        opened.callback(os.close, door)
+                    template.spawn(_request(limits, extras, entry, self._weak), theirs, doors)
+                pid, pidfd = _hello(ours)
+                channel = Channel(ours, blob_max=(limits.workspace_mb + 8 << 20) + limits.output_bytes)
+                box = Box(channel, pidfd, pid, group, began)
+                undo.pop_all()
+            box.kill_after(limits.wall_s + extras.grace_s)
+            with contextlib.suppress(Closed):  # it is dead already; its reader will see
+                channel.send({"go": True})
+        except (OSError, Late, FrameError, Closed) as error:
+            raise Unavailable(f"the sandbox could not be made: {error or type(error).__name__}") from None
         return box
 
 
@@ -221,16 +214,14 @@ def _request(limits: Limits, extras: BoxLimits, entry: str, weak: frozenset[str]
     return request
 
 
-def _hello(sock: socket.socket) -> int:
-    """The box's first frame, and its pid on the host as the kernel (not the box) says it."""
+def _hello(sock: socket.socket) -> tuple[int, int]:
+    """The box's pid on the host as the kernel (not the box) says it, and a descriptor of the process."""
     sock.settimeout(_HELLO_S)
-    try:
-        _, ancillary, _, _ = sock.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK)
-        frame = Channel(sock).receive(deadline=time.monotonic() + _HELLO_S)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
-    except (OSError, Closed, Late, FrameError) as error:
-        raise Unavailable(f"the sandbox could not be made: {error or type(error).__name__}") from None
+    _, ancillary, _, _ = sock.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK)
+    frame = Channel(sock).receive(deadline=time.monotonic() + _HELLO_S)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS) and "hello" in frame.head:
-            return int(_CREDENTIALS.unpack(data)[0])
+            pid = int(_CREDENTIALS.unpack(data)[0])
+            return pid, os.pidfd_open(pid)
     raise Unavailable(f"the sandbox could not be made: {frame.head.get('error', 'it sent no greeting')}")

@@ -15,13 +15,13 @@ from types import TracebackType
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.sandboxes import image
 from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import BoxLimits, box_limits
 from agentos.sandboxes.docker_container import Container, End, Maker
 from agentos.sandboxes.docker_engine import Engine
 from agentos.sandboxes.docker_pool import Pool
 from agentos.sandboxes.docker_profile import Kind, Walls
+from agentos.sandboxes.image import find
 from agentos.sandboxes.owner import Owner
 from agentos.sandboxes.probe import Claim, probe
 
@@ -44,7 +44,8 @@ class Docker:
 
     ``home`` labels what is made in the engine and holds the socket directories. ``entry``,
     ``extra`` and ``weak`` are as in ``Bubblewrap``. ``ready`` containers are kept warm for each of
-    the kinds asked for last; by default one for each core.
+    the kinds asked for last; by default one for each core. ``image`` is the one to use when it is
+    not to be found out (which reads the installed libraries).
 
     Constructing costs nothing and does not need an engine; the first ``open`` (or ``start``) does.
     """
@@ -59,22 +60,24 @@ class Docker:
         extra: tuple[Path, ...] = (),
         weak: frozenset[str] = frozenset(),
         ready: int | None = None,
+        image: str | None = None,
     ) -> None:
         self.level = "unprobed"
         self._home = home
         self._entry = entry
         self._extra = extra
         self._weak = weak
+        self._image = image
         self._ready = (os.cpu_count() or 1) if ready is None else ready
         self._lock = threading.Lock()
         self._starting = threading.Lock()
         self._works: _Works | None = None
         self._closed = False
 
-    def open(self, limits: Limits) -> Box:
+    def open(self, limits: Limits, *, light: bool = False) -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable."""
         self.start()
-        return self.open_entry(limits, self._entry)
+        return self.open_entry(limits, self._entry, light=light)
 
     def start(self) -> None:
         """Find the engine and the image and probe a box, unless that is done. Raises Unavailable."""
@@ -99,27 +102,23 @@ class Docker:
 
         def cold(limits: Limits, entry: str) -> Box:
             """Not from the pool, which is to be filled with what jobs ask for."""
-            container = works.maker.make(Kind.of(limits, entry))
+            container = works.maker.make(Kind.of(limits, entry, light=True))
             return container.hand_over(limits, time.monotonic(), works.extras.grace_s)
 
         return probe(cold, grouped=True)
 
-    def open_entry(self, limits: Limits, entry: str) -> Box:
+    def open_entry(self, limits: Limits, entry: str, *, light: bool = False) -> Box:
         """As ``open``, with another program inside."""
         began = time.monotonic()
         works = self._working()
         for last_try in (False, True):
-            container = works.pool.take(Kind.of(limits, entry))
+            container = works.pool.take(Kind.of(limits, entry, light=light))
             try:
                 return container.hand_over(limits, began, works.extras.grace_s)
             except Unavailable:  # it stood for a while, and the engine may have ended it
                 if last_try:
                     raise
         raise AssertionError("the loop returns or raises")
-
-    def warm(self, limits: Limits) -> None:
-        """Have boxes under these limits ready soon; returns at once."""
-        self._working().pool.warm(Kind.of(limits, self._entry))
 
     def close(self) -> None:
         """End the pool and wait until every container that was made is gone; idempotent."""
@@ -146,7 +145,7 @@ class Docker:
             if self._works is None:
                 engine = Engine()
                 try:
-                    walls = Walls(image.find(engine), box_limits(), self._extra, self._weak)
+                    walls = Walls(self._image or find(engine), box_limits(), self._extra, self._weak)
                 except Unavailable:
                     engine.close()
                     raise

@@ -37,12 +37,7 @@ _START_S = 60.0
 _LOOK_S = 0.25
 _PEER = struct.Struct("iII")  # struct ucred: pid, uid, gid
 _NUMBERS = itertools.count(1)
-# What every job imports before the hello, and what a run imports besides, in pieces.
-_FIRST = ("json", "pydantic", "agentos.messages")
-_THEN = (
-    *("jsonschema", "asyncio", "concurrent.futures", "httpx", "langsmith", "langchain_core.runnables"),
-    *("langgraph.checkpoint.base", "langgraph.graph"),
-)
+_LIGHT, _WHOLE = ("agentos.worker.job",), ("agentos.worker.warm",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +249,7 @@ def _start(kind: Kind, walls: Walls, token: str) -> dict[str, Any]:
         request["memory"] = kind.memory_mb << 20
     return {
         "token": token,
-        "first": [*_FIRST, kind.entry.partition(":")[0]],
-        "then": list(_THEN),
+        "warm": [*(_LIGHT if kind.light else _WHOLE), kind.entry.partition(":")[0]],
         "entry": kind.entry,
         "request": request,
         "seccomp": seccomp.assemble(deny_list()).hex(),

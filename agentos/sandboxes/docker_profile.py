@@ -39,11 +39,12 @@ class Kind:
     workspace_mb: int
     processes: int
     entry: str
+    light: bool = False
 
     @classmethod
-    def of(cls, limits: Limits, entry: str) -> Kind:
+    def of(cls, limits: Limits, entry: str, *, light: bool = False) -> Kind:
         """What the engine must know of these limits; the rest is held by the worker and the kernel."""
-        return cls(limits.memory_mb, limits.workspace_mb, limits.processes, entry)
+        return cls(limits.memory_mb, limits.workspace_mb, limits.processes, entry, light)
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,13 +248,13 @@ class Template:
         self._keeper.join(within_s)
         return not self._keeper.is_alive()
 
-    def spawn(self, request: dict[str, Any], theirs: socket.socket) -> None:
+    def spawn(self, request: dict[str, Any], theirs: socket.socket, doors: list[int]) -> None:
         """Ask for a box on that end of a socket pair; the box itself answers there.
 
-        Raises Unavailable when the template is gone.
+        ``doors`` are those of its control groups. Raises Unavailable when the template is gone.
         """
         try:
-            socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno()])
+            socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), *doors])
         except OSError as error:
             raise Unavailable(f"the sandbox template is gone: {error}") from None
 

@@ -147,7 +147,7 @@ class FakeSandbox:
         self.opened: list[Limits] = []
         self._worker = worker
 
-    def open(self, limits: Limits) -> FakeBox:
+    def open(self, limits: Limits, *, light: bool = False) -> FakeBox:
         """A fresh box."""
         self.opened.append(limits)
         return FakeBox(self._worker)

@@ -1,7 +1,6 @@
 """The entry of a sandbox's worker: one job frame comes in, its frames go out.
 
-Importing this module imports all that a job needs, so that a template which imports it once
-can fork workers that are warm.
+Importing this module imports what every job needs; ``warm.py``, what only a harness does.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ from agentos.worker.loading import load
 from agentos.worker.place import Place
 from agentos.worker.running import run
 from agentos.worker.searching import search
-from agentos.worker.warm import QUIET
+
+# langgraph looks for a tracing service, and its user's settings, in the environment.
+QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"}
 
 _JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, ...], Place], None]]] = {
     "run": (RunJob, run),

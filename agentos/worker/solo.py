@@ -1,8 +1,8 @@
 """Process 1 of a container: one box, made ahead of its job, used once.
 
-The engine has built the outer walls before this starts. It imports what every job needs, says
-hello with the token it was given, and while it waits imports what some jobs need. When the kernel
-hands the box over it locks itself in (``template.lock_in``) and only then lets the entry run.
+The engine has built the outer walls before this starts. It imports what the job will need, says
+hello with the token it was given, and waits. When the kernel hands the box over it locks itself in
+(``template.lock_in``) and only then lets the entry run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import gc
 import importlib
 import json
 import os
-import select
 import socket
 from pathlib import Path
 from typing import Any
@@ -34,10 +33,11 @@ def main(place: str) -> None:
 def _serve(sock: socket.socket, start: dict[str, Any]) -> None:
     channel = Channel(sock)
     try:
-        for module in start["first"]:
+        for module in start["warm"]:
             importlib.import_module(module)
+        gc.collect()
+        gc.freeze()  # what was imported stays; collections during the job need not look at it
         channel.send({"hello": start["token"]})
-        _import_until_called(sock, start["then"])
         channel.receive()  # the hand-over; the job comes after the answer
         os.environ.pop("HOSTNAME", None)  # the engine's, not ours
         channel = template.lock_in(sock, start["request"], bytes.fromhex(start["seccomp"]))
@@ -46,15 +46,3 @@ def _serve(sock: socket.socket, start: dict[str, Any]) -> None:
         channel.send({"error": f"{type(error).__name__}: {error}"})
         return
     template.call(start["entry"], channel)
-
-
-def _import_until_called(sock: socket.socket, modules: list[str]) -> None:
-    """Import one after the other as long as the kernel has not called: a job need not wait for them."""
-    waiting = select.poll()
-    waiting.register(sock, select.POLLIN)
-    for module in modules:
-        if waiting.poll(0):
-            return
-        importlib.import_module(module)
-    gc.collect()
-    gc.freeze()

@@ -15,9 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
 from agentos.worker import toolfile
-
-# langgraph looks for a tracing service, and its user's settings, in the environment.
-QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"}
+from agentos.worker.job import QUIET
 
 _TOOL = '''"""Warms up."""
 from pydantic import BaseModel, Field

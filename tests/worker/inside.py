@@ -7,12 +7,8 @@ import sys
 import threading
 import traceback
 
-import langgraph.graph
-
 from agentos.wire import Channel
 from agentos.worker.job import serve
-
-assert langgraph.graph
 
 
 def work(descriptor: int, status: int, workspace: str, snapshot: str) -> None:
