@@ -37,6 +37,12 @@ COMMANDS = {
 }
 
 
+def load(name: str) -> Any:
+    """Import the command (or the group of commands) of that name."""
+    found: Any = typer.main.get_command(importlib.import_module(COMMANDS[name][0]).app)
+    return getattr(found, "commands", {}).get(name, found)
+
+
 class _Lazy(TyperGroup):
     """A group whose commands are imported when they are called."""
 
@@ -52,8 +58,7 @@ class _Lazy(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """For a call: the command itself."""
         if args and args[0] in COMMANDS:
-            found: Any = typer.main.get_command(importlib.import_module(COMMANDS[args[0]][0]).app)
-            return args[0], getattr(found, "commands", {}).get(args[0], found), args[1:]
+            return args[0], load(args[0]), args[1:]
         return super().resolve_command(ctx, args)
 
 
