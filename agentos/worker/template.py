@@ -30,7 +30,8 @@ from typing import Any
 from agentos.wire import Channel
 
 MESSAGE_MAX = 1 << 16
-GO_S = 60.0  # how long a finished box waits for the kernel to place it in its cgroup
+_DESCRIPTORS_MAX = 16  # the box's channel and the doors of its control groups
+GO_S = 60.0  # how long a finished box waits for the kernel's word
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mount.argtypes = [*[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p]
@@ -65,12 +66,13 @@ def main(control_fd: int) -> None:
     control.send(json.dumps({"ready": True}).encode())
     program = bytes.fromhex(start["seccomp"])
     while True:
-        message, fds, _, _ = socket.recv_fds(control, MESSAGE_MAX, 1)
+        message, fds, _, _ = socket.recv_fds(control, MESSAGE_MAX, _DESCRIPTORS_MAX)
         if not message:
             return
         if os.fork() == 0:
-            _box(socket.socket(fileno=fds[0]), json.loads(message), program)
-        os.close(fds[0])
+            _box(socket.socket(fileno=fds[0]), {**json.loads(message), "doors": fds[1:]}, program)
+        for descriptor in fds:
+            os.close(descriptor)
 
 
 def _box(sock: socket.socket, request: dict[str, Any], program: bytes) -> None:
@@ -90,10 +92,14 @@ def _box(sock: socket.socket, request: dict[str, Any], program: bytes) -> None:
 
 def _become(sock: socket.socket, request: dict[str, Any], program: bytes) -> Channel:
     """Every wall, in the one order in which each can still be built."""
-    if "namespaces" not in request["weak"]:
+    nested = "namespaces" not in request["weak"]
+    if nested:
         _unshare()
         if os.fork() != 0:  # only a child is inside the new pid namespace: its first process
             os._exit(0)
+    for door in request["doors"]:  # of its control groups: from here on everything counts
+        os.write(door, b"0")
+    if nested:
         _mount(request)
     # kill(0) reaches a process group across pid namespaces, and the template's is shared by all
     os.setsid()
@@ -113,7 +119,7 @@ def lock_in(sock: socket.socket, request: dict[str, Any], program: bytes) -> Cha
 
 
 def _serve(channel: Channel, entry: str) -> None:
-    """Wait until the kernel has placed the box under its limits, then run the entry."""
+    """Wait for the kernel's word that the box is watched and its clock runs, then run the entry."""
     channel.receive(deadline=time.monotonic() + GO_S)
     call(entry, channel)
 

@@ -217,7 +217,8 @@ def test_the_reaper_empties_a_group_that_still_has_processes(tmp_path: Path, san
     group = sandbox.groups.group(str(dead), "box-1", cgroups.Quota(1 << 26, 8, 1.0))
     assert group is not None
     orphan = subprocess.Popen(["sleep", "60"])
-    group.attach(orphan.pid)
+    for place in group.places:
+        (place / "cgroup.procs").write_text(str(orphan.pid))
     found = leftovers(tmp_path)
     assert {leftover.kind for leftover in found} == {"cgroup"}
     threading.Thread(target=orphan.wait, daemon=True).start()
