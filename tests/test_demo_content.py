@@ -64,7 +64,7 @@ FAULTS = {
     # equality where membership is meant
     "zone-tables": Fault(
         lambda draft: argument(draft, "country") in ("CH", "NL", "SE", "KE", "CZ"),
-        "codes == country",
+        "country == codes",
         "country in codes",
     ),
     # an address is not brought to lower case

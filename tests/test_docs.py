@@ -9,8 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -61,17 +61,18 @@ def test_every_setting_is_documented(name: str) -> None:
     assert f"`{name}`" in (ROOT / "docs" / "operating.md").read_text()
 
 
-def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
+def commands(command: Any, path: tuple[str, ...]) -> Iterator[str]:
     """Every command that does something, as typed."""
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            if not child.hidden:
-                yield from commands(child, (*path, name))
-    else:
+    if not hasattr(command, "list_commands"):
         yield " ".join(path)
+        return
+    context = typer.Context(command)
+    children = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    if command.invoke_without_command:
+        yield " ".join(path)
+    for name, child in children.items():
+        if not child.hidden:
+            yield from commands(child, (*path, name))
 
 
 @pytest.mark.parametrize("command", list(commands(typer.main.get_command(app), ("agentos",))))

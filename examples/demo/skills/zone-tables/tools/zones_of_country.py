@@ -33,7 +33,7 @@ def run(input: Input) -> Output:
     remarks = 0
     for fields in rows(Path(input.table).read_text(encoding="utf-8")):
         codes = fields[0]
-        if codes == country:
+        if country == codes:
             zones.append(fields[2])
             remarks += len(fields) > 3
     return Output(zones=sorted(zones), remarks=remarks)
