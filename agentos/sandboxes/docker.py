@@ -22,6 +22,7 @@ from agentos.sandboxes.docker_engine import Engine
 from agentos.sandboxes.docker_pool import Pool
 from agentos.sandboxes.docker_profile import Kind, Walls
 from agentos.sandboxes.image import find
+from agentos.sandboxes.leftover import BOXES
 from agentos.sandboxes.owner import Owner
 from agentos.sandboxes.probe import Claim, probe
 
@@ -149,7 +150,7 @@ class Docker:
                 except Unavailable:
                     engine.close()
                     raise
-                places = self._home / "run" / "boxes"
+                places = self._home / BOXES
                 places.mkdir(mode=0o700, parents=True, exist_ok=True)
                 end = End(engine, max(1, self._ready))
                 maker = Maker(end, walls, Owner.here(self._home), places)

@@ -12,32 +12,35 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.launch import LABEL_VARIABLE
+from agentos.sandboxes.leftover import BOXES, Leftover
 from agentos.sandboxes.owner import Owner, home_id
-
-
-@dataclass(frozen=True, slots=True)
-class Leftover:
-    """One orphan: ``kind`` is ``process`` or ``cgroup``; ``what`` the pid or the directory."""
-
-    kind: str
-    what: str
-    owner: str
 
 
 def leftovers(home: Path) -> list[Leftover]:
     """All orphans of this home; those of living owners are not."""
-    return [*_processes(home_id(home)), *_groups(home_id(home))]
+    found = [*_processes(home_id(home)), *_groups(home_id(home))]
+    if (home / BOXES).is_dir():  # else no container was ever made for this home
+        from agentos.sandboxes import docker_reaper
+
+        found += docker_reaper.leftovers(home)
+    return found
 
 
 def reap(found: Iterable[Leftover]) -> list[Leftover]:
     """Remove them, processes first; those that would not go."""
     ordered = sorted(found, key=lambda leftover: leftover.kind != "process")
-    return [leftover for leftover in ordered if not _remove(leftover)]
+    mine = [leftover for leftover in ordered if leftover.kind in ("process", "cgroup")]
+    others = [leftover for leftover in ordered if leftover not in mine]
+    left = [leftover for leftover in mine if not _remove(leftover)]
+    if others:
+        from agentos.sandboxes import docker_reaper
+
+        left += docker_reaper.reap(others)
+    return left
 
 
 def _processes(home: str) -> Iterator[Leftover]:
