@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from math import sqrt
 
+from agentos.evolver.proposers.repair.hints import boost
 from agentos.evolver.proposers.repair.operators import (
     arithmetic,
     calls,
@@ -46,11 +47,14 @@ OPERATORS = (
 )
 
 
-def edits_of(facts: Facts) -> Iterable[Edit]:
-    """Every edit that any operator can make anywhere in the file."""
+def edits_of(facts: Facts) -> Iterator[tuple[Edit, float]]:
+    """Every edit that any operator can make anywhere in the file, and how much its words speak for it."""
+    data, words = facts.program.data, facts.words
     for site in sites(facts):
         for operator in OPERATORS:
-            yield from operator(site)
+            for edit in operator(site):
+                first = edit.splices[0]
+                yield edit, boost(data[first.start : first.end].decode(), first.text, words)
 
 
 def suspicion(

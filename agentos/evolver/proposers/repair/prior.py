@@ -118,15 +118,21 @@ def _is_subsequence(short: list[str], long: list[str]) -> bool:
 
 
 def ranked(
-    program: Program, edits: Iterable[Edit], suspicion: Mapping[int, float], counts: Mapping[str, float]
+    program: Program,
+    edits: Iterable[tuple[Edit, float]],
+    suspicion: Mapping[int, float],
+    counts: Mapping[str, float],
 ) -> list[Ranked]:
-    """The edits, likeliest first. ``suspicion`` is by line; a line that is not in it counts little."""
+    """The edits, likeliest first, each with a factor of its own.
+
+    ``suspicion`` is by line; a line that is not in it counts little.
+    """
     weighed: list[tuple[Edit, str, float]] = []
     totals: dict[str, float] = defaultdict(float)
-    for edit in edits:
+    for edit, factor in edits:
         kind = kind_of_edit(program, edit)
         line = program.line_of(min(s.start for s in edit.splices))
-        weight = edit.weight * suspicion.get(line, 0.02)
+        weight = edit.weight * factor * suspicion.get(line, 0.02)
         weighed.append((edit, kind, weight))
         totals[kind] += weight
     shares = {kind: counts.get(kind, 1.0) * REACH.get(kind, 1.0) for kind in totals}

@@ -22,8 +22,8 @@ from agentos.evolver.proposers.repair.source import Program
 from agentos.ports import Bench, Benches, Brief, Case, Proposal, Tried
 
 GENERATED = 60  # inputs on which plausible candidates are compared
-PROBE_TIMEOUT_S = 2.0  # for one case of the original
-LEAST_TIMEOUT_S = 0.1
+PROBE_TIMEOUT_S = 1.0  # for one case of the original
+LEAST_TIMEOUT_S = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Probed:
     """What the original does on the brief's cases and working calls."""
 
     tried: Tried
-    slowest_s: float  # of those that ended by themselves; 0 when none did
+    slowest_s: float  # traced, of those that ended by themselves; 0 when none did
 
 
 class RepairProposer:
@@ -71,27 +71,37 @@ class RepairProposer:
             tuple(given[c].task_id for c in evidence), places, [(given[c].task_id, lines[c]) for c in working]
         )
         cases = (*given, *(made.case for made in generate(given, GENERATED)))
-        timeout_s = min(PROBE_TIMEOUT_S, max(LEAST_TIMEOUT_S, 20 * probed.slowest_s))
+        timeout_s = min(PROBE_TIMEOUT_S, max(LEAST_TIMEOUT_S, 5 * probed.slowest_s))
         with ExitStack() as stack:
             opened = [
                 self._benches.bench(brief.base, brief.path, cases, timeout_s) for _ in range(self._workers)
             ]
             benches = [stack.enter_context(closing(bench)) for bench in opened]
-            generated = range(len(given), len(cases))
-            old = (*probed.tried.outputs, *benches[0].try_source(brief.source, cases=generated).outputs)
-            plan = Plan(evidence, working, generated, old, checked=len(brief.cases))
-            yield from _proposals(brief, Search(program, plan, deadline), order, benches, about)
+            plan = Plan(
+                evidence,
+                working,
+                range(len(given), len(cases)),
+                probed.tried.outputs,
+                checked=len(brief.cases),
+            )
+            search = Search(program, plan, deadline, slow_s=0.8 * timeout_s)
+            yield from _proposals(brief, search, order, benches, about)
 
     def _probe(self, brief: Brief, given: Sequence[Case]) -> _Probed:
         """Run the original: where it goes, what it answers, how long that takes."""
-        taken = []
+        tried, taken = [], []
         with closing(self._benches.bench(brief.base, brief.path, given, PROBE_TIMEOUT_S)) as bench:
-            traced = bench.try_source(brief.source, trace=True)
             for case in range(len(given)):
                 started = time.monotonic()
-                bench.try_source(brief.source, cases=[case])
+                tried.append(bench.try_source(brief.source, trace=True, cases=[case]))
                 taken.append(time.monotonic() - started)
-        return _Probed(traced, max((t for t in taken if t < 0.9 * PROBE_TIMEOUT_S), default=0.0))
+        whole = Tried(
+            tuple(one.passed[0] for one in tried),
+            tuple(one.scores[0] for one in tried),
+            tuple(one.outputs[0] for one in tried),
+            tuple(one.lines[0] for one in tried),
+        )
+        return _Probed(whole, max((t for t in taken if t < 0.9 * PROBE_TIMEOUT_S), default=0.0))
 
 
 def _sorted_out(brief: Brief, tried: Tried) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -114,7 +124,10 @@ def _proposals(
     if not found and len(search.plan.evidence) > 1:
         search = replace(search, partial=True)
         found = search.run(order, benches)
-    most = max((sum(p.passed) for p in found), default=0)
-    behaviours = hypotheses(search.program, search.plan, [p for p in found if sum(p.passed) == most], wanted)
+    if not found:
+        return
+    old = benches[0].try_source(brief.source, cases=search.plan.generated).outputs
+    most = max(sum(p.passed) for p in found)
+    behaviours = hypotheses(search.program, old, [p for p in found if sum(p.passed) == most], wanted)
     for hypothesis in behaviours[: brief.max_candidates]:
         yield proposal_of(brief, search, hypothesis, replace(about, alternatives=len(behaviours) - 1))

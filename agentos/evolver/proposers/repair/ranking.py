@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Json, canonical
-from agentos.evolver.proposers.repair.search import Plan, Plausible
+from agentos.evolver.proposers.repair.search import Plausible
 from agentos.evolver.proposers.repair.source import Program
 
 
@@ -27,10 +27,10 @@ class Hypothesis:
 
 
 def hypotheses(
-    program: Program, plan: Plan, found: Sequence[Plausible], wanted: Sequence[Json]
+    program: Program, old: Sequence[Json], found: Sequence[Plausible], wanted: Sequence[Json]
 ) -> list[Hypothesis]:
     """The behaviours among plausible edits, the most credible first."""
-    weights = {id(p): p.ranked.probability * credibility(program, plan, p, wanted) for p in found}
+    weights = {id(p): p.ranked.probability * credibility(program, old, p, wanted) for p in found}
     clusters: dict[bytes, list[Plausible]] = defaultdict(list)
     for plausible in found:
         clusters[canonical([list(plausible.outputs), list(plausible.passed)])].append(plausible)
@@ -42,14 +42,13 @@ def hypotheses(
     return sorted(ranked, key=lambda h: -h.share)
 
 
-def credibility(program: Program, plan: Plan, plausible: Plausible, wanted: Sequence[Json]) -> float:
+def credibility(program: Program, old: Sequence[Json], plausible: Plausible, wanted: Sequence[Json]) -> float:
     """A factor on the prior, from how the edit behaves and reads."""
-    return math.exp(behaviour(plan, plausible, wanted) + naturalness(program, plausible.source))
+    return math.exp(behaviour(old, plausible, wanted) + naturalness(program, plausible.source))
 
 
-def behaviour(plan: Plan, plausible: Plausible, wanted: Sequence[Json]) -> float:
+def behaviour(old: Sequence[Json], plausible: Plausible, wanted: Sequence[Json]) -> float:
     """Log-factor: new crashes, strange types, and answers that depend on nothing count against it."""
-    old = [plan.old[case] for case in plan.generated]
     if not old:
         return 0.0
     new = plausible.outputs
@@ -99,7 +98,7 @@ def _is_odd(node: ast.AST) -> bool:
     if isinstance(node, ast.Compare):
         sides = [ast.dump(side) for side in [node.left, *node.comparators]]
         constant = all(isinstance(side, ast.Constant) for side in [node.left, *node.comparators])
-        return len(set(sides)) < len(sides) or constant
+        return len(set(sides)) < len(sides) or constant or _turns_around(node)
     if isinstance(node, ast.BinOp):
         return _is_odd_arithmetic(node)
     if isinstance(node, ast.BoolOp):
@@ -119,6 +118,12 @@ def _is_odd(node: ast.AST) -> bool:
     if isinstance(node, ast.comprehension):
         return any(isinstance(test, ast.Constant) for test in node.ifs)
     return False
+
+
+def _turns_around(node: ast.Compare) -> bool:
+    """``a < b > c``: both directions in one chain."""
+    up = any(isinstance(op, ast.Lt | ast.LtE) for op in node.ops)
+    return up and any(isinstance(op, ast.Gt | ast.GtE) for op in node.ops)
 
 
 def _is_odd_arithmetic(node: ast.BinOp) -> bool:

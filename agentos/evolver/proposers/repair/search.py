@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from agentos.ports import Bench, Tried
 
 # An edit this much less likely than the likeliest plausible one cannot change what is proposed.
 HOPELESS = 1e-3
+# After so many endless loops by one operator at one place, the rest of its edits there wait.
+HANGS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Search:
     program: Program
     plan: Plan
     deadline: float
+    slow_s: float  # a try that takes this long has hung
     partial: bool = False  # look for what passes some of the evidence instead of all
     tried: int = 0
     found: list[Plausible] = field(default_factory=list, init=False)
@@ -62,6 +66,7 @@ class Search:
     _seen: set[str] = field(default_factory=set, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _best: float = field(default=0.0, init=False)
+    _hung: Counter[tuple[str, int]] = field(default_factory=Counter, init=False)
 
     def run(self, order: Sequence[Ranked], benches: Sequence[Bench]) -> list[Plausible]:
         """Everything plausible, in the order found. Raises Unavailable when a bench is gone."""
@@ -73,16 +78,35 @@ class Search:
         return self.found
 
     def _sources(self, order: Sequence[Ranked]) -> Iterator[tuple[Ranked, str]]:
+        """Each distinct program once. What is likely to hang too (an endless loop costs its limit) comes last."""
+        later: list[Ranked] = []
         for ranked in order:
-            if time.monotonic() > self.deadline or ranked.probability < self._best * HOPELESS:
-                return
-            source = self.program.apply(ranked.edit)
-            if source is None:
-                continue
-            shape = ast.dump(ast.parse(source))
-            if shape not in self._seen:
-                self._seen.add(shape)
+            if self._hung[self._place(ranked)] >= HANGS:
+                later.append(ranked)
+            elif self._hopeless(ranked):
+                break
+            elif source := self._new(ranked):
                 yield ranked, source
+        for ranked in later:
+            if self._hopeless(ranked):
+                return
+            if source := self._new(ranked):
+                yield ranked, source
+
+    def _hopeless(self, ranked: Ranked) -> bool:
+        return time.monotonic() > self.deadline or ranked.probability < self._best * HOPELESS
+
+    def _new(self, ranked: Ranked) -> str | None:
+        """The program after the edit; None when it is none, or had its turn."""
+        source = self.program.apply(ranked.edit)
+        shape = ast.dump(ast.parse(source)) if source else ""
+        if source is None or shape in self._seen:
+            return None
+        self._seen.add(shape)
+        return source
+
+    def _place(self, ranked: Ranked) -> tuple[str, int]:
+        return ranked.edit.operator, ranked.edit.splices[0].start
 
     def _work(self, waiting: Iterator[tuple[Ranked, str]], bench: Bench) -> None:
         while True:
@@ -90,9 +114,12 @@ class Search:
                 chosen = next(waiting, None)
             if chosen is None:
                 return
+            started = time.monotonic()
             plausible = self._try(*chosen, bench.try_source)
             with self._lock:
                 self.tried += 1
+                if time.monotonic() - started > self.slow_s:
+                    self._hung[self._place(chosen[0])] += 1
                 if plausible is not None:
                     self.found.append(plausible)
                     self._best = max(self._best, plausible.ranked.probability)
@@ -113,9 +140,7 @@ class Search:
                 if not passed[case] and not (self.partial and case in self.plan.evidence):
                     self._killed(case)
                     return None
-        outputs: tuple[Json, ...] = ()
-        if self.plan.generated:
-            outputs = run(source, cases=list(self.plan.generated)).outputs
+        outputs = run(source, cases=self.plan.generated).outputs
         return Plausible(ranked, source, tuple(passed[case] for case in self.plan.evidence), outputs)
 
     def _killed(self, case: int) -> None:

@@ -25,6 +25,17 @@ SLIPS: dict[str, dict[str, float]] = {
     "<<": {">>": 3}, ">>": {"<<": 3},
 }  # fmt: skip
 
+FACTORS = {
+    "* 2": 0.3,
+    "/ 2": 0.3,
+    "// 2": 0.3,
+    "** 2": 0.2,
+    "% 2": 0.2,
+    "// 10": 0.1,
+    "% 10": 0.1,
+    "* 100": 0.1,
+}
+
 
 def arithmetic(site: Site) -> Iterator[Edit]:
     """Another operator between two operands, in an expression or an augmented assignment."""
@@ -66,12 +77,12 @@ def one_more(site: Site) -> Iterator[Edit]:
     if isinstance(node, ast.Constant):
         return
     grouped = f"({text})" if isinstance(node, ast.BinOp | ast.IfExp | ast.Compare) else text
-    for factor in ("* 2", "/ 2", "// 2", "** 2", "% 2", "// 10", "% 10", "* 100"):
-        yield site.edit(f"{grouped} {factor}", "factor", 0.3)
+    for factor, weight in FACTORS.items():
+        yield site.edit(f"{grouped} {factor}", "factor", weight)
     for value in site.facts.constants:
         if isinstance(value, int) and not isinstance(value, bool) and value > 2:
             for sign in ("+", "-", "*", "//", "%", "**"):
-                yield site.edit(f"{grouped} {sign} {value}", "factor", 0.15)
+                yield site.edit(f"{grouped} {sign} {value}", "factor", 0.25)
     yield from _with_variables(site, grouped)
 
 

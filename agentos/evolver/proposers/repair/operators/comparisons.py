@@ -83,7 +83,7 @@ def _grouping(site: Site, node: ast.BoolOp) -> Iterator[Edit]:
     ]
     if len(same) > 1 and same[0] is node:
         splices = tuple(site.program.replace(other, _regrouped(site, other)) for other in same)
-        yield Edit(splices, "grouping", 1.0)
+        yield Edit(splices, "grouping", 4.0)
 
 
 def _mixed(node: ast.BoolOp) -> str | None:

@@ -1,0 +1,112 @@
+"""The inside of LocalBench: runs sources one after another, each case under its limit of CPU time."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import resource
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO
+
+FILE = "<tool>"
+MEMORY = 192 << 20
+
+
+class _OutOfTime(BaseException):
+    pass
+
+
+def _serve(requests: BinaryIO) -> None:
+    cases, timeout_s, files = pickle.load(requests)
+    packed = [pickle.dumps(case) for case in cases]
+    answers = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGPROF, _out_of_time)
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        sys.path.insert(0, place)
+        for name, content in files.items():
+            Path(Path(name).name).write_bytes(content)
+        os.write(answers, b"\n")  # ready
+        while True:
+            try:
+                source, trace, wanted = pickle.load(requests)
+            except EOFError:
+                return
+            for number in wanted:
+                tool, args, inputs, checks = pickle.loads(packed[number])
+                for name, content in inputs.items():
+                    Path(name).write_bytes(content)
+                result = _one(source, trace, tool, args, checks, timeout_s)
+                os.write(answers, json.dumps(result).encode() + b"\n")
+
+
+def _out_of_time(number: int, frame: FrameType | None) -> None:
+    raise _OutOfTime
+
+
+def _one(
+    source: str, trace: bool, tool: str, args: dict[str, Any], checks: list[Any], timeout_s: float
+) -> Any:
+    lines: set[int] = set()
+
+    def local(frame: FrameType, event: str, arg: object) -> Any:
+        if frame.f_code.co_filename != FILE:
+            return None
+        lines.add(frame.f_lineno)
+        return local
+
+    namespace: dict[str, Any] = {"__name__": "tool"}
+    try:
+        signal.setitimer(signal.ITIMER_PROF, timeout_s, 0.05)  # again, for a source that swallows it
+        exec(compile(source, FILE, "exec", dont_inherit=True), namespace)
+        if trace:
+            sys.settrace(local)
+        try:
+            if "Input" in namespace:
+                value = namespace["run"](namespace["Input"](**args)).model_dump(mode="json")
+            else:
+                value = namespace[tool](*args.values())
+        finally:
+            sys.settrace(None)
+        passed = all(_holds(kind, spec, value) for kind, spec in checks)
+        output = _plain(value)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    except BaseException as error:  # noqa: BLE001 (whatever the program under repair raises is its answer)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        return False, {"error": type(error).__name__, "message": str(error)[:200]}, sorted(lines)
+    return passed, output, sorted(lines)
+
+
+def _holds(kind: str, spec: dict[str, Any], answer: Any) -> bool:
+    if kind == "equals":
+        return bool(answer == spec["value"])
+    try:
+        exec(spec["code"], {"answer": answer})
+    except AssertionError:
+        return False
+    return True
+
+
+def _plain(value: Any) -> Any:
+    """JSON that tells a tuple and a set from a list."""
+    try:
+        return (
+            json.loads(json.dumps(value))
+            if not isinstance(value, tuple | set)
+            else {type(value).__name__: repr(value)}
+        )
+    except (TypeError, ValueError):
+        return {"repr": repr(value)}
+
+
+if __name__ == "__main__":
+    _serve(sys.stdin.buffer)
