@@ -39,7 +39,7 @@ SKILLS = HERE / "skills"
 # The demo's searches are over small files: they need less time than the default allows.
 POLICY = """\
 [propose]
-budget_s = 8.0
+budget_s = 10.0
 max_candidates = 3
 """
 
@@ -169,12 +169,12 @@ def submit(agentos: Agentos, documents: list[Json], folder: Path, console: Conso
     return Round(results, {name: id for id, name in names.items()})
 
 
-def watch(agentos: Agentos, console: Console) -> list[Json]:
-    """Show the evolutions until nothing has been at work for a while."""
+def watch(agentos: Agentos, console: Console, *, leave: bool) -> list[Json]:
+    """Show the evolutions until nothing has been at work for a while; ``leave`` the table standing."""
     quiet_since = time.monotonic()
     seen = ""
     evolutions: list[Json] = []
-    with Live(console=console, refresh_per_second=4) as live:
+    with Live(console=console, refresh_per_second=4, transient=not leave) as live:
 
         def settled() -> bool:
             nonlocal quiet_since, seen, evolutions
@@ -186,6 +186,7 @@ def watch(agentos: Agentos, console: Console) -> list[Json]:
             return time.monotonic() - quiet_since > QUIET_S
 
         wait_for("the evolutions to end", settled, every_s=0.6)
+    console.print()
     return evolutions
 
 
@@ -242,19 +243,24 @@ def outcomes(evolutions: list[Json], stories: dict[str, Json]) -> Iterator[Table
             other.add_row(item["id"], item["resource"], state, Text(item["reason"]))
     yield promoted
     yield other
-    refused = Table(
+
+
+def refusals(stories: dict[str, Json], names: dict[str, str]) -> Table:
+    """Edits that made failing tasks pass and were refused all the same."""
+    table = Table(
         "resource", "tempting edit", "refused because", title="Refused repairs", title_justify="left"
     )
-    for item in evolutions:
-        for verdict in stories[item["id"]]["verdicts"]:
+    for story in stories.values():
+        edits = {each["id"]: each["edit"]["summary"] for each in story["candidates"]}
+        for verdict in story["verdicts"]:
             if verdict["decision"] == "reject":
-                edits = {each["id"]: each["edit"]["summary"] for each in stories[item["id"]]["candidates"]}
-                refused.add_row(
-                    item["resource"],
-                    Text(edits[verdict["candidate_id"]]),
-                    Text("; ".join(verdict["reasons"])),
+                why = "; ".join(verdict["reasons"])
+                for id, name in names.items():
+                    why = why.replace(id, f"“{name}”")
+                table.add_row(
+                    story["evolution"]["diagnosis"]["resource"], edits[verdict["candidate_id"]], Text(why)
                 )
-    yield refused
+    return table
 
 
 def revert_one(
@@ -304,13 +310,14 @@ def demo(console: Console, folder: Path) -> list[str]:
             f"{len(names)} skills are in the registry; {len(documents)} tasks over real files follow."
         )
         first = submit(agentos, documents, folder, console, "tasks, first time")
-        evolutions = watch(agentos, console)
+        evolutions = watch(agentos, console, leave=True)
         second = submit(agentos, documents, folder, console, "the same tasks again")
-        evolutions = watch(agentos, console)
+        evolutions = watch(agentos, console, leave=False)
         stories = {item["id"]: agentos.json("evolution", "show", item["id"]) for item in evolutions}
         console.print(by_skill(documents, first, second))
         for table in outcomes(evolutions, stories):
             console.print(table)
+        console.print(refusals(stories, {id: name for name, id in first.ids.items()}))
         promoted = [item for item in evolutions if item["state"] in LIVE]
         same = bool(promoted) and revert_one(
             agentos, promoted[-1], stories[promoted[-1]["id"]], first, documents, folder, console
