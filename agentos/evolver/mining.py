@@ -53,12 +53,13 @@ def tool_path(call: Call | None, resources: tuple[str, ...]) -> str:
     if call is None:
         return ""
     skill, _, tool = call.tool.rpartition("/")
+    stem = tool.replace("-", "_")  # a file's name, where the resource's is hyphenated
     if skill:
-        return f"skill/{skill}/tools/{tool}.py"
+        return f"skill/{skill}/tools/{stem}.py"
     if f"tool/{tool}" in resources or f"tool/{tool.replace('_', '-')}" in resources:
         return f"tool/{tool.replace('_', '-')}/tool.py"
     owner = next((name for name in resources if name.startswith("skill/")), "")
-    return f"{owner}/tools/{tool}.py" if owner else f"tool/{tool.replace('_', '-')}/tool.py"
+    return f"{owner}/tools/{stem}.py" if owner else f"tool/{tool.replace('_', '-')}/tool.py"
 
 
 def _sighting(parts: Parts, run: Run) -> Sighting | None:
