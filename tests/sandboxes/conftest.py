@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +13,11 @@ import pytest
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.sandboxes.bubblewrap import Box, Bubblewrap
+from agentos.sandboxes.box import Box
+from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.docker import Docker
+from agentos.sandboxes.docker_engine import Engine
+from agentos.sandboxes.image import build_from_host
 
 Make = Callable[..., Bubblewrap]
 
@@ -72,9 +77,61 @@ def small() -> Limits:
     return Limits(wall_s=30, memory_mb=64, workspace_mb=8, processes=24)
 
 
+@pytest.fixture(scope="session")
+def docker_image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Built from the host where it is not there yet; by one of several test processes."""
+    with (tmp_path_factory.getbasetemp().parent / "image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        engine = Engine()
+        try:
+            return build_from_host(engine)
+        finally:
+            engine.close()
+
+
+@pytest.fixture(scope="session")
+def make_docker(
+    tmp_path_factory: pytest.TempPathFactory, docker_image: str, inside: Path
+) -> Callable[..., Docker]:
+    """A container sandbox of the test's own, perhaps without some of its walls."""
+
+    def make(*weak: str, home: Path | None = None, ready: int = 0) -> Docker:
+        return Docker(
+            home or tmp_path_factory.mktemp("home"),
+            entry="guest:serve",
+            extra=(inside,),
+            weak=frozenset(weak),
+            ready=ready,
+            image=docker_image,
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def docker_sandbox(make_docker: Callable[..., Docker]) -> Iterator[Docker]:
+    """Probed and open, with a pool."""
+    with make_docker(ready=2) as made:
+        made.start()
+        yield made
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param("sandbox", marks=pytest.mark.sandbox, id="bubblewrap"),
+        pytest.param("docker_sandbox", marks=pytest.mark.docker, id="docker"),
+    ],
+)
+def each_sandbox(request: pytest.FixtureRequest) -> Bubblewrap | Docker:
+    """The same programs in every sandbox there is."""
+    made: Bubblewrap | Docker = request.getfixturevalue(request.param)
+    return made
+
+
 @pytest.fixture
-def box(sandbox: Bubblewrap, small: Limits) -> Iterator[Box]:
-    with sandbox.open(small) as made:
+def box(each_sandbox: Bubblewrap | Docker, small: Limits) -> Iterator[Box]:
+    with each_sandbox.open(small) as made:
         yield made
 
 

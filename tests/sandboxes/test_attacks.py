@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from agentos.domain import Limits
-from agentos.sandboxes.bubblewrap import Box, Bubblewrap
-
-pytestmark = pytest.mark.sandbox
+from agentos.sandboxes.box import Box
+from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.docker import Docker
 
 Run = Callable[..., Any]
 
@@ -47,9 +47,9 @@ BLIND = [
 
 
 @pytest.fixture(scope="module")
-def target(sandbox: Bubblewrap, small: Limits) -> Iterator[Box]:
+def target(each_sandbox: Bubblewrap | Docker, small: Limits) -> Iterator[Box]:
     """One box for all attacks that leave it as it was."""
-    with sandbox.open(small) as made:
+    with each_sandbox.open(small) as made:
         yield made
 
 
@@ -135,8 +135,8 @@ def test_a_sandbox_without_a_wall_never_calls_itself_a_namespace(
     assert weakened("seccomp").level == "weak"
 
 
-def test_siblings_share_nothing(sandbox: Bubblewrap, small: Limits, run: Run) -> None:
-    with sandbox.open(small) as one, sandbox.open(small) as other:
+def test_siblings_share_nothing(each_sandbox: Bubblewrap | Docker, small: Limits, run: Run) -> None:
+    with each_sandbox.open(small) as one, each_sandbox.open(small) as other:
         port, segment = run(one, "attacks:hide_something", "sibling-secret")
         assert segment >= 0
         assert run(other, "attacks:find_something", "sibling-secret", port) == ""

@@ -49,6 +49,13 @@ def first(*findings: str) -> str:
     return next((finding for finding in findings if finding), "")
 
 
+def works(*command: str) -> bool:
+    """Whether a program is there and ends well."""
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, capture_output=True).returncode == 0
+    return False
+
+
 def in_child(work: Callable[[], object]) -> int:
     """Wait status of a forked child that runs ``work``."""
     child = os.fork()
@@ -91,8 +98,17 @@ def host_files_by_place() -> str:
         "ws",
     }
     expected.add(Path(sys.base_prefix).parts[1])
+    in_etc = {"ld.so.cache", "alternatives", "passwd", "group", "hosts"}
+    if os.path.exists("/.dockerenv"):  # what the engine puts into every container
+        expected |= {".dockerenv", "run", "sys"}
+        in_etc |= {"hostname", "mtab", "resolv.conf"}
     strange = set(os.listdir("/")) - expected
-    etc = set(os.listdir("/etc")) - {"ld.so.cache", "alternatives", "passwd", "group", "hosts"}
+    etc = set(os.listdir("/etc")) - in_etc
+    for place in ("/sys", "/run/agentos"):
+        strange |= set(os.listdir(place)) if os.path.isdir(place) else set()
+    told = Path("/etc/resolv.conf").read_text() if os.path.exists("/etc/resolv.conf") else ""
+    servers = [line for line in told.splitlines() if line.startswith(("nameserver", "search"))]
+    strange |= set(servers) - {"nameserver 127.0.0.1"}
     return f"sees {sorted(strange | etc)}" if strange or etc else ""
 
 
@@ -242,14 +258,13 @@ def mounting() -> str:
 
 
 def namespaces() -> str:
-    tool = subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode
     return first(
         denied(272, 97, NEW_USER),
         denied(272, 97, NEW_NET),
         denied(56, 220, NEW_USER | signal.SIGCHLD, 0, 0, 0, 0),
         denied(435, 435, None, 0),
         refused(lambda: _setns()),
-        "unshare(1) worked" if tool == 0 else "",
+        "unshare(1) worked" if works("unshare", "--user", "true") else "",
     )
 
 
@@ -264,14 +279,15 @@ def identity() -> str:
     suid.write_bytes(b"")
     status = Path("/proc/self/status").read_text()
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    loose = [line.split()[4] for line in lines if "nosuid" not in line.split()[5]]
+    options = {line.split()[4]: line.split()[5].split(",") for line in lines}
+    loose = [place for place, found in options.items() if "rw" in found and "nosuid" not in found]
     return first(
         *(refused(lambda: os.setuid(0)), refused(lambda: os.setgid(0)), refused(lambda: os.setgroups([0]))),
         refused(lambda: os.chown(suid, 0, 0)),
         "" if "NoNewPrivs:\t1" in status else "privileges can be gained",
         "" if "CapEff:\t0000000000000000" in status else "it has capabilities",
         f"setuid works on {loose}" if loose else "",
-        "su worked" if subprocess.run(["su", "-c", "true"], capture_output=True).returncode == 0 else "",
+        "su worked" if works("su", "-c", "true") else "",
     )
 
 
@@ -307,7 +323,9 @@ def clock() -> str:
 
 def devices() -> str:
     known = {"null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "fd", "core"}
-    strange = set(os.listdir("/dev")) - known - {"stdin", "stdout", "stderr", "console"}
+    strange = set(os.listdir("/dev")) - known - {"stdin", "stdout", "stderr", "console", "mqueue"}
+    if os.path.isdir("/dev/mqueue") and (os.listdir("/dev/mqueue") or os.access("/dev/mqueue", os.W_OK)):
+        strange.add("mqueue")
     where = "/ws/node" if os.path.isdir("/ws") else "/tmp/node"
     return first(
         f"sees {sorted(strange)}" if strange else "",
@@ -360,8 +378,8 @@ def other_numbers() -> str:
 
     status = in_child(by_interrupt)
     stopped = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGSYS, signal.SIGSEGV)
-    x32 = LIBC.syscall(0x40000000 | 39)  # getpid
-    return first("" if stopped else "int 0x80 works", "" if x32 == -1 else "x32 numbers work")
+    x32 = in_child(lambda: os._exit(0 if LIBC.syscall(0x40000000 | 39) != -1 else 1))  # getpid
+    return first("" if stopped else "int 0x80 works", "" if x32 != 0 else "x32 numbers work")
 
 
 def core_dump() -> str:
@@ -371,12 +389,23 @@ def core_dump() -> str:
     return "a core was written" if os.WCOREDUMP(status) or left else ""
 
 
+def raise_limit(name: str) -> None:
+    """Beyond what it is; a container has no NPROC, its processes are counted by a control group."""
+    number = getattr(resource, f"RLIMIT_{name}")
+    most = resource.getrlimit(number)[1]
+    if name == "NPROC" and most == resource.RLIM_INFINITY and os.path.exists("/.dockerenv"):
+        raise OSError
+    resource.setrlimit(number, (resource.RLIM_INFINITY if most == resource.RLIM_INFINITY else most + 1,) * 2)
+
+
 def priorities() -> str:
     return first(
         refused(lambda: os.nice(-1)),
         refused(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))),
-        refused(lambda: resource.setrlimit(resource.RLIMIT_NPROC, (10_000, 10_000))),
-        refused(lambda: resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)),
+        *(
+            refused(lambda limit=limit: raise_limit(limit))
+            for limit in ("NPROC", "AS", "FSIZE", "CORE", "NOFILE")
+        ),  # type: ignore[misc]
     )
 
 
