@@ -1,13 +1,19 @@
-"""What the author's words say about the code: which tokens a word of a docstring or a name makes likely.
+"""Signs that speak for an edit beside its kind and place: the author's words, and an endless loop.
 
-A weak sign, so it only multiplies an edit's weight among edits of its kind.
+Weak signs, so they only multiply an edit's weight among edits of its kind.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
+
 from agentos.evolver.proposers.repair.prior import TOKEN
+from agentos.evolver.proposers.repair.scope import target_names
+from agentos.evolver.proposers.repair.source import Edit, Program
 
 BOOST = 3.0
+ENDS_LOOP = 20.0
 
 # token of the new code -> words that speak for it
 WORDS: dict[str, frozenset[str]] = {
@@ -54,3 +60,43 @@ def boost(old: str, new: str, words: frozenset[str]) -> float:
     """The factor for replacing ``old`` by ``new`` in code that says ``words`` of itself."""
     brought = set(TOKEN.findall(new)) - set(TOKEN.findall(old))
     return BOOST if any(WORDS[token] & words for token in brought & WORDS.keys()) else 1.0
+
+
+def ends_a_loop(program: Program) -> Callable[[Edit], float]:
+    """The factor for an edit when the failing calls never end: does it tie a loop's test to its body?
+
+    Either the test gets to use a name that the body changes, or the body to change one that it uses.
+    """
+    loops = []
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.While):
+            used = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
+            changed = {name for statement in node.body for name in _changed(statement)}
+            body = program.span(node.body[0])[0], program.span(node.body[-1])[1]
+            loops.append((program.span(node.test), body, used, changed))
+
+    def factor(edit: Edit) -> float:
+        first = edit.splices[0]
+        brought = set(TOKEN.findall(first.text)) - set(
+            TOKEN.findall(program.data[first.start : first.end].decode())
+        )
+        for test, body, used, changed in loops:
+            if test[0] <= first.start < test[1] and brought & (changed - used):
+                return ENDS_LOOP
+            if body[0] <= first.start <= body[1] and any(
+                first.text.strip().startswith((f"{name} =", f"{name} -=", f"{name} +=")) for name in used
+            ):
+                return ENDS_LOOP
+        return 1.0
+
+    return factor
+
+
+def _changed(statement: ast.stmt) -> list[str]:
+    return [
+        name
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Assign | ast.AugAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for name in target_names(target)
+    ]

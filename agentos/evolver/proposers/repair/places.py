@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from math import sqrt
 
-from agentos.evolver.proposers.repair.hints import boost
+from agentos.evolver.proposers.repair.hints import boost, ends_a_loop
 from agentos.evolver.proposers.repair.operators import (
     arithmetic,
     calls,
@@ -47,14 +47,19 @@ OPERATORS = (
 )
 
 
-def edits_of(facts: Facts) -> Iterator[tuple[Edit, float]]:
-    """Every edit that any operator can make anywhere in the file, and how much its words speak for it."""
+def edits_of(facts: Facts, *, endless: bool = False) -> Iterator[tuple[Edit, float]]:
+    """Every edit that any operator can make anywhere in the file, and how much other signs speak for it.
+
+    ``endless`` says that failing calls do not come to an end.
+    """
+    loop = ends_a_loop(facts.program) if endless else None
     data, words = facts.program.data, facts.words
     for site in sites(facts):
         for operator in OPERATORS:
             for edit in operator(site):
                 first = edit.splices[0]
-                yield edit, boost(data[first.start : first.end].decode(), first.text, words)
+                factor = boost(data[first.start : first.end].decode(), first.text, words)
+                yield edit, factor * loop(edit) if loop else factor
 
 
 def suspicion(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ REACH = {
 BLOCKS = {
     "statement deleted": "delete statement",
     "statement inserted": "insert statement",
-    "statements deleted": "several lines",
+    "statements deleted": "delete statement",
     "statements exchanged": "several lines",
     "statement moved out": "several lines",
     "statement moved in": "several lines",
@@ -65,23 +65,39 @@ def kind_of_edit(program: Program, edit: Edit) -> str:
     """Which row of the table the edit belongs to."""
     if edit.operator in BLOCKS and (edit.operator != "guard" or "\n" in edit.splices[0].text):
         return BLOCKS[edit.operator]
+    changes = [
+        (_tokens(program.data[splice.start : splice.end].decode()), _tokens(splice.text))
+        for splice in edit.splices
+    ]
+    repeated = {pair for old, new in changes for pair in _substitutions(old, new)}
+    if len(repeated) == 1:
+        return _one_token(*repeated.pop())
     if len(edit.splices) > 1:
         return "several places in the line"
-    splice = edit.splices[0]
-    old = TOKEN.findall(program.data[splice.start : splice.end].decode())
-    new = TOKEN.findall(splice.text)
+    old, new = changes[0]
     old, new = _trimmed(old, new)
     if not old:
         return _insertion(new)
     if not new:
         return "drop tokens<=3" if len(old) <= 3 else "drop tokens>3"
-    if len(old) == len(new) == 1:
-        return _one_token(old[0], new[0])
     if _is_subsequence(old, new):
         return _insertion(new[len(old) :])
     if _is_subsequence(new, old):
         return "drop tokens<=3" if len(old) - len(new) <= 3 else "drop tokens>3"
     return "replace few tokens" if len(old) <= 4 and len(new) <= 4 else "replace many tokens"
+
+
+def _tokens(text: str) -> list[str]:
+    """Tokens without parentheses: those often only follow from the rest of the change."""
+    return [word for word in TOKEN.findall(text) if word not in ("(", ")")]
+
+
+def _substitutions(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+    """Which token became which, if only single ones were replaced; otherwise two that do not agree."""
+    if len(old) != len(new):
+        yield from (("", "many"), ("many", ""))
+        return
+    yield from ((one, two) for one, two in zip(old, new, strict=True) if one != two)
 
 
 def _trimmed(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:

@@ -31,6 +31,7 @@ class _Probed:
     """What the original does on the brief's cases and working calls."""
 
     tried: Tried
+    endless: bool  # whether one of them ran into the time limit
     slowest_s: float  # traced, of those that ended by themselves; 0 when none did
 
 
@@ -66,7 +67,9 @@ class RepairProposer:
             return
         lines = probed.tried.lines
         places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
-        order = ranked(program, edits_of(Facts(program)), places, self._counts)
+        order = ranked(
+            program, edits_of(Facts(program), endless=probed.endless), places, self._shares(probed)
+        )
         about = Found(
             tuple(given[c].task_id for c in evidence), places, [(given[c].task_id, lines[c]) for c in working]
         )
@@ -87,6 +90,11 @@ class RepairProposer:
             search = Search(program, plan, deadline, slow_s=0.8 * timeout_s)
             yield from _proposals(brief, search, order, benches, about)
 
+    def _shares(self, probed: _Probed) -> Mapping[str, float]:
+        """The table; where calls do not end, a missing step is more likely than among programs that do."""
+        missing = 10.0 if probed.endless else 1.0
+        return {**self._counts, "insert statement": missing * self._counts.get("insert statement", 1.0)}
+
     def _probe(self, brief: Brief, given: Sequence[Case]) -> _Probed:
         """Run the original: where it goes, what it answers, how long that takes."""
         tried, taken = [], []
@@ -101,7 +109,8 @@ class RepairProposer:
             tuple(one.outputs[0] for one in tried),
             tuple(one.lines[0] for one in tried),
         )
-        return _Probed(whole, max((t for t in taken if t < 0.9 * PROBE_TIMEOUT_S), default=0.0))
+        ended = [seconds for seconds in taken if seconds < 0.9 * PROBE_TIMEOUT_S]
+        return _Probed(whole, len(ended) < len(taken), max(ended, default=0.0))
 
 
 def _sorted_out(brief: Brief, tried: Tried) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -54,7 +54,8 @@ def wraps(site: Site) -> Iterator[Edit]:
     around = above.id if isinstance(above, ast.Name) else ""
     for name, (kinds, weight) in WRAPS.items():
         if kind in kinds and around != name:
-            yield site.edit(f"{name}({text})", "wrap", weight)
+            usual = name == "abs" and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+            yield site.edit(f"{name}({text})", "wrap", 3 * weight if usual else weight)
     if kind in ("", "list", "str"):
         yield site.edit(f"sorted(set({text}))", "wrap", 0.1)
     simple = isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript)

@@ -89,8 +89,9 @@ def more_conditions(site: Site) -> Iterator[Edit]:
         return
     assert isinstance(node, ast.expr)
     own = site.text(node)
+    present = {own, *(site.text(value) for value in node.values)} if isinstance(node, ast.BoolOp) else {own}
     for other, weight in conditions_for(site).items():
-        if other in own:
+        if other in present:
             continue
         for word, against in (("and", ast.Or), ("or", ast.And)):
             mixed = isinstance(node, ast.BoolOp) and isinstance(node.op, against)
@@ -104,10 +105,9 @@ def filters(site: Site) -> Iterator[Edit]:
     if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         last = node.generators[-1]
         if not last.ifs:
-            inner = Site(site.facts, last.iter, site.function)
             end = site.program.span(last.iter)[1]
-            bound = Site(site.facts, node.key if isinstance(node, ast.DictComp) else node.elt, site.function)
-            for condition, weight in conditions_for(bound if bound else inner).items():
+            item = Site(site.facts, node.key if isinstance(node, ast.DictComp) else node.elt, site.function)
+            for condition, weight in conditions_for(item).items():
                 yield Edit((Splice(end, end, f" if {condition}", expression=False),), "filter", weight)
 
 

@@ -55,7 +55,7 @@ def deletions(site: Site) -> Iterator[Edit]:
     yield Edit((_gone(site, node),), "statement deleted")
     index = block.index(node)
     if index + 1 < len(block) and len(block) > 2:
-        yield Edit((_gone(site, node), _gone(site, block[index + 1])), "statements deleted", 0.7)
+        yield Edit((_gone(site, node), _gone(site, block[index + 1])), "statements deleted", 0.3)
     if isinstance(node, ast.If) and not node.orelse and node.body[0].lineno > node.lineno:
         yield Edit((site.program.replace(node, _body(site, node.body)),), "condition dropped", 0.5)
 
