@@ -9,7 +9,7 @@ import typer
 
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId, Snapshot, Version
-from agentos.errors import NotFound, UserError
+from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -219,11 +219,13 @@ def edit(
 ) -> None:
     """Change a resource in your editor (or from --file); it becomes a new version."""
     from agentos.cli import registry_edit
+    from agentos.registry.reading import readable
 
     registry = _open()
     resource, path = registry_edit.place(name)
     base = registry.stable()
-    changes = registry_edit.changes(registry.files(base, str(resource)), resource, path, file)
+    present = readable(registry.repository, base.tree, str(resource))  # so that damage can be mended
+    changes = registry_edit.changes(present, resource, path, file)
     if not changes:
         print_text("Nothing was changed.")
         return
@@ -398,7 +400,10 @@ def _sole_evolution(registry: Registry, plan: Plan) -> str:
 def _show(registry: Registry, base: Snapshot, tree: str, path: str) -> None:
     from agentos.registry import history
 
-    print_diff(history.diff(registry.repository, base.tree, tree, path))
+    try:
+        print_diff(history.diff(registry.repository, base.tree, tree, path))
+    except Unavailable as error:
+        print_text(f"No diff can be shown: {error}", "yellow")
 
 
 def _say_now(registry: Registry, resources: list[ResourceId]) -> None:

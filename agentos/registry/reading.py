@@ -9,7 +9,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from agentos.domain import RESOURCE_NAME, Kind, ResourceId, Snapshot
-from agentos.errors import Invalid
+from agentos.errors import Invalid, Unavailable
 from agentos.registry.repository import Repository
 from agentos.resources import MAIN_FILE, PINS_FILE, is_tool_file
 
@@ -30,6 +30,20 @@ def files(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[s
         for path, entry in repository.walk(found.id, start)
         if entry.filemode in _FILE_MODES
     }
+
+
+def readable(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
+    """As ``files``, but a file whose object is missing or corrupt is there with no content."""
+    found = repository.entry(root, prefix)
+    if not isinstance(found, pygit2.Tree):
+        return {}
+    contents: dict[str, bytes] = {}
+    for path, entry in repository.walk(found.id, prefix + "/"):
+        try:
+            contents[path] = repository.blob(entry.id, path)
+        except Unavailable:
+            contents[path] = b""
+    return contents
 
 
 def odd_entries(repository: Repository, root: str | pygit2.Oid, prefix: str) -> list[str]:

@@ -161,6 +161,8 @@ class Repository:
         try:
             self._freeing(ref, lambda: self._move(ref, to, expected))
         except pygit2.GitError as error:
+            if self.resolve(ref) == expected:  # a full disk, not another writer
+                raise Unavailable(f"The registry cannot be written: {error}") from None
             raise Conflict(f"{ref} moved while it was being written: {error}") from None
 
     def _freeing(self, ref: str, write: Callable[[], T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -232,13 +233,22 @@ class Registry:
             commit = self.repository.commit(snapshot.commit).id
             self.repository.move(LAST_GOOD, commit, expected=self.repository.resolve(LAST_GOOD))
 
-    def maintain(self) -> None:
-        """Pack objects and tags (nightly; readers go on, writers wait). Raises Unavailable."""
+    def maintain(self, *, loose: int = 4_000) -> bool:
+        """Pack objects and tags once there are about ``loose`` unpacked ones; whether it did.
+
+        Looking costs one directory listing. Packing takes seconds in a large registry; readers go
+        on meanwhile, writers wait. Raises Unavailable.
+        """
+        # names are hashes, so one directory of 256 is a fair sample; git estimates the same way
+        sample = self.repository.path / "objects" / "17"
+        if (len(os.listdir(sample)) if sample.is_dir() else 0) * 256 < loose:
+            return False
         with self.repository.lock():
             for arguments in (["pack-refs"], ["gc", "--quiet", "--prune=2.weeks.ago"]):
                 done = self.repository.run(*arguments)
                 if done.returncode:
                     raise Unavailable(f"git {arguments[0]} failed: {done.stderr.strip()}")
+        return True
 
     def check(self) -> Report:
         """Look at every object, resource and version; see check.check."""

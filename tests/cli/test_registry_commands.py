@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from agentos import shipped
 from agentos.cli.registry import app
-from agentos.errors import Conflict, Invalid, NotFound, UserError
+from agentos.errors import Conflict, Invalid, NotFound, Unavailable, UserError
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 
@@ -128,7 +128,7 @@ def test_revert_of_an_evolution(registry: Registry) -> None:
         call("revert", "evo-2", "--yes")
 
 
-def test_pin_unpin_check_upgrade(registry: Registry) -> None:
+def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path) -> None:
     call("pin", "memory/default", "--reason", "right as it is")
     assert call_json("list", "--kind", "memory")[0]["pinned"] == "right as it is"
     assert "pinned: right as it is" in call_json("show", "memory/default")["why_not"]
@@ -141,6 +141,12 @@ def test_pin_unpin_check_upgrade(registry: Registry) -> None:
     (registry.repository.path / "objects" / str(entry.id)[:2] / str(entry.id)[2:]).unlink()
     report = call_json("check", code=1)
     assert any(str(entry.id) in fault for fault in report["faults"])
+    with pytest.raises(Unavailable, match=str(entry.id)):
+        call("show", "memory/default")
+    new = tmp_path / "new.md"
+    new.write_text("# New\n")
+    assert "No diff can be shown" in call("edit", "memory/default", "--file", str(new))
+    assert "# New" in call("show", "memory/default")
 
 
 def test_an_upgrade_with_a_conflict_ends_with_1_and_says_how_to_settle_it(

@@ -287,7 +287,7 @@ def test_nothing_that_the_repository_or_the_environment_names_is_run(
     report = again.check()
     assert "+    return Output" in history.diff(again.repository, before.commit, after.commit)
     assert history.log(again.repository, 5)
-    again.maintain()
+    assert again.maintain(loose=0)
     assert again.stable() == after
     assert report.faults == ()
     assert any("core.fsmonitor" in warning for warning in report.warnings)
@@ -383,8 +383,35 @@ def test_what_was_changed_behind_our_back_is_named(registry: Registry) -> None:
 def test_maintenance_keeps_everything_readable(registry: Registry) -> None:
     registry.commit({PATH: FIXED}, "Edit", "edit")
     registry.add_candidate("c-1", registry.stable(), {PATH: TOOL})
-    registry.maintain()
+    assert not registry.maintain()
+    assert registry.maintain(loose=0)
     assert [version.number for version in registry.versions(ADD)] == ["1.1.0", "1.0.0"]
     registry.commit({PATH: TOOL.encode()}, "Back", "edit")
     assert registry.check().faults == ()
     assert registry.repository.below("refs/candidates/").keys() == {"c-1"}
+
+
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        registry = Registry.init(place / "registry.git", SEED)
+        written, said = 0, ""
+        while not said and written < 300:
+            noise = f"# {os.urandom(6_000).hex()}\n"
+            try:
+                registry.commit({PATH: (TOOL + noise).encode()}, "Edit", "edit")
+                written += 1
+            except Unavailable as error:
+                said = str(error)
+        assert "cannot be written" in said
+        assert 0 < written < 300
+        subprocess.run(["mount", "-o", "remount,size=8m", str(place)], check=True)
+        assert registry.check().faults == ()
+        assert len(registry.versions(ADD)) == written + 1
+        registry.commit({PATH: FIXED}, "Room again", "edit")
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
