@@ -39,7 +39,7 @@ SKILLS = HERE / "skills"
 # The demo's searches are over small files: they need less time than the default allows.
 POLICY = """\
 [propose]
-budget_s = 10.0
+budget_s = 5.0
 max_candidates = 3
 """
 
@@ -91,7 +91,7 @@ class Round:
         return list(self.results.values()).count("passed")
 
 
-def wait_for(what: str, check: Callable[[], bool], every_s: float = 0.3) -> None:
+def wait_for(what: str, check: Callable[[], bool], every_s: float = 1.0) -> None:
     """Poll until ``check`` holds; DemoError at the deadline."""
     deadline = time.monotonic() + DEADLINE_S
     while not check():
@@ -185,7 +185,7 @@ def watch(agentos: Agentos, console: Console, *, leave: bool) -> list[Json]:
             live.update(evolution_table(evolutions))
             return time.monotonic() - quiet_since > QUIET_S
 
-        wait_for("the evolutions to end", settled, every_s=0.6)
+        wait_for("the evolutions to end", settled, every_s=1.5)
     console.print()
     return evolutions
 
