@@ -1,0 +1,202 @@
+"""Evolutions in a real daemon: repaired and promoted once, whatever is killed; consent that holds."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agentos.daemon.desk import desk
+from agentos.daemon.doctoring import examine
+from agentos.domain import (
+    Candidate,
+    Check,
+    Consent,
+    Decision,
+    Evolution,
+    EvolutionState,
+    Kind,
+    ResourceId,
+    Result,
+    Share,
+    Task,
+    Verdict,
+)
+from agentos.evolver.consent import issue
+from agentos.evolver.cycle import trials_of
+from agentos.evolver.judge import recompute
+from agentos.evolver.promotion import approve, roll_back
+from agentos.evolver.triage import AT_WORK
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+
+SKILL = ResourceId(Kind.SKILL, "exam-kit")
+PATH = "skill/exam-kit/tools/grade.py"
+FAULTY = '''"""Whether a number of points is a pass."""
+
+from pydantic import BaseModel
+
+TOOL = {"name": "grade", "description": "Whether the points are a pass", "effects": ["pure"], "dependencies": []}
+
+
+class Input(BaseModel):
+    points: int
+    needed: int
+
+
+class Output(BaseModel):
+    grade: str
+
+
+def run(input: Input) -> Output:
+    if input.points > input.needed:
+        return Output(grade="pass")
+    return Output(grade="fail")
+'''
+RIGHT = FAULTY.replace("input.points > input.needed", "input.points >= input.needed")
+KILLS = 10
+
+
+@pytest.fixture
+def exam(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> list[Task]:
+    """The faulty skill, and tasks on both sides of its fault; the failing ones are returned."""
+    files = {
+        PATH: FAULTY.encode(),
+        "skill/exam-kit/SKILL.md": b"---\nname: exam-kit\ndescription: Grades.\n---\n",
+    }
+    Registry(home.registry).commit(files, "A skill with an honest fault", "edit")
+    (home.root / "policy.toml").write_text("[propose]\nbudget_s = 5.0\n")
+    failing = []
+    for points, needed in (
+        (50, 50),
+        (40, 40),
+        (71, 71),
+        (60, 50),
+        (41, 40),
+        (9, 8),
+        (10, 50),
+        (39, 40),
+        (1, 9),
+    ):
+        task = make_task("exam-kit/grade", points=points, needed=needed)
+        right = "pass" if points >= needed else "fail"
+        task = replace(task, checks=(Check("equals", {"value": right, "path": "grade"}),))
+        ledger.add_task(task, Share.OPEN)
+        if points == needed:
+            failing.append(task)
+    return failing
+
+
+def evolutions(home: Home) -> list[Evolution]:
+    return list(Reader(home.ledger).find(Evolution))
+
+
+def source(home: Home) -> str:
+    registry = Registry(home.registry)
+    return registry.files(registry.stable(), PATH)[PATH].decode()
+
+
+def ended(home: Home) -> bool:
+    found = evolutions(home)
+    return bool(found) and not any(item.state in AT_WORK for item in found)
+
+
+def ask(home: Home) -> None:
+    path = home.root / "policy.toml"
+    path.write_text(path.read_text() + '[consent]\nmedium = "ask"\n')
+
+
+def test_a_recurring_failure_is_repaired_promoted_and_reverted(
+    daemon: Any, exam: list[Task], ledger: Ledger, until: Any, home: Home
+) -> None:
+    daemon.start()
+    until(lambda: ended(home), "the evolution has ended", 60)
+    (evolution,) = evolutions(home)
+    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    assert source(home) == RIGHT
+
+    again = [replace(task, id=f"{task.id}-again") for task in exam]
+    for task in again:
+        ledger.add_task(task, Share.OPEN)
+    reader = Reader(home.ledger)
+    until(lambda: all(_result(reader, task) is Result.PASSED for task in again), "the same work passes")
+
+    with desk(home) as parts:
+        roll_back(
+            parts, parts.evolution(evolution.id), "declined by a test: to see it fail again", origin="revert"
+        )
+    once_more = [replace(task, id=f"{task.id}-once-more") for task in exam]
+    for task in once_more:
+        ledger.add_task(task, Share.OPEN)
+    until(lambda: all(_result(reader, task) is Result.FAILED for task in once_more), "it fails as it did")
+    assert source(home) == FAULTY
+    numbers = [version.number for version in Registry(home.registry).versions(SKILL)]
+    assert len(numbers) == len(set(numbers)) == 3, "the revert is a version of its own"
+
+
+def test_kills_at_random_points_promote_once_and_damage_nothing(
+    daemon: Any, exam: list[Task], until: Any, home: Home
+) -> None:
+    dice = random.Random(7)
+    for _ in range(KILLS):
+        daemon.start()
+        time.sleep(dice.uniform(0.0, 1.6))  # the point of the kill, not a wait
+        daemon.signal(signal.SIGKILL)
+        daemon.ended()
+    daemon.start()
+    until(lambda: ended(home), "the evolution has ended", 60)
+    daemon.signal(signal.SIGTERM)
+    assert daemon.ended() == 0
+
+    (evolution,) = evolutions(home)
+    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    registry = Registry(home.registry)
+    assert [version.origin for version in registry.versions(SKILL)].count("evolution") == 1
+    with desk(home) as parts:
+        (verdict,) = [item for item in parts.records.find(Verdict) if item.decision is Decision.PROMOTE]
+        candidate = parts.records.get(Candidate, verdict.candidate_id)
+        assert recompute(verdict, candidate, trials_of(parts, candidate), parts.policy) == []
+    assert registry.stable().tree == verdict.candidate_tree == candidate.snapshot.tree
+    assert Reader(home.ledger).verify() == []
+    assert [finding.what for finding in examine(home, fix=False)] == []
+
+
+def test_only_a_token_of_this_home_promotes(
+    daemon: Any, exam: list[Task], ledger: Ledger, until: Any, home: Home
+) -> None:
+    ask(home)
+    daemon.start()
+    until(lambda: ended_waiting(home), "it waits for a person", 60)
+    (evolution,) = evolutions(home)
+    (verdict,) = [item for item in ledger.find(Verdict) if item.decision is Decision.PROMOTE]
+    candidate = ledger.get(Candidate, verdict.candidate_id)
+    later = datetime.now(UTC) + timedelta(hours=1)
+    # a row in the ledger is not enough: this is what code with write access to it, but no key, could do
+    forged = issue(bytes(32), candidate, verdict, "person:mallory", later)
+    ledger.put(forged)
+    log = home.logs / "daemon.log"
+    until(lambda: "was not issued by this home" in log.read_text(), "the forgery is refused")
+    assert source(home) == FAULTY
+    with desk(home) as parts:
+        approve(parts, parts.evolution(evolution.id), "person:ada")
+    until(lambda: source(home) == RIGHT, "the real one promotes")
+    assert len(ledger.find(Consent)) == 2
+
+
+def ended_waiting(home: Home) -> bool:
+    return any(item.state is EvolutionState.AWAITING_CONSENT for item in evolutions(home))
+
+
+def _result(reader: Reader, task: Task) -> Result | None:
+    runs = reader.runs(task.id)
+    return runs[0].outcome.result if runs and runs[0].outcome else None
