@@ -98,9 +98,14 @@ def test_unused_names_are_seen() -> None:
 
 def test_generated_inputs_are_new_distinct_and_the_same_each_time(case) -> None:  # type: ignore[no-untyped-def]  # fixture
     cases = [case("t1", text="a,b", rows=[1, 2, 3], path="x.csv", inputs={"x.csv": b"1,2\n3,4\n"})]
-    made = [g.case for g in generate(cases, 30)]
-    assert made == [g.case for g in generate(cases, 30)]
+    made = generate(cases, 30)
+    assert made == generate(cases, 30)
     assert len({repr((c.call.args, c.inputs)) for c in made}) == 30
     assert all(c.call.args["path"] == "x.csv" for c in made), "the name of an input file stays"
     assert any(c.inputs["x.csv"] != b"1,2\n3,4\n" for c in made)
     assert not any(c.checks for c in made)
+
+
+def test_large_files_are_varied_only_as_often_as_there_is_room(case) -> None:  # type: ignore[no-untyped-def]  # fixture
+    cases = [case("t1", path="x.csv", inputs={"x.csv": b"1,2\n" * 1_000_000})]
+    assert len(generate(cases, 30)) <= 3

@@ -7,34 +7,32 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from agentos.domain import Call, canonical
 from agentos.ports import Case
 
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """A case without checks, and which of the given cases it came from."""
-
-    case: Case
-    origin: int
+BYTES_MAX = 8 << 20
 
 
-def generate(cases: Sequence[Case], count: int) -> list[Generated]:
-    """Up to ``count`` variations: one argument or one input file changed in one place."""
+def generate(cases: Sequence[Case], count: int) -> list[Case]:
+    """Up to ``count`` variations: one argument or one input file changed in one place.
+
+    Fewer when the files are large: all of them together stay below BYTES_MAX.
+    """
     chance = random.Random(20_070_401)  # noqa: S311 (not for secrets; fixed, so that a search can be repeated)
     seen = {_identity(case) for case in cases}
-    found: list[Generated] = []
+    found: list[Case] = []
+    room = BYTES_MAX
     for _ in range(count * 8):
-        if len(found) >= count or not cases:
+        if len(found) >= count or not cases or room < 0:
             break
-        origin = len(found) % len(cases)
-        variant = _variant(cases[origin], cases, chance)
+        variant = _variant(cases[len(found) % len(cases)], cases, chance)
         if variant is not None and _identity(variant) not in seen:
             seen.add(_identity(variant))
-            found.append(Generated(variant, origin))
+            found.append(variant)
+            room -= sum(map(len, variant.inputs.values()))
     return found
 
 

@@ -73,7 +73,7 @@ class RepairProposer:
         about = Found(
             tuple(given[c].task_id for c in evidence), places, [(given[c].task_id, lines[c]) for c in working]
         )
-        cases = (*given, *(made.case for made in generate(given, GENERATED)))
+        cases = (*given, *generate(given, GENERATED))
         timeout_s = min(PROBE_TIMEOUT_S, max(LEAST_TIMEOUT_S, 5 * probed.slowest_s))
         with ExitStack() as stack:
             opened = [
