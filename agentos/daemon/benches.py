@@ -71,7 +71,9 @@ class _BoxBench:
             self._exchange = self._start()
         self._exchange.extend(_SLACK_S + count * (self._job.timeout_s + 0.5))
         try:
-            self._exchange.send(TrySource(source=source, trace=trace, cases=None if cases is None else list(cases)))
+            self._exchange.send(
+                TrySource(source=source, trace=trace, cases=None if cases is None else list(cases))
+            )
             answer, _ = self._exchange.receive({"tried": TriedFrame})
             if isinstance(answer, TriedFrame) and len(answer.passed) == len(answer.outputs) == count:
                 lines = tuple(tuple(found) for found in answer.lines)

@@ -14,7 +14,7 @@ from typing import Protocol
 from agentos.domain import Fault, Json, Kind, Limits, ResourceId, Snapshot, Task
 from agentos.errors import Invalid, UserError
 from agentos.ports import Snapshots
-from agentos.resources import Resource, read
+from agentos.resources import read
 
 
 class Unfit(Exception):
@@ -44,16 +44,16 @@ class Tools(Snapshots, Protocol):
 
 def bundle_of(registry: Tools, task: Task, snapshot: Snapshot) -> Bundle:
     """The bundle of a task; raises Unfit, or Unavailable when the registry cannot be read."""
-    files, agent = _resource(registry, snapshot, Kind.AGENT, task.agent)
-    parts = {kind: agent.settings[kind] for kind in (Kind.HARNESS, Kind.PROMPT, Kind.ENVIRONMENT)}
-    limits: Mapping[str, Json] = {}
-    for kind, name in parts.items():
-        more, resource = _resource(registry, snapshot, kind, name)
-        files |= more
-        limits = resource.settings.get("limits", limits)
+    files = _files(registry, snapshot, Kind.AGENT, task.agent)
+    agent = _settings(ResourceId(Kind.AGENT, task.agent), files)
+    for kind in (Kind.HARNESS, Kind.PROMPT):
+        files |= _files(registry, snapshot, kind, agent[kind])
+    environment = _files(registry, snapshot, Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT])
+    limits = _settings(ResourceId(Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT]), environment)["limits"]
+    files |= environment
     for prefix in _wanted(registry, task, snapshot):
         files |= registry.files(snapshot, prefix)
-    return Bundle(files, f"{Kind.HARNESS}/{parts[Kind.HARNESS]}", _least(task.limits, limits))
+    return Bundle(files, f"{Kind.HARNESS}/{agent[Kind.HARNESS]}", _least(task.limits, limits))
 
 
 def _wanted(registry: Tools, task: Task, snapshot: Snapshot) -> Sequence[str]:
@@ -66,15 +66,16 @@ def _wanted(registry: Tools, task: Task, snapshot: Snapshot) -> Sequence[str]:
     return ("/".join(path.split("/")[:2]),)
 
 
-def _resource(
-    registry: Tools, snapshot: Snapshot, kind: Kind, name: str
-) -> tuple[dict[str, bytes], Resource]:
-    resource = ResourceId(kind, name)
-    files = dict(registry.files(snapshot, str(resource)))
+def _files(registry: Tools, snapshot: Snapshot, kind: Kind, name: str) -> dict[str, bytes]:
+    files = dict(registry.files(snapshot, f"{kind}/{name}"))
     if not files:
         raise Unfit("not_found", f"the registry has no {kind} '{name}'")
+    return files
+
+
+def _settings(resource: ResourceId, files: Mapping[str, bytes]) -> Mapping[str, Json]:
     try:
-        return files, read(resource, files)
+        return read(resource, files).settings
     except Invalid as error:
         raise Unfit("not_found", str(error), str(resource)) from None
 

@@ -63,7 +63,7 @@ class Engine:
             "executor_id": "local",
             "enable_otlp": False,
             "log_level": "ERROR",
-            "notification_listener_polling_interval_sec": 10.0,
+            "notification_listener_polling_interval_sec": 2.0,
             "scheduler_polling_interval_sec": 3600.0,
         }
         DBOS(config=config)

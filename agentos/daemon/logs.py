@@ -27,7 +27,7 @@ def set_up_logs(path: Path, level: str, size_mb: int, *, console: bool) -> None:
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.dict_tracebacks,
+                structlog.processors.format_exc_info,
                 structlog.processors.JSONRenderer(ensure_ascii=True),
             ],
         )
@@ -40,7 +40,9 @@ def set_up_logs(path: Path, level: str, size_mb: int, *, console: bool) -> None:
                 foreign_pre_chain=shared,
                 processors=[
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                    structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+                    structlog.dev.ConsoleRenderer(
+                        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+                    ),
                 ],
             )
         )

@@ -42,7 +42,7 @@ class Tick:
         self.wake = threading.Event()
         self._service = service
         self._ledger = service.ledger
-        self._watcher = sqlite3.connect(service.home.ledger, isolation_level=None)
+        self._watcher = sqlite3.connect(service.home.ledger, isolation_level=None, check_same_thread=False)
         self._version = -1
         self._waiting: deque[str] = deque()
         self._ended: deque[tuple[str, str]] = deque()
