@@ -62,7 +62,7 @@ class Walls:
             "Image": self.image,
             "Cmd": ["/usr/local/bin/python3", "-I", "-S", "-c", self.boot()],
             "Entrypoint": [],
-            "User": "" if "user" in self.weak else USER,
+            "User": "0:0" if "user" in self.weak else USER,
             "Env": [f"{name}={value}" for name, value in self.environment().items()],
             "Hostname": "sandbox",
             "WorkingDir": "/ws",

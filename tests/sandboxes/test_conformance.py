@@ -1,0 +1,32 @@
+"""Every sandbox passes the same suite; one that does nothing passes none of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.conformance import CHECKS, check
+from agentos.sandboxes.docker import Docker
+from agentos.testing import FakeSandbox
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_bubblewrap_conforms(tmp_path: Path, run_uid: int | None) -> None:
+    with Bubblewrap(tmp_path, run_uid) as sandbox:
+        assert [claim for claim in check(sandbox) if not claim.held] == []
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_docker_conforms(tmp_path: Path, docker_image: str) -> None:
+    with Docker(tmp_path, image=docker_image) as sandbox:
+        assert [claim for claim in check(sandbox) if not claim.held] == []
+
+
+def test_a_sandbox_that_does_nothing_conforms_in_nothing() -> None:
+    claims = list(check(FakeSandbox(lambda channel: None)))
+    assert [claim.promise for claim in claims] == list(CHECKS)
+    assert [claim for claim in claims if claim.held] == []
