@@ -11,13 +11,13 @@ import ast
 import difflib
 import re
 import tomllib
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 
 from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, Limits, ResourceId
 from agentos.errors import Invalid, NotFound, UserError
+from agentos.syntax import parse
 
 PINS_FILE = "registry.toml"
 DOCUMENT = "resource.toml"
@@ -432,9 +432,7 @@ def _harness_faults(name: str, content: bytes) -> list[str]:
 def _parse(name: str, content: bytes) -> tuple[ast.Module | None, str]:
     try:
         text = content.decode("utf-8")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a doubtful escape in a user's file is not our warning
-            return ast.parse(text), ""
+        return parse(text), ""
     except SyntaxError as error:
         return None, f"{name} is not Python: line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:

@@ -26,7 +26,7 @@ ROWS = [
     {"checks"},  # below taskfile, which refuses a task whose checks break their rules
     {"ports"},
     {"domain", "messages"},
-    {"wire", "home", "identity"},
+    {"wire", "home", "identity", "syntax"},
     {"errors"},
 ]
 ROW_OF = {part: number for number, row in enumerate(ROWS) for part in row}

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 
 from agentos.domain import Check, Json
 from agentos.evolver.policy import Surface
+from agentos.syntax import parse
 
 # Libraries that a repair may start to use; anything else it must have used before.
 HARMLESS_IMPORTS = frozenset(
@@ -115,7 +116,7 @@ def _size_fault(old: str, new: str, surface: Surface) -> str:
 
 def _source_fault(old: str, new: str, checks: Sequence[Check]) -> str:
     try:
-        before, after = ast.parse(old), ast.parse(new)
+        before, after = parse(old), parse(new)
     except (SyntaxError, ValueError, RecursionError) as error:
         return f"not valid Python: {error}"
     secret = SECRET.search(new)

@@ -15,9 +15,10 @@ from agentos.evolver.proposers.repair.inputs import same
 from agentos.evolver.proposers.repair.prior import Ranked
 from agentos.evolver.proposers.repair.source import Program
 from agentos.ports import Bench, Tried
+from agentos.syntax import parse
 
 # An edit this much less likely than the likeliest plausible one cannot change what is proposed.
-HOPELESS = 1e-3
+HOPELESS = 0.02
 # After so many endless loops by one operator at one place, the rest of its edits there wait.
 HANGS = 2
 
@@ -99,7 +100,7 @@ class Search:
     def _new(self, ranked: Ranked) -> str | None:
         """The program after the edit; None when it is none, or had its turn."""
         source = self.program.apply(ranked.edit)
-        shape = ast.dump(ast.parse(source)) if source else ""
+        shape = ast.dump(parse(source)) if source else ""
         if source is None or shape in self._seen:
             return None
         self._seen.add(shape)

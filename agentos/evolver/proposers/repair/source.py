@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agentos.syntax import parse, parse_expression
+
 # The public contract of a tool: never a place to edit.
 CONTRACT = frozenset({"TOOL", "Input", "Output"})
 
@@ -58,7 +60,7 @@ class Program:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.tree = ast.parse(source)
+        self.tree = parse(source)
         self.data = source.encode()
         self._starts = [0]
         for line in self.data.splitlines(keepends=True):
@@ -147,14 +149,14 @@ class Program:
 def is_atom(text: str) -> bool:
     """Whether the text is an expression that binds tighter than any operator."""
     try:
-        return isinstance(ast.parse(text, mode="eval").body, ATOMS)
+        return isinstance(parse_expression(text), ATOMS)
     except SyntaxError:
         return False
 
 
 def _parsed(source: str) -> ast.Module | None:
     try:
-        return ast.parse(source)
+        return parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
 

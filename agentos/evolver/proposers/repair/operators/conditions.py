@@ -9,6 +9,7 @@ from agentos.evolver.proposers.repair.operators.comparisons import is_condition
 from agentos.evolver.proposers.repair.scope import COLLECTIONS, compatible
 from agentos.evolver.proposers.repair.site import Site
 from agentos.evolver.proposers.repair.source import Edit, Splice
+from agentos.syntax import parse_expression
 
 
 def conditions_for(site: Site) -> dict[str, float]:
@@ -46,7 +47,7 @@ def _renamed(site: Site, condition: ast.expr, variables: list[str]) -> Iterator[
                 if node.id in swap:
                     one, end = (offset - start for offset in site.program.span(node))
                     text = text[:one] + swap[node.id].encode() + text[end:]
-            if site.visible(ast.parse(text.decode(), mode="eval")):
+            if site.visible(parse_expression(text.decode())):
                 yield text.decode()
 
 
