@@ -42,6 +42,7 @@ class Score:
     proposals: int
     any_correct: bool
     seconds: float
+    tries: int
 
 
 def brief_of(row: dict[str, str], budget_s: float) -> Brief:
@@ -77,12 +78,16 @@ def score(row: dict[str, str], budget_s: float) -> Score:
     """Search, then judge every proposal."""
     brief = brief_of(row, budget_s)
     started = time.monotonic()
-    proposals = list(RepairProposer(LocalBenches(), 1).propose(brief)) if brief.cases else []
+    benches = LocalBenches()
+    proposals = list(RepairProposer(benches, 1).propose(brief)) if brief.cases else []
     seconds = time.monotonic() - started
     full = [p for p in proposals if len(p.predicted_fixes) == len(brief.cases)]
     right = [is_correct(row, p.files[PATH]) for p in full]
     first = full[0] if full else None
-    return Score(row["task_id"], len(brief.cases), first, right[:1] == [True], len(full), any(right), seconds)
+    tries = sum(bench.tries for bench in benches.opened)
+    return Score(
+        row["task_id"], len(brief.cases), first, right[:1] == [True], len(full), any(right), seconds, tries
+    )
 
 
 def rows(data: Path, only: str) -> Iterator[dict[str, str]]:
@@ -120,16 +125,21 @@ def tell(found: Score) -> None:
 
 def summary(scores: list[Score]) -> None:
     """The table."""
-    count = len(scores)
+    count = max(1, len(scores))
     plausible = [s for s in scores if s.first]
     correct = [s for s in scores if s.correct]
-    print(f"programs                      {count}")
+    print(f"programs                      {len(scores)}")
     print(f"with a failing example        {sum(s.evidence > 0 for s in scores)}")
     print(f"plausible                     {len(plausible)} ({len(plausible) / count:.0%})")
     print(f"correct, first proposal       {len(correct)} ({len(correct) / count:.0%})")
     print(f"correct, any of ten           {sum(s.any_correct for s in scores)}")
     print(f"precision of the first        {len(correct) / max(1, len(plausible)):.0%}")
-    print(f"seconds, median               {statistics.median(s.seconds for s in scores if s.evidence):.1f}")
+    searched = [s for s in scores if s.evidence]
+    if searched:
+        print(f"seconds, median               {statistics.median(s.seconds for s in searched):.1f}")
+        print(
+            f"tries per second              {sum(s.tries for s in searched) / sum(s.seconds for s in searched):.0f}"
+        )
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class LocalBench:
     ) -> None:
         self._timeout_s = timeout_s
         self._count = len(cases)
+        self.tries = 0
         packed = [
             (c.call.tool, dict(c.call.args), dict(c.inputs), [(k.kind, dict(k.spec)) for k in c.checks])
             for c in cases
@@ -52,6 +53,7 @@ class LocalBench:
 
     def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
         """Try one source; a case that hangs or dies has failed."""
+        self.tries += 1
         wanted = list(range(self._count)) if cases is None else list(cases)
         results: list[Any] = []
         while len(results) < len(wanted):

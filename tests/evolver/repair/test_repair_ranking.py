@@ -8,7 +8,7 @@ from agentos.errors import Invalid
 from agentos.evolver.proposers.repair.inputs import generate
 from agentos.evolver.proposers.repair.places import suspicion
 from agentos.evolver.proposers.repair.prior import Ranked, kind_of_edit, ranked, read_prior
-from agentos.evolver.proposers.repair.ranking import hypotheses, oddities, unused
+from agentos.evolver.proposers.repair.ranking import hypotheses, oddities
 from agentos.evolver.proposers.repair.search import Plausible
 from agentos.evolver.proposers.repair.source import Edit, Program, Splice
 
@@ -76,7 +76,7 @@ def test_what_many_edits_agree_on_wins_over_a_lone_likelier_one() -> None:
         plausible("return b", 0.25, (3, 4)),
         plausible("return c", 0.25, (3, 4)),
     ]
-    best = hypotheses(Program(SOURCE), (0, 0), found, [])[0]
+    best = hypotheses(Program(SOURCE), (0, 0), found)[0]
     assert best.best.outputs == (3, 4)
     assert best.edits == 2
 
@@ -84,16 +84,12 @@ def test_what_many_edits_agree_on_wins_over_a_lone_likelier_one() -> None:
 def test_new_crashes_count_against_an_edit() -> None:
     broken = {"error": "TypeError", "message": ""}
     found = [plausible("return -a", 0.5, (broken, broken)), plausible("return b", 0.3, (3, 4))]
-    assert hypotheses(Program(SOURCE), (0, 0), found, [])[0].best.source.endswith("return b\n")
+    assert hypotheses(Program(SOURCE), (0, 0), found)[0].best.source.endswith("return b\n")
 
 
 @pytest.mark.parametrize("text", ["a == a", "x - x", "x * 1", "a < b > c", "f(a, a)", "b if True else c"])
 def test_what_nobody_writes_is_odd(text: str) -> None:
     assert oddities(ast.parse(text)) == 1
-
-
-def test_unused_names_are_seen() -> None:
-    assert unused(ast.parse(SOURCE)) == {"c"}
 
 
 def test_generated_inputs_are_new_distinct_and_the_same_each_time(case) -> None:  # type: ignore[no-untyped-def]  # fixture

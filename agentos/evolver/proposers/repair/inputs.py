@@ -6,7 +6,7 @@ Deterministic: the same cases give the same inputs.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -142,13 +142,6 @@ def _vary_file(data: bytes, chance: random.Random) -> bytes:
     except UnicodeDecodeError:
         return b"".join(lines[:at])
     return b"".join([*lines[:at], changed, b"\n", *lines[at + 1 :]])
-
-
-def answers(case: Case) -> Iterator[Any]:
-    """The values that the case's ``equals`` checks on the whole answer want."""
-    for check in case.checks:
-        if check.kind == "equals" and check.spec.get("path") is None:
-            yield check.spec.get("value")
 
 
 def same(one: Any, other: Any) -> bool:

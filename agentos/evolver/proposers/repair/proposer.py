@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 from agentos import shipped
-from agentos.evolver.proposers.repair.inputs import answers, generate, same
+from agentos.evolver.proposers.repair.inputs import generate, same
 from agentos.evolver.proposers.repair.places import edits_of, suspicion
 from agentos.evolver.proposers.repair.prior import Ranked, ranked, read_prior
 from agentos.evolver.proposers.repair.ranking import hypotheses
@@ -76,10 +76,10 @@ class RepairProposer:
         cases = (*given, *generate(given, GENERATED))
         timeout_s = min(PROBE_TIMEOUT_S, max(LEAST_TIMEOUT_S, 5 * probed.slowest_s))
         with ExitStack() as stack:
-            opened = [
-                self._benches.bench(brief.base, brief.path, cases, timeout_s) for _ in range(self._workers)
-            ]
-            benches = [stack.enter_context(closing(bench)) for bench in opened]
+            benches = []
+            for _ in range(self._workers):
+                bench = self._benches.bench(brief.base, brief.path, cases, timeout_s)
+                benches.append(stack.enter_context(closing(bench)))
             plan = Plan(
                 evidence,
                 working,
@@ -88,7 +88,8 @@ class RepairProposer:
                 checked=len(brief.cases),
             )
             search = Search(program, plan, deadline, slow_s=0.8 * timeout_s)
-            yield from _proposals(brief, search, order, benches, about)
+            proposals = _proposals(brief, search, order, benches, about)
+        yield from proposals  # the benches are closed: whoever replays needs the room
 
     def _shares(self, probed: _Probed) -> Mapping[str, float]:
         """The table; where calls do not end, a missing step is more likely than among programs that do."""
@@ -126,17 +127,18 @@ def _sorted_out(brief: Brief, tried: Tried) -> tuple[tuple[int, ...], tuple[int,
 
 def _proposals(
     brief: Brief, search: Search, order: Sequence[Ranked], benches: Sequence[Bench], about: Found
-) -> Iterator[Proposal]:
+) -> list[Proposal]:
     """From full fixes; where there is none, and time left, from those that pass some of the evidence."""
-    wanted = [value for case in brief.cases for value in answers(case)]
     found = search.run(order, benches)
     if not found and len(search.plan.evidence) > 1:
         search = replace(search, partial=True)
         found = search.run(order, benches)
     if not found:
-        return
+        return []
     old = benches[0].try_source(brief.source, cases=search.plan.generated).outputs
     most = max(sum(p.passed) for p in found)
-    behaviours = hypotheses(search.program, old, [p for p in found if sum(p.passed) == most], wanted)
-    for hypothesis in behaviours[: brief.max_candidates]:
-        yield proposal_of(brief, search, hypothesis, replace(about, alternatives=len(behaviours) - 1))
+    behaviours = hypotheses(search.program, old, [p for p in found if sum(p.passed) == most])
+    about = replace(about, alternatives=len(behaviours) - 1)
+    return [
+        proposal_of(brief, search, hypothesis, about) for hypothesis in behaviours[: brief.max_candidates]
+    ]

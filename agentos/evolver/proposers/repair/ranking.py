@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from agentos.domain import Json, canonical
 from agentos.evolver.proposers.repair.search import Plausible
 from agentos.evolver.proposers.repair.source import Program
+from agentos.syntax import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,12 @@ class Hypothesis:
     edits: int
 
 
-def hypotheses(
-    program: Program, old: Sequence[Json], found: Sequence[Plausible], wanted: Sequence[Json]
-) -> list[Hypothesis]:
-    """The behaviours among plausible edits, the most credible first."""
-    weights = {id(p): p.ranked.probability * credibility(program, old, p, wanted) for p in found}
+def hypotheses(program: Program, old: Sequence[Json], found: Sequence[Plausible]) -> list[Hypothesis]:
+    """The behaviours among plausible edits, the most credible first.
+
+    ``old`` is what the original answers on the generated inputs.
+    """
+    weights = {id(p): p.ranked.probability * credibility(program, old, p) for p in found}
     clusters: dict[bytes, list[Plausible]] = defaultdict(list)
     for plausible in found:
         clusters[canonical([list(plausible.outputs), list(plausible.passed)])].append(plausible)
@@ -42,51 +44,17 @@ def hypotheses(
     return sorted(ranked, key=lambda h: -h.share)
 
 
-def credibility(program: Program, old: Sequence[Json], plausible: Plausible, wanted: Sequence[Json]) -> float:
-    """A factor on the prior, from how the edit behaves and reads."""
-    return math.exp(behaviour(old, plausible, wanted) + naturalness(program, plausible.source))
-
-
-def behaviour(old: Sequence[Json], plausible: Plausible, wanted: Sequence[Json]) -> float:
-    """Log-factor: new crashes, strange types, and answers that depend on nothing count against it."""
-    if not old:
-        return 0.0
-    new = plausible.outputs
+def credibility(program: Program, old: Sequence[Json], plausible: Plausible) -> float:
+    """A factor on the prior: new crashes, and expressions that nobody writes, count against an edit."""
     healthy = [index for index, output in enumerate(old) if not is_error(output)]
-    crashes = sum(is_error(new[index]) for index in healthy) / max(1, len(healthy))
-    kinds = {type(value).__name__ for value in wanted} | {type(o).__name__ for o in old if not is_error(o)}
-    strange = sum(type(o).__name__ not in kinds for o in new if not is_error(o)) / len(new)
-    distinct_old = len({canonical(o) for o in old if not is_error(o)})
-    distinct_new = len({canonical(o) for o in new if not is_error(o)})
-    flat = 1.0 if distinct_new <= 1 and (distinct_old > 2 or len({canonical(w) for w in wanted}) > 1) else 0.0
-    return -3.0 * crashes - 2.0 * strange - 2.0 * flat
+    crashes = sum(is_error(plausible.outputs[index]) for index in healthy) / max(1, len(healthy))
+    odd = max(0, oddities(parse(plausible.source)) - oddities(program.tree))
+    return math.exp(-3.0 * crashes - 2.0 * odd)
 
 
 def is_error(output: Json) -> bool:
     """Whether a bench's output says that the tool raised."""
     return isinstance(output, dict) and "error" in output
-
-
-def naturalness(program: Program, source: str) -> float:
-    """Log-factor: names that become used or unused, and expressions that nobody writes."""
-    before, after = program.tree, ast.parse(source)
-    unused_before, unused_after = unused(before), unused(after)
-    score = 1.5 * len(unused_before - unused_after) - 1.0 * len(unused_after - unused_before)
-    return score - 2.0 * max(0, oddities(after) - oddities(before))
-
-
-def unused(tree: ast.AST) -> set[str]:
-    """Names that a function binds (or functions defined inside one) and nobody reads."""
-    bound: set[str] = set()
-    read: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.FunctionDef):
-            bound.update(inner.name for inner in node.body if isinstance(inner, ast.FunctionDef))
-    return {name for name in bound - read if name != "_"}
 
 
 def oddities(tree: ast.AST) -> int:
