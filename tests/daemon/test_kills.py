@@ -15,20 +15,10 @@ import pytest
 
 from agentos.daemon.doctoring import examine
 from agentos.daemon.liveness import daemon_info
-from agentos.domain import (
-    RUNNING_STATES,
-    Evolution,
-    EvolutionState,
-    Result,
-    Share,
-    Task,
-    TaskState,
-    Verdict,
-)
+from agentos.domain import Result, Share, Task, TaskState
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from agentos.registry.store import Registry
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -115,82 +105,6 @@ def test_fifty_kills_lose_nothing_and_repeat_nothing(
         lost += len(runs) - 1
     assert lost > 0, "no kill hit a run: the test tests nothing"
     assert reader.open_runs() == []
-    assert [finding.what for finding in examine(home, fix=False)] == []
-
-
-FAULTY = '''"""Whether a score reaches the mark: the mark itself is enough."""
-
-from pydantic import BaseModel
-
-TOOL = {"name": "reaches", "description": "1 when the score reaches the mark", "effects": ["pure"], "dependencies": []}
-
-
-class Input(BaseModel):
-    score: int
-    mark: int
-
-
-class Output(BaseModel):
-    n: int
-
-
-def run(input: Input) -> Output:
-    if input.score > input.mark:
-        return Output(n=1)
-    return Output(n=0)
-'''
-
-
-def test_an_evolution_that_is_killed_again_and_again_promotes_once(
-    home: Home, ledger: Ledger, make_task: Callable[..., Task], until: Any
-) -> None:
-    dice = random.Random(7)
-    registry = Registry(home.registry)
-    registry.commit({"skill/test-kit/tools/reaches.py": FAULTY.encode()}, "A faulty tool", "edit")
-    pairs = [
-        (40, 40),
-        (55, 55),
-        (70, 70),
-        (10, 40),
-        (39, 40),
-        (54, 55),
-        (56, 55),
-        (90, 55),
-        (71, 70),
-        (2, 70),
-    ]
-    for score, mark in pairs:
-        task = make_task("reaches", expect=int(score >= mark), score=score, mark=mark)
-        ledger.add_task(task, Share.OPEN)
-    nursery = Nursery(home)
-    child = nursery.start()
-    until(lambda: ledger.find(Evolution), "an evolution is open", 60)
-    kills = 0
-    while any(item.state in RUNNING_STATES for item in ledger.find(Evolution)) and kills < 15:
-        time.sleep(dice.uniform(0.0, 1.0))  # the point of the kill, not a wait
-        os.kill(child, signal.SIGKILL)
-        nursery.wait()
-        kills += 1
-        child = nursery.start()
-        until(lambda pid=child: _ready(home, pid), "it is ready", 30)
-    until(lambda: not any(item.state in RUNNING_STATES for item in ledger.find(Evolution)), "it ended", 120)
-    os.kill(child, signal.SIGTERM)
-    nursery.wait()
-    nursery.close()
-    assert kills > 0
-    (evolution,) = ledger.find(Evolution)
-    assert evolution.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED), evolution
-    assert evolution.promoted is not None
-    source = registry.files(registry.stable(), "skill/test-kit/tools/reaches.py")
-    assert b">=" in source["skill/test-kit/tools/reaches.py"]
-    log = subprocess.run(
-        ["git", "--git-dir", home.registry, "log", "main", "--format=%(trailers:key=Evolution,valueonly)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert log.stdout.split() == [evolution.id]
-    assert len(ledger.find(Verdict, evolution_id=evolution.id)) >= 1
     assert [finding.what for finding in examine(home, fix=False)] == []
 
 
