@@ -211,8 +211,15 @@ class Box(Protocol):
 class Sandbox(Protocol):
     """Makes boxes. ``name`` is the adapter's, ``level`` the isolation level it was probed at."""
 
-    name: str
-    level: str
+    @property
+    def name(self) -> str:
+        """The adapter's."""
+        ...
+
+    @property
+    def level(self) -> str:
+        """The isolation level it was probed at."""
+        ...
 
     def open(self, limits: Limits, *, light: bool = False) -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable.
@@ -248,9 +255,17 @@ class Executor(Protocol):
     """Runs a task once on a snapshot in a fresh box and grades the answer in another."""
 
     def execute(
-        self, task: Task, snapshot: Snapshot, run_id: str, on_step: Callable[[Step], None] | None = None
+        self,
+        task: Task,
+        snapshot: Snapshot,
+        run_id: str,
+        on_step: Callable[[Step], None] | None = None,
+        *,
+        prefer: str = "auto",
     ) -> Attempt:
         """Blocks until graded. ``on_step`` gets each step as it happens, in order.
+
+        ``prefer`` names the sandbox to use where neither settings nor environment name one.
 
         Raises Unavailable when the machinery failed (an ``infra`` outcome, never counted).
         """

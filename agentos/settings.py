@@ -26,7 +26,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
-    sandbox: Literal["auto", "bubblewrap"] = "auto"
+    sandbox: Literal["auto", "docker", "bubblewrap"] = "auto"
     run_uid: int | None = Field(None, ge=1, lt=1 << 31)
     skills: list[Path] = Field(default_factory=list)
     parallel: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
@@ -92,7 +92,7 @@ def first_settings(run_uid: int | None) -> str:
 # Settings of this agentos home. Each can also be given as a variable: AGENTOS_PARALLEL=4.
 # docs/operating.md explains them. The daemon reads this file when it starts.
 
-# sandbox = "auto"        # or "bubblewrap"
+# sandbox = "auto"        # or "bubblewrap", "docker": that one for everything
 {uid}        # as root only: the user id that tasks run as; no account may have it
 # skills = ["~/my-skills"]  # watched beside the folder skills/ of this home
 # parallel = 4             # tasks at a time; default: the number of cores

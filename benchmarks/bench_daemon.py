@@ -88,11 +88,14 @@ def make_task(checks: tuple[Check, ...] = ()) -> Task:
 class Instant:
     """Stands where boxes are: does nothing but make steps."""
 
-    sandbox = "none"
+    name = "none"
     level = "none"
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
+
+    def place(self, task: Task, snapshot: Snapshot) -> Instant:
+        return self
 
     def execute(
         self, task: Task, snapshot: Snapshot, run_id: str, on_step: Callable[[Step], None]

@@ -56,6 +56,19 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot) -> Bundle:
     return Bundle(files, f"{Kind.HARNESS}/{agent[Kind.HARNESS]}", _least(task.limits, limits))
 
 
+def asked_sandbox(registry: Tools, task: Task, snapshot: Snapshot) -> str:
+    """The sandbox that the task's environment names, or "auto"; a task that is unfit asks for nothing."""
+    try:
+        agent = _settings(
+            ResourceId(Kind.AGENT, task.agent), _files(registry, snapshot, Kind.AGENT, task.agent)
+        )
+        name = agent[Kind.ENVIRONMENT]
+        environment = _files(registry, snapshot, Kind.ENVIRONMENT, name)
+        return str(_settings(ResourceId(Kind.ENVIRONMENT, name), environment)["sandbox"])
+    except Unfit:
+        return "auto"
+
+
 def _wanted(registry: Tools, task: Task, snapshot: Snapshot) -> Sequence[str]:
     if task.call is None:
         return (Kind.TOOL, Kind.SKILL, Kind.MEMORY, Kind.PROMPT)

@@ -31,7 +31,13 @@ class _NoTrials:
     """Stands where the daemon has its executor and its threads."""
 
     def execute(
-        self, task: Task, snapshot: Snapshot, run_id: str, on_step: Callable[[Step], None] | None = None
+        self,
+        task: Task,
+        snapshot: Snapshot,
+        run_id: str,
+        on_step: Callable[[Step], None] | None = None,
+        *,
+        prefer: str = "auto",
     ) -> Attempt:
         raise Unavailable(f"{run_id}: trials run in the daemon; type `agentos daemon start`.")
 

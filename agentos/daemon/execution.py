@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from agentos.daemon.bundle import Bundle, Tools, Unfit, bundle_of
+from agentos.daemon.bundle import Bundle, Tools, Unfit, asked_sandbox, bundle_of
 from agentos.daemon.exchange import Exchange
 from agentos.daemon.grading import Grade, grade
 from agentos.domain import Cost, Fault, Json, Limits, Outcome, Result, Snapshot, Step, Task, digest
@@ -66,27 +66,33 @@ class _Ran:
 class BoxExecutor:
     """Implements ``ports.Executor``. Thread-safe: any number of runs at a time."""
 
-    def __init__(self, registry: Tools, blobs: Blobs, sandbox: Sandbox) -> None:
+    def __init__(
+        self,
+        registry: Tools,
+        blobs: Blobs,
+        sandbox: Sandbox,
+        choose: Callable[[str, str], Sandbox] | None = None,
+    ) -> None:
         self._registry = registry
         self._blobs = blobs
-        self._sandbox = sandbox
+        self._choose = choose or (lambda asked, prefer: sandbox)
         self._lock = threading.Lock()
         self._open: dict[str, Box] = {}
         self._cancelled: set[str] = set()
         self._gone: Counter[tuple[str, str]] = Counter()
 
-    @property
-    def sandbox(self) -> str:
-        """The name of the adapter that runs are made in."""
-        return self._sandbox.name
-
-    @property
-    def level(self) -> str:
-        """The isolation level it was probed at."""
-        return self._sandbox.level
+    def place(self, task: Task, snapshot: Snapshot) -> Sandbox:
+        """The sandbox that a run of the task would get, started. Raises Unavailable."""
+        return self._choose(asked_sandbox(self._registry, task, snapshot), "auto")
 
     def execute(
-        self, task: Task, snapshot: Snapshot, run_id: str, on_step: Callable[[Step], None] | None = None
+        self,
+        task: Task,
+        snapshot: Snapshot,
+        run_id: str,
+        on_step: Callable[[Step], None] | None = None,
+        *,
+        prefer: str = "auto",
     ) -> Attempt:
         """Run once and grade; see ``ports.Executor``."""
         steps: list[Step] = []
@@ -98,23 +104,24 @@ class BoxExecutor:
 
         started = time.monotonic()
         workspace_mb = task.limits.workspace_mb
+        sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), prefer)
         try:
             bundle = bundle_of(self._registry, task, snapshot)
             workspace_mb = bundle.limits.workspace_mb
-            ran = self._in_a_box(_Job(task, snapshot, run_id, bundle, self._inputs(task), record))
+            ran = self._in_a_box(sandbox, _Job(task, snapshot, run_id, bundle, self._inputs(task), record))
         except Unfit as error:
             ran = _Ran(Result.FAILED, error.fault)
         graded = Grade(())
         if ran.result is Result.PASSED:
-            graded = grade(self._sandbox, task.checks, ran.answer, ran.files, workspace_mb)
+            graded = grade(sandbox, task.checks, ran.answer, ran.files, workspace_mb)
         return Attempt(
             outcome=_outcome(ran, graded, Cost(wall_s=time.monotonic() - started, cpu_s=ran.cpu_s)),
             answer=ran.answer,
             answer_sha256=digest(ran.answer),
             steps=tuple(steps),
             resources=ran.resources,
-            sandbox=self._sandbox.name,
-            level=self._sandbox.level,
+            sandbox=sandbox.name,
+            level=sandbox.level,
             files=ran.files,
         )
 
@@ -133,8 +140,8 @@ class BoxExecutor:
         except NotFound as error:
             raise Unavailable(f"an input of {task.id} is gone: {error}") from None
 
-    def _in_a_box(self, job: _Job) -> _Ran:
-        with self._sandbox.open(job.limits) as box:
+    def _in_a_box(self, sandbox: Sandbox, job: _Job) -> _Ran:
+        with sandbox.open(job.limits) as box:
             with self._lock:
                 self._open[job.run_id] = box
             try:

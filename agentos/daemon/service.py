@@ -21,7 +21,7 @@ from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
 from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
 from agentos.domain import EvolutionState, Layer
-from agentos.errors import AgentOSError
+from agentos.errors import AgentOSError, Unavailable
 from agentos.evolver import cycle, probation
 from agentos.evolver.parts import Parts
 from agentos.evolver.proposers.repair import RepairProposer
@@ -30,7 +30,7 @@ from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
 from agentos.ports import Durable
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.choice import Choice
 from agentos.settings import Settings
 
 T = TypeVar("T")
@@ -38,6 +38,7 @@ R = TypeVar("R")
 
 RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
 _PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
+_PATIENCE_S = (1.0, 5.0, 15.0, *(30.0,) * 60)  # half an hour for an evolution whose machinery is away
 
 log = structlog.get_logger("agentos.service")
 
@@ -63,7 +64,7 @@ class Service:
     settings: Settings
     ledger: Ledger
     registry: Registry
-    sandbox: Bubblewrap
+    sandbox: Choice
     parts: Parts
     tasks: TaskRunner
     stopping: Stopping
@@ -81,12 +82,15 @@ class Service:
 
     def evolve(self, steps: Steps, evolution_id: str) -> None:
         """One evolution, from evidence to its end."""
-        self._guarded(evolution_id, lambda: cycle.evolve(self.parts, evolution_id, self._held(steps)))
+        self._guarded(
+            evolution_id, lambda: cycle.evolve(self.parts, evolution_id, self._held(steps, evolution_id))
+        )
 
     def finish_promotion(self, steps: Steps, evolution_id: str) -> None:
         """Promote what a person approved."""
         self._guarded(
-            evolution_id, lambda: cycle.finish_promotion(self.parts, evolution_id, self._held(steps))
+            evolution_id,
+            lambda: cycle.finish_promotion(self.parts, evolution_id, self._held(steps, evolution_id)),
         )
 
     def watch(self, steps: Steps, subject: str) -> None:
@@ -97,10 +101,17 @@ class Service:
             run = self.ledger.run(suspicion.run_id)
             return probation.watch(self.parts, suspicion, run).state.value
 
-        self._guarded("", lambda: self._held(steps).step("watch", measure))
+        self._guarded("", lambda: self._held(steps, "").step("watch", measure))
 
-    def _held(self, steps: Steps) -> Durable:
-        return _Held(steps, self.stopping)
+    def _held(self, steps: Steps, evolution_id: str) -> Durable:
+        return _Held(steps, self.stopping, lambda why: self._waits(evolution_id, why))
+
+    def _waits(self, evolution_id: str, why: str) -> None:
+        """Say where people look that an evolution stands still, and why."""
+        log.warning("evolution waits", evolution=evolution_id, why=why)
+        if evolution_id:
+            evolution = self.parts.evolution(evolution_id)
+            self.parts.move(evolution, evolution.state, f"waits for the machinery: {why}")
 
     def _guarded(self, evolution_id: str, work: Callable[[], object]) -> None:
         """An evolution that the machinery could not carry through ends as cancelled, with the reason."""
@@ -124,20 +135,30 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Steps that record nothing once the daemon has to end at once."""
+    """Steps that wait while the machinery is away, and record nothing once the daemon has to end."""
 
     steps: Steps
     stopping: Stopping
+    waits: Callable[[str], None]
 
     def step(self, name: str, work: Callable[[], T]) -> T:
         def held() -> T:
-            try:
-                return work()
-            except AgentOSError:
-                self.stopping.hold_if_set()
-                raise
+            for pause_s in _PATIENCE_S:
+                try:
+                    return self._try(work)
+                except Unavailable as error:
+                    self.waits(str(error))
+                self.stopping.wait(pause_s)
+            return self._try(work)
 
         return self.steps.step(name, held)
+
+    def _try(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except AgentOSError:
+            self.stopping.hold_if_set()
+            raise
 
 
 def utc_now() -> datetime:
@@ -152,8 +173,8 @@ def service(home: Home, settings: Settings) -> Iterator[Service]:
         ledger, registry = parts.records, parts.snapshots
         assert isinstance(ledger, Ledger)
         assert isinstance(registry, Registry)
-        sandbox = Bubblewrap(home.root, settings.run_uid)
-        executor = BoxExecutor(registry, ledger.blobs, sandbox)
+        sandbox = Choice(home.root, settings.run_uid, settings.sandbox)
+        executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose)
         repair = RepairProposer(BoxBenches(registry, sandbox), settings.parallel)
         parts = replace(
             parts,

@@ -10,7 +10,7 @@ from typing import NoReturn
 import structlog
 
 from agentos.daemon.execution import BoxExecutor
-from agentos.domain import InputFile, Outcome, Result, Run, TaskState, new_id
+from agentos.domain import InputFile, Outcome, Result, Run, Snapshot, Task, TaskState, new_id
 from agentos.errors import Conflict, Unavailable
 from agentos.ledger.store import Ledger
 from agentos.ports import Snapshots
@@ -40,6 +40,11 @@ class Stopping:
         """Returns only when the daemon goes on."""
         if self._event.is_set():
             self._hold()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; returns only when the daemon goes on."""
+        self._event.wait(seconds)
+        self.hold_if_set()
 
     def _hold(self) -> NoReturn:
         while True:
@@ -74,15 +79,17 @@ class TaskRunner:
         if len(runs) >= MAX_ATTEMPTS:
             self.give_up(task_id, f"the machinery lost {len(runs)} runs of it")
             return True
+        snapshot = self._snapshots.stable()
+        sandbox, level = self._place(view.task, snapshot)
         run = Run(
             id=new_id("run"),
             task_id=task_id,
             task_key=view.task.key,
             share=view.share,
             attempt=len(runs) + 1,
-            snapshot=self._snapshots.stable(),
-            sandbox=self._executor.sandbox,
-            level=self._executor.level,
+            snapshot=snapshot,
+            sandbox=sandbox,
+            level=level,
             started_at=now,
         )
         try:
@@ -94,6 +101,14 @@ class TaskRunner:
             return self._run(run)
         finally:
             self._in_flight.pop(task_id, None)
+
+    def _place(self, task: Task, snapshot: Snapshot) -> tuple[str, str]:
+        """Name and level of the sandbox it will have; without one, the run itself says why not."""
+        try:
+            place = self._executor.place(task, snapshot)
+            return place.name, place.level
+        except Unavailable:
+            return "none", "none"
 
     def _run(self, run: Run) -> bool:
         task = self._ledger.task(run.task_id)

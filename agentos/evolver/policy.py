@@ -88,6 +88,19 @@ class ConsentPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxPolicy:
+    """The sandbox preferred for trials of each tier, where settings and environment name none."""
+
+    low: str = "auto"
+    medium: str = "auto"
+    high: str = "docker"
+
+    def preferred(self, tier: Tier) -> str:
+        """A sandbox's name, or "auto"."""
+        return str(getattr(self, tier.value))
+
+
+@dataclass(frozen=True, slots=True)
 class Probation:
     """How long a promotion is watched."""
 
@@ -106,6 +119,7 @@ class Policy:
     replay: ReplayPolicy = field(default_factory=ReplayPolicy)
     judge: Judge = field(default_factory=Judge)
     consent: ConsentPolicy = field(default_factory=ConsentPolicy)
+    sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
     probation: Probation = field(default_factory=Probation)
 
     @property
@@ -121,7 +135,13 @@ _SECTIONS = {
     "replay": ReplayPolicy,
     "judge": Judge,
     "consent": ConsentPolicy,
+    "sandbox": SandboxPolicy,
     "probation": Probation,
+}
+# What a text may say, by section.
+_WORDS: Mapping[type[Any], tuple[str, ...]] = {
+    ConsentPolicy: ("auto", "ask"),
+    SandboxPolicy: ("auto", "docker", "bubblewrap"),
 }
 
 
@@ -152,7 +172,7 @@ def policy_from_json(data: Mapping[str, Any]) -> Policy:
             name: kind(
                 **{
                     key: tuple(value) if isinstance(value, list) else value
-                    for key, value in data[name].items()
+                    for key, value in data.get(name, {}).items()
                 }
             )
             for name, kind in _SECTIONS.items()
@@ -168,7 +188,7 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
         if key not in known:
             faults.append(f"[{name}] {key} is not a setting; known are {', '.join(known)}")
             continue
-        fault = _fault_of(known[key], value)
+        fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
         if fault:
             faults.append(f"[{name}] {key} {fault}")
         else:
@@ -176,10 +196,11 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
     return kind(**values)
 
 
-def _fault_of(default: object, value: object) -> str:
+def _fault_of(default: object, value: object, words: tuple[str, ...]) -> str:
     """Why ``value`` cannot stand where ``default`` stands, "" if it can."""
     if isinstance(default, str):
-        return "" if value in ("auto", "ask") else f'must be "auto" or "ask", not {value!r}'
+        choice = " or ".join(f'"{word}"' for word in words)
+        return "" if value in words else f"must be {choice}, not {value!r}"
     if isinstance(default, tuple):
         good = isinstance(value, list) and all(isinstance(item, str) for item in value)
         return "" if good else "must be a list of patterns"

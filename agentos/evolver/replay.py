@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentos.domain import (
+    TIER_OF,
     Arm,
     Candidate,
     Evolution,
+    Kind,
     Result,
     Snapshot,
     Task,
+    Tier,
     Trial,
     TrialSet,
     digest,
@@ -38,6 +41,7 @@ class _Job:
     snapshot: Snapshot
     evolution_id: str
     candidate_id: str
+    prefer: str  # sandbox, by the policy for the tier
 
     @property
     def id(self) -> str:
@@ -54,7 +58,7 @@ class _Job:
 
 def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
     """Run tasks on the evolution's base; shared by all of its candidates."""
-    return _replay(parts, _jobs(parts, task_ids, sets, Arm.BASE, evolution.base, evolution.id, ""))
+    return _replay(parts, _jobs(parts, task_ids, sets, Arm.BASE, evolution, None))
 
 
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
@@ -64,7 +68,7 @@ def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, s
         base = replay_base(parts, evolution, stage, sets)
         own = _replay(
             parts,
-            _jobs(parts, stage, sets, Arm.CANDIDATE, candidate.snapshot, evolution.id, candidate.id),
+            _jobs(parts, stage, sets, Arm.CANDIDATE, evolution, candidate),
         )
         trials += base + own
         if _lost(parts, base, own, stage is sets.evidence):
@@ -91,12 +95,15 @@ def _jobs(
     task_ids: Sequence[str],
     sets: Sets,
     arm: Arm,
-    snapshot: Snapshot,
-    evolution_id: str,
-    candidate_id: str,
+    evolution: Evolution,
+    candidate: Candidate | None,
 ) -> list[_Job]:
+    snapshot = candidate.snapshot if candidate else evolution.base
+    tier = TIER_OF[Kind(evolution.diagnosis.layer)] if evolution.diagnosis else Tier.MEDIUM
+    prefer = parts.policy.sandbox.preferred(tier)
+    candidate_id = candidate.id if candidate else ""
     return [
-        _Job(task, sets.of(task.id), arm, repeat, snapshot, evolution_id, candidate_id)
+        _Job(task, sets.of(task.id), arm, repeat, snapshot, evolution.id, candidate_id, prefer)
         for repeat in range(parts.policy.replay.repeats)
         for task in parts.tasks(tuple(task_ids))
     ]
@@ -113,7 +120,8 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         pass
     for attempt in range(1, parts.policy.replay.infra_retries + 1):
         try:
-            done = parts.executor.execute(job.task, job.snapshot, f"{job.id}-{attempt}")
+            run_id = f"{job.id}-{attempt}"
+            done = parts.executor.execute(job.task, job.snapshot, run_id, prefer=job.prefer)
         except Unavailable:
             if attempt == parts.policy.replay.infra_retries:
                 raise

@@ -40,7 +40,13 @@ class FakeExecutor:
         self._script = script
 
     def execute(
-        self, task: Task, snapshot: Snapshot, run_id: str, on_step: Callable[[Step], None] | None = None
+        self,
+        task: Task,
+        snapshot: Snapshot,
+        run_id: str,
+        on_step: Callable[[Step], None] | None = None,
+        *,
+        prefer: str = "auto",
     ) -> Attempt:
         """What the script says; its steps are passed on first."""
         self.calls.append((task.id, snapshot))

@@ -30,9 +30,12 @@ class Executor:
     """Does what the script says, run after run."""
 
     script: list[Attempt | Unavailable | Callable[[], Attempt]]
-    sandbox: str = "fake"
+    name: str = "fake"
     level: str = "none"
     cancelled: list[str] = field(default_factory=list)
+
+    def place(self, task: Task, snapshot: Snapshot) -> Executor:
+        return self
 
     def execute(self, task: Task, snapshot: Snapshot, run_id: str, on_step: Any = None) -> Attempt:
         do = self.script.pop(0)

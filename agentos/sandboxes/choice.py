@@ -1,0 +1,134 @@
+"""Which sandbox a box is made in: what the settings, the environment and the policy's tier ask for.
+
+The settings come first: a name there stands for everything. Under ``auto`` an environment may name
+one; where it does not, the tier of what is tried says which is preferred. Each sandbox is started
+and probed when it is first chosen, and one that does not hold is never used: where a name was
+asked for that is an error, and only a mere preference passes on to the next.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.ports import Box, Sandbox
+from agentos.sandboxes.bubblewrap import Bubblewrap
+
+AUTO = "auto"
+_AGAIN_S = 30.0  # an engine that was away is not asked anew for every box
+
+
+class Startable(Sandbox, Protocol):
+    """A sandbox of this package."""
+
+    def start(self) -> None:
+        """Start and probe, unless that is done. Raises Unavailable."""
+        ...
+
+
+def _docker(home: Path, _run_uid: int | None) -> Startable:
+    from agentos.sandboxes.docker import Docker
+
+    return Docker(home)
+
+
+# Every sandbox there is, the one that ``auto`` tries first in front.
+SANDBOXES: Mapping[str, Callable[[Path, int | None], Startable]] = {
+    "bubblewrap": Bubblewrap,
+    "docker": _docker,
+}
+
+
+class Choice:
+    """The sandboxes of one home. As a Sandbox itself it is the one that nobody asked otherwise for.
+
+    ``wanted`` is the setting. Thread-safe; constructing starts nothing.
+    """
+
+    def __init__(self, home: Path, run_uid: int | None, wanted: str = AUTO) -> None:
+        self._wanted = wanted
+        self._make = {name: lambda make=make: make(home, run_uid) for name, make in SANDBOXES.items()}
+        self._made: dict[str, Startable] = {}
+        self._failed: dict[str, tuple[float, str]] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """Of the one that nobody asked otherwise for."""
+        return self.choose().name
+
+    @property
+    def level(self) -> str:
+        """The level it was probed at."""
+        return self.choose().level
+
+    def start(self) -> None:
+        """Find out what can be had. Raises Unavailable with what to install, enable or build."""
+        self.choose()
+
+    def choose(self, asked: str = AUTO, prefer: str = AUTO) -> Sandbox:
+        """A started sandbox. ``asked`` is the environment's wish, ``prefer`` the policy's for a tier.
+
+        Raises Unavailable when what must be used does not hold.
+        """
+        names = self._names(asked, prefer)
+        reasons = []
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the sandbox is closed")
+            for name in names:
+                why_not = self._start(name)
+                if not why_not:
+                    return self._made[name]
+                reasons.append(why_not)
+        raise Unavailable(" ".join(reasons))
+
+    def open(self, limits: Limits, *, light: bool = False) -> Box:
+        """See ``ports.Sandbox``."""
+        return self.choose().open(limits, light=light)
+
+    def close(self) -> None:
+        """Close all that were started; idempotent."""
+        with self._lock:
+            self._closed = True
+            made, self._made = self._made, {}
+        for sandbox in made.values():
+            sandbox.close()
+
+    def _names(self, asked: str, prefer: str) -> list[str]:
+        for name in (asked, prefer, self._wanted):
+            if name != AUTO and name not in SANDBOXES:
+                raise Unavailable(f"There is no sandbox '{name}': use auto, {' or '.join(SANDBOXES)}.")
+        if self._wanted != AUTO:
+            if asked not in (AUTO, self._wanted):
+                raise Unavailable(
+                    f"The environment asks for {asked}, but the settings say {self._wanted} for everything: "
+                    'set sandbox = "auto" in agentos.toml to let environments choose.'
+                )
+            return [self._wanted]
+        if asked != AUTO:
+            return [asked]
+        return sorted(SANDBOXES, key=lambda name: name != prefer)
+
+    def _start(self, name: str) -> str:
+        """Why it cannot be used, "" when it can."""
+        if name in self._made:
+            return ""
+        failed_at, why = self._failed.get(name, (-_AGAIN_S, ""))
+        if time.monotonic() - failed_at < _AGAIN_S:
+            return why
+        sandbox = self._make[name]()
+        try:
+            sandbox.start()
+        except Unavailable as error:
+            sandbox.close()
+            self._failed[name] = (time.monotonic(), str(error))
+            return str(error)
+        self._made[name] = sandbox
+        return ""
