@@ -27,7 +27,7 @@ from agentos.evolver.probation import settle, suspicions
 from agentos.evolver.triage import settled, triage
 
 POLL_S = 0.05
-_EVERY_S = {"schedules": 1.0, "skills": 0.5, "evolutions": 0.2, "mining": 0.2}
+_EVERY_S = {"schedules": 1.0, "skills": 0.5, "evolutions": 0.2, "mining": 0.2, "upkeep": 600.0}
 
 log = structlog.get_logger("agentos.tick")
 
@@ -81,6 +81,7 @@ class Tick:
             self._close(*self._ended.popleft())
         if changed:
             self._stop_cancelled()
+            self._unmined = True  # a flag or a revert by hand may have come as well as a run
         if self.draining:
             return
         self._start_tasks(refill=changed)
@@ -92,6 +93,8 @@ class Tick:
             self._start_evolutions()
         if self._is_due("mining", now) and self._unmined:
             self._mine_when_settled(now)
+        if self._is_due("upkeep", now):
+            self._chore("upkeep", self._keep_up)
 
     # --- tasks --------------------------------------------------------------------------------
 
@@ -176,9 +179,16 @@ class Tick:
         for suspicion in suspicions(parts):
             subject = f"{suspicion.evolution_id} {suspicion.run_id}"
             self.engine.start(WATCH, subject, subject.replace(" ", "-"))
-        settle(parts)
+        for stood in settle(parts):
+            if stood.promoted is not None:
+                self._service.registry.mark_good(stood.promoted)
 
     # --- housekeeping -------------------------------------------------------------------------
+
+    def _keep_up(self) -> None:
+        """Tags that a killed writer left out, and a registry that stays small."""
+        self._service.registry.repair()
+        self._service.registry.maintain()
 
     def _is_due(self, name: str, now: float) -> bool:
         if now < self._due.get(name, 0.0):

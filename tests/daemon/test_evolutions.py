@@ -25,12 +25,14 @@ from agentos.domain import (
     ResourceId,
     Result,
     Share,
+    Sighting,
     Task,
     Verdict,
 )
 from agentos.evolver.consent import issue
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.judge import recompute
+from agentos.evolver.mining import flag
 from agentos.evolver.promotion import approve, roll_back
 from agentos.evolver.triage import AT_WORK
 from agentos.home import Home
@@ -67,34 +69,35 @@ RIGHT = FAULTY.replace("input.points > input.needed", "input.points >= input.nee
 KILLS = 10
 
 
+PAIRS = ((50, 50), (40, 40), (71, 71), (60, 50), (41, 40), (9, 8), (10, 50), (39, 40), (1, 9))
+
+
 @pytest.fixture
-def exam(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> list[Task]:
-    """The faulty skill, and tasks on both sides of its fault; the failing ones are returned."""
-    files = {
-        PATH: FAULTY.encode(),
-        "skill/exam-kit/SKILL.md": b"---\nname: exam-kit\ndescription: Grades.\n---\n",
-    }
-    Registry(home.registry).commit(files, "A skill with an honest fault", "edit")
-    (home.root / "policy.toml").write_text("[propose]\nbudget_s = 5.0\n")
-    failing = []
-    for points, needed in (
-        (50, 50),
-        (40, 40),
-        (71, 71),
-        (60, 50),
-        (41, 40),
-        (9, 8),
-        (10, 50),
-        (39, 40),
-        (1, 9),
-    ):
-        task = make_task("exam-kit/grade", points=points, needed=needed)
-        right = "pass" if points >= needed else "fail"
-        task = replace(task, checks=(Check("equals", {"value": right, "path": "grade"}),))
-        ledger.add_task(task, Share.OPEN)
-        if points == needed:
-            failing.append(task)
-    return failing
+def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> Callable[..., list[Task]]:
+    """The faulty skill, and a task for each pair of points and points needed; gives the failing ones."""
+
+    def set_(pairs: tuple[tuple[int, int], ...] = PAIRS) -> list[Task]:
+        files = {
+            PATH: FAULTY.encode(),
+            "skill/exam-kit/SKILL.md": b"---\nname: exam-kit\ndescription: Grades.\n---\n",
+        }
+        Registry(home.registry).commit(files, "A skill with an honest fault", "edit")
+        (home.root / "policy.toml").write_text("[propose]\nbudget_s = 5.0\n")
+        made = {}
+        for points, needed in pairs:
+            right = "pass" if points >= needed else "fail"
+            task = make_task("exam-kit/grade", points=points, needed=needed)
+            made[points, needed] = replace(task, checks=(Check("equals", {"value": right, "path": "grade"}),))
+            ledger.add_task(made[points, needed], Share.OPEN)
+        return [task for (points, needed), task in made.items() if points == needed]
+
+    return set_
+
+
+@pytest.fixture
+def exam(set_exam: Callable[..., list[Task]]) -> list[Task]:
+    """Tasks on both sides of the fault; the failing ones are given."""
+    return set_exam()
 
 
 def evolutions(home: Home) -> list[Evolution]:
@@ -169,6 +172,19 @@ def test_kills_at_random_points_promote_once_and_damage_nothing(
     assert registry.stable().tree == verdict.candidate_tree == candidate.snapshot.tree
     assert Reader(home.ledger).verify() == []
     assert [finding.what for finding in examine(home, fix=False)] == []
+
+
+def test_one_failure_waits_and_a_flag_makes_it_evidence(
+    daemon: Any, set_exam: Callable[..., list[Task]], until: Any, home: Home
+) -> None:
+    (task,) = set_exam(((50, 50), (60, 50), (10, 50)))
+    daemon.start()
+    reader = Reader(home.ledger)
+    until(lambda: reader.find(Sighting), "the failure was mined")
+    assert evolutions(home) == []
+    with desk(home) as parts:
+        flag(parts, reader.runs(task.id)[0])
+    until(lambda: evolutions(home), "the flag opened an evolution")
 
 
 def test_only_a_token_of_this_home_promotes(
