@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types bench setup bubblewrap clean
+.PHONY: help demo test check lint types bench setup bubblewrap docker clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -24,10 +24,13 @@ $(VENV)/installed: pyproject.toml constraints.txt
 bubblewrap:
 	@scripts/setup.sh bubblewrap
 
+docker:
+	@.ci/docker-up.sh
+
 demo: setup
 	@$(BIN)/python examples/demo/run.py $(ARGS)
 
-test: setup
+test: setup docker
 	@$(BIN)/python -m pytest -n $(WORKERS)
 
 lint: setup
@@ -37,7 +40,7 @@ lint: setup
 types: setup
 	@$(BIN)/mypy
 
-check: lint types
+check: lint types docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
 
 bench: setup

@@ -1,74 +1,226 @@
-"""``agentos sandbox``: what the sandbox holds back on this machine, found out by trying."""
+"""``agentos sandbox``: what holds tasks on this machine, found out by trying; images and leftovers."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import confirm, print_json, print_table, print_text
+from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 
-app = typer.Typer(help="What the sandbox holds back on this machine.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from agentos.sandboxes.probe import Claim
+
+app = typer.Typer(help="What holds tasks on this machine.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.callback()
-def sandbox() -> None:
-    """Keeps ``check`` a command of its own beside those to come."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One sandbox, tried."""
+
+    sandbox: str
+    level: str
+    claims: list[Claim]
+    remark: str
+    seconds: float
+
+    @property
+    def broken(self) -> list[str]:
+        return [claim.promise for claim in self.claims if not claim.held]
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """Print which sandboxes there are, and the container images that were built."""
+    from agentos.sandboxes.docker_engine import Engine
+    from agentos.sandboxes.image import images
+    from agentos.sandboxes.launch import require
+    from agentos.settings import load_settings
+
+    home = Home.find()
+    settings = load_settings(home.settings)
+    rows, found = [], []
+    try:
+        rows.append(("bubblewrap", "there", require(settings.run_uid)))
+    except Unavailable as error:
+        rows.append(("bubblewrap", "missing", str(error)))
+    engine = Engine(timeout_s=10)
+    try:
+        version = engine.version()
+        found = images(engine)
+        built = "there" if any(image.current and image.way != "base" for image in found) else "no image"
+        rows.append(("docker", built, f"engine {version['Version']} at {engine.address}"))
+    except Unavailable as error:
+        rows.append(("docker", "missing", str(error)))
+    finally:
+        engine.close()
+    if as_json:
+        keys = ("sandbox", "state", "detail")
+        print_json(
+            {
+                "setting": settings.sandbox,
+                "sandboxes": [dict(zip(keys, row, strict=True)) for row in rows],
+                "images": found,
+            }
+        )
+        return
+    print_table(("sandbox", "state", "detail"), rows, empty="")
+    print_text(
+        f"setting: sandbox = {settings.sandbox}. Type `agentos sandbox check` to try what holds.", "dim"
+    )
+    if found:
+        mine = [(it.name, it.way, f"{it.size >> 20} MB", "yes" if it.current else "old") for it in found]
+        print_table(("image", "from", "size", "current"), mine, empty="")
+
+
+@app.command()
+def build(
+    from_host: Annotated[
+        bool, typer.Option("--from-host", help="From this machine's own Python; needs no image registry.")
+    ] = False,
+) -> None:
+    """Build the container image of this version, unless it is there. Prints its name.
+
+    It is named by what is in it, so the same content is built once.
+    """
+    from agentos.sandboxes.docker_engine import Engine
+    from agentos.sandboxes.image import build_from_dockerfile, build_from_host
+
+    began = time.monotonic()
+    engine = Engine(timeout_s=600)
+    try:
+        name = build_from_host(engine) if from_host else build_from_dockerfile(engine)
+    except Unavailable as error:
+        hint = "" if from_host else ". Where no image registry can be reached, add --from-host."
+        raise Unavailable(f"{str(error).rstrip('.')}{hint}") from None
+    finally:
+        engine.close()
+    print_text(f"{name} ({time.monotonic() - began:.1f} s)")
 
 
 @app.command()
 def check(
+    sandbox: Annotated[
+        str | None, typer.Argument(help="bubblewrap or docker.  [default: what the settings may use]")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only what the daemon tries before its first job.")
+    ] = False,
     run_uid: Annotated[
         int | None,
-        typer.Option(min=1, help="As root: the uid to try it as.  [default: the settings' run_uid]"),
+        typer.Option(min=1, help="As root: the uid to try bubblewrap as.  [default: the settings' run_uid]"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Start a real sandbox, try from inside what it must prevent, and print what held.
+    """Start real sandboxes, try from inside what they must prevent and must do, and print what held.
 
-    The daemon does the same before its first job and runs none where a promise fails. Exit code 1
-    when one does not hold, or when there can be no sandbox (the message says what to type).
+    The daemon does the first half before its first job and runs none where a promise fails. Exit
+    code 1 when one does not hold, or when there can be no sandbox (the message says what to type).
     """
-    from agentos.sandboxes.bubblewrap import Bubblewrap
+    from agentos.sandboxes.choice import AUTO, SANDBOXES
     from agentos.settings import load_settings
 
     home = Home.find()
-    began = time.monotonic()
-    with Bubblewrap(home.root, run_uid or load_settings(home.settings).run_uid) as made:
-        claims = made.examine()
-        groups = made.groups
-    took_s = time.monotonic() - began
-    broken = [claim.promise for claim in claims if not claim.held]
-    level = "none" if broken else "namespace"
-    held_by = (
-        f"version {groups.version}: {', '.join(sorted(groups.controllers))}" if groups.parents else "none"
-    )
+    settings = load_settings(home.settings)
+    wanted = sandbox or settings.sandbox
+    if wanted not in (AUTO, *SANDBOXES):
+        raise UserError(f"There is no sandbox '{wanted}': use {' or '.join(SANDBOXES)}.")
+    found: list[_Found] = []
+    missing: list[str] = []
+    for name in SANDBOXES if wanted == AUTO else [wanted]:
+        try:
+            found.append(_try(name, home.root, run_uid or settings.run_uid, quick=quick))
+        except Unavailable as error:
+            missing.append(f"{name}: {error}")
+    if not found:
+        raise Unavailable(" ".join(missing))
     if as_json:
-        print_json(
-            {
-                "sandbox": made.name,
-                "level": level,
-                "cgroups": {
-                    "version": groups.version,
-                    "controllers": sorted(groups.controllers),
-                    "why_not": groups.why_not,
-                },
-                "claims": claims,
-                "seconds": round(took_s, 3),
-            }
-        )
+        print_json({"sandboxes": [asdict(it) for it in found], "missing": missing})
     else:
-        rows = [("yes" if claim.held else "NO", f"A job {claim.promise}.", claim.detail) for claim in claims]
-        print_table(("holds", "promise", "found"), rows, empty="Nothing was tried.")
-        print_text(f"level {level}, control groups {held_by}, tried in {took_s:.1f} s")
-        if not groups.parents:
-            print_text(
-                f"Without control groups ({groups.why_not}) memory is held for each process and not for the whole "
-                "job, and CPU time not at all: see docs/security.md.",
-                "yellow",
-            )
-    if broken:
-        print_text(f"The sandbox does not hold here: no task will run. Broken: {'; '.join(broken)}.", "red")
+        for it in found:
+            _show(it)
+        for sentence in missing:
+            print_text(sentence, "dim")
+    if any(it.broken for it in found):
         raise typer.Exit(1)
+
+
+def _try(name: str, root: Path, run_uid: int | None, *, quick: bool) -> _Found:
+    from agentos.sandboxes.bubblewrap import Bubblewrap
+    from agentos.sandboxes.choice import SANDBOXES
+    from agentos.sandboxes.conformance import check as conform
+
+    began = time.monotonic()
+    made = SANDBOXES[name](root, run_uid)
+    try:
+        claims = list(made.examine())
+        if not quick and all(claim.held for claim in claims):
+            claims += conform(made)
+        remark = _groups(made.groups) if isinstance(made, Bubblewrap) else ""
+        level = "none" if any(not claim.held for claim in claims) else made.reaches
+    finally:
+        made.close()
+    return _Found(name, level, claims, remark, round(time.monotonic() - began, 3))
+
+
+def _groups(groups: Any) -> str:
+    """What holds memory and CPU of a bubblewrap box."""
+    if groups.parents:
+        return f"control groups version {groups.version}: {', '.join(sorted(groups.controllers))}"
+    return (
+        f"Without control groups ({groups.why_not}) memory is held for each process and not for the whole "
+        "job, and CPU time not at all: see docs/security.md."
+    )
+
+
+def _show(found: _Found) -> None:
+    rows = [
+        ("yes" if claim.held else "NO", f"A job {claim.promise}.", claim.detail) for claim in found.claims
+    ]
+    print_table(("holds", "promise", "found"), rows, empty="Nothing was tried.")
+    print_text(f"{found.sandbox}: level {found.level}, tried in {found.seconds:.1f} s. {found.remark}")
+    if found.broken:
+        print_text(
+            f"{found.sandbox} does not hold here: no task will run in it. Broken: {'; '.join(found.broken)}.",
+            "red",
+        )
+
+
+@app.command()
+def prune(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+    """Remove what killed daemons left of sandboxes, and container images of other versions."""
+    from agentos.sandboxes import image
+    from agentos.sandboxes.docker_engine import Engine
+    from agentos.sandboxes.reaper import leftovers, reap
+
+    home = Home.find()
+    left = leftovers(home.root)
+    engine = Engine(timeout_s=60)
+    try:
+        try:
+            old = [it for it in image.images(engine) if not it.current]
+        except Unavailable as error:
+            old = []
+            print_text(f"No images were looked at: {error}", "dim")
+        rows = [(it.kind, it.what) for it in left] + [
+            ("image", f"{it.name}, {it.size >> 20} MB") for it in old
+        ]
+        if not rows:
+            print_text("There is nothing to remove.")
+            return
+        print_table(("kind", "what"), rows, empty="")
+        confirm("Remove these?", yes=yes)
+        stayed = reap(left)
+        gone = image.prune(engine) if old else []
+    finally:
+        engine.close()
+    print_text(f"{len(left) - len(stayed) + len(gone)} of {len(rows)} removed.")
+    if stayed or len(gone) < len(old):
+        print_text("The others are in use; try again when the daemon has stopped.", "yellow")

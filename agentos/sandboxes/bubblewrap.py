@@ -47,6 +47,7 @@ class Bubblewrap:
     """
 
     name = "bubblewrap"
+    reaches = "namespace"
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Bubblewrap:
                     "Type `agentos sandbox check` for the whole list."
                 )
                 raise Unavailable(self._refusal)
-            self.level = "namespace"
+            self.level = self.reaches
 
     def examine(self) -> tuple[Claim, ...]:
         """Try every promise once; the claims say what held."""

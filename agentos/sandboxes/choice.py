@@ -18,13 +18,20 @@ from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.ports import Box, Sandbox
 from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.probe import Claim
 
 AUTO = "auto"
 _AGAIN_S = 30.0  # an engine that was away is not asked anew for every box
 
 
 class Startable(Sandbox, Protocol):
-    """A sandbox of this package."""
+    """A sandbox of this package. ``reaches`` is the level it has where every promise holds."""
+
+    reaches: str
+
+    def examine(self) -> tuple[Claim, ...]:
+        """Try every promise once. Raises Unavailable."""
+        ...
 
     def start(self) -> None:
         """Start and probe, unless that is done. Raises Unavailable."""

@@ -52,6 +52,7 @@ class Docker:
     """
 
     name = "docker"
+    reaches = "container"
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Docker:
                     f"The container sandbox does not hold on this machine: it must be that a job {'; '.join(broken)}. "
                     "Type `agentos sandbox check` for the whole list."
                 )
-            self.level = "container"
+            self.level = self.reaches
 
     def examine(self) -> tuple[Claim, ...]:
         """Try every promise once; the claims say what held."""

@@ -64,16 +64,16 @@ def agentos(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command_prints_what_holds(sandbox: Bubblewrap, tmp_path: Path, run_uid: int | None) -> None:
     given = ["--run-uid", str(run_uid)] if run_uid else []
-    done = agentos(tmp_path, "sandbox", "check", "--json", *given)
+    done = agentos(tmp_path, "sandbox", "check", "bubblewrap", "--quick", "--json", *given)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["level"] == "namespace"
+    (found,) = json.loads(done.stdout)["sandboxes"]
+    assert (found["sandbox"], found["level"]) == ("bubblewrap", "namespace")
     assert all(claim["held"] for claim in found["claims"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="about root only")
 def test_the_command_says_in_one_sentence_what_is_missing(tmp_path: Path) -> None:
-    done = agentos(tmp_path, "sandbox", "check")
+    done = agentos(tmp_path, "sandbox", "check", "bubblewrap")
     assert done.returncode == 1
     assert "run_uid" in done.stderr
     assert "Traceback" not in done.stderr
