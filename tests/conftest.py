@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+
 @functools.cache
 def _engine_answers() -> bool:
     """A socket may outlive its engine, so it is asked."""
