@@ -65,7 +65,7 @@ class Channel:
         try:
             self._wait(deadline)
             self._sock.sendall(_LENGTH.pack(len(data)) + data)
-            for blob in blobs:
+            for blob in filter(None, blobs):  # sending nothing fails when the peer has done its job and left
                 self._sock.sendall(blob)
         except TimeoutError:
             raise Late from None
