@@ -117,6 +117,10 @@ class Records(Protocol):
         """Records whose top-level fields equal these, oldest first."""
         ...
 
+    def newest(self, kind: type[R], limit: int) -> Sequence[R]:
+        """The ``limit`` records that were stored last, oldest first."""
+        ...
+
 
 class Journal(Protocol):
     """Tasks, runs and their steps: what happened."""
@@ -149,8 +153,12 @@ class Cursor(Protocol):
         """0 at first."""
         ...
 
-    def advance(self, name: str, to: int, records: Sequence[object]) -> None:
-        """Store ``records`` and the new position in one transaction: both or neither."""
+    def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
+        """Store ``records`` and the new position in one transaction: both or neither.
+
+        Raises Conflict when another reader was faster: the position is beyond ``to``, or is not
+        ``after`` where the caller says from where it goes on.
+        """
         ...
 
 

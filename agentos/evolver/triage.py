@@ -1,4 +1,4 @@
-"""Triage and curate: which failures have become evidence?
+"""Triage: which failures have become evidence?
 
 A fingerprint opens an evolution when it recurs (or a person flagged a run), when no other
 evolution is at work on the same file, and when something is new since the last attempt. After
@@ -21,10 +21,12 @@ from agentos.domain import (
     digest,
     new_id,
 )
+from agentos.errors import Conflict
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Mine
 
 CURSOR = "triage"
+LOOK_BACK = 5_000  # sightings: what a pass costs does not grow with the ledger
 
 WITHOUT_SUCCESS = frozenset(
     {
@@ -48,13 +50,19 @@ class Ripe:
 
 
 def triage(parts: Parts) -> list[Evolution]:
-    """Seal evidence for every failure that is ripe, and open one evolution for each."""
+    """Seal evidence for every failure that is ripe, and open one evolution for each.
+
+    Two processes may do this at once (the daemon, `agentos evolve`): the one that finds the cursor
+    moved stops, because what it read may have been opened by the other.
+    """
+    position = parts.cursor.read(CURSOR)
     history = parts.records.find(Evolution)
     sealed = {evidence.id: evidence for evidence in parts.records.find(Evidence)}
     opened: list[Evolution] = []
     # Faults of the environment, the task or the call are quarantined: no edit of a resource mends them.
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
-    sightings = [item for item in parts.records.find(Sighting) if item.fingerprint.klass in mendable]
+    recent = parts.records.newest(Sighting, LOOK_BACK)
+    sightings = [item for item in recent if item.fingerprint.klass in mendable]
     for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
         past = [item for item in history if item.fingerprint_id == ripe.fingerprint.id]
         busy = {_file(sealed[item.evidence_id].fingerprint) for item in history if item.state in AT_WORK} | {
@@ -62,7 +70,10 @@ def triage(parts: Parts) -> list[Evolution]:
         }
         if _file(ripe.fingerprint) in busy or not _worth_trying(ripe, past, sealed, parts):
             continue
-        opened.append(_open(parts, ripe))
+        try:
+            opened.append(_open(parts, ripe, position + len(opened)))
+        except Conflict:
+            break
     return opened
 
 
@@ -133,18 +144,14 @@ def _worth_trying(ripe: Ripe, past: Sequence[Evolution], sealed: dict[str, Evide
     since = [item for item in ripe.sightings if last.ended_at is None or item.seen_at > last.ended_at]
     if last.state not in WITHOUT_SUCCESS:
         return bool(since)
-    tried = {run for item in past for run in sealed[item.evidence_id].task_ids}
-    new_work = [item for item in since if item.task_id not in tried and not _same_work(item, tried, parts)]
-    if not new_work and not _changed_since(last, parts):
+    tried = {task_id for item in past for task_id in sealed[item.evidence_id].task_ids}
+    keys = {task.key for task in parts.tasks(tuple(tried))} if since else set()
+    if all(item.task_key in keys for item in since) and not _changed_since(last, parts):
         return False
     if len([item for item in past if item.state in WITHOUT_SUCCESS]) >= parts.policy.mine.attempts:
         _break_circuit(parts, last, ripe)
         return False
     return True
-
-
-def _same_work(sighting: Sighting, tried: set[str], parts: Parts) -> bool:
-    return any(parts.journal.task(task_id).key == sighting.task_key for task_id in tried)
 
 
 def _changed_since(evolution: Evolution, parts: Parts) -> bool:
@@ -167,7 +174,7 @@ def _break_circuit(parts: Parts, last: Evolution, ripe: Ripe) -> None:
     )
 
 
-def _open(parts: Parts, ripe: Ripe) -> Evolution:
+def _open(parts: Parts, ripe: Ripe, position: int) -> Evolution:
     chosen = ripe.sightings[-parts.policy.evidence.max_tasks :]
     run_ids = tuple(item.run_id for item in chosen)
     task_ids = tuple(item.task_id for item in chosen)
@@ -180,7 +187,7 @@ def _open(parts: Parts, ripe: Ripe) -> Evolution:
         sha256=digest([ripe.fingerprint, run_ids, task_ids]),
     )
     evolution = _evolution(parts, evidence.id, ripe.fingerprint.id, "")
-    parts.cursor.advance(CURSOR, parts.cursor.read(CURSOR) + 1, [evidence, evolution])
+    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position)
     parts.audit.note("evidence.sealed", evidence.id, {"sha256": evidence.sha256, "evolution": evolution.id})
     return evolution
 

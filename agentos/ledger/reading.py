@@ -240,6 +240,11 @@ class Reader:
         found = (from_text(kind, body) for (body,) in rows)
         return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
 
+    def newest(self, kind: type[R], limit: int) -> Sequence[R]:
+        """The ``limit`` records that were stored last, oldest first."""
+        sql = f"SELECT body FROM {shelf_of(kind).table} ORDER BY seq DESC LIMIT {limit:d}"
+        return [from_text(kind, body) for (body,) in self._rows(sql)][::-1]
+
     def story(self, evolution_id: str) -> Story:
         """Everything about one evolution; raises NotFound."""
         evolution = self.get(Evolution, evolution_id)

@@ -206,15 +206,17 @@ class Ledger(Reader):
         with self._writing() as connection:
             _put(connection, record)
 
-    def advance(self, name: str, to: int, records: Sequence[object]) -> None:
+    def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
         """Store ``records`` and the new position in one transaction: both or neither.
 
-        Raises Conflict when the cursor is beyond ``to`` already.
+        Raises Conflict when the cursor is beyond ``to`` already, or not at ``after`` if given.
         """
         with self._writing() as connection:
             at = connection.execute(select(CURSOR.c.position).where(CURSOR.c.name == name)).scalar() or 0
-            if at > to:
-                raise Conflict(f"the cursor {name} is at {at}, beyond {to}: another reader was faster")
+            if at > to or after not in (None, at):
+                raise Conflict(
+                    f"the cursor {name} is at {at} before it moves to {to}: another reader was faster"
+                )
             for record in records:
                 _put(connection, record)
             _upsert(connection, CURSOR, "name", {"name": name, "position": to})

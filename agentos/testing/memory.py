@@ -171,14 +171,19 @@ class MemoryLedger:
             if isinstance(record, kind) and all(getattr(record, name) == equal[name] for name in equal)
         ]
 
+    def newest(self, kind: type[R], limit: int) -> Sequence[R]:
+        """The ``limit`` records that were stored last, oldest first."""
+        return self.find(kind)[-limit:]
+
     def read(self, name: str) -> int:
         """The position of a cursor, 0 at first."""
         return self._cursors.get(name, 0)
 
-    def advance(self, name: str, to: int, records: Sequence[object]) -> None:
+    def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
         """Store ``records`` and the new position: both or neither."""
-        if self.read(name) > to:
-            raise Conflict(f"the cursor {name} is beyond {to}: another reader was faster")
+        at = self.read(name)
+        if at > to or after not in (None, at):
+            raise Conflict(f"the cursor {name} is at {at} before it moves to {to}: another reader was faster")
         before = {kind: dict(shelf) for kind, shelf in self._records.items()}
         try:
             for record in records:

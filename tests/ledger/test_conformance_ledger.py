@@ -204,6 +204,20 @@ def test_the_cursor_and_its_records_move_together(book: Ledger | MemoryLedger) -
     assert book.read("other") == 0
 
 
+def test_of_two_that_go_on_from_one_position_one_wins(book: Ledger | MemoryLedger) -> None:
+    book.advance("triage", 1, [sighting("run-1")], after=0)
+    with pytest.raises(Conflict, match="another reader was faster"):
+        book.advance("triage", 1, [sighting("run-2")], after=0)
+    assert [found.run_id for found in book.newest(Sighting, 9)] == ["run-1"]
+
+
+def test_the_newest_records_come_oldest_first(book: Ledger | MemoryLedger) -> None:
+    for number in range(4):
+        book.put(sighting(f"run-{number}"))
+    assert [found.run_id for found in book.newest(Sighting, 2)] == ["run-2", "run-3"]
+    assert len(book.newest(Sighting, 9)) == 4
+
+
 def test_what_is_noted_is_kept(book: Ledger | MemoryLedger) -> None:
     book.note("promotion", "evolution-1", {"commit": "c"})
     kept = book.notes if isinstance(book, MemoryLedger) else book.entries()
