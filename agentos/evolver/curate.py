@@ -95,7 +95,7 @@ def _take(runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
 
 
 def _past_fixes(parts: Parts, resource: str, seen: set[str]) -> tuple[str, ...]:
-    """Evidence that an earlier, still standing promotion of the resource repaired."""
+    """What an earlier, still standing promotion of the resource repaired, but for hidden tasks."""
     fixed: list[str] = []
     for evolution in parts.records.find(Evolution):
         standing = evolution.state in (EvolutionState.PROMOTED, EvolutionState.PROBATION)
@@ -106,7 +106,13 @@ def _past_fixes(parts: Parts, resource: str, seen: set[str]) -> tuple[str, ...]:
                 fixed += verdict.fixed
     chosen = []
     for task in parts.tasks(tuple(dict.fromkeys(fixed))):
-        if task.key not in seen:
+        if task.key not in seen and not _hidden(parts, task):
             seen.add(task.key)
             chosen.append(task.id)
     return tuple(chosen)
+
+
+def _hidden(parts: Parts, task: Task) -> bool:
+    """A hold-out task that an earlier promotion repaired stays hidden: guards are shown to proposers."""
+    runs = parts.journal.runs_of(task.key, 1)
+    return bool(runs) and runs[0].share is Share.HOLD_OUT

@@ -1,8 +1,8 @@
 """Probation and attestation: what a promotion does in live use.
 
 A live run that fails although the same work passed before the promotion is a suspicion, not a
-proof. It is measured: the task is replayed on the snapshot before and on the present one. Only a
-task that passes there and fails here rolls the promotion back.
+proof. It is measured: the task is replayed on the snapshot before, on the promoted one and on the
+present one. Only a task that passes there and fails here rolls the promotion back.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from agentos.domain import Attestation, Candidate, Evolution, EvolutionState, Result, Run, Snapshot
+from agentos.errors import Conflict
 from agentos.evolver.fingerprints import FAILING
 from agentos.evolver.parts import Parts
 from agentos.evolver.promotion import roll_back, verdict_on
@@ -57,16 +58,31 @@ def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
     evolution = parts.evolution(suspicion.evolution_id)
     if evolution.state is not EvolutionState.PROBATION:
         return evolution
-    before = _passes(parts, run, evolution.base, "before")
-    after = _passes(parts, run, parts.snapshots.stable(), "after")
-    if not before or after:
+    if not _to_blame(parts, evolution, run):
         parts.cursor.advance(_measured(suspicion), 1, [])
         return evolution
     reason = (
         f"rolled back by probation: {run.task_id} passes on the snapshot before it and fails since ({run.id})"
     )
     attest(parts, evolution, (run.task_id,))
-    return roll_back(parts, evolution, reason)
+    try:
+        return roll_back(parts, evolution, reason)
+    except Conflict as error:  # later versions build on it; it stays on probation, which says why
+        why = (
+            f"{run.task_id} passes before it and fails since, but it cannot be rolled back by itself: {error}"
+        )
+        return parts.move(evolution, evolution.state, why)
+
+
+def _to_blame(parts: Parts, evolution: Evolution, run: Run) -> bool:
+    """Does the run's task pass before the promotion, fail with it, and fail still?"""
+    stable = parts.snapshots.stable()
+    if not _passes(parts, run, evolution.base, "before") or _passes(parts, run, stable, "after"):
+        return False
+    promoted = evolution.promoted
+    if promoted is None or promoted.tree == stable.tree:
+        return True
+    return not _passes(parts, run, promoted, "promoted")  # else something that came later is to blame
 
 
 def settle(parts: Parts) -> list[Evolution]:

@@ -44,19 +44,26 @@ def brief_for(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Se
 
 
 def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets) -> list[str]:
-    """Ids of the candidates worth a replay, best first; each stored and committed to its own ref."""
+    """Ids of the candidates worth a replay, best first; each stored and committed to its own ref.
+
+    A search that a crash cut short is done again, and may find other edits in the same time: what
+    it had stored by then stands.
+    """
     brief = brief_for(parts, evolution, diagnosis, sets)
+    stored = {item.rank: item for item in parts.records.find(Candidate, evolution_id=evolution.id)}
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     reverted = _reverted_edits(parts, diagnosis.path)
     checks = [check for case in brief.cases for check in case.checks]
     accepted: list[str] = []
     refused = 0
-    for rank, (proposer, proposal) in enumerate(_proposals(parts, diagnosis, brief)):
+    for rank, (proposer, proposal) in enumerate(_proposals(parts, diagnosis, brief), 1):
         reason = screen({brief.path: brief.source}, proposal.files, checks, parts.policy.surface)
         if not reason and digest(dict(proposal.files)) in reverted:
             reason = "the same edit was promoted before and rolled back"
-        candidate = _store(parts, evolution, evidence, diagnosis, (rank, proposer, proposal, reason))
-        if reason:
+        candidate = stored.get(rank) or _store(
+            parts, evolution, evidence, diagnosis, (rank, proposer, proposal, reason)
+        )
+        if candidate.screened:
             refused += 1
         else:
             accepted.append(candidate.id)
@@ -89,8 +96,7 @@ def _store(
         layer=diagnosis.layer,
         why_this_layer=proposal.why_this_layer,
     )
-    # the id names evolution and rank, so that a search repeated after a crash stores no second copy
-    candidate_id = f"cand-{evolution.id.removeprefix('evo-')}-{rank + 1}"
+    candidate_id = f"cand-{evolution.id.removeprefix('evo-')}-{rank}"
     snapshot = (
         evolution.base
         if reason
@@ -100,7 +106,7 @@ def _store(
         id=candidate_id,
         evolution_id=evolution.id,
         proposer=proposer,
-        rank=rank + 1,
+        rank=rank,
         manifest=manifest,
         edit=Edit(dict(proposal.files), proposal.summary, proposal.operator),
         base=evolution.base,

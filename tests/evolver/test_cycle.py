@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -20,7 +21,15 @@ from agentos.domain import (
     canonical,
 )
 from agentos.errors import Conflict, Unavailable, UserError
-from agentos.evolver.cycle import evolve, finish_promotion, trials_of
+from agentos.evolver.curate import Sets, choose_sets
+from agentos.evolver.cycle import (
+    diagnose_and_curate,
+    evolve,
+    finish_promotion,
+    propose_candidates,
+    reproduce,
+    trials_of,
+)
 from agentos.evolver.judge import recompute
 from agentos.evolver.mining import flag, mine
 from agentos.evolver.policy import ConsentPolicy, Policy, Surface
@@ -358,3 +367,52 @@ def test_two_failures_of_one_file_are_not_worked_on_at_once(world: World) -> Non
     world.seed()
     world.open()
     assert triage(world.parts) == []
+
+
+def test_a_hidden_task_that_was_repaired_is_no_guard_of_the_next_evolution(world: World) -> None:
+    world.seed(hidden=((50.0, "pass"), (45, "fail")))  # type: ignore[arg-type]
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.PROBATION
+    (verdict,) = world.ledger.find(Verdict)
+    hidden = [run.task_id for _, run in world.ledger.runs_after(0, 99) if run.share is Share.HOLD_OUT]
+    assert set(hidden) & set(verdict.fixed), "it repaired a hidden task too"
+    evidence = replace(world.evidence(), task_ids=())
+    sets = choose_sets(world.parts, evidence, "skill/calc")
+    assert {task.id for task in world.failing} <= set(sets.guards)
+    assert not set(hidden) & set(sets.guards)
+    assert set(hidden) == set(sets.hold_out)
+
+
+def test_two_processes_open_one_evolution_for_one_failure(world: World) -> None:
+    world.seed()
+    mine(world.parts)
+
+    class Slow:
+        """Reads its position, and only then the other process opens the evolution."""
+
+        def read(self, name: str) -> int:
+            position = world.ledger.read(name)
+            triage(world.parts)
+            return position
+
+        def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
+            world.ledger.advance(name, to, records, after=after)
+
+    late = replace(world.parts, cursor=Slow())
+    assert triage(late) == []
+    assert len(world.ledger.find(Evolution)) == 1
+
+
+def test_a_search_that_is_done_again_keeps_what_it_had_stored(world: World) -> None:
+    world.seed()
+    evolution = world.open()
+    world.proposer = propose(TEMPTING)
+    failing = reproduce(world.parts, evolution.id)
+    sets = Sets(*map(tuple, diagnose_and_curate(world.parts, evolution.id, failing)))
+    first = propose_candidates(world.parts, evolution.id, sets)
+    world.proposer = propose(RIGHT, USELESS)  # after a kill, the same time finds other edits
+    again = propose_candidates(world.parts, evolution.id, sets)
+    assert again[0] == first[0]
+    assert len(again) == 2
+    kept = world.ledger.get(Candidate, first[0])
+    assert kept.edit.files[PATH] == TEMPTING

@@ -53,17 +53,7 @@ def test_a_live_failure_that_failed_before_too_is_no_suspicion(world: World, pro
 
 
 def test_a_measured_regression_rolls_back(world: World) -> None:
-    broken_later = passed_before(world, 45, "fail")
-    world.policy = replace(
-        world.policy, evidence=replace(world.policy.evidence, max_guards=0, max_hold_out=0)
-    )
-    world.policy = replace(world.policy, judge=replace(world.policy.judge, min_tasks=1))
-    wrong = world.source().replace("> 50", "> 40")
-    world.proposer = type(world.proposer)(
-        [replace(world.proposer.proposals[0], files={"skill/calc/tools/grade.py": wrong})]
-    )
-    world.seed(hidden=())
-    evolution = world.evolve(world.open())
+    evolution, broken_later = promote_wrong(world)
     assert evolution.state is EvolutionState.PROBATION
     run = world.live(broken_later)
     (suspicion,) = suspicions(world.parts)
@@ -93,3 +83,43 @@ def test_after_a_manual_rollback_the_tasks_fail_again_as_they_did(world: World, 
     assert world.live(world.failing[0]).outcome.result == "passed"  # type: ignore[union-attr]
     roll_back(world.parts, promoted, "by hand")
     assert world.live(world.failing[0]).outcome.result == "failed"  # type: ignore[union-attr]
+
+
+def promote_wrong(world: World) -> tuple[Evolution, Task]:
+    """An evolution on probation that broke work which no guard covers."""
+    broken = passed_before(world, 45, "fail")
+    rules = world.policy
+    world.policy = replace(
+        rules,
+        evidence=replace(rules.evidence, max_guards=0, max_hold_out=0),
+        judge=replace(rules.judge, min_tasks=1),
+    )
+    wrong = world.source().replace("> 50", "> 40")
+    world.proposer = type(world.proposer)(
+        [replace(world.proposer.proposals[0], files={"skill/calc/tools/grade.py": wrong})]
+    )
+    world.seed(hidden=())
+    return world.evolve(world.open()), broken
+
+
+def test_a_promotion_is_not_blamed_for_what_came_after_it(world: World, promoted: Evolution) -> None:
+    task = passed_before(world, 70, "pass")
+    path = "skill/calc/tools/grade.py"
+    world.registry.edit({path: "def answer(points):\n    return 'fail'\n"})
+    run = world.live(task)
+    (suspicion,) = suspicions(world.parts)
+    assert watch(world.parts, suspicion, run).state is EvolutionState.PROBATION
+    assert suspicions(world.parts) == []
+
+
+def test_what_cannot_be_rolled_back_stays_on_probation_and_says_why(world: World) -> None:
+    evolution, broken = promote_wrong(world)
+    world.registry.edit({"skill/calc/tools/grade.py": world.source() + "# a remark\n"})
+    run = world.live(broken)
+    (suspicion,) = suspicions(world.parts)
+    ended = watch(world.parts, suspicion, run)
+    assert ended.state is EvolutionState.PROBATION
+    assert "cannot be rolled back by itself" in ended.reason
+    world.later = timedelta(days=8)
+    assert settle(world.parts) == [], "it did not stand the test"
+    assert evolution.id == ended.id
