@@ -46,9 +46,9 @@ def advance(
 ) -> Snapshot:
     """Move ``main`` to a commit of ``tree``, in which exactly ``changed`` (and pins) may differ.
 
-    Needs the lock. ``main`` is None for the first commit of all. Nothing happens when the tree is ``main``'s already. Raises Invalid when a
-    changed resource breaks its rules or an agent would lose what it refers to, and Conflict when
-    ``main`` is not where the caller saw it.
+    Needs the lock. ``main`` is None for the first commit of all. Nothing happens when the tree is
+    ``main``'s already. Raises Invalid when a changed resource breaks its rules or an agent would
+    lose what it refers to, and Conflict when ``main`` is not where the caller saw it.
     """
     parents: list[pygit2.Oid] = []
     if main is not None:
