@@ -101,8 +101,15 @@ class Engine:
             return status.status in _ALIVE
         with self._lock:
             self._active[subject] = kind
-        with SetWorkflowID(workflow_id):
-            DBOS.start_workflow(self._workflows[kind], subject)
+        started = False
+        try:
+            with SetWorkflowID(workflow_id):
+                DBOS.start_workflow(self._workflows[kind], subject)
+            started = True
+        finally:
+            if not started:  # or nothing would ever be started for this subject again
+                with self._lock:
+                    self._active.pop(subject, None)
         return True
 
     def active(self, kind: str) -> list[str]:

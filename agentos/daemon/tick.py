@@ -44,6 +44,7 @@ class Tick:
         self._ledger = service.ledger
         self._watcher = sqlite3.connect(service.home.ledger, isolation_level=None, check_same_thread=False)
         self._version = -1
+        self._audited = -1
         self._waiting: deque[str] = deque()
         self._ended: deque[tuple[str, str]] = deque()
         self._due: dict[str, float] = {}
@@ -78,10 +79,11 @@ class Tick:
         """Look and start. ``now`` is on the monotonic clock."""
         changed = self._changed()
         while self._ended:
-            self._close(*self._ended.popleft())
+            self._close(*self._ended[0])
+            self._ended.popleft()  # only now: what a full disk prevented is done by a later turn
         if changed:
             self._stop_cancelled()
-            self._unmined = True  # a flag or a revert by hand may have come as well as a run
+            self._look_for_news()
         if self.draining:
             return
         self._start_tasks(refill=changed)
@@ -94,6 +96,7 @@ class Tick:
         if self._is_due("mining", now) and self._unmined:
             self._mine_when_settled(now)
         if self._is_due("upkeep", now):
+            self._unmined = True  # a probation ends by time alone too
             self._chore("upkeep", self._keep_up)
 
     # --- tasks --------------------------------------------------------------------------------
@@ -102,6 +105,16 @@ class Tick:
         (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
         changed, self._version = version != self._version, version
         return bool(changed)
+
+    def _look_for_news(self) -> None:
+        """Whatever mining may act on is audited: runs, flags, ends of evolutions, reverts by hand.
+
+        Trials and steps are not, and there are many: they wake nobody.
+        """
+        count = self._ledger.head().count
+        if count != self._audited:
+            self._audited = count
+            self._unmined = True
 
     def resume(self) -> None:
         """Once, after the launch: tasks that ran when the last daemon ended are taken up or closed."""
@@ -136,6 +149,8 @@ class Tick:
             self._last_end = time.monotonic()
             if self._ledger.task_view(subject).state in (TaskState.QUEUED, TaskState.RUNNING):
                 self._service.tasks.give_up(subject, "an error in the daemon; see the log")
+        elif kind == WATCH:
+            self._unmined = True  # what it measured may settle a probation
         elif kind == EVOLVE and self._service.parts.evolution(subject).state in RUNNING_STATES:
             self._service.cancel_evolution(subject, "an error in the daemon; see the log")
 
@@ -150,22 +165,29 @@ class Tick:
         if self.engine.active(EVOLVE) or self.engine.active(PROMOTE):
             return
         for evolution in self._ledger.find(Evolution, state=EvolutionState.AWAITING_CONSENT):
-            consents = self._ledger.find(Consent, evolution_id=evolution.id)
-            if consents and self.engine.start(PROMOTE, evolution.id, f"promote-{consents[-1].id}"):
+            if self._start_promotion(evolution):
                 return
         for state in sorted(RUNNING_STATES, reverse=True):
             for evolution in self._ledger.find(Evolution, state=state):
                 if self.engine.start(EVOLVE, evolution.id):
                     return
+                # a promotion that a dead daemon left is taken up a moment after the launch
+                if state is EvolutionState.PROMOTING and self._start_promotion(evolution):
+                    return
                 self._service.cancel_evolution(evolution.id, "its workflow ended without a result")
+
+    def _start_promotion(self, evolution: Evolution) -> bool:
+        """Whether a promotion under the newest consent is under way now."""
+        consents = self._ledger.find(Consent, evolution_id=evolution.id)
+        return bool(consents) and self.engine.start(PROMOTE, evolution.id, f"promote-{consents[-1].id}")
 
     def _mine_when_settled(self, now: float) -> None:
         parts = self._service.parts
         busy = bool(self.engine.active(RUN) or self._waiting)
         if settled(parts, busy=busy, first_seen=self._first_seen, quiet_s=now - self._last_end):
-            self._unmined = False
-            self._first_seen = None
-            self._chore("mining", self._mine)
+            if self._chore("mining", self._mine):
+                self._unmined = False
+                self._first_seen = None
         elif self._first_seen is None:
             self._first_seen = utc_now()
 
@@ -196,10 +218,12 @@ class Tick:
         self._due[name] = now + _EVERY_S[name]
         return True
 
-    def _chore(self, name: str, work: Callable[[], None]) -> None:
-        """Do it on the housekeeping thread, unless it is at it."""
-        if name not in self._chores or self._chores[name].done():
-            self._chores[name] = self._housekeeper.submit(self._guarded, name, work)
+    def _chore(self, name: str, work: Callable[[], None]) -> bool:
+        """Do it on the housekeeping thread; False while that is still at it from an earlier turn."""
+        if name in self._chores and not self._chores[name].done():
+            return False
+        self._chores[name] = self._housekeeper.submit(self._guarded, name, work)
+        return True
 
     def _guarded(self, name: str, work: Callable[[], None]) -> None:
         try:
