@@ -146,6 +146,7 @@ class BoxExecutor:
                 self._open[job.run_id] = box
             try:
                 ran = _run(box, job)
+                self._gone.pop((job.task.id, job.snapshot.tree), None)
             except BoxDied as error:
                 ran = self._died(job, error)
             finally:
