@@ -16,6 +16,7 @@ import secrets
 import select
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -64,6 +65,7 @@ class Maker:
                 with answering():
                     request = self.walls.request(kind, directory, labels)
                     made = self.end.engine.api.create_container_from_config(request, name)["Id"]
+                    self.end.made(made)
                     self.end.engine.api.start(made)
                 sock, pid = self._accept(listener, made, token)
                 return Container(made, sock, pid, self.end)
@@ -152,6 +154,18 @@ class End:
     def __init__(self, engine: Engine, threads: int) -> None:
         self.engine = engine
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="container-end")
+        self._here: set[str] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def made(self, id: str) -> None:
+        """From now on this container is to be taken away in the end."""
+        with self._lock:
+            self._here.add(id)
+            closed = self._closed
+        if closed:
+            self._remove(id)
+            raise Unavailable("the sandbox is closed")
 
     def kill(self, id: str) -> None:
         """Through the engine, where this user may not signal the process itself."""
@@ -161,20 +175,28 @@ class End:
     def ran_out_of_memory(self, id: str) -> bool:
         """What the engine says of one that has ended; False when it cannot be asked."""
         with contextlib.suppress(Unavailable), answering():
-            return bool(self.engine.api.inspect_container(id)["State"]["OOMKilled"])
+            return not self._closed and bool(self.engine.api.inspect_container(id)["State"]["OOMKilled"])
         return False
 
     def remove(self, id: str) -> None:
         """Soon; what the engine will not remove is left to the reaper."""
-        self._threads.submit(self._remove, id)
+        with self._lock:
+            if not self._closed:
+                self._threads.submit(self._remove, id)
 
     def close(self) -> None:
-        """Wait until all are gone."""
+        """Take away all that are there, in use or not, and wait until they are gone."""
+        with self._lock:
+            self._closed = True
         self._threads.shutdown()
+        for left in list(self._here):
+            self._remove(left)
 
     def _remove(self, id: str) -> None:
         with contextlib.suppress(Unavailable), answering():
             self.engine.api.remove_container(id, force=True, v=True)
+        with self._lock:
+            self._here.discard(id)
 
 
 class Counted:

@@ -350,6 +350,20 @@ def test_closing_leaves_nothing(
         sandbox.open(small)
 
 
+@pytest.mark.docker
+def test_closing_the_sandbox_ends_its_boxes(
+    make_docker: MakeDocker, small: Limits, engine: Engine, tmp_path: Path
+) -> None:
+    sandbox = make_docker(home=tmp_path)
+    box = sandbox.open(small)
+    sandbox.close()
+    with pytest.raises(Closed):
+        box.channel.receive(deadline=time.monotonic() + 10)
+    assert containers(engine, tmp_path) == []
+    box.close()
+    assert containers(engine, tmp_path) == []
+
+
 # --- an engine that goes away -------------------------------------------------------------------
 
 
@@ -430,10 +444,9 @@ def test_an_engine_that_dies_makes_trials_infra_and_comes_back(
         relay.start()
         with sandbox.open(small) as other:
             assert run(other, "os:getpid") == 1
-    left = Engine()
-    for row in containers(left, tmp_path):  # the one whose removal failed: its owner still lives
-        left.api.remove_container(row["Id"], force=True)
-    left.close()
+    found = Engine()
+    assert containers(found, tmp_path) == [], "what could not be removed then was removed in the end"
+    found.close()
 
 
 @away
