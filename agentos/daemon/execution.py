@@ -165,7 +165,15 @@ class BoxExecutor:
                 raise error
         self._gone.pop(key, None)
         result, name, text = _DEATH[cause]
-        return _Ran(result, Fault(name, text.format(limits=job.limits, detail=error.detail)))
+        fault = Fault(name, text.format(limits=job.limits, detail=error.detail))
+        return _Ran(result, fault, resources=_given(job))
+
+
+def _given(job: _Job) -> tuple[str, ...]:
+    """What a worker that cannot say so any more may have used: all that it was given for a call."""
+    if job.task.call is None:
+        return ()
+    return tuple(sorted({"/".join(path.split("/")[:2]) for path in job.bundle.files}))
 
 
 def _run(box: Box, job: _Job) -> _Ran:

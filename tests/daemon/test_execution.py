@@ -92,6 +92,8 @@ def test_every_bad_end_has_its_outcome(
     assert (done.outcome.result, done.outcome.fault.type) == (result, fault), done.outcome
     assert words in done.outcome.reason
     assert done.outcome.score == 0.0
+    # what failed is known also where the worker could not say it, or no evolution would look at it
+    assert tool == "nobody" or "skill/test-kit" in done.resources
 
 
 def test_endless_output_is_cut_and_ends_by_the_clock(
