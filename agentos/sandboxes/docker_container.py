@@ -193,10 +193,10 @@ class End:
             self._remove(left)
 
     def _remove(self, id: str) -> None:
-        with contextlib.suppress(Unavailable), answering():
+        with contextlib.suppress(Unavailable), answering():  # what stays is tried again at the end
             self.engine.api.remove_container(id, force=True, v=True)
-        with self._lock:
-            self._here.discard(id)
+            with self._lock:
+                self._here.discard(id)
 
 
 class Counted:
