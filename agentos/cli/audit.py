@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
+from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.home import Home
 from agentos.ledger.audit import Head
 from agentos.ledger.reading import Reader
 
-app = typer.Typer(help="Verify and read the hash-chained log of decisions.", no_args_is_help=True)
+app = noun("Verify and read the hash-chained log of decisions.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command()
@@ -58,4 +59,5 @@ def list_(
         ("#", "when", "event", "subject", "detail"),
         ((entry.seq, entry.at[:19], entry.event, entry.subject, entry.detail_text) for entry in entries),
         empty="Nothing was decided yet: add a task with `agentos task add FILE`.",
+        below=True,
     )

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
+from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_text
 from agentos.home import Home
 
-app = typer.Typer(no_args_is_help=True, help="Start, stop and look at the daemon.")
+app = noun("Start, stop and look at the daemon.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
+from agentos.cli.group import verb
 from agentos.cli.output import print_json, print_text
 from agentos.home import Home
 
-app = typer.Typer(help="Find leftovers and damage, and mend them.")
+app = verb()
 
 
-@app.callback(invoke_without_command=True)
+@app.command()
 def doctor(
     fix: Annotated[
         bool, typer.Option("--fix", help="Mend what can be mended without losing anything.")

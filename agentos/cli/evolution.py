@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Candidate, Evolution, EvolutionState, Snapshot
 from agentos.errors import Conflict, NotFound, UserError
@@ -15,11 +16,10 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.cli.evolution_screen import Scene
+    from agentos.evolver.policy import Probation
     from agentos.ledger.reading import Reader, Story
 
-app = typer.Typer(
-    no_args_is_help=True, help="See, explain, approve and undo what the program changed in itself."
-)
+app = noun("See, explain, approve and undo what the program changed in itself.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The evolution's id, or enough of its start or end.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
@@ -76,6 +76,7 @@ def list_(
     print_table(
         ("evolution", "state", "resource", "edit, or why there is none"),
         rows,
+        below=True,
         empty="No evolution yet: two failing runs of the same kind open one. `agentos evolve` looks now.",
     )
 
@@ -124,7 +125,18 @@ def _scene(reader: Reader, story: Story) -> Scene:
     if story.evolution.promoted and story.evolution.ended_at and story.evolution.diagnosis:
         recent = reader.runs_using(story.evolution.diagnosis.resource, 200)
         live = [run for run in recent if run.started_at >= story.evolution.ended_at]
-    return Scene(story, names, failures, _base_text(story, chosen(story)), live)
+    return Scene(story, names, failures, _base_text(story, chosen(story)), live, _probation(story))
+
+
+def _probation(story: Story) -> Probation:
+    """How long promotions are watched; read only where it is shown, for it imports much."""
+    from agentos.evolver.policy import Probation
+
+    if story.evolution.state is not EvolutionState.PROBATION:
+        return Probation()
+    from agentos.daemon.desk import policy_of
+
+    return policy_of(Home.find()).probation
 
 
 @app.command()

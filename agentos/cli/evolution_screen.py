@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.output import clean
 from agentos.domain import Candidate, Evolution, EvolutionState, Result, Run, Trial, TrialSet, Verdict
-from agentos.evolver.judge import Standing, flips, judged_trials
+from agentos.evolver.judge import Flip, Standing, flips, judged_trials
+from agentos.evolver.policy import Probation
+from agentos.evolver.triage import DECLINED
 from agentos.ledger.reading import Story
 
 STATE_STYLE = {
@@ -33,7 +35,30 @@ _STANDING_STYLE = {
     Standing.FLAKY: "yellow",
     Standing.ABSENT: "dim",
 }
-_ROWS_MAX = 24
+_RECONSIDER = "`agentos evolution reconsider {id}` takes it up again"
+_BY_HAND = ("`agentos registry edit {path}` repairs it by hand", _RECONSIDER)
+_UNDO = ("`agentos evolution revert {id}` undoes it",)
+# What a person can do now, a line each; concepts.md tells the same at more length.
+_NEXT: Mapping[EvolutionState, Sequence[str]] = {
+    EvolutionState.AWAITING_CONSENT: (
+        "`agentos evolution approve {id}` promotes it",
+        "`agentos evolution reject {id}` declines it",
+    ),
+    EvolutionState.PROBATION: _UNDO,
+    EvolutionState.PROMOTED: _UNDO,
+    EvolutionState.REJECTED: _BY_HAND,
+    EvolutionState.CANNOT_FIX: _BY_HAND,
+    EvolutionState.CIRCUIT_BROKEN: _BY_HAND,
+    EvolutionState.NO_IMPROVEMENT: ("nothing: it is tried again when new failures come",),
+    EvolutionState.NOT_REPRODUCIBLE: ("look at the tasks' inputs and at the machine", _RECONSIDER),
+    EvolutionState.HELD: ("add tasks with checks for the same tool", _RECONSIDER),
+    EvolutionState.STALE: (_RECONSIDER,),
+    EvolutionState.ROLLED_BACK: (_RECONSIDER,),
+    EvolutionState.CANCELLED: (_RECONSIDER,),
+}
+_LABEL = 11  # columns of the labels; what belongs to a label and is no sentence stands at 2
+_ROWS_MAX = 16
+_PIPE_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +70,24 @@ class Scene:
     failures: Mapping[str, str]  # run id -> why it failed
     before: Mapping[str, str]  # registry path -> text on the base
     live: Sequence[Run]  # finished runs since the promotion, newest first
+    probation: Probation  # how long a promotion is watched
+
+    def named(self, text: str) -> str:
+        """The text with tasks called by their names; without control characters."""
+        return clean(re.sub(r"task-\w+", lambda found: self._name(found[0]), text))
+
+    def _name(self, task_id: str) -> str:
+        return f"“{self.names[task_id]}”" if task_id in self.names else task_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Text from column ``indent`` on; a label stands before it. ``cut``: one line, never wrapped."""
+
+    text: Text
+    indent: int = _LABEL
+    label: str = ""
+    cut: bool = False
 
 
 def state_text(evolution: Evolution) -> Text:
@@ -79,145 +122,206 @@ def _diff_style(line: str) -> str:
 def draw(scene: Scene) -> None:
     """Print the screen."""
     console = Console(highlight=False)
-    evolution = scene.story.evolution
-    title = Text.assemble((evolution.id, "bold"), "  ", state_text(evolution), "  ", clean(evolution.reason))
-    console.print(title)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, content in _sections(scene):
-        grid.add_row(label, content)
-    console.print(Padding(grid, (1, 0, 0, 0)))
+    width = console.width if console.is_terminal or "COLUMNS" in os.environ else _PIPE_WIDTH
+    for line in _lines(scene):
+        if line.cut:
+            text = line.text.copy()
+            text.truncate(width - line.indent, overflow="ellipsis")
+            rows = [text]
+        else:
+            rows = list(line.text.wrap(console, width - line.indent))
+        label = Text(line.label.ljust(line.indent), style="bold")
+        for row in rows:
+            whole = label.append_text(row)
+            whole.rstrip()
+            console.print(whole, soft_wrap=True)
+            label = Text(" " * line.indent)
 
 
-def _sections(scene: Scene) -> Iterator[tuple[str, RenderableType]]:
+def _lines(scene: Scene) -> Iterator[_Line]:
     story = scene.story
     candidate = chosen(story)
-    yield "Evidence", _evidence(scene)
-    if story.evolution.diagnosis:
-        found = story.evolution.diagnosis
-        yield "Cause", Text(clean(candidate.manifest.cause if candidate else found.why))
-        yield "Layer", Text(f"{found.layer.value}, {found.resource}: {clean(found.why)}")
-    if candidate is None:
-        return
-    yield (
-        "Edit",
-        Group(
-            Text(
-                f"{clean(candidate.edit.summary)}  ({candidate.proposer}, candidate {candidate.rank} of {len(story.candidates)})"
-            ),
-            diff_text(scene.before, candidate),
-        ),
-    )
-    yield (
-        "Predicted",
-        Text(
-            f"fixes {_names(scene, candidate.manifest.predicted_fixes)}; "
-            f"at risk {_names(scene, candidate.manifest.tasks_at_risk)}"
-        ),
-    )
-    trials = [trial for trial in story.trials if trial.candidate_id == candidate.id]
-    if trials:
-        yield "Trials", _trials(scene, candidate)
-    verdict = next((item for item in story.verdicts if item.candidate_id == candidate.id), None)
-    if verdict:
-        yield "Verdict", _verdict(verdict, trials)
-    if story.consents:
-        given = story.consents[-1]
-        yield "Consent", Text(f"{given.principal}, valid until {_moment(given.expires_at)} ({given.id})")
-    yield from _aftermath(scene)
-    others = [_other(story, item) for item in story.candidates if item.id != candidate.id]
-    if others:
-        yield "Others", Text("\n").join(others[:_ROWS_MAX])
+    yield from _head(scene)
+    yield from _evidence(scene)
+    found = story.evolution.diagnosis
+    if found and candidate:
+        yield _Line(Text(scene.named(candidate.manifest.cause)), label="Cause")
+        yield _Line(Text(f"{found.layer.value}: {clean(found.why)}", style="dim"), label="Layer")
+    elif found:
+        yield _Line(Text(clean(found.why)), label="Cause")
+    if candidate:
+        yield from _edit(scene, candidate)
+        yield from _predicted(scene, candidate)
+        yield from _trials(scene, candidate)
+        yield from _verdict(scene, candidate)
+        yield from _others(scene, candidate)
+    yield from _consent(scene)
+    yield from _since(scene)
+    path = found.path if found else "RESOURCE"
+    label = "Next"
+    for advice in _NEXT.get(story.evolution.state, ("`agentos evolution watch` follows it",)):
+        yield _Line(Text(advice.format(id=story.evolution.id, path=path)), label=label)
+        label = ""
 
 
-def _evidence(scene: Scene) -> RenderableType:
+def _head(scene: Scene) -> Iterator[_Line]:
+    evolution = scene.story.evolution
+    resource = evolution.diagnosis.resource if evolution.diagnosis else ""
+    yield _Line(Text.assemble((evolution.id, "bold"), "  ", state_text(evolution), "  ", clean(resource)), 0)
+    if evolution.reason:
+        reason = scene.named(evolution.reason)
+        if evolution.state is EvolutionState.ROLLED_BACK:  # a revert closes it as a refusal does
+            reason = reason.replace(DECLINED, "taken back by ", 1)
+        yield _Line(Text(reason), 0)
+    yield _Line(Text(), 0)
+
+
+def _evidence(scene: Scene) -> Iterator[_Line]:
     evidence = scene.story.evidence
     if evidence is None:
-        return Text("missing", style="red")
-    head = (
-        f"{len(evidence.task_ids)} failing task(s), {evidence.fingerprint.klass}, "
-        f"sealed {_moment(evidence.sealed_at)} as {evidence.sha256[:12]}"
-    )
-    lines = [Text(head)]
-    for run_id, task_id in zip(evidence.run_ids, evidence.task_ids, strict=True):
-        lines.append(
-            Text.assemble(
-                "  ",
-                clean(scene.names.get(task_id, task_id)),
-                "  ",
-                (clean(scene.failures.get(run_id, ""))[:160], "dim"),
-            )
-        )
-    return Group(*lines[: _ROWS_MAX + 1])
-
-
-def _trials(scene: Scene, candidate: Candidate) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("set", "task", "before", "after"):
-        table.add_column(column)
-    rows = flips(judged_trials(candidate, scene.story.trials))
-    for row in rows[:_ROWS_MAX]:
-        name = (
-            "(hidden)" if row.set is TrialSet.HOLD_OUT else clean(scene.names.get(row.task_id, row.task_id))
-        )
-        table.add_row(
-            row.set.value,
-            name,
-            Text(row.before.value, style=_STANDING_STYLE[row.before]),
-            Text(row.after.value, style=_STANDING_STYLE[row.after]),
-        )
-    if len(rows) > _ROWS_MAX:
-        table.add_row("", f"and {len(rows) - _ROWS_MAX} more", "", "")
-    return table
-
-
-def _verdict(verdict: Verdict, trials: Sequence[Trial]) -> RenderableType:
-    style = {"promote": "bold green", "reject": "bold red", "hold": "bold yellow"}[verdict.decision.value]
-    where = sorted({f"{trial.sandbox}, level {trial.level}" for trial in trials})
-    return Group(
-        Text(verdict.decision.value, style=style),
-        *(Text(f"  {clean(reason)}") for reason in verdict.reasons),
-        Text(f"  measured in {'; '.join(where)}; candidate tree {verdict.candidate_tree[:12]}", style="dim"),
-    )
-
-
-def _aftermath(scene: Scene) -> Iterator[tuple[str, RenderableType]]:
-    evolution = scene.story.evolution
-    if evolution.promoted is None:
+        yield _Line(Text("missing", style="red"), label="Evidence")
         return
-    passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
-    lines = [Text(f"promoted {_moment(evolution.ended_at)} as commit {evolution.promoted.commit[:12]}")]
-    if evolution.state is EvolutionState.ROLLED_BACK:
-        lines = [Text(f"rolled back {_moment(evolution.ended_at)}: {clean(evolution.reason)}")]
-    else:
-        lines.append(Text(f"{passed} of {len(scene.live)} distinct tasks run since then with it passed"))
-    found = scene.story.attestation
-    if found:
-        true = len(set(found.predicted_fixes) & set(found.observed_fixes))
-        lines.append(
-            Text(
-                f"attested {found.verdict}: {true} of {len(found.predicted_fixes)} predicted fixes came true, "
-                f"{len(found.observed_regressions)} regression(s)"
-            )
+    yield _Line(
+        Text.assemble(
+            f"{_count(len(evidence.task_ids), 'task')} failed alike ({evidence.fingerprint.klass})",
+            (f", sealed {_moment(evidence.sealed_at)} as {evidence.sha256[:12]}", "dim"),
+        ),
+        label="Evidence",
+    )
+    for run_id, task_id in zip(evidence.run_ids, evidence.task_ids, strict=True):
+        yield _Line(Text(clean(scene.names.get(task_id, task_id))), 2, cut=True)
+        if why := clean(scene.failures.get(run_id, "")):
+            yield _Line(Text(why, style="dim"), 4, cut=True)
+
+
+def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    origin = f"  ({candidate.proposer}, candidate {candidate.rank} of {len(scene.story.candidates)})"
+    yield _Line(Text.assemble(clean(candidate.edit.summary), (origin, "dim")), label="Edit")
+    for line in diff_text(scene.before, candidate).split():
+        yield _Line(line, 2)
+
+
+def _predicted(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    fixes, risks = candidate.manifest.predicted_fixes, candidate.manifest.tasks_at_risk
+    told = [_count(len(fixes), "fix"), f"{_count(len(risks), 'task')} at risk"]
+    if verdict := _verdict_on(scene.story, candidate):
+        told[0] += f" ({len(set(fixes) & set(verdict.fixed))} came true)"
+        told[1] += f" ({len(set(risks) & set(verdict.broken))} broke), marked * below"
+    yield _Line(Text(", ".join(told if risks else [told[0], "no task at risk"])), label="Predicted")
+
+
+def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    """The table before/after. The hold-out is one row: its tasks are named nowhere."""
+    rows = flips(judged_trials(candidate, scene.story.trials))
+    if not rows:
+        return
+    mine = [trial for trial in scene.story.trials if trial.candidate_id == candidate.id]
+    shown = [row for row in rows if row.set is not TrialSet.HOLD_OUT]
+    if len(shown) > _ROWS_MAX:  # what did not change says least
+        shown = [row for row in shown if row.before is not row.after] or shown
+    yield _Line(Text.assemble("before and after", (f", {_where(mine)}", "dim")), label="Trials")
+    for row in shown[:_ROWS_MAX]:
+        mark = "*" if row.task_id in candidate.manifest.tasks_at_risk else ""
+        name = clean(scene.names.get(row.task_id, row.task_id))
+        yield _Line(
+            Text.assemble(
+                (f"{row.before.value:<6}", _STANDING_STYLE[row.before]),
+                " → ",
+                (f"{row.after.value:<6}", _STANDING_STYLE[row.after]),
+                f"  {row.set.value + mark:<8}  {name}",
+            ),
+            2,
+            cut=True,
         )
-    yield "Since", Group(*lines)
+    yield from _unnamed(rows, len(shown[:_ROWS_MAX]))
 
 
-def _other(story: Story, candidate: Candidate) -> Text:
-    verdict = next((item for item in story.verdicts if item.candidate_id == candidate.id), None)
-    fate = f"screened out: {candidate.screened}" if candidate.screened else "not tried"
-    if verdict:
-        fate = f"{verdict.decision.value}: {'; '.join(verdict.reasons)}"
-    return Text.assemble(f"{candidate.rank}. {clean(candidate.edit.summary)}  ", (clean(fate), "dim"))
+def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:
+    hidden = [row for row in rows if row.set is TrialSet.HOLD_OUT]
+    more = len(rows) - len(hidden) - shown
+    if more:
+        yield _Line(Text(f"and {more} more (--json has all)", style="dim"), 2)
+    if hidden:
+        before = sum(row.before is Standing.PASSES for row in hidden)
+        after = sum(row.after is Standing.PASSES for row in hidden)
+        told = f"{f'{before} → {after} pass':<15}  hold-out  {_count(len(hidden), 'hidden task')}"
+        yield _Line(Text(told), 2)
 
 
-def _names(scene: Scene, ids: Sequence[str]) -> str:
-    if not ids:
-        return "nothing"
-    shown = ", ".join(clean(scene.names.get(task_id, task_id)) for task_id in ids[:6])
-    return shown + (f" and {len(ids) - 6} more" if len(ids) > 6 else "")
+def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    verdict = _verdict_on(scene.story, candidate)
+    if verdict is None:
+        return
+    style = {"promote": "bold green", "reject": "bold red", "hold": "bold yellow"}[verdict.decision.value]
+    tree = (f"  (tree {verdict.candidate_tree[:12]})", "dim")
+    yield _Line(Text.assemble((verdict.decision.value, style), tree), label="Verdict")
+    for reason in verdict.reasons:
+        yield _Line(Text(scene.named(reason)), 2)
 
 
-def _moment(moment: datetime | None) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment else "never"
+def _consent(scene: Scene) -> Iterator[_Line]:
+    if scene.story.consents:
+        given = scene.story.consents[-1]
+        valid = (f", valid until {_moment(given.expires_at)} ({given.id})", "dim")
+        yield _Line(Text.assemble(given.principal, valid), label="Consent")
+
+
+def _since(scene: Scene) -> Iterator[_Line]:
+    evolution = scene.story.evolution
+    if evolution.promoted is None or evolution.ended_at is None:
+        return
+    commit = evolution.promoted.commit[:12]
+    if evolution.state is EvolutionState.ROLLED_BACK:
+        told = f"promoted as commit {commit}, taken back {_moment(evolution.ended_at)}"
+    else:
+        told = f"promoted {_moment(evolution.ended_at)} as commit {commit}"
+    yield _Line(Text(told), label="Since")
+    if evolution.state is not EvolutionState.ROLLED_BACK:
+        passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
+        yield _Line(Text(f"{_count(len(scene.live), 'live task')} used it since, {passed} passed"))
+    if evolution.state is EvolutionState.PROBATION:
+        rules = scene.probation
+        end = evolution.ended_at + timedelta(days=rules.days)
+        left = f"watched until {rules.runs} live tasks have used it, or {_moment(end)}"
+        yield _Line(Text(f"{left}: {min(len(scene.live), rules.runs)} of {rules.runs}"))
+    if found := scene.story.attestation:
+        true = len(set(found.predicted_fixes) & set(found.observed_fixes))
+        told = f"{true} of {_count(len(found.predicted_fixes), 'predicted fix')} came true"
+        broke = _count(len(found.observed_regressions), "regression")
+        yield _Line(Text(f"attested {found.verdict}: {told}, {broke}"))
+
+
+def _others(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    others = [item for item in scene.story.candidates if item.id != candidate.id]
+    if others:
+        yield _Line(
+            Text(
+                f"{_count(len(others), 'other candidate')}; `agentos evolution diff {scene.story.evolution.id} --candidate N`"
+            ),
+            label="Others",
+        )
+    for item in others[:_ROWS_MAX]:
+        yield _Line(Text(f"{item.rank}. {clean(item.edit.summary)}"), 2)
+        verdict = _verdict_on(scene.story, item)
+        fate = f"screened out: {item.screened}" if item.screened else "not tried"
+        if verdict:
+            fate = f"{verdict.decision.value}: {'; '.join(verdict.reasons)}"
+        yield _Line(Text(scene.named(fate), style="dim"), 5)
+
+
+def _verdict_on(story: Story, candidate: Candidate) -> Verdict | None:
+    return next((item for item in story.verdicts if item.candidate_id == candidate.id), None)
+
+
+def _where(trials: Sequence[Trial]) -> str:
+    return "; ".join(sorted({f"{trial.sandbox} (level {trial.level})" for trial in trials}))
+
+
+def _count(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{'es' if noun.endswith('x') else 's'}"
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
+from agentos.cli.group import verb
 from agentos.cli.output import print_json, print_text
 from agentos.domain import Evolution
 from agentos.errors import Conflict, UserError
 from agentos.home import Home
 
-app = typer.Typer(help="Look for evidence now, and follow what comes of it.")
+app = verb()
 
 _POLL_S = 0.1
 
 
-@app.callback(invoke_without_command=True)
+@app.command()
 def evolve(
     wait: Annotated[
         bool, typer.Option(help="Follow the evolutions until each has ended or waits for you.")

@@ -69,6 +69,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="A daemon that runs agents and repairs, by measurement, what makes them fail.",
+    epilog="Begin: agentos init, agentos daemon start, agentos task run FILE. "
+    "More on each: agentos COMMAND --help.",
 )
 
 
@@ -81,7 +83,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     home: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The home to work on.  [default: $AGENTOS_HOME]")
+        Path | None,
+        typer.Option(metavar="PATH", help="The home to work on; else $AGENTOS_HOME, else ~/.agentos."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentos.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_NARROWEST = 8  # columns that still say something of a word
+_READABLE = 60  # and of a sentence
 
 
 def print_json(value: Any) -> None:
@@ -28,18 +36,82 @@ def print_json(value: Any) -> None:
     sys.stdout.write("\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
-    """A table; ``empty`` is the sentence for no rows (it says what to type next)."""
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    empty: str,
+    wrap: bool = False,
+    below: bool = False,
+) -> None:
+    """A table; ``empty`` is the sentence for no rows (it says what to type next).
+
+    A row is one line: a terminal gets what fits, a pipe everything. With ``wrap`` long cells are
+    wrapped instead. With ``below`` the last column moves to a line of its own where it has no room.
+    """
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
+    console = Console(highlight=False)
+    cells = [[cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in row] for row in rows]
+    if not cells:
+        console.print(Text(empty, style="dim"), soft_wrap=True)
+    elif wrap:
+        _print_wrapped(console, columns, cells)
+    else:
+        _print_lines(console, [Text(column, style="bold") for column in columns], cells, below=below)
+
+
+def _print_wrapped(console: Console, columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> None:
+    from rich.table import Table
+
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
-    count = 0
     for row in rows:
-        count += 1
-        table.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in row))
-    Console(highlight=False).print(table if count else Text(empty, style="dim"))
+        table.add_row(*row)
+    console.print(table)
+
+
+def _print_lines(
+    console: Console, head: Sequence[Text], rows: Sequence[Sequence[Text]], *, below: bool
+) -> None:
+    from rich.text import Text
+
+    limited = console.is_terminal or "COLUMNS" in os.environ
+    room = console.width if limited else None
+    widths = [max(row[place].cell_len for row in (head, *rows)) for place in range(len(head))]
+    if room is not None:
+        last = room - sum(widths[:-1]) - 2 * (len(widths) - 1)
+        below = below and last < min(widths[-1], _READABLE)
+        if below:
+            widths.pop()
+        _shrink(widths, room - 2 * (len(widths) - 1))
+    else:
+        below = False
+    for row in (head, *rows):
+        line = Text("  ").join(_cut(cell, width) for cell, width in zip(row, widths, strict=False))
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+        if below and row is not head and row[-1].plain:
+            rest = Text("    ").append_text(_cut(row[-1], (room or 0) - 4))
+            rest.rstrip()
+            rest.stylize("dim")
+            console.print(rest, soft_wrap=True)
+
+
+def _shrink(widths: list[int], room: int) -> None:
+    """Make columns narrower until they fit: the last first, then the widest; never the first, an id."""
+    while sum(widths) > room and max(widths[1:], default=0) > _NARROWEST:
+        widest = len(widths) - 1
+        if widths[widest] <= _NARROWEST:
+            widest = widths.index(max(widths[1:]), 1)
+        widths[widest] -= 1
+
+
+def _cut(cell: Text, width: int) -> Text:
+    fitted = cell.copy()
+    fitted.plain = " ".join(fitted.plain.split("\n"))
+    fitted.truncate(width, overflow="ellipsis", pad=True)
+    return fitted
 
 
 def print_text(text: str, style: str = "") -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId, Snapshot, Version
 from agentos.errors import NotFound, Unavailable, UserError
@@ -16,12 +17,11 @@ if TYPE_CHECKING:
     from agentos.registry.revert import Plan
     from agentos.registry.store import Registry
 
-app = typer.Typer(
-    help="Everything that shapes an agent: prompts, agents, tools, skills, memories, environments, harness.",
-    no_args_is_help=True,
+app = noun(
+    "Everything that shapes an agent: prompts, agents, tools, skills, memories, environments, harness."
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the history for good.")]
 Name = Annotated[str, typer.Argument(metavar="KIND/NAME")]
@@ -151,6 +151,7 @@ def log(
                 for version in versions
             ),
             empty="",
+            below=True,
         )
         return
     from agentos.registry import history
@@ -173,6 +174,7 @@ def log(
             for entry in entries
         ),
         empty="Nothing yet. Try: agentos init",
+        below=True,
     )
 
 
@@ -323,6 +325,7 @@ def upgrade(
             ("resource", "", "why"),
             ((item.resource, item.action, item.detail) for item in done.items),
             empty="Nothing that ships has changed.",
+            wrap=True,
         )
     conflicts = [str(item.resource) for item in done.items if item.action == "conflict"]
     if conflicts and not as_json:

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.domain import Result, Run, Step
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
-app = typer.Typer(no_args_is_help=True, help="What happened: runs and their steps.")
+app = noun("What happened: runs and their steps.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
@@ -54,11 +55,12 @@ def list_(
                 run.outcome.result.value if run.outcome else "under way",
                 f"{run.outcome.score:.2f}" if run.outcome else "",
                 f"{run.outcome.cost.wall_s:.2f}" if run.outcome else "",
-                run.outcome.reason[:80] if run.outcome else "",
+                run.outcome.reason if run.outcome else "",
             )
             for run in runs
         ],
         empty="No runs yet; `agentos task run FILE` makes one.",
+        below=True,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
@@ -16,9 +17,9 @@ from agentos.home import Home
 if TYPE_CHECKING:
     from agentos.sandboxes.probe import Claim
 
-app = typer.Typer(help="What holds tasks on this machine.", no_args_is_help=True)
+app = noun("What holds tasks on this machine.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def list_(as_json: Json = False) -> None:
             }
         )
         return
-    print_table(("sandbox", "state", "detail"), rows, empty="")
+    print_table(("sandbox", "state", "detail"), rows, empty="", wrap=True)
     print_text(
         f"setting: sandbox = {settings.sandbox}. Type `agentos sandbox check` to try what holds.", "dim"
     )
@@ -184,7 +185,7 @@ def _show(found: _Found) -> None:
     rows = [
         ("yes" if claim.held else "NO", f"A job {claim.promise}.", claim.detail) for claim in found.claims
     ]
-    print_table(("holds", "promise", "found"), rows, empty="Nothing was tried.")
+    print_table(("holds", "promise", "found"), rows, empty="Nothing was tried.", wrap=True)
     print_text(f"{found.sandbox}: level {found.level}, tried in {found.seconds:.1f} s. {found.remark}")
     if found.broken:
         print_text(
@@ -215,7 +216,7 @@ def prune(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] 
         if not rows:
             print_text("There is nothing to remove.")
             return
-        print_table(("kind", "what"), rows, empty="")
+        print_table(("kind", "what"), rows, empty="", wrap=True)
         confirm("Remove these?", yes=yes)
         stayed = reap(left)
         gone = image.prune(engine) if old else []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentos.cli.group import noun
 from agentos.cli.output import clean, print_json, print_table, print_text
 from agentos.domain import Outcome, Result, Run, Task, TaskState
 from agentos.errors import Conflict, UserError
@@ -17,9 +18,11 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from agentos.taskfile import Draft
 
-app = typer.Typer(no_args_is_help=True, help="Add, run, list, show and cancel tasks.")
+app = noun("Add, run, list, show and cancel tasks.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The task's id, or enough of its start or end.")]
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="A YAML or JSON task file; - is standard input.")]
@@ -81,14 +84,14 @@ def list_(
             (
                 view.task.id,
                 view.task.name,
-                view.state.value,
-                _result(outcome),
-                outcome.reason[:80] if outcome else "",
+                _standing(view.state, outcome),
+                outcome.reason if outcome else "",
             )
         )
     print_table(
-        ("task", "name", "state", "result", "why"),
+        ("task", "name", "state", "why"),
         rows,
+        below=True,
         empty="No tasks yet; `agentos task add FILE` adds some.",
     )
 
@@ -227,6 +230,14 @@ def _newest(reader: Reader, task_id: str) -> Run | None:
 
 def _result(outcome: Outcome | None) -> str:
     return outcome.result.value if outcome else ""
+
+
+def _standing(state: TaskState, outcome: Outcome | None) -> Text:
+    """How a task that is done ended, else where it stands."""
+    from rich.text import Text
+
+    word = outcome.result.value if outcome and state is TaskState.DONE else state.value
+    return Text(word, style=_COLOUR.get(word, ""))
 
 
 def _seconds(run: Run) -> str:

@@ -26,7 +26,7 @@ from agentos.evolver.curate import Sets, choose_sets
 from agentos.evolver.diagnosis import diagnose
 from agentos.evolver.judge import judge, judged_trials
 from agentos.evolver.parts import Parts
-from agentos.evolver.promotion import asks, consent_by_policy, promote
+from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_on
 from agentos.evolver.proposing import propose
 from agentos.evolver.replay import replay_base, replay_candidate
 from agentos.ports import Durable
@@ -148,9 +148,22 @@ def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decision
             end=True,
         )
     else:
-        reason = f"none of {len(candidate_ids)} candidates held: each broke a guard or the hold-out, or fixed too little"
-        parts.move(evolution, EvolutionState.REJECTED, reason, end=True)
+        _end_without_any(parts, evolution, candidate_ids)
     return ""
+
+
+def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str]) -> None:
+    """A plateau is told from candidates that did something, but not enough or not only good."""
+    verdicts = [verdict_on(parts, candidate_id) for candidate_id in candidate_ids]
+    tried = len(verdicts)
+    if any(verdict.fixed or verdict.broken for verdict in verdicts):
+        which = "the only candidate" if tried == 1 else f"each of {tried} candidates"
+        reason = f"{which} broke a guard or the hold-out, or fixed too little"
+        parts.move(evolution, EvolutionState.REJECTED, reason, end=True)
+    else:
+        which = "the only candidate" if tried == 1 else f"none of {tried} candidates"
+        how = "did not change" if tried == 1 else "changed"
+        parts.move(evolution, EvolutionState.NO_IMPROVEMENT, f"{which} {how} how any task ends", end=True)
 
 
 def seek_consent(parts: Parts, evolution_id: str) -> str:

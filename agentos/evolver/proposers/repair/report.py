@@ -49,12 +49,12 @@ def _cause(plausible: Plausible, place: str, tried: int, found: Found, fixed: in
     highest = max(found.suspicion.values(), default=0.0)
     sentence = (
         f"The fault is probably at {place}: of {tried} edits tried, this one ({plausible.ranked.edit.operator})"
-        f" makes {fixed} of {len(found.evidence_ids)} failing calls pass and keeps all"
-        f" {len(found.working_lines)} working ones; by coverage the line's suspicion is {suspicion:.2f}"
-        f" (highest {highest:.2f})."
+        f" makes {fixed} of {len(found.evidence_ids)} failing calls pass and keeps what works"
+        f" (working calls seen: {len(found.working_lines)}); by coverage the line's suspicion is"
+        f" {suspicion:.2f} (highest {highest:.2f})."
     )
     if found.alternatives:
-        sentence += f" Ambiguous: {found.alternatives} other behaviours pass as well; this is the likeliest."
+        sentence += f" Ambiguous: it is the likeliest of {found.alternatives + 1} behaviours that pass."
     return sentence
 
 

@@ -1,0 +1,179 @@
+"""The screen of an evolution: what stands on it, at 80 columns and in a pipe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from agentos.cli.evolution_screen import Scene, draw
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Decision,
+    Diagnosis,
+    Edit,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Fingerprint,
+    Layer,
+    Manifest,
+    Outcome,
+    Result,
+    Snapshot,
+    Trial,
+    TrialSet,
+    Verdict,
+)
+from agentos.evolver.policy import Probation
+from agentos.ledger.reading import Story
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+BASE, TRIED = Snapshot("b" * 40, "c" * 40), Snapshot("d" * 40, "e" * 40)
+PATH = "skill/stock/tools/count.py"
+LONG = "How many articles of the very long list of the store at the park are left on the third of May?"
+
+
+def trials(task: str, kind: TrialSet, before: Result, after: Result) -> list[Trial]:
+    return [
+        Trial(
+            id=f"{task}-{arm.value}",
+            evolution_id="evo-1",
+            candidate_id="" if arm is Arm.BASE else "cand-1",
+            task_id=task,
+            set=kind,
+            arm=arm,
+            repeat=0,
+            snapshot=BASE if arm is Arm.BASE else TRIED,
+            outcome=Outcome(result, 1.0, ""),
+            answer_sha256="",
+            sandbox="bubblewrap",
+            level="namespace",
+        )
+        for arm, result in ((Arm.BASE, before), (Arm.CANDIDATE, after))
+    ]
+
+
+@pytest.fixture
+def scene() -> Scene:
+    manifest = Manifest(
+        "ev-1", "a wrong sign", "-", (PATH,), ("task-a1",), ("task-b2", "task-c3"), Layer.SKILL, "-"
+    )
+    edit = Edit({PATH: "total = 1\nleft = a - b\n"}, "line 2: `+` → `-`", "arithmetic")
+    evolution = Evolution(
+        id="evo-1",
+        evidence_id="ev-1",
+        fingerprint_id="f",
+        state=EvolutionState.REJECTED,
+        base=BASE,
+        reason="the only candidate broke a guard",
+        diagnosis=Diagnosis(Layer.SKILL, "skill/stock", PATH, "every failing run executed it"),
+    )
+    story = Story(
+        evolution=evolution,
+        evidence=Evidence(
+            "ev-1",
+            Fingerprint("f", "skill/stock", "wrong_answer", "-"),
+            ("run-1",),
+            ("task-a1",),
+            NOW,
+            "9" * 64,
+        ),
+        candidates=(Candidate("cand-1", "evo-1", "repair", 1, manifest, edit, BASE, TRIED),),
+        trials=(
+            *trials("task-a1", TrialSet.EVIDENCE, Result.FAILED, Result.PASSED),
+            *trials("task-b2", TrialSet.GUARD, Result.PASSED, Result.FAILED),
+            *trials("task-h1", TrialSet.HOLD_OUT, Result.FAILED, Result.PASSED),
+        ),
+        verdicts=(
+            Verdict(
+                "v",
+                "evo-1",
+                "cand-1",
+                Decision.REJECT,
+                ("guard task task-b2 passed on the base and fails with it",),
+                ("task-a1",),
+                ("task-b2",),
+                (),
+                "e" * 40,
+                "c" * 40,
+                "",
+                "",
+                "",
+            ),
+        ),
+        consents=(),
+        attestation=None,
+    )
+    names = {"task-a1": LONG, "task-b2": "What is left?", "task-h1": "the hidden one"}
+    before = {PATH: "total = 1\nleft = a + b\n"}
+    return Scene(story, names, {"run-1": "expected 3, found 5"}, before, [], Probation())
+
+
+def screen(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str = "80"
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", columns)
+    draw(scene)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_all_that_belongs_to_an_evolution_stands_on_one_screen(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = screen(scene, monkeypatch, capsys)
+    text = "\n".join(lines)
+    labels = [line.split()[0] for line in lines if line[:1].isupper()]
+    assert labels == ["Evidence", "Cause", "Layer", "Edit", "Predicted", "Trials", "Verdict", "Next"]
+    assert "-left = a + b" in text
+    assert "+left = a - b" in text
+    assert "1 fix (1 came true), 2 tasks at risk (1 broke), marked * below" in text
+    assert "passes → fails   guard*    What is left?" in text
+    assert "guard task “What is left?” passed on the base" in text
+    assert f"agentos registry edit {PATH}" in text
+    assert len(lines) <= 40
+
+
+def test_no_line_is_wider_than_the_terminal_or_ends_in_spaces(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = screen(scene, monkeypatch, capsys)
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line != line.rstrip()]
+    assert any(LONG in line for line in screen(scene, monkeypatch, capsys, "160"))
+
+
+def test_the_tasks_of_the_hold_out_are_named_nowhere(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "\n".join(screen(scene, monkeypatch, capsys))
+    assert "0 → 1 pass       hold-out  1 hidden task" in text
+    assert "hidden one" not in text
+    assert "task-h1" not in text
+
+
+def test_a_promotion_shows_how_far_its_probation_is(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evolution = replace(
+        scene.story.evolution, state=EvolutionState.PROBATION, promoted=TRIED, ended_at=NOW, reason=""
+    )
+    watched = replace(
+        scene, story=replace(scene.story, evolution=evolution), probation=Probation(runs=5, days=2)
+    )
+    text = "\n".join(screen(watched, monkeypatch, capsys, "120"))
+    assert "0 live tasks used it since" in text
+    assert "watched until 5 live tasks have used it, or 2026-05-06" in text
+    assert ": 0 of 5" in text
+    assert "agentos evolution revert evo-1" in text
+
+
+@pytest.mark.parametrize("state", list(EvolutionState))
+def test_every_state_says_what_to_do_next(
+    state: EvolutionState, scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evolution = replace(scene.story.evolution, state=state)
+    lines = screen(replace(scene, story=replace(scene.story, evolution=evolution)), monkeypatch, capsys)
+    assert any(line.startswith("Next ") for line in lines)

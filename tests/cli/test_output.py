@@ -1,0 +1,68 @@
+"""Tables: a line for each row in a terminal, all of it in a pipe; help that is not cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from subprocess import CompletedProcess
+
+import pytest
+
+from agentos.cli.main import COMMANDS, load
+from agentos.cli.output import print_table
+
+ROWS = [("task-1", "a name " * 9, "why " * 40), ("task-2", "short", "")]
+
+
+def table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str, *, below: bool = False
+) -> list[str]:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    print_table(("task", "name", "why"), ROWS, empty="none", below=below)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_what_does_not_fit_is_cut_but_never_the_id(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = table(monkeypatch, capsys, "40")
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 40
+    assert lines[1].startswith("task-1  ")
+    assert "…" in lines[1]
+
+
+def test_the_last_column_moves_below_where_it_has_no_room(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = table(monkeypatch, capsys, "80", below=True)
+    assert lines[0].split() == ["task", "name"]
+    assert lines[2].startswith("    why why")
+    assert lines[2].endswith("…")
+    assert lines[3] == "task-2  short"
+
+
+def test_a_pipe_gets_every_row_whole_on_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = table(monkeypatch, capsys, "", below=True)
+    assert len(lines) == 3
+    assert lines[1].count("why") == 40
+    assert not [line for line in lines if line != line.rstrip()]
+
+
+def test_a_table_without_rows_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("task",), [], empty="No tasks yet.")
+    assert capsys.readouterr().out == "No tasks yet.\n"
+
+
+@pytest.mark.parametrize("noun", COMMANDS)
+def test_help_names_every_verb_in_full_and_nothing_else(
+    noun: str, agentos: Callable[..., CompletedProcess[str]]
+) -> None:
+    text = " ".join(agentos(noun, "--help").stdout.split())
+    assert "completion" not in text
+    assert "<bool>" not in text
+    for verb in getattr(load(noun), "commands", {}).values():
+        assert " ".join(str(verb.help).split("\n\n")[0].split()) in text
