@@ -416,3 +416,11 @@ def test_a_search_that_is_done_again_keeps_what_it_had_stored(world: World) -> N
     assert len(again) == 2
     kept = world.ledger.get(Candidate, first[0])
     assert kept.edit.files[PATH] == TEMPTING
+
+
+def test_candidates_that_change_nothing_end_without_improvement(world: World) -> None:
+    world.proposer = propose(USELESS)
+    world.seed()
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.NO_IMPROVEMENT
+    assert ended.reason == "the only candidate did not change how any task ends"
