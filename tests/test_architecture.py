@@ -7,6 +7,7 @@ directly below ``agentos``.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -135,6 +136,14 @@ def test_there_is_no_cycle_between_modules() -> None:
         list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+
+
+def test_the_page_has_the_rows_of_this_test() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = re.findall(r"^\| \d+ \| ([^|]+) \|", page, re.MULTILINE)
+    there = {part_of(name_of(path)) for path in modules()} - {"__main__"}
+    rows = [row & there for row in ROWS if row & there]
+    assert [set(re.findall(r"`(\w+)`", row)) for row in table] == rows
 
 
 def code_lines(path: Path) -> int:
