@@ -12,7 +12,7 @@ import pygit2
 
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError, Unavailable
-from agentos.registry import reading, versions
+from agentos.registry import direct, reading, versions
 from agentos.registry.repository import MAIN, Repository
 from agentos.registry.writing import reference_faults, tip
 from agentos.resources import examine
@@ -47,6 +47,10 @@ def check(repository: Repository) -> Report:
         return Report(0, (str(error), *_fsck(repository)), (), 0)
     faults: list[str] = []
     warnings: list[str] = [*_settings(repository)]
+    if direct.foreign(repository):
+        warnings.append(
+            f"main was moved to {main.commit[:12]} with git itself; the daemon takes that in like a push"
+        )
     repaired = _versions(repository, faults)
     count = 0
     try:
@@ -94,7 +98,7 @@ def _versions(repository: Repository, faults: list[str]) -> int:
         faults.append(str(error))
         return 0
     for commit in commits:
-        if versions.trailers(commit.message).get("Origin") is None:
+        if not versions.said(commit).get("Origin"):
             faults.append(f"commit {commit.id} on {MAIN} was not made by this program")
         try:
             with repository.lock():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pygit2
 
 from agentos.domain import ResourceId, Snapshot
-from agentos.registry import reading
+from agentos.registry import direct, reading
 from agentos.registry.loading import Load, trial
 from agentos.registry.merging import as_change, merge
 from agentos.registry.repository import INCOMING, REFUSED, Repository, stamp
@@ -40,9 +40,10 @@ class _Plan:
 def take_in(repository: Repository, load: Load | None, about: About) -> list[Push]:
     """Merge or refuse every branch under ``incoming/``.
 
-    ``about`` gives time and origin. A branch during whose trial ``main`` moved is left for the
-    next call.
+    What somebody did to ``main`` itself is treated as such a push (``direct``). ``about`` gives time
+    and origin. A branch during whose trial ``main`` moved is left for the next call.
     """
+    direct.set_aside(repository, about.now)
     pushes: list[Push] = []
     for name, target in repository.below(INCOMING).items():
         plan = _plan(repository, target, load)

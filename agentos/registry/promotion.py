@@ -104,7 +104,7 @@ def _promoted_before(repository: Repository, base: Snapshot, candidate: Snapshot
             break
         if str(commit.tree_id) != candidate.tree or str(commit.parent_ids[0]) != base.commit:
             continue
-        if versions.first(versions.trailers(commit.message), "Evolution") == evolution:
+        if versions.first(versions.said(commit), "Evolution") == evolution:
             versions.record(repository, commit)
             return Snapshot(str(commit.id), candidate.tree)
     raise Conflict(

@@ -27,6 +27,7 @@ from agentos.errors import Conflict, NotFound, Unavailable
 T = TypeVar("T")
 
 MAIN = "refs/heads/main"
+EMAIL = "agentos@localhost"  # of what this program itself commits
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 # Plain git may push only there; everything else moves through this program alone.
@@ -332,4 +333,4 @@ class Repository:
 def stamp(when: datetime, name: str = "agentos") -> pygit2.Signature:
     """Who and when, for commits and tags; always UTC."""
     clean = "".join(c for c in name if c.isprintable() and c not in "<>") or "agentos"
-    return pygit2.Signature(clean, "agentos@localhost", int(when.timestamp()), 0)
+    return pygit2.Signature(clean, EMAIL, int(when.timestamp()), 0)

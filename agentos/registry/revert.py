@@ -61,7 +61,7 @@ def undo_evolution(repository: Repository, evolution_id: str) -> Plan:
     for resource, number, _ in versions.versions_of(commit):
         version = _get(repository, resource, number)
         last = versions.latest(repository, resource)
-        undone = last and versions.trailers(repository.commit(last.commit).message).get("Reverts", [])
+        undone = last and versions.said(repository.commit(last.commit)).get("Reverts", [])
         if undone != [evolution_id]:
             _nothing_built_on(repository, version)
             contents[resource] = _before(repository, version)
@@ -82,7 +82,7 @@ def carry_out(repository: Repository, plan: Plan, about: About) -> Snapshot:
 def evolution_commit(repository: Repository, evolution_id: str) -> pygit2.Commit:
     """The commit on ``main`` that promoted the evolution; raises NotFound."""
     for commit in versions.line(repository):
-        if versions.trailers(commit.message).get("Evolution") == [evolution_id]:
+        if versions.said(commit).get("Evolution") == [evolution_id]:
             return commit
     raise NotFound(f"No promoted evolution '{evolution_id}' is in the registry. Try: agentos evolution list")
 

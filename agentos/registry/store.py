@@ -10,7 +10,7 @@ from threading import Lock
 
 from agentos.domain import ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable
-from agentos.registry import incoming, promotion, reading, revert, versions
+from agentos.registry import direct, incoming, promotion, reading, revert, versions
 from agentos.registry.check import Report, check
 from agentos.registry.loading import Load
 from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
@@ -47,6 +47,8 @@ class Registry:
     ) -> Registry:
         """Make the repository and its seed commit; idempotent, finishes an interrupted one.
 
+        A ``main`` that got lost is brought back to where it was.
+
         ``files`` is registry path -> content (``shipped.seed_files()``). Raises Invalid.
         """
         registry = cls(path, clock=clock)
@@ -58,6 +60,9 @@ class Registry:
             raise Invalid("The shipped content", faults)
         with repository.lock():
             if repository.resolve(MAIN) is not None:
+                return registry
+            if (lost := direct.lost(repository)) is not None:
+                repository.move(MAIN, lost, expected=None)
                 return registry
             now = clock()
             content = repository.write_tree(EMPTY_TREE, dict(files))

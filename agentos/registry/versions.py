@@ -18,7 +18,7 @@ from pygit2.enums import SortMode
 from agentos.domain import ResourceId, Version
 from agentos.errors import Unavailable
 from agentos.registry.reading import digest
-from agentos.registry.repository import MAIN, Repository
+from agentos.registry.repository import EMAIL, MAIN, Repository
 from agentos.resources import parse_id
 
 LATEST = "refs/agentos/latest/"
@@ -45,6 +45,11 @@ def trailers(text: str) -> dict[str, list[str]]:
         if match := _TRAILER.fullmatch(line):
             found.setdefault(match[1], []).append(match[2])
     return found
+
+
+def said(commit: pygit2.Commit) -> dict[str, list[str]]:
+    """The trailers of a commit that this program made; in anybody else's they say nothing."""
+    return trailers(commit.message) if commit.committer.email == EMAIL else {}
 
 
 def first(found: Mapping[str, list[str]], key: str) -> str | None:
@@ -81,7 +86,7 @@ def plan(repository: Repository, touched: Iterable[ResourceId], origin: str) -> 
 
 def versions_of(commit: pygit2.Commit) -> list[tuple[ResourceId, str, str | None]]:
     """(resource, number, parent's number) of each version that the commit made."""
-    found = trailers(commit.message)
+    found = said(commit)
     parents = dict(value.rsplit("@", 1) for value in found.get("Parent-Version", []))
     made = [value.rsplit("@", 1) for value in found.get("Version", [])]
     return [(parse_id(name), number, parents.get(name)) for name, number in made]
@@ -93,7 +98,7 @@ def versions_of(commit: pygit2.Commit) -> list[tuple[ResourceId, str, str | None
 def record(repository: Repository, commit: pygit2.Commit) -> int:
     """Write the tags that the commit's trailers ask for and that are missing; how many. Needs the lock."""
     written = 0
-    found = trailers(commit.message)
+    found = said(commit)
     kept = [(key, value) for key in ("Origin", "Evolution") for value in found.get(key, [])]
     for resource, number, parent in versions_of(commit):
         ref = f"refs/tags/{resource}@{number}"

@@ -9,8 +9,8 @@ from datetime import datetime
 import pygit2
 
 from agentos.domain import Kind, ResourceId, Snapshot
-from agentos.errors import Invalid, NotFound
-from agentos.registry import reading, versions
+from agentos.errors import Conflict, Invalid, NotFound
+from agentos.registry import direct, reading, versions
 from agentos.registry.repository import MAIN, Repository
 from agentos.resources import PINS_FILE, examine, missing_references, read
 
@@ -32,6 +32,10 @@ class About:
 def tip(repository: Repository) -> Snapshot:
     """Where ``main`` stands."""
     found = repository.resolve(MAIN)
+    if found is None and direct.lost(repository):
+        raise NotFound(
+            f"The registry at {repository.path} has lost its branch main. `agentos init` brings it back"
+        )
     if found is None:
         raise NotFound(f"The registry at {repository.path} is empty. Try: agentos init")
     return repository.snapshot(found)
@@ -53,6 +57,11 @@ def advance(
     parents: list[pygit2.Oid] = []
     if main is not None:
         parent = repository.commit(main.commit)
+        if direct.foreign(repository):
+            raise Conflict(
+                f"Somebody moved main of the registry to {main.commit[:12]} with git itself. A running daemon "
+                "takes that in like a push: type `agentos daemon start`, then try again"
+            )
         versions.record(repository, parent)  # completes what a killed writer left untagged
         if str(tree) == main.tree and about.merged is None:
             return main
@@ -67,6 +76,7 @@ def advance(
     sides = [about.merged] if about.merged else []
     made = repository.write_commit(tree, parents + sides, text, about.now, author=about.author)
     repository.move(MAIN, made, expected=parents[0] if parents else None)
+    direct.note(repository, made)
     versions.record(repository, repository.commit(made))
     return Snapshot(str(made), str(tree))
 
