@@ -89,14 +89,13 @@ def settle(parts: Parts) -> list[Evolution]:
     """End every probation that has seen enough runs or time; attest what was predicted."""
     settled = []
     rules = parts.policy.probation
+    suspected = {item.evolution_id for item in suspicions(parts)}
     for evolution in parts.records.find(Evolution, state=EvolutionState.PROBATION):
         seen = live_runs(parts, evolution)
         waited = evolution.ended_at is not None and parts.now() - evolution.ended_at >= timedelta(
             days=rules.days
         )
-        if len(seen) < rules.runs and not waited:
-            continue
-        if any(item.evolution_id == evolution.id for item in suspicions(parts)):
+        if evolution.id in suspected or (len(seen) < rules.runs and not waited):
             continue
         attest(parts, evolution, ())
         settled.append(

@@ -59,7 +59,7 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A user's word that a run was bad. ``seq`` is its cursor position among flags."""
+    """A user's word that a run was bad. ``seq`` is its place among all flags."""
 
     seq: int
     run_id: str
@@ -212,14 +212,8 @@ class Reader:
 
     def flags(self, run_id: str) -> Sequence[Flag]:
         """What users said of the run, oldest first."""
-        return self._flags("WHERE run_id = ? ORDER BY seq", run_id)
-
-    def flags_after(self, cursor: int, limit: int) -> Sequence[Flag]:
-        """Flags in the order they were set."""
-        return self._flags("WHERE seq > ? ORDER BY seq LIMIT ?", cursor, limit)
-
-    def _flags(self, rest: str, *values: object) -> list[Flag]:
-        rows = self._rows(f"SELECT seq, run_id, reason, flagged_at FROM flag {rest}", *values)
+        sql = "SELECT seq, run_id, reason, flagged_at FROM flag WHERE run_id = ? ORDER BY seq"
+        rows = self._rows(sql, run_id)
         return [Flag(int(seq), run, reason, datetime.fromisoformat(at)) for seq, run, reason, at in rows]
 
     # --- records ------------------------------------------------------------------------------
