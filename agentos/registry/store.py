@@ -228,15 +228,17 @@ class Registry:
     # --- pointers -------------------------------------------------------------------------
 
     def last_good(self) -> Snapshot | None:
-        """The newest snapshot that a probe found healthy."""
+        """The newest promotion that stood its probation."""
         found = self.repository.resolve(LAST_GOOD)
         return self.repository.snapshot(found) if found else None
 
     def mark_good(self, snapshot: Snapshot) -> None:
-        """Move ``last-good``."""
+        """Move ``last-good`` on, never back: an older promotion may stand its probation later."""
         with self.repository.lock():
             commit = self.repository.commit(snapshot.commit).id
-            self.repository.move(LAST_GOOD, commit, expected=self.repository.resolve(LAST_GOOD))
+            present = self.repository.resolve(LAST_GOOD)
+            if present is None or not self.repository.git.descendant_of(present, commit):
+                self.repository.move(LAST_GOOD, commit, expected=present)
 
     def maintain(self, *, loose: int = 4_000) -> bool:
         """Pack objects and tags once there are about ``loose`` unpacked ones; whether it did.
