@@ -98,7 +98,14 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
 def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verdict:
     """The verdict on a candidate. Needs the trials of both arms that its replay ran."""
     table = flips(trials)
-    decision, reasons = _decide(table, trials, policy)
+    judged = {Arm.BASE: candidate.base.tree, Arm.CANDIDATE: candidate.snapshot.tree}
+    if any(trial.snapshot.tree != judged[trial.arm] for trial in trials):
+        decision, reasons = (
+            Decision.HOLD,
+            ["some trials ran on other trees than the candidate's and its base's"],
+        )
+    else:
+        decision, reasons = _decide(table, trials, policy)
     return Verdict(
         id=f"verdict-{candidate.id.removeprefix('cand-')}",
         evolution_id=candidate.evolution_id,
@@ -128,9 +135,6 @@ def recompute(verdict: Verdict, candidate: Candidate, trials: Sequence[Trial], p
 
 def _decide(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
     rules = policy.judge
-    foreign = {trial.snapshot.tree for trial in trials if trial.arm is Arm.BASE}
-    if len(foreign) > 1:
-        return Decision.HOLD, ["the base trials ran on different snapshots"]
     evidence = [flip for flip in table if flip.set is TrialSet.EVIDENCE]
     failing = [flip for flip in evidence if flip.before is Standing.FAILS]
     fixed = [flip for flip in failing if flip.fixed]

@@ -132,12 +132,15 @@ def test_no_trials_promote_nothing() -> None:
     assert decide()[0] is Decision.REJECT
 
 
-def test_base_trials_of_another_snapshot_hold() -> None:
-    foreign = [
-        replace(trial, snapshot=Snapshot("x", "other")) if trial.arm is Arm.BASE else trial
-        for trial in trials("g9", "pp", "pp")
+@pytest.mark.parametrize("arm", list(Arm))
+def test_trials_on_another_tree_than_the_one_to_be_promoted_hold(arm: Arm) -> None:
+    """The tested snapshot is the promoted one: what ran elsewhere proves nothing, however good it looks."""
+    moved = [
+        replace(trial, snapshot=Snapshot("x", "other")) if trial.arm is arm else trial
+        for group in GOOD
+        for trial in group
     ]
-    assert decide(*GOOD, foreign)[0] is Decision.HOLD
+    assert decide(moved)[0] is Decision.HOLD
 
 
 def test_a_verdict_is_recomputed_from_its_trials_and_any_change_shows() -> None:
