@@ -45,7 +45,7 @@ class Docker:
 
     ``home`` labels what is made in the engine and holds the socket directories. ``entry``,
     ``extra`` and ``weak`` are as in ``Bubblewrap``. ``ready`` containers are kept warm for each of
-    the kinds asked for last; by default one for each core. ``image`` is the one to use when it is
+    the kinds asked for most of late; by default one for each core. ``image`` is the one to use when it is
     not to be found out (which reads the installed libraries).
 
     Constructing costs nothing and does not need an engine; the first ``open`` (or ``start``) does.

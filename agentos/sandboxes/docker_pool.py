@@ -7,7 +7,7 @@ leaves it once and never comes back.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, Protocol, TypeVar
@@ -27,12 +27,14 @@ class Ready(Protocol):
         ...
 
 
+_LATE = 16  # how many of the last askings count
+
 R = TypeVar("R", bound=Ready)
 K = TypeVar("K")
 
 
 class Pool(Generic[K, R]):
-    """``ready`` of each of the ``kinds`` asked for last, made by as many threads."""
+    """``ready`` of each of the ``kinds`` asked for most of late, made by as many threads."""
 
     def __init__(self, make: Callable[[K], R], ready: int, kinds: int = 2) -> None:
         self._make = make
@@ -40,7 +42,8 @@ class Pool(Generic[K, R]):
         self._kinds = kinds
         self._makers = ThreadPoolExecutor(max(1, ready), thread_name_prefix="container")
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[K, deque[Future[R]]] = OrderedDict()
+        self._waiting: dict[K, deque[Future[R]]] = {}
+        self._asked: deque[K] = deque(maxlen=_LATE)
         self._closed = False
 
     def take(self, kind: K) -> R:
@@ -64,21 +67,27 @@ class Pool(Generic[K, R]):
         return made
 
     def warm(self, kind: K) -> None:
-        """See to it that this kind is on its way; the kind that was not asked for longest gives way."""
+        """See to it that this kind is on its way, if it is one of those asked for most."""
         if self._ready == 0:
             return
-        old: list[Future[R]] = []
+        old: deque[Future[R]] = deque()
         with self._lock:
             if self._closed:
                 return
-            waiting = self._waiting.setdefault(kind, deque())
-            self._waiting.move_to_end(kind)
+            self._asked.append(kind)
+            if kind not in self._waiting:
+                if len(self._waiting) == self._kinds:
+                    rarest = min(self._waiting, key=self._asked.count)
+                    if self._asked.count(rarest) >= self._asked.count(kind):
+                        return
+                    old = self._waiting.pop(rarest)
+                self._waiting[kind] = deque()
+            waiting = self._waiting[kind]
             while len(waiting) < self._ready:
                 waiting.append(self._makers.submit(self._make, kind))
-            while len(self._waiting) > self._kinds:
-                old += self._waiting.popitem(last=False)[1]
         for future in old:
-            future.add_done_callback(_discard)
+            if not future.cancel():
+                future.add_done_callback(_discard)
 
     def close(self) -> None:
         """Discard what nobody took, and wait for what is being made."""

@@ -303,6 +303,8 @@ def demo(console: Console, folder: Path) -> list[str]:
         evolutions = watch(agentos, console, leave=False)
         stories = {item["id"]: agentos.json("evolution", "show", item["id"]) for item in evolutions}
         console.print(by_skill(documents, first, second))
+        places = sorted({f"{run['sandbox']} ({run['level']})" for run in agentos.json("run", "list")})
+        console.print(f"Sandbox: {', '.join(places)}")
         for table in outcomes(evolutions, stories):
             console.print(table)
         console.print(refusals(stories, first.names))
@@ -348,8 +350,15 @@ def main() -> int:
     parser.add_argument(
         "--home", type=Path, default=ROOT / ".demo", help="where to make the home (wiped first)"
     )
+    parser.add_argument(
+        "--sandbox",
+        choices=["auto", "bubblewrap", "docker"],
+        help="what tasks run in  [default: the settings']",
+    )
     parser.add_argument("--strict", action="store_true", help="fail when something promised was not shown")
     options = parser.parse_args()
+    if options.sandbox:
+        os.environ["AGENTOS_SANDBOX"] = options.sandbox
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
     try:
         lacking = demo(console, fresh(options.home.absolute()))
