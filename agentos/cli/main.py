@@ -116,7 +116,9 @@ def run() -> None:
 def _say(sentence: str) -> None:
     from agentos.cli.output import clean
 
-    text = sentence[:1].upper() + sentence[1:]
+    # a sentence may begin with a file's name or an id, which are given as they are
+    word = sentence.split(" ", 1)[0]
+    text = sentence[:1].upper() + sentence[1:] if word.isalpha() else sentence
     print(clean(text if text.endswith((".", "?", "!")) else text + "."), file=sys.stderr)
 
 

@@ -77,6 +77,12 @@ def test_what_a_person_can_mend_is_one_sentence_and_exit_code_1(agentos: Agentos
     assert agentos("task", "show", "zzz", code=1).stderr.startswith("There is no task 'zzz'")
 
 
+def test_a_file_is_named_as_it_is_called(agentos: Agentos, home: Home, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("goal: [")
+    done = agentos("task", "add", "bad.yaml", code=1)
+    assert done.stderr.startswith("bad.yaml: ")
+
+
 def test_a_bug_is_exit_code_3_and_leaves_a_report(home: Home, tmp_path: Path) -> None:
     (tmp_path / "bug.py").write_text(
         "import sys\nfrom agentos.cli import main\nmain.COMMANDS['status'] = ('bug', '')\nmain.run()\n"
