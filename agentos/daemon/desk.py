@@ -18,6 +18,7 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_policy, load_taxonomy
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
+from agentos.ledger.opening import require_ledger
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt
 from agentos.registry.store import Registry
@@ -54,6 +55,7 @@ def policy_of(home: Home) -> Policy:
 @contextmanager
 def desk(home: Home) -> Iterator[Parts]:
     """The evolver's parts for decisions. Raises UserError on a home that is not initialised."""
+    require_ledger(home.ledger)
     ledger = Ledger(home.ledger)
     try:
         registry = Registry(home.registry)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from agentos.daemon.liveness import daemon_info
 from agentos.domain import TaskState
 from agentos.errors import AgentOSError
+from agentos.evolver.consent import read_key
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -86,6 +87,8 @@ def _key(home: Home) -> Iterator[Finding]:
         yield Finding(
             f"the consent key is open to others (mode {mode:o})", lambda: home.consent_key.chmod(0o600)
         )
+    else:
+        read_key(home.consent_key)  # raises with what is wrong
 
 
 def _settings(home: Home) -> Iterator[Finding]:

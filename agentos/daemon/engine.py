@@ -14,6 +14,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +55,8 @@ class Engine:
         self._on_end = on_end
         self._lock = threading.Lock()
         self._active: dict[str, str] = {}
+        self._path = path
+        _look_at(path)
         self._database = _database(path)
         config: DBOSConfig = {
             "name": "agentos",
@@ -88,7 +91,7 @@ class Engine:
         try:
             DBOS.launch()
         except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error) as error:
-            raise Unavailable(f"the engine's database cannot be used: {error}") from error
+            raise _unusable(self._path, error) from error
 
     def start(self, kind: str, subject: str, workflow_id: str | None = None) -> bool:
         """Start the workflow on ``subject`` unless it was started before.
@@ -121,6 +124,23 @@ class Engine:
         """Release the database; what is under way is resumed by the next launch."""
         DBOS.destroy(destroy_registry=True)
         self._database.dispose()
+
+
+def _look_at(path: Path) -> None:
+    """Before DBOS does, which would print a traceback for a damaged file."""
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: Exception) -> Unavailable:
+    cause = getattr(error, "orig", None) or error
+    return Unavailable(
+        f"the engine's database {path} cannot be used ({cause}): if the disk is not full, move the file "
+        "away; what was under way then begins again from the ledger"
+    )
 
 
 def _database(path: Path) -> sqlalchemy.Engine:

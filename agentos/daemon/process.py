@@ -61,9 +61,10 @@ def run_daemon(home: Home, *, console: bool) -> NoReturn:
         log.warning("left by a daemon that was killed", kind=leftover.kind, what=leftover.what)
         reap([leftover])
     with service(home, settings) as parts:
-        parts.sandbox.start()
+        parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
         tick = Tick(parts)
         tick.engine = Engine(home.engine, parts.bodies(), tick.ended)
+        parts.sandbox.start()
         tick.engine.launch()
         tick.resume()
         lock.ready()

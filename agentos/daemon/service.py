@@ -183,13 +183,16 @@ def service(home: Home, settings: Settings) -> Iterator[Service]:
             proposers={Layer.SKILL: (repair,), Layer.TOOL: (repair,)},
         )
         stopping = Stopping()
-        yield Service(
-            home=home,
-            settings=settings,
-            ledger=ledger,
-            registry=registry,
-            sandbox=sandbox,
-            parts=parts,
-            tasks=TaskRunner(ledger, registry, executor, stopping),
-            stopping=stopping,
-        )
+        try:
+            yield Service(
+                home=home,
+                settings=settings,
+                ledger=ledger,
+                registry=registry,
+                sandbox=sandbox,
+                parts=parts,
+                tasks=TaskRunner(ledger, registry, executor, stopping),
+                stopping=stopping,
+            )
+        finally:
+            sandbox.close()

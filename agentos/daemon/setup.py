@@ -11,6 +11,7 @@ from agentos.domain import InputFile, Task, TaskState, new_id, share_of
 from agentos.errors import Invalid, UserError
 from agentos.evolver.consent import make_key
 from agentos.home import Home
+from agentos.ledger.opening import require_ledger
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import first_settings, free_uid, load_settings
@@ -69,6 +70,7 @@ def add_tasks(home: Home, drafts: Sequence[Draft]) -> list[Task]:
     if faults:
         raise Invalid("inputs", faults)
     hold_out = load_settings(home.settings).hold_out
+    require_ledger(home.ledger)
     ledger = Ledger(home.ledger)
     try:
         tasks = []
@@ -94,5 +96,8 @@ def _too_large(draft: Draft) -> list[str]:
 
 
 def _taken(ledger: Ledger, name: str, path: Path) -> InputFile:
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Invalid("inputs", [f"{path} cannot be read: {error.strerror}"]) from None
     return InputFile(name, ledger.blobs.put(content), len(content))

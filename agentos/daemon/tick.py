@@ -22,6 +22,7 @@ from agentos.daemon.folders import Folders
 from agentos.daemon.schedules import spawn_due
 from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
 from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, TaskState
+from agentos.errors import NotFound
 from agentos.evolver.mining import mine
 from agentos.evolver.probation import settle, suspicions
 from agentos.evolver.triage import settled, triage
@@ -143,6 +144,12 @@ class Tick:
 
     def _close(self, kind: str, subject: str) -> None:
         """What a workflow that ended by a bug left half done is closed here; the rest needs nothing."""
+        try:
+            self._settle_end(kind, subject)
+        except NotFound as error:  # a ledger restored from a backup is older than the engine's database
+            log.warning("a workflow ended whose subject the ledger does not know", why=str(error))
+
+    def _settle_end(self, kind: str, subject: str) -> None:
         if kind == RUN:
             self._unmined = True
             self._version = -1  # the next turn looks for more to start

@@ -24,6 +24,15 @@ from agentos.ledger.schema import HEAD, refuse_newer, unavailable, version_of
 BUSY_S = 30.0
 
 
+def require_ledger(path: Path) -> None:
+    """A home's ledger is made by `init` alone: one that got lost must not begin anew unnoticed."""
+    if not path.exists() or path.stat().st_size == 0:
+        raise NotFound(
+            f"the ledger {path} is missing or empty: restore it from a backup, "
+            "or type `agentos init` to begin with an empty one"
+        )
+
+
 def open_ledger(path: Path) -> Engine:
     """The engine of the ledger at ``path``, created or migrated to this program's schema first.
 

@@ -105,3 +105,12 @@ def test_an_end_that_could_not_be_recorded_is_recorded_later(
         tick.turn(1.0)
     tick.turn(2.0)
     assert tasks.ended == [task.id]
+
+
+def test_an_end_of_what_the_ledger_does_not_know_stops_nothing(parts: Service) -> None:
+    """A ledger that was restored from a backup is older than the engine's database."""
+    tick = tick_with(parts)
+    for kind, subject in ((RUN, "task-unknown"), (EVOLVE, "evo-unknown"), (PROMOTE, "evo-unknown")):
+        tick.ended(kind, subject)
+    tick.turn(0.0)
+    tick.turn(1.0)
