@@ -211,10 +211,15 @@ def examine(id: ResourceId, files: Mapping[str, bytes]) -> Reading:
         notes.faults.append(f"{main} is missing")
     skill = id.kind is Kind.SKILL
     document = (_front_matter if skill else _document)(root, files, notes)
-    settings = _skill_settings(id, document, notes) if skill else _settings(id.kind, document, notes)
-    description = notes.text(
-        main if skill else DOCUMENT, "description", document.get("description"), DESCRIPTION_MAX
-    )
+    settings: dict[str, Json] = {}
+    description = ""
+    if (
+        document or not skill or not notes.faults
+    ):  # of a skill whose file cannot be read, that is all there is to say
+        settings = _skill_settings(id, document, notes) if skill else _settings(id.kind, document, notes)
+        description = notes.text(
+            main if skill else DOCUMENT, "description", document.get("description"), DESCRIPTION_MAX
+        )
     tools = tuple(sorted(path for path in files if _defines_tool(path, files[path])))
     for path in tools:
         notes.faults += tool_faults(path, files[path])
@@ -273,8 +278,11 @@ def _document(root: str, files: Mapping[str, bytes], notes: _Notes) -> dict[str,
 
 
 def _front_matter(root: str, files: Mapping[str, bytes], notes: _Notes) -> dict[str, Json]:
-    text = _text("SKILL.md", files.get(root + "SKILL.md", b""), notes)
-    if not text:
+    """The keys, or nothing after saying what is wrong with the file."""
+    if root + "SKILL.md" not in files:
+        return {}
+    text = _text("SKILL.md", files[root + "SKILL.md"], notes)
+    if text is None:
         return {}
     match = re.match(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(\r?\n|$)", text, re.DOTALL)
     if match is None or len(match[1]) > FRONT_MATTER_MAX:

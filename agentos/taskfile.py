@@ -26,6 +26,7 @@ from agentos.errors import Invalid, NotFound
 
 MAX_BYTES = 1 << 20
 MAX_TASKS = 10_000
+NAME_MAX = 80  # of a name that is made from the goal
 _MAX_DEPTH = 40
 _MAX_NODES = 200_000
 
@@ -303,7 +304,7 @@ def _draft(item: Json, folder: Path) -> Draft:
     if faults:
         raise Invalid("task", faults)
     return Draft(
-        name=part.name or (part.call.tool if part.call else part.goal.splitlines()[0][:60]),
+        name=part.name or _name_of(part),
         goal=part.goal or (f"call {part.call.tool}" if part.call else ""),
         call=Call(part.call.tool, part.call.args) if part.call else None,
         files=files,
@@ -313,6 +314,14 @@ def _draft(item: Json, folder: Path) -> Draft:
         checks=checks,
         schedule=part.schedule,
     )
+
+
+def _name_of(part: _TaskPart) -> str:
+    """What the lists call a task that has no name: its goal's first line, else its tool."""
+    line = next(iter(part.goal.strip().splitlines()), "")
+    if line:
+        return line if len(line) <= NAME_MAX else f"{line[: NAME_MAX - 1]}…"
+    return part.call.tool if part.call else ""
 
 
 def _sentence(fault: Any) -> str:

@@ -236,3 +236,13 @@ def test_tool_references() -> None:
     assert tool_name("tool/word-count/tool.py") == "word_count"
     assert not is_tool_file("skill/a/tools/_helper.py")
     assert not is_tool_file("skill/a/tools/deep/x.py")
+
+
+@pytest.mark.parametrize("front", ["", "no front matter", "---\nname: [\n---\n", None])
+def test_a_skill_file_that_cannot_be_read_is_one_fault(front: str | None) -> None:
+    files = {} if front is None else {f"{SKILL}/SKILL.md": front.encode()}
+    assert len(examine(SKILL, files).faults) == 1
+
+
+def test_an_empty_front_matter_lacks_name_and_description() -> None:
+    assert len(examine(SKILL, {f"{SKILL}/SKILL.md": b"---\n{}\n---\n"}).faults) == 2

@@ -80,6 +80,13 @@ def test_a_call_alone_gives_the_task_its_name_and_goal() -> None:
     assert (draft.name, draft.goal) == ("word-count", "call word-count")
 
 
+def test_a_task_without_a_name_is_called_by_its_goal() -> None:
+    (draft,) = drafts("goal: |\n  How many words?\n  Count them.\ncall: {tool: word-count}")
+    assert draft.name == "How many words?"
+    (draft,) = drafts(f"goal: {'x' * 300}")
+    assert draft.name == "x" * 79 + "…"
+
+
 def test_scalars_follow_yaml_1_2() -> None:
     assert parse("[no, 12:30, 2026-01-31, 0o7, ~, 1e3, .5, -3, 'yes', 1_000]", "x") == [
         "no",

@@ -143,6 +143,7 @@ def _probation(story: Story) -> Probation:
 def diff(
     id: Id,
     candidate: Annotated[int, typer.Option(help="Rank of another candidate of this evolution.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """The edit as a coloured diff against the snapshot it was measured on."""
     from rich.console import Console
@@ -157,7 +158,11 @@ def diff(
     )
     if picked is None:
         raise NotFound(f"{story.evolution.id} has no such candidate; it has {len(story.candidates)}.")
-    Console(highlight=False, soft_wrap=True).print(diff_text(_base_text(story, picked), picked), end="")
+    text = diff_text(_base_text(story, picked), picked)
+    if as_json:
+        print_json({"evolution": story.evolution.id, "candidate": picked.id, "diff": text.plain})
+    else:
+        Console(highlight=False, soft_wrap=True).print(text, end="")
 
 
 @app.command()
@@ -273,7 +278,7 @@ def verify(id: Id, as_json: AsJson = False) -> None:
         print_json({"evolution": story.evolution.id, "verdicts": len(story.verdicts), "faults": faults})
     elif not faults:
         print_text(
-            f"{len(story.verdicts)} verdict(s) computed again from {len(story.trials)} trials: the same."
+            f"{len(story.verdicts)} of {len(story.verdicts)} verdicts computed again from {len(story.trials)} trials: the same."
         )
     if faults:
         raise Conflict("; ".join(faults))
@@ -284,18 +289,26 @@ def watch(
     until_quiet: Annotated[
         bool, typer.Option("--until-quiet", help="End when nothing is at work any more.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON document a line.")] = False,
 ) -> None:
     """Follow evolutions as they move, one line a change; Ctrl-C ends it."""
+    from rich.console import Console
+
+    from agentos.cli.evolution_screen import change_text
     from agentos.evolver.triage import AT_WORK
 
     reader = _reader()
+    console = Console(highlight=False, soft_wrap=True)
     seen: dict[str, tuple[EvolutionState, Snapshot | None]] = {}
     while True:
         evolutions = reader.find(Evolution)
         for item in evolutions:
             if seen.get(item.id) != (item.state, item.promoted):
                 seen[item.id] = (item.state, item.promoted)
-                print_text(f"{item.id}  {item.state.value}  {item.reason}")
+                if as_json:
+                    print_json(item, line=True)
+                else:
+                    console.print(change_text(item))
         if until_quiet and not any(item.state in AT_WORK for item in evolutions):
             return
         time.sleep(_POLL_S)

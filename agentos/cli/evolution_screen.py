@@ -56,6 +56,7 @@ _NEXT: Mapping[EvolutionState, Sequence[str]] = {
     EvolutionState.ROLLED_BACK: (_RECONSIDER,),
     EvolutionState.CANCELLED: (_RECONSIDER,),
 }
+_STATE_WIDTH = 2 + max(map(len, EvolutionState))
 _LABEL = 11  # columns of the labels; what belongs to a label and is no sentence stands at 2
 _ROWS_MAX = 16
 _PIPE_WIDTH = 100
@@ -93,6 +94,17 @@ class _Line:
 def state_text(evolution: Evolution) -> Text:
     """The state in its colour."""
     return Text(evolution.state.value, style=STATE_STYLE.get(evolution.state, "cyan"))
+
+
+def change_text(evolution: Evolution) -> Text:
+    """A line for a change of state: when, which, what it works on, and why."""
+    resource = evolution.diagnosis.resource if evolution.diagnosis else ""
+    line = Text(f"{datetime.now():%H:%M:%S}  {evolution.id}  ")
+    line.append_text(state_text(evolution))
+    line.append(" " * (_STATE_WIDTH - len(evolution.state.value)))
+    line.append(clean("  ".join(part for part in (resource, evolution.reason) if part)))
+    line.rstrip()
+    return line
 
 
 def chosen(story: Story) -> Candidate | None:

@@ -44,7 +44,10 @@ def evolve(
     ended = _follow(home, opened, quiet=as_json) if wait else []
     if as_json:
         print_json({"opened": opened, "evolutions": ended})
-    elif not opened:
+    elif opened:
+        for evolution_id in opened:
+            print_text(f"`agentos evolution show {evolution_id}` explains it.", "dim")
+    else:
         print_text(
             "Nothing new: no failure recurs that has not been tried. `agentos evolution list` shows the past."
         )
@@ -54,16 +57,20 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
     """Print each change of state until none of these is at work any more."""
     import time
 
+    from rich.console import Console
+
+    from agentos.cli.evolution_screen import change_text
     from agentos.evolver.triage import AT_WORK
     from agentos.ledger.reading import Reader
 
     reader = Reader(home.ledger)
+    console = Console(highlight=False, soft_wrap=True)
     seen: dict[str, str] = {}
     while True:
         found = [item for item in reader.find(Evolution) if item.id in ids]
         for item in found:
             if seen.get(item.id) != item.state.value and not quiet:
-                print_text(f"{item.id}  {item.state.value}  {item.reason}")
+                console.print(change_text(item))
             seen[item.id] = item.state.value
         if not any(item.state in AT_WORK and item.state.value != "awaiting_consent" for item in found):
             return found

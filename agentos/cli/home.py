@@ -50,4 +50,6 @@ def status(as_json: AsJson = False) -> None:
         print_text(f"{name:<12}{', '.join(f'{count} {key}' for key, count in found.items()) or 'none'}")
     print_text(f"{'steps':<12}{counts.steps}")
     for folder, faults in refused.items():
-        print_text(f"refused     {folder}: {'; '.join(faults)}", "red")
+        print_text(f"refused     {folder}", "red")
+        for fault in faults:
+            print_text(f"            {fault}")

@@ -20,8 +20,8 @@ _NARROWEST = 8  # columns that still say something of a word
 _READABLE = 60  # and of a sentence
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on standard output: what ``--json`` promises."""
+def print_json(value: Any, *, line: bool = False) -> None:
+    """One JSON document on standard output: what ``--json`` promises; one ``line`` where more follow."""
 
     def plain(item: Any) -> Any:
         if is_dataclass(item) and not isinstance(item, type):
@@ -32,8 +32,9 @@ def print_json(value: Any) -> None:
             return list(item)
         return str(item)
 
-    json.dump(value, sys.stdout, default=plain, indent=2, ensure_ascii=False)
+    json.dump(value, sys.stdout, default=plain, indent=None if line else 2, ensure_ascii=False)
     sys.stdout.write("\n")
+    sys.stdout.flush()
 
 
 def print_table(
@@ -119,7 +120,7 @@ def print_text(text: str, style: str = "") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(highlight=False, soft_wrap=True).print(Text(clean(text), style=style))
+    Console(highlight=False, soft_wrap=True).print(Text(clean(text).rstrip(), style=style))
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -99,6 +99,9 @@ def show(id: Id, as_json: AsJson = False) -> None:
 @app.command()
 def tail(
     id: Annotated[str, typer.Argument(metavar="[ID]", help="The run; without it, the newest.")] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON document a line: the steps, then the run.")
+    ] = False,
 ) -> None:
     """Follow a run step by step until it ends."""
     reader = _reader()
@@ -110,8 +113,14 @@ def tail(
     while True:
         run = reader.run(run_id)
         for step in reader.steps(run_id, after=told):
-            _tell(step)
             told = step.index
+            if as_json:
+                print_json(step, line=True)
+            else:
+                _tell(step)
+        if run.outcome is not None and as_json:
+            print_json(_without_share(run), line=True)
+            return
         if run.outcome is not None:
             print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}")
             return

@@ -56,6 +56,9 @@ def run(file: File, as_json: AsJson = False) -> None:
     tasks = _add(home, file)
     waiting = [task for task in tasks if task.schedule is None]
     reader = Reader(home.ledger)
+    for task in tasks:
+        if task.schedule is not None and not as_json:
+            print_text(f"scheduled {task.name}  ({task.id}, {task.schedule})")
     passed = _follow(home, reader, waiting, quiet=as_json)
     if as_json:
         print_json([_view(reader, task.id) for task in tasks])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from agentos.domain import (
     Candidate,
     Consent,
@@ -118,7 +119,8 @@ def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
         if item.state is EvolutionState.STALE
     ]
     if len(stale) <= STALE_MAX:
-        reconsider(parts, ended)
+        with suppress(Conflict):  # somebody had it taken up already
+            reconsider(parts, ended)
     return ended
 
 

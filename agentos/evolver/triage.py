@@ -86,7 +86,16 @@ def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: f
 
 
 def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
-    """Open a new evolution on the same evidence, against what is stable now."""
+    """Open a new evolution on the same evidence, against what is stable now.
+
+    Raises Conflict when one is at work on it already: two would measure and ask the same twice.
+    """
+    for other in parts.records.find(Evolution):
+        if other.evidence_id == evolution.evidence_id and other.state in AT_WORK:
+            raise Conflict(
+                f"{other.id} is at work on the same evidence ({other.state.value}); "
+                f"`agentos evolution show {other.id}` shows how far it is."
+            )
     fresh = _evolution(parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}")
     parts.records.put(fresh)
     parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id})

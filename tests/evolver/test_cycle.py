@@ -328,6 +328,8 @@ def test_a_declined_edit_stays_declined_until_someone_reconsiders(world: World) 
     assert triage(world.parts) == []
     fresh = reconsider(world.parts, ended)
     assert world.evolve(fresh).state is EvolutionState.AWAITING_CONSENT
+    with pytest.raises(Conflict, match=f"{fresh.id} is at work on the same evidence"):
+        reconsider(world.parts, ended)
 
 
 def test_a_rolled_back_edit_is_not_proposed_again(world: World) -> None:
