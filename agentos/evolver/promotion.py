@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+
 from agentos.domain import (
     Candidate,
     Consent,
