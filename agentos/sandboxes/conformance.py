@@ -32,6 +32,8 @@ _TOOL_WALL_S = 1.0
 _AT_ONCE = 4
 _CHECKS_AT_ONCE = 2
 _SOON_S = 5.0
+# Names that Python or a test runner would import by themselves from where they are started.
+_PLANTED = ("json.py", "sitecustomize.py", "usercustomize.py", "conftest.py", "agentos/__init__.py", "x.pth")
 _HARNESS, _TOOL = "harness/conformance", "tool/behave/tool.py"
 
 
@@ -270,8 +272,9 @@ def _grading(sandbox: Sandbox) -> None:
         WireCheck(kind="equals", spec={"value": 4}),
     ]
     job = GradeJob(checks=checks, answer=3, wall_s=10)
+    planted = {name: b"raise SystemExit('planted')" for name in _PLANTED}
     with sandbox.open(LIMITS, light=True) as box:
-        box.channel.send(job.model_dump(), (write_tar({"out.txt": b"made"}),))
+        box.channel.send(job.model_dump(), (write_tar({"out.txt": b"made", **planted}),))
         head = box.channel.receive(deadline=time.monotonic() + LIMITS.wall_s).head
     passed = [found["passed"] for found in head.get("checks", [])]
     _must(passed == [True, True, False], f"the grader said {head}")
@@ -291,5 +294,5 @@ CHECKS: Mapping[str, Callable[[Sandbox], None]] = {
     "can be ended by another thread": _cancel,
     "is known to be dead when it vanishes or talks nonsense": _vanished,
     "has its time and memory counted": _usage,
-    "can be a grader of another's answer": _grading,
+    "can grade another's answer, untouched by what that one left behind": _grading,
 }

@@ -133,6 +133,8 @@ def test_talking_without_end_fills_nothing(box: Box) -> None:
     [
         (0xFFFFFFFF, b""),  # a header of four gigabytes
         (2, b"[]"),
+        (14, b"\x80\x04cos\nsystem\n."),  # a pickle
+        (400_000, b"[" * 400_000),
         (2, b"\xff\xff"),
         (10, b'{"blobs": ['),
         (24, b'{"blobs": [99999999999]}'),
