@@ -49,6 +49,11 @@ def status(as_json: AsJson = False) -> None:
     for name, found in (("tasks", counts.tasks), ("runs", counts.runs), ("evolutions", counts.evolutions)):
         print_text(f"{name:<12}{', '.join(f'{count} {key}' for key, count in found.items()) or 'none'}")
     print_text(f"{'steps':<12}{counts.steps}")
+    if waiting := counts.evolutions.get("awaiting_consent", 0):
+        print_text(
+            f"consent     {waiting} waiting for yours; `agentos evolution list --state awaiting_consent`",
+            "yellow",
+        )
     for folder, faults in refused.items():
         print_text(f"refused     {folder}", "red")
         for fault in faults:
