@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from agentos.daemon.desk import policy_of
 from agentos.daemon.liveness import daemon_info
 from agentos.domain import TaskState
 from agentos.errors import AgentOSError
@@ -93,6 +94,7 @@ def _key(home: Home) -> Iterator[Finding]:
 
 def _settings(home: Home) -> Iterator[Finding]:
     load_settings(home.settings)  # raises with one sentence for each fault
+    policy_of(home)  # likewise
     yield from ()
 
 

@@ -27,7 +27,7 @@ from agentos.daemon.tick import Tick
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.sandboxes.reaper import leftovers, reap
-from agentos.settings import load_settings
+from agentos.settings import Settings, load_settings
 
 _READY_S = 60.0
 _POLL_S = 0.05
@@ -55,6 +55,15 @@ def run_daemon(home: Home, *, console: bool) -> NoReturn:
     settings = load_settings(home.settings)
     signals = Signals()
     lock = DaemonLock(home)
+    try:
+        _be_the_daemon(home, settings, signals, lock, console=console)
+    finally:  # one that did not come up is not one that was killed
+        lock.release()
+
+
+def _be_the_daemon(
+    home: Home, settings: Settings, signals: Signals, lock: DaemonLock, *, console: bool
+) -> NoReturn:
     set_up_logs(home.logs / "daemon.log", settings.log_level, settings.log_mb, console=console)
     log.info("starting", pid=os.getpid(), home=str(home.root))
     for leftover in leftovers(home.root):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.doctoring import examine
+from agentos.daemon.liveness import daemon_info
 from agentos.daemon.setup import add_tasks, init_home
 from agentos.errors import Invalid, NotFound
 from agentos.home import Home
@@ -41,6 +42,10 @@ def shorten_the_key(home: Home) -> None:
     home.consent_key.write_bytes(b"short")
 
 
+def break_the_policy(home: Home) -> None:
+    (home.root / "policy.toml").write_text("x = [")
+
+
 def lose_main(home: Home) -> None:
     Registry(home.registry).repository.git.references.delete(MAIN)
 
@@ -53,6 +58,7 @@ def lose_main(home: Home) -> None:
         (overwrite_the_ledger, "no SQLite database; restore it from a backup"),
         (overwrite_the_engine, "engine.db cannot be used (file is not a database)"),
         (shorten_the_key, "5 bytes, 32 were expected"),
+        (break_the_policy, "policy.toml: not TOML"),
         (lose_main, "has lost its branch main. `agentos init` brings it back"),
     ],
 )
@@ -67,6 +73,7 @@ def test_a_damaged_home_has_no_daemon_and_the_doctor_sees_it(
     assert sentence in said
     assert "Traceback" not in said
     assert leftovers(home.root) == []
+    assert daemon_info(home) is None
 
 
 def test_init_brings_a_lost_main_back_with_all_that_was_learnt(home: Home) -> None:
