@@ -112,12 +112,15 @@ def test_a_reader_that_leaves_early_is_no_error(home: Home, tmp_path: Path) -> N
 
 
 def test_ctrl_c_is_exit_code_130(home: Home) -> None:
+    # Tests that run in a shell's background inherit "ignore Ctrl-C", and so would the child.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     child = subprocess.Popen(
         [sys.executable, "-m", "agentos", "evolution", "watch"],
         env=os.environ | {"AGENTOS_HOME": str(home.root)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 20
     while not _has_open(child.pid, "ledger.db") and time.monotonic() < deadline:
         time.sleep(0.01)

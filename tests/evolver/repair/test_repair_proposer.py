@@ -46,7 +46,7 @@ def test_a_tool_with_an_off_by_one_is_repaired_over_its_input_files(benches, cas
         case("t1", {"total": 9}, path="x.csv", column=0, inputs={"x.csv": table}),
         case("t2", {"total": 12}, path="x.csv", column=1, inputs={"x.csv": table}),
     ]
-    first = proposals(benches, brief(TOOL, cases, budget_s=4.0), workers=2)[0]
+    first = proposals(benches, brief(TOOL, cases, budget_s=20.0), workers=2)[0]
     assert first.files == {"tool/probe/tool.py": TOOL.replace("rows[1:-1]", "rows[1:]")}
     assert first.predicted_fixes == ("t1", "t2")
     assert "rows[1:-1]" in first.summary
