@@ -62,7 +62,7 @@ class Choice:
         self._make = {name: lambda make=make: make(home, run_uid) for name, make in SANDBOXES.items()}
         self._made: dict[str, Startable] = {}
         self._failed: dict[str, tuple[float, str]] = {}
-        self._lock = threading.Lock()
+        self._locks = {name: threading.Lock() for name in SANDBOXES}
         self._closed = False
 
     @property
@@ -86,10 +86,10 @@ class Choice:
         """
         names = self._names(asked, prefer)
         reasons = []
-        with self._lock:
-            if self._closed:
-                raise Unavailable("the sandbox is closed")
-            for name in names:
+        for name in names:
+            with self._locks[name]:  # one that is slow to start holds up only those who want it
+                if self._closed:
+                    raise Unavailable("the sandbox is closed")
                 why_not = self._start(name)
                 if not why_not:
                     return self._made[name]
@@ -102,11 +102,12 @@ class Choice:
 
     def close(self) -> None:
         """Close all that were started; idempotent."""
-        with self._lock:
-            self._closed = True
-            made, self._made = self._made, {}
-        for sandbox in made.values():
-            sandbox.close()
+        self._closed = True
+        for name, lock in self._locks.items():
+            with lock:
+                sandbox = self._made.pop(name, None)
+            if sandbox is not None:
+                sandbox.close()
 
     def _names(self, asked: str, prefer: str) -> list[str]:
         for name in (asked, prefer, self._wanted):
