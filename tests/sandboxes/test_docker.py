@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.messages import RunDone, StepFrame
-from agentos.sandboxes import image_host
+from agentos.sandboxes import image, image_host
 from agentos.sandboxes.content import box_limits, deny_list
 from agentos.sandboxes.docker import Docker
 from agentos.sandboxes.docker_container import End, Maker
@@ -144,8 +144,8 @@ def test_building_again_builds_nothing(docker_image: str, engine: Engine) -> Non
     assert engine.api.inspect_image(docker_image)["Id"] == before
     assert find(engine) == docker_image
     ours = images(engine)
-    assert {image.way for image in ours if image.current} >= {"host", "base"}
-    assert not [image for image in ours if image.name.endswith(":latest")]
+    assert {it.way for it in ours if it.current} >= {"host", "base"}
+    assert not [it for it in ours if it.name.endswith(":latest")]
 
 
 # --- the meeting --------------------------------------------------------------------------------
@@ -534,3 +534,17 @@ def test_what_belongs_to_the_living_is_left_alone(
     with make_docker(home=tmp_path) as sandbox, sandbox.open(small) as box:
         assert leftovers(tmp_path) == []
         assert run(box, "os:getpid") == 1
+
+
+def test_the_dockerfile_copies_what_its_context_holds() -> None:
+    context = image._context()
+    lines = context["Dockerfile"].decode().splitlines()
+    copied = [line.split()[1] for line in lines if line.startswith("COPY ")]
+    assert copied == ["requirements.txt", "agentos"]
+    assert all(name in context or any(path.startswith(f"{name}/") for path in context) for name in copied)
+    inside = {path.split("/")[1] for path in context if path.startswith("agentos/")}
+    assert inside == {"__init__.py", "wire.py", "messages.py", "checks.py", "worker"}
+    pins = context["requirements.txt"].decode().split()
+    assert [pin for pin in pins if pin.startswith(("langgraph==", "pydantic==", "jsonschema=="))]
+    assert all("==" in pin for pin in pins)
+    assert "USER 65534:65534" in lines
