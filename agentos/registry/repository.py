@@ -114,7 +114,9 @@ class Repository:
         path.mkdir(parents=True, exist_ok=True)
         repository = cls(path)
         with repository.lock():
-            (path / "config.lock").unlink(missing_ok=True)
+            for stale in path.glob("*.lock"):  # of an init that was killed; we hold the one that counts
+                if stale.name != "agentos.lock":
+                    stale.unlink(missing_ok=True)
             handle = pygit2.init_repository(str(path), bare=True, initial_head="main")
             for key, value in _CONFIG.items():
                 handle.config[key] = value

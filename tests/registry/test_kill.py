@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from tests.registry.conftest import SEED, TOOL
@@ -118,3 +120,11 @@ def test_an_interrupted_init_is_finished(tmp_path: Path) -> None:
         assert registry.check().faults == ()
         assert len(registry.names(registry.stable())) == 6
         assert registry.upgrade(SEED, "1").items == ()
+
+
+@pytest.mark.parametrize("name", ["HEAD.lock", "config.lock", "packed-refs.lock"])
+def test_whatever_lock_file_a_killed_init_left_the_next_one_goes_on(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "registry.git"
+    path.mkdir()
+    (path / name).touch()
+    assert Registry.init(path, SEED).check().faults == ()
