@@ -1,8 +1,8 @@
 """Finds and removes what a killed daemon left in the container engine and of its socket directories.
 
 A container whose daemon died ends by itself when it waits or its job is over, but nobody removes it;
-one in the middle of a job goes on until it is removed here. Untagged images are what a build that
-was cut short leaves.
+one in the middle of a job goes on until it is removed here. Images belong to no home: what a build
+that was cut short leaves is removed by ``image.prune``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import docker.errors
 from agentos.errors import Unavailable
 from agentos.sandboxes.docker_engine import Engine, answering
 from agentos.sandboxes.docker_profile import HOME_LABEL, OWNER_LABEL
-from agentos.sandboxes.image import LABEL as IMAGE_LABEL
 from agentos.sandboxes.leftover import BOXES, Leftover
 from agentos.sandboxes.owner import Owner, home_id
 
@@ -26,7 +25,6 @@ def leftovers(home: Path) -> list[Leftover]:
     found: list[Leftover] = []
     with _engine() as engine, contextlib.suppress(Unavailable):
         found += _containers(engine, home_id(home))
-        found += _images(engine)
     return [*found, *_directories(home)]
 
 
@@ -60,13 +58,6 @@ def _containers(engine: Engine, home: str) -> Iterator[Leftover]:
             yield Leftover("container", row["Id"], label)
 
 
-def _images(engine: Engine) -> Iterator[Leftover]:
-    with answering():
-        rows = engine.api.images(filters={"label": IMAGE_LABEL, "dangling": True})
-    for row in rows:
-        yield Leftover("image", row["Id"], "")
-
-
 def _directories(home: Path) -> Iterator[Leftover]:
     place = home / BOXES
     for directory in sorted(place.iterdir()) if place.is_dir() else []:
@@ -80,10 +71,7 @@ def _remove(engine: Engine, leftover: Leftover) -> bool:
         return _remove_directory(Path(leftover.what))
     try:
         with answering():
-            if leftover.kind == "container":
-                engine.api.remove_container(leftover.what, force=True, v=True)
-            else:
-                engine.api.remove_image(leftover.what)
+            engine.api.remove_container(leftover.what, force=True, v=True)
     except Unavailable as error:
         return isinstance(error.__context__, docker.errors.NotFound)
     return True

@@ -12,7 +12,7 @@ BOXES = Path("run", "boxes")  # below a home: the socket directories of containe
 class Leftover:
     """One orphan, with what tells it from others: a pid, a directory or the engine's id for it.
 
-    ``kind`` is ``process``, ``cgroup``, ``container``, ``image`` or ``directory``.
+    ``kind`` is ``process``, ``cgroup``, ``container`` or ``directory``.
     """
 
     kind: str
