@@ -2,7 +2,7 @@
 
 A test marked ``sandbox`` (or docker, postgres, browser) needs a part of the machine. Where that is
 missing the test is skipped with a reason; ``AGENTOS_REQUIRE=bubblewrap,…`` turns the skip into a
-failure, which is how CI runs.
+failure, and ``everything`` does so for any skip at all, which is how CI runs.
 """
 
 from __future__ import annotations
@@ -47,6 +47,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if part in required:
                 pytest.fail(f"{part} is required here and is missing", pytrace=False)
             pytest.skip(f"needs {part}")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """With ``everything`` demanded, as in CI, no test may pass by being skipped, whatever its reason."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.skipped and "everything" in os.environ.get("AGENTOS_REQUIRE", "").split(","):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped where nothing may be: {report.longrepr}"
 
 
 class NetworkUsed(AssertionError):

@@ -1,0 +1,44 @@
+"""The suite's own promise: where everything is demanded, a skip is a failure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SKIPS = """
+import pytest
+
+@pytest.mark.skipif(True, reason="by mark")
+def test_by_mark():
+    pass
+
+def test_by_call():
+    pytest.skip("by call")
+
+@pytest.fixture
+def missing():
+    pytest.skip("by fixture")
+
+def test_by_fixture(missing):
+    pass
+"""
+
+
+@pytest.mark.parametrize(("demanded", "code"), [("bubblewrap", 0), ("bubblewrap,everything", 1)])
+def test_no_skip_passes_where_everything_is_demanded(tmp_path: Path, demanded: str, code: int) -> None:
+    (tmp_path / "test_skips.py").write_text(SKIPS)
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"AGENTOS_REQUIRE": demanded},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stdout
+    assert ("3 skipped" in done.stdout) == (code == 0)
