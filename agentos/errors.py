@@ -57,3 +57,17 @@ class BoxDied(Unavailable):
         self.cause = cause
         self.detail = detail
         super().__init__(f"the sandbox ended early ({cause}){': ' + detail if detail else ''}")
+
+
+class ModelFailed(AgentOSError):
+    """A model call gave nothing that can be used; ``kind`` says why, for whoever has to decide.
+
+    ``budget``, ``not_recorded``, ``not_allowed`` (the run may not use this model) and ``auth`` end
+    the run. ``unreachable``, ``overloaded`` and ``timeout`` (each after all retries) say nothing of
+    the run: the machinery is away. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
+    request is too long) and ``request`` (the provider refuses it) are for the agent to deal with.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(message)

@@ -8,6 +8,11 @@ import os
 import time
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
+from typing import Any, TypeAlias
+
+# A JSON value. Not the recursive union: every reader checks what it got (it often comes from a
+# sandbox), and the union would only add casts. Records treat one as immutable.
+Json: TypeAlias = Any
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 

@@ -8,11 +8,15 @@ the worker answers with frames of the types listed for that job, the last one be
 =========  ==========================================  =====================================
 job        blobs sent with the job frame               frames that come back
 =========  ==========================================  =====================================
-run        the bundle's files, then the input files    step*, then done (+ tar of outputs)
+run        the bundle's files, then the input files    (step | ask)*, then done (+ tar of outputs)
 grade      tar of the run's outputs (may be empty)     done
 load       the resource's files                        done
 search     the resource's files, then case inputs      ready, then a tried for each try frame
 =========  ==========================================  =====================================
+
+While a run is under way, its worker may ask the kernel (``Ask``): for a model's answer, whether
+and how to call a tool, what is remembered, a person, another agent, the outside world. Each ask is
+answered by one ``Answer`` of the same id, in any order.
 """
 
 from __future__ import annotations
@@ -42,6 +46,25 @@ class WireCheck(_Message):
     spec: dict[str, Any]
 
 
+class ToolCard(_Message):
+    """What a tool says of itself; its documentation is generated from this."""
+
+    path: str
+    name: str
+    description: str
+    effects: list[str]
+    dependencies: list[str]
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+
+
+class ModelCard(_Message):
+    """What a run may know of a model it can ask."""
+
+    name: str
+    context_tokens: int
+
+
 # --- jobs: kernel -> worker -------------------------------------------------------------------
 
 
@@ -59,8 +82,12 @@ class RunJob(_Message):
     output_bytes: int
     memory_mb: int
     harness: str  # path within the bundle of the harness' directory
+    command: list[str] | None = None  # of a black-box harness: what to start instead of harness.py
     files: list[str]  # registry paths, one for each blob
     inputs: list[str]  # workspace paths, one for each further blob
+    cards: list[ToolCard] = []  # of the tools in the bundle, where the kernel has them at hand
+    models: list[ModelCard] = []  # that the run may ask; the first is the agent's own
+    asks_tools: bool = False  # every tool call is to be announced, not only those with outside effects
 
 
 class GradeJob(_Message):
@@ -140,18 +167,6 @@ class GradeDone(_Message):
     checks: list[WireCheckResult]
 
 
-class ToolCard(_Message):
-    """What a tool says of itself; its documentation is generated from this."""
-
-    path: str
-    name: str
-    description: str
-    effects: list[str]
-    dependencies: list[str]
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any]
-
-
 class LoadDone(_Message):
     """The tools that loaded, and one sentence for each fault."""
 
@@ -181,3 +196,35 @@ class FaultFrame(_Message):
 
     type: Literal["fault"] = "fault"
     fault: WireFault
+
+
+# --- asking the kernel: worker -> kernel, and back --------------------------------------------
+
+
+class Ask(_Message):
+    """The run asks for something that only the kernel can give. ``body`` by ``what``:
+
+    - ``model``: an OpenAI chat completion request; answered by {"reply": chat completion}
+    - ``tool``: {"tool", "args", "path"} before a call; answered by {"go": true}, or by
+      {"observation", "fault"} of the recorded call, which then is not made
+    - ``recall``: {"query", "limit"}; answered by {"memories": [{"id", "text", "score"}]}
+    - ``remember``: {"text", "why"}; answered by {"proposed": id}
+    - ``person``: {"question", "choices"}; answered by {"answer": text}, or not at all: then the run
+      ends here and goes on in another box when the person has answered
+    - ``delegate``: {"agent", "goal", "inputs"}; answered by {"run", "ok", "answer", "reason"}
+    - ``fetch``: {"method", "url", "headers", "body"}; answered by {"status", "headers", "body"}
+    """
+
+    type: Literal["ask"] = "ask"
+    id: int = Field(ge=0)
+    what: Literal["model", "tool", "recall", "remember", "person", "delegate", "fetch"]
+    body: dict[str, Any]
+
+
+class Answer(_Message):
+    """What the kernel gives: ``body`` as asked for, or why not."""
+
+    type: Literal["answer"] = "answer"
+    id: int
+    body: dict[str, Any] = Field(default_factory=dict)
+    fault: WireFault | None = None

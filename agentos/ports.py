@@ -13,11 +13,15 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 from agentos.domain import (
+    Budget,
     Call,
     Check,
     Json,
     Limits,
+    Mode,
+    ModelSpec,
     Outcome,
+    Reply,
     ResourceId,
     Run,
     Snapshot,
@@ -242,7 +246,83 @@ class Sandbox(Protocol):
         ...
 
 
+# --- models -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one run may ask of models. The gateway binds a token to it; no sandbox sees that token."""
+
+    run_id: str
+    mode: Mode
+    models: tuple[ModelSpec, ...]  # the first is the one meant by a request that names none
+    budget: Budget
+    evolution_id: str = ""  # its trials share the evolution's budget
+    recordings: tuple[str, ...] = ()  # run ids whose calls are served, the first one first
+
+
+class ModelSession(Protocol):
+    """One run's way to its models. Safe from many threads at once."""
+
+    def complete(self, request: Json, deadline: float) -> Reply:
+        """Answer an OpenAI chat completion request; ``deadline`` is on the ``time.monotonic`` clock.
+
+        The call is on record before this returns. Asking the same again after a crash gives what
+        was recorded. Raises ModelFailed.
+        """
+        ...
+
+    def close(self) -> None:
+        """The grant ends here; idempotent."""
+        ...
+
+
+class Models(Protocol):
+    """The way to the gateway, which starts with the first call."""
+
+    def open(self, grant: Grant) -> ModelSession:
+        """Cheap: nothing is asked or started yet."""
+        ...
+
+    def close(self) -> None:
+        """End the gateway after the calls in flight are on record."""
+        ...
+
+
 # --- running ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTool:
+    """One tool call of a recorded run, in its order."""
+
+    tool: str
+    args: Json
+    result: Json  # as the step's observation
+    fault: Json  # as WireFault, or None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a run may be served from: the model calls and tool calls of runs before it."""
+
+    run_ids: tuple[str, ...]
+    snapshot: Snapshot  # on which they were made
+    tools: tuple[RecordedTool, ...]
+    answers: Mapping[str, str] = field(default_factory=dict)  # a person's, by question
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a run is to be executed, beside what and on which snapshot."""
+
+    mode: Mode = Mode.RECORD
+    recording: Recording | None = None
+    resume: bool = False  # of an attempt that was cut: whatever is recorded is served, not tried again
+    evolution_id: str = ""
+    prefer: str = "auto"  # the sandbox to use where neither settings nor environment name one
+    parent: str = ""  # the run that handed over this task
+    depth: int = 0  # how many such hand-overs lie above
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +337,7 @@ class Attempt:
     sandbox: str
     level: str
     files: Mapping[str, bytes] = field(default_factory=dict)  # what the run left in its workspace
+    drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
 
 
 class Executor(Protocol):
@@ -268,12 +349,10 @@ class Executor(Protocol):
         snapshot: Snapshot,
         run_id: str,
         on_step: Callable[[Step], None] | None = None,
-        *,
-        prefer: str = "auto",
+        plan: Plan | None = None,
     ) -> Attempt:
         """Blocks until graded. ``on_step`` gets each step as it happens, in order.
-
-        ``prefer`` names the sandbox to use where neither settings nor environment name one.
+        Without a plan: live and recorded.
 
         Raises Unavailable when the machinery failed (an ``infra`` outcome, never counted).
         """

@@ -22,7 +22,7 @@ ROWS = [
     {"cli"},
     {"daemon"},
     {"evolver", "gateway", "web", "worker"},
-    {"registry", "ledger", "sandboxes", "models", "testing"},
+    {"registry", "ledger", "sandboxes", "models", "retrieval", "trajectories", "testing"},
     {"resources", "settings", "shipped", "taskfile"},
     {"checks"},  # below taskfile, which refuses a task whose checks break their rules
     {"ports"},
@@ -52,6 +52,10 @@ HOMES = {
     "structlog": {"daemon"},
     "pydantic_settings": {"settings"},
     "tenacity": {"daemon", "gateway"},
+    "starlette": {"gateway", "web"},
+    "uvicorn": {"gateway", "web"},
+    "httpx": {"gateway"},
+    "opentelemetry": {"trajectories"},
 }
 
 # What is visible inside a sandbox, so all that such code may import.

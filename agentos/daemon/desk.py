@@ -20,7 +20,7 @@ from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.opening import require_ledger
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt
+from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.shipped import folder
 
@@ -37,8 +37,7 @@ class _NoTrials:
         snapshot: Snapshot,
         run_id: str,
         on_step: Callable[[Step], None] | None = None,
-        *,
-        prefer: str = "auto",
+        plan: Plan | None = None,
     ) -> Attempt:
         raise Unavailable(f"{run_id}: trials run in the daemon; type `agentos daemon start`.")
 

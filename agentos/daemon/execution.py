@@ -19,7 +19,7 @@ from agentos.daemon.grading import Grade, grade
 from agentos.domain import Cost, Fault, Json, Limits, Outcome, Result, Snapshot, Step, Task, digest
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.messages import FaultFrame, RunDone, RunJob, StepFrame, WireFault
-from agentos.ports import Attempt, Blobs, Box, Sandbox
+from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
@@ -91,8 +91,7 @@ class BoxExecutor:
         snapshot: Snapshot,
         run_id: str,
         on_step: Callable[[Step], None] | None = None,
-        *,
-        prefer: str = "auto",
+        plan: Plan | None = None,
     ) -> Attempt:
         """Run once and grade; see ``ports.Executor``."""
         steps: list[Step] = []
@@ -104,7 +103,7 @@ class BoxExecutor:
 
         started = time.monotonic()
         workspace_mb = task.limits.workspace_mb
-        sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), prefer)
+        sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), (plan or Plan()).prefer)
         try:
             bundle = bundle_of(self._registry, task, snapshot)
             workspace_mb = bundle.limits.workspace_mb

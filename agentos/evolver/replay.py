@@ -27,6 +27,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.curate import Sets
 from agentos.evolver.parts import Parts
+from agentos.ports import Plan
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
@@ -121,7 +122,8 @@ def _trial(parts: Parts, job: _Job) -> Trial:
     for attempt in range(1, parts.policy.replay.infra_retries + 1):
         try:
             run_id = f"{job.id}-{attempt}"
-            done = parts.executor.execute(job.task, job.snapshot, run_id, prefer=job.prefer)
+            plan = Plan(prefer=job.prefer, evolution_id=job.evolution_id)
+            done = parts.executor.execute(job.task, job.snapshot, run_id, plan=plan)
         except Unavailable:
             if attempt == parts.policy.replay.infra_retries:
                 raise

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from agentos.domain import CheckResult, Json, Limits, Outcome, Result, Snapshot, Step, Task, digest
-from agentos.ports import Attempt, BoxUsage, Brief, Case, Proposal, Tried
+from agentos.ports import Attempt, BoxUsage, Brief, Case, Plan, Proposal, Tried
 from agentos.wire import Channel
 
 T = TypeVar("T")
@@ -45,8 +45,7 @@ class FakeExecutor:
         snapshot: Snapshot,
         run_id: str,
         on_step: Callable[[Step], None] | None = None,
-        *,
-        prefer: str = "auto",
+        plan: Plan | None = None,
     ) -> Attempt:
         """What the script says; its steps are passed on first."""
         self.calls.append((task.id, snapshot))

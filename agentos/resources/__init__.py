@@ -12,15 +12,15 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, Limits, ResourceId
+from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
 from agentos.errors import Invalid, NotFound, UserError
+from agentos.resources.documents import DOCUMENT, NAME_MAX, Notes, settings_of
 from agentos.syntax import parse
 
 PINS_FILE = "registry.toml"
-DOCUMENT = "resource.toml"
 
 # The file that a resource of the kind cannot do without; also what ``edit`` opens.
 MAIN_FILE: Mapping[Kind, str] = {
@@ -30,10 +30,10 @@ MAIN_FILE: Mapping[Kind, str] = {
     Kind.SKILL: "SKILL.md",
     Kind.MEMORY: "memory.md",
     Kind.ENVIRONMENT: DOCUMENT,
-    Kind.HARNESS: "harness.py",
+    Kind.HARNESS: "harness.py",  # unless its document names a command
+    Kind.MODEL: DOCUMENT,
 }
 
-NAME_MAX = 64
 DESCRIPTION_MAX = 1_024
 COMPATIBILITY_MAX = 500
 FRONT_MATTER_MAX = 16 << 10
@@ -68,27 +68,6 @@ class Reading:
     resource: Resource | None
     faults: tuple[str, ...]
     warnings: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Notes:
-    faults: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-    def text(self, where: str, key: str, value: Json, longest: int) -> str:
-        """``value`` when it is a text of 1 to ``longest`` characters, else a fault and ""."""
-        if not isinstance(value, str) or not value.strip():
-            self.faults.append(f"{where}: '{key}' must be a text that is not empty")
-            return ""
-        if len(value) > longest:
-            self.faults.append(f"{where}: '{key}' has {len(value)} characters, at most {longest} are allowed")
-        return value
-
-    def texts(self, where: str, key: str, value: Json) -> list[str]:
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            self.faults.append(f"{where}: '{key}' must be a list of texts")
-            return []
-        return value
 
 
 # --- names and paths --------------------------------------------------------------------------
@@ -201,22 +180,22 @@ def read(id: ResourceId, files: Mapping[str, bytes]) -> Resource:
 
 def examine(id: ResourceId, files: Mapping[str, bytes]) -> Reading:
     """Everything that can be said of the resource without running it."""
-    notes = _Notes()
+    notes = Notes()
     root = f"{id}/"
     if fault := name_fault(id.name):
         notes.faults.append(fault)
     _examine_files(root, files, notes)
     main = MAIN_FILE[id.kind]
-    if root + main not in files:
-        notes.faults.append(f"{main} is missing")
     skill = id.kind is Kind.SKILL
+    if root + main not in files and not _is_black_box(id, files):
+        notes.faults.append(f"{main} is missing")
     document = (_front_matter if skill else _document)(root, files, notes)
     settings: dict[str, Json] = {}
     description = ""
     if (
         document or not skill or not notes.faults
     ):  # of a skill whose file cannot be read, that is all there is to say
-        settings = _skill_settings(id, document, notes) if skill else _settings(id.kind, document, notes)
+        settings = _skill_settings(id, document, notes) if skill else settings_of(id.kind, document, notes)
         description = notes.text(
             main if skill else DOCUMENT, "description", document.get("description"), DESCRIPTION_MAX
         )
@@ -231,6 +210,11 @@ def examine(id: ResourceId, files: Mapping[str, bytes]) -> Reading:
     return Reading(Resource(id, description, evolvable, settings, tools), (), tuple(notes.warnings))
 
 
+def _is_black_box(id: ResourceId, files: Mapping[str, bytes]) -> bool:
+    """A harness that is any program: its document names the command, and there is no harness.py."""
+    return id.kind is Kind.HARNESS and b"command" in files.get(f"{id}/{DOCUMENT}", b"")
+
+
 def missing_references(agent: Resource, known: Iterable[ResourceId]) -> list[str]:
     """One sentence for each harness, prompt or environment that the agent names and nobody has."""
     names = set(known)
@@ -241,7 +225,7 @@ def missing_references(agent: Resource, known: Iterable[ResourceId]) -> list[str
     ]
 
 
-def _examine_files(root: str, files: Mapping[str, bytes], notes: _Notes) -> None:
+def _examine_files(root: str, files: Mapping[str, bytes], notes: Notes) -> None:
     if len(files) > FILES_MAX:
         notes.faults.append(f"it has {len(files)} files, at most {FILES_MAX} are allowed")
     total = sum(map(len, files.values()))
@@ -256,7 +240,7 @@ def _examine_files(root: str, files: Mapping[str, bytes], notes: _Notes) -> None
             )
 
 
-def _text(name: str, content: bytes, notes: _Notes) -> str | None:
+def _text(name: str, content: bytes, notes: Notes) -> str | None:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -264,7 +248,7 @@ def _text(name: str, content: bytes, notes: _Notes) -> str | None:
         return None
 
 
-def _document(root: str, files: Mapping[str, bytes], notes: _Notes) -> dict[str, Json]:
+def _document(root: str, files: Mapping[str, bytes], notes: Notes) -> dict[str, Json]:
     if root + DOCUMENT not in files:
         if not any(fault == f"{DOCUMENT} is missing" for fault in notes.faults):
             notes.faults.append(f"{DOCUMENT} is missing")
@@ -277,7 +261,7 @@ def _document(root: str, files: Mapping[str, bytes], notes: _Notes) -> dict[str,
         return {}
 
 
-def _front_matter(root: str, files: Mapping[str, bytes], notes: _Notes) -> dict[str, Json]:
+def _front_matter(root: str, files: Mapping[str, bytes], notes: Notes) -> dict[str, Json]:
     """The keys, or nothing after saying what is wrong with the file."""
     if root + "SKILL.md" not in files:
         return {}
@@ -295,7 +279,7 @@ def _front_matter(root: str, files: Mapping[str, bytes], notes: _Notes) -> dict[
     return _yaml_mapping(match[1], notes)
 
 
-def _yaml_mapping(text: str, notes: _Notes) -> dict[str, Json]:
+def _yaml_mapping(text: str, notes: Notes) -> dict[str, Json]:
     import yaml
 
     try:
@@ -316,7 +300,7 @@ def _yaml_mapping(text: str, notes: _Notes) -> dict[str, Json]:
     return value
 
 
-def _skill_settings(id: ResourceId, document: dict[str, Json], notes: _Notes) -> dict[str, Json]:
+def _skill_settings(id: ResourceId, document: dict[str, Json], notes: Notes) -> dict[str, Json]:
     where = "SKILL.md"
     name = notes.text(where, "name", document.get("name"), NAME_MAX)
     if name and name != id.name:
@@ -345,42 +329,6 @@ def _skill_settings(id: ResourceId, document: dict[str, Json], notes: _Notes) ->
     return {"evolvable": evolvable == "true"}
 
 
-def _settings(kind: Kind, document: dict[str, Json], notes: _Notes) -> dict[str, Json]:
-    defaults: dict[str, Json] = {"evolvable": True}
-    if kind is Kind.AGENT:
-        defaults |= {"harness": "default", "prompt": "default", "environment": "default"}
-        defaults |= {"tools": ["*"], "skills": ["*"]}
-    elif kind is Kind.ENVIRONMENT:
-        defaults |= {"sandbox": "auto", "limits": {}}
-    settings = {key: document.get(key, value) for key, value in defaults.items()}
-    if not isinstance(settings["evolvable"], bool):
-        notes.faults.append(f"{DOCUMENT}: 'evolvable' must be true or false")
-    for key in ("harness", "prompt", "environment", "sandbox"):
-        if key in settings:
-            notes.text(DOCUMENT, key, settings[key], NAME_MAX)
-    for key in ("tools", "skills"):
-        if key in settings:
-            notes.texts(DOCUMENT, key, settings[key])
-    if "limits" in settings:
-        _examine_limits(settings["limits"], notes)
-    notes.warnings += [
-        f"{DOCUMENT}: unknown key '{key}'" for key in document if key not in {*defaults, "description"}
-    ]
-    return settings
-
-
-def _examine_limits(limits: Json, notes: _Notes) -> None:
-    names = [item.name for item in fields(Limits)]
-    if not isinstance(limits, dict):
-        notes.faults.append(f"{DOCUMENT}: 'limits' must be a table")
-        return
-    for key, value in limits.items():
-        if key not in names:
-            notes.faults.append(f"{DOCUMENT}: limit '{key}' is not one of {', '.join(names)}")
-        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1 << 40:
-            notes.faults.append(f"{DOCUMENT}: limit '{key}' must be a number from 0")
-
-
 # --- source files -----------------------------------------------------------------------------
 
 
@@ -390,7 +338,7 @@ def tool_faults(path: str, content: bytes) -> list[str]:
     tree, fault = _parse(name, content)
     if tree is None:
         return [fault]
-    notes = _Notes()
+    notes = Notes()
     defined = _definitions(tree)
     notes.faults += [
         f"{name}: '{item}' is missing" for item in ("TOOL", "Input", "Output", "run") if item not in defined
@@ -409,7 +357,7 @@ def tool_faults(path: str, content: bytes) -> list[str]:
     return notes.faults
 
 
-def _examine_card(name: str, expected: str, node: ast.AST, notes: _Notes) -> None:
+def _examine_card(name: str, expected: str, node: ast.AST, notes: Notes) -> None:
     try:
         card = ast.literal_eval(node) if isinstance(node, ast.expr) else None
     except (ValueError, TypeError, RecursionError):

@@ -1,0 +1,249 @@
+"""What the program changes in itself: from a sighting of a failure to the attestation of its fix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from agentos.domain.resources import Snapshot
+from agentos.domain.runs import Outcome
+
+
+class Layer(StrEnum):
+    """Where a fault lies; ordered, cheapest first."""
+
+    MEMORY = "memory"
+    PROMPT = "prompt"
+    SKILL = "skill"
+    TOOL = "tool"
+    AGENT = "agent"
+    ENVIRONMENT = "environment"
+    HARNESS = "harness"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Normalised identity of a failure: equal fingerprints are the same failure again."""
+
+    id: str  # 16 hex digits of the digest of the rest
+    resource: str  # ResourceId that failed, "" where unknown
+    klass: str  # failure class of evolver/taxonomy.toml
+    signature: str  # normalised text
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One failing run seen to carry a fingerprint."""
+
+    run_id: str
+    task_id: str
+    task_key: str
+    fingerprint: Fingerprint
+    seen_at: datetime
+    flagged: bool = False
+    signals: tuple[str, ...] = ()  # what else its trajectory showed, as "signal@step"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A sealed batch of failing runs that anchors one evolution."""
+
+    id: str
+    fingerprint: Fingerprint
+    run_ids: tuple[str, ...]
+    task_ids: tuple[str, ...]  # distinct work: one task for each task key
+    sealed_at: datetime
+    sha256: str  # digest over fingerprint, run ids and task ids
+
+
+class EvolutionState(StrEnum):
+    """Stages while it runs, then exactly one end state."""
+
+    MINED = "mined"
+    REPRODUCING = "reproducing"
+    PROPOSING = "proposing"
+    REPLAYING = "replaying"
+    AWAITING_CONSENT = "awaiting_consent"
+    PROMOTING = "promoting"
+    PROBATION = "probation"
+    PROMOTED = "promoted"
+    REJECTED = "rejected"
+    NO_IMPROVEMENT = "no_improvement"
+    NOT_REPRODUCIBLE = "not_reproducible"
+    CANNOT_FIX = "cannot_fix"
+    HELD = "held"
+    CIRCUIT_BROKEN = "circuit_broken"
+    STALE = "stale"
+    ROLLED_BACK = "rolled_back"
+    CANCELLED = "cancelled"
+
+
+RUNNING_STATES = frozenset(
+    {
+        EvolutionState.MINED,
+        EvolutionState.REPRODUCING,
+        EvolutionState.PROPOSING,
+        EvolutionState.REPLAYING,
+        EvolutionState.PROMOTING,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """One pass from evidence to its end state."""
+
+    id: str
+    evidence_id: str
+    fingerprint_id: str
+    state: EvolutionState
+    base: Snapshot
+    reason: str = ""
+    diagnosis: Diagnosis | None = None
+    candidate_id: str | None = None  # the best accepted one
+    promoted: Snapshot | None = None
+    created_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Which resource is at fault, in which layer, and what says so."""
+
+    layer: Layer
+    resource: str
+    path: str  # file within the registry that an edit would touch
+    why: str
+    step_refs: tuple[str, ...] = ()  # "run-id#index" of the steps it rests on
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a candidate claims; written before it is tried."""
+
+    evidence_id: str
+    cause: str
+    edit: str
+    files: tuple[str, ...]
+    predicted_fixes: tuple[str, ...]  # task ids
+    tasks_at_risk: tuple[str, ...]  # task ids
+    layer: Layer
+    why_this_layer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One logical change: whole new content of each file it touches."""
+
+    files: Mapping[str, str]  # registry path -> new text
+    summary: str
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
+
+    id: str
+    evolution_id: str
+    proposer: str
+    rank: int
+    manifest: Manifest
+    edit: Edit
+    base: Snapshot
+    snapshot: Snapshot
+    screened: str = ""  # "" if it passed the screen, else the reason
+    created_at: datetime | None = None
+
+
+class Arm(StrEnum):
+    """Which side of a replay a trial ran on."""
+
+    BASE = "base"
+    CANDIDATE = "candidate"
+
+
+class TrialSet(StrEnum):
+    """Why a task is in a replay. The three are disjoint."""
+
+    EVIDENCE = "evidence"
+    GUARD = "guard"
+    HOLD_OUT = "hold-out"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One task's run within a replay. ``repeat`` counts from 0."""
+
+    id: str
+    evolution_id: str
+    candidate_id: str  # "" for the base arm shared by all candidates
+    task_id: str
+    set: TrialSet
+    arm: Arm
+    repeat: int
+    snapshot: Snapshot
+    outcome: Outcome
+    answer_sha256: str
+    sandbox: str
+    level: str
+    run_id: str = ""  # under which its model calls are recorded
+    recording: str = ""  # the run whose record it was served from
+    drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
+
+
+class Decision(StrEnum):
+    """What a verdict says."""
+
+    PROMOTE = "promote"
+    REJECT = "reject"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A pure function of the trials; bound by hashes to what it judged."""
+
+    id: str
+    evolution_id: str
+    candidate_id: str
+    decision: Decision
+    reasons: tuple[str, ...]
+    fixed: tuple[str, ...]  # task ids that flipped from failing to passing
+    broken: tuple[str, ...]  # task ids that flipped from passing to failing
+    flaky: tuple[str, ...]
+    candidate_tree: str
+    base_tree: str
+    manifest_sha256: str
+    trials_sha256: str
+    policy_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """A person's (or the policy's) approval, issued by the kernel, unforgeable elsewhere."""
+
+    id: str
+    evolution_id: str
+    candidate_id: str
+    candidate_tree: str
+    manifest_sha256: str
+    verdict_sha256: str
+    principal: str  # "person:<login>" or "policy:<tier>=auto"
+    expires_at: datetime
+    token: str  # hex HMAC-SHA256 over the fields above
+
+
+@dataclass(frozen=True, slots=True)
+class Attestation:
+    """Predicted against observed, once the probation is over."""
+
+    id: str
+    evolution_id: str
+    predicted_fixes: tuple[str, ...]
+    observed_fixes: tuple[str, ...]
+    predicted_risks: tuple[str, ...]
+    observed_regressions: tuple[str, ...]
+    verdict: str  # effective, partly, mixed, ineffective, harmful

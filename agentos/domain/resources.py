@@ -1,0 +1,87 @@
+"""What may evolve: resources, their versions, and the snapshots that runs execute against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What may evolve."""
+
+    PROMPT = "prompt"
+    AGENT = "agent"
+    TOOL = "tool"
+    SKILL = "skill"
+    MEMORY = "memory"
+    ENVIRONMENT = "environment"
+    HARNESS = "harness"
+    MODEL = "model"
+
+
+class Effect(StrEnum):
+    """What a tool does to the world, as its author declares it."""
+
+    PURE = "pure"
+    READ = "read"
+    WRITE = "write"
+    EXTERNAL = "external"
+
+
+class Tier(StrEnum):
+    """How far an edit reaches; computed from the paths it touches, never declared."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+TIER_OF: Mapping[Kind, Tier] = {
+    Kind.MEMORY: Tier.LOW,
+    Kind.PROMPT: Tier.LOW,
+    Kind.SKILL: Tier.MEDIUM,
+    Kind.TOOL: Tier.MEDIUM,
+    Kind.AGENT: Tier.HIGH,
+    Kind.ENVIRONMENT: Tier.HIGH,
+    Kind.HARNESS: Tier.HIGH,
+    Kind.MODEL: Tier.HIGH,
+}
+
+RESOURCE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ResourceId:
+    """``kind/name``: also the resource's directory in the registry."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One immutable state of a resource."""
+
+    resource: ResourceId
+    number: str  # semantic version, for display and tags
+    commit: str
+    digest: str  # git tree id of the resource's directory; "" when retired
+    parent: str | None  # number of the version it came from
+    reason: str  # first line of the commit message
+    created_at: datetime
+    origin: str  # seed, edit, import, upgrade, evolution, revert, pin, retire
+    evolution: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of the whole registry that a run executes against."""
+
+    commit: str
+    tree: str

@@ -1,0 +1,104 @@
+"""What happened: runs, their steps and their outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from agentos.domain.resources import Snapshot
+from agentos.domain.tasks import InputFile, Share
+from agentos.identity import Json
+
+
+class Result(StrEnum):
+    """How a run ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    FLAKY = "flaky"
+    INFRA = "infra"
+    TIMEOUT = "timeout"
+    BUDGET = "budget"
+    CANCELLED = "cancelled"
+    WAITING = "waiting"  # asked a person; another run of the task goes on with the answer
+    NOT_REPLAYABLE = "not_replayable"  # a replay came to a call that was never recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why something did not work, structured, so that signals need not read free text."""
+
+    type: str  # exception class, or one of: check, timeout, memory, output, limit, protocol, ...
+    message: str
+    where: str = ""  # "path:function" of the innermost frame inside the resource
+    resource: str = ""  # ResourceId whose code it was, "" if none
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check found."""
+
+    kind: str
+    passed: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run used."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    tokens: int = 0
+    usd: float | None = 0.0  # None: the price of a model is not known
+    calls: int = 0  # of models
+    live_calls: int = 0  # of these, not served from a recording
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a run. ``score`` is the share of checks passed, 0 to 1."""
+
+    result: Result
+    score: float
+    reason: str
+    fault: Fault | None = None
+    checks: tuple[CheckResult, ...] = ()
+    cost: Cost = Cost()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action and its observation. Append-only; ``index`` counts from 0 within the run."""
+
+    run_id: str
+    index: int
+    node: str  # the harness' node: route, call, think, act, observe, verify, finish, or a hook
+    action: Json
+    observation: Json  # {"blob": sha256, "head": …, "tail": …, "size": n} when it was large
+    fault: Fault | None
+    started_at: datetime
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt at a task on one snapshot."""
+
+    id: str
+    task_id: str
+    task_key: str
+    share: Share
+    attempt: int  # 1, 2 … : a later one exists only where the machinery died under an earlier
+    snapshot: Snapshot
+    sandbox: str  # adapter that ran it
+    level: str  # isolation level reached
+    started_at: datetime
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+    answer: Json = None  # inline, or {"blob": sha256, ...}
+    outputs: tuple[InputFile, ...] = ()  # files the run left in its workspace
+    resources: tuple[str, ...] = ()  # ResourceIds whose code or text the run used
+    parent: str = ""  # the run that handed this one its task
+    resumes: str = ""  # the run of the same task whose record this one went on from
