@@ -11,6 +11,7 @@ need no disk, no git and no sandbox::
 """
 
 from agentos.testing.memory import MemoryBlobs, MemoryLedger, Note
+from agentos.testing.modelserver import ModelServer, Reply, call, fault, say
 from agentos.testing.registry import FakeRegistry
 from agentos.testing.running import (
     FakeBench,
@@ -31,9 +32,14 @@ __all__ = [
     "FakeSandbox",
     "MemoryBlobs",
     "MemoryLedger",
+    "ModelServer",
     "Note",
+    "Reply",
     "ScriptedProposer",
     "SerialReplayer",
     "Undurable",
     "attempt",
+    "call",
+    "fault",
+    "say",
 ]
