@@ -76,16 +76,7 @@ class Ledger(Reader):
 
     def add_task(self, task: Task, share: Share, state: TaskState = TaskState.QUEUED) -> None:
         """Store a task; doing so again changes nothing. Conflict when the id is another task's."""
-        row = {
-            "id": task.id,
-            "name": task.name,
-            "task_key": task.key,
-            "share": share.value,
-            "state": state.value,
-            "agent": task.agent,
-            "created_at": time_text(task.created_at),
-            "body": to_text(task),
-        }
+        row = _task_row(task, share, state)
         with self._writing() as connection:
             old = connection.execute(select(TASK.c.body).where(TASK.c.id == task.id)).scalar()
             if old is None:
@@ -127,7 +118,17 @@ class Ledger(Reader):
 
         Raises Conflict when the run has another step with this index.
         """
-        row = {
+        row = self._step_row(step)
+        try:
+            with self._writing() as connection:
+                connection.execute(insert(STEP), row)
+        except IntegrityError:
+            kept = self.steps(step.run_id, after=step.index - 1)[0]
+            if (kept.node, to_text(kept.action)) != (step.node, row["action"]):
+                raise Conflict(f"the run {step.run_id} has another step {step.index}") from None
+
+    def _step_row(self, step: Step) -> dict[str, object]:
+        return {
             "run_id": step.run_id,
             "position": step.index,
             "node": step.node,
@@ -137,13 +138,6 @@ class Ledger(Reader):
             "started_at": time_text(step.started_at),
             "duration_ms": step.duration_ms,
         }
-        try:
-            with self._writing() as connection:
-                connection.execute(insert(STEP), row)
-        except IntegrityError:
-            kept = self.steps(step.run_id, after=step.index - 1)[0]
-            if (kept.node, to_text(kept.action)) != (step.node, row["action"]):
-                raise Conflict(f"the run {step.run_id} has another step {step.index}") from None
 
     def finish_run(
         self,
@@ -176,9 +170,7 @@ class Ledger(Reader):
             )
             seq = _next(connection, RUN)
             connection.execute(update(RUN).where(RUN.c.id == run_id).values(**_run_row(run), seq=seq))
-            if run.resources:
-                used = [{"resource": name, "task_key": run.task_key, "seq": seq} for name in run.resources]
-                connection.execute(insert(RUN_RESOURCE), used)
+            _note_use(connection, run, seq)
             if outcome.result is not Result.INFRA:
                 cancelled = outcome.result is Result.CANCELLED
                 end = TaskState.CANCELLED if cancelled else TaskState.DONE
@@ -186,6 +178,32 @@ class Ledger(Reader):
             _note(connection, "run.finished", run_id, {"result": outcome.result, "task": run.task_id})
         self._publish()
         return seq
+
+    def add_past(self, task: Task, run: Run, steps: Sequence[Step]) -> bool:
+        """Store a run that was made elsewhere and is over, with its task: all or nothing, audited.
+
+        False when a run of this id is there: nothing is changed then.
+        """
+        outcome = run.outcome
+        if outcome is None:
+            raise ValueError(f"{run.id} is not over")
+        if self._rows("SELECT 1 FROM run WHERE id = ?", run.id):
+            return False
+        # blobs first: a row never names a file that is not there
+        rows = [self._step_row(step) for step in steps]
+        run = replace(run, answer=self.blobs.shrink(run.answer))
+        with self._writing() as connection:
+            if connection.execute(select(RUN.c.no).where(RUN.c.id == run.id)).first():
+                return False
+            seq = _next(connection, RUN)
+            connection.execute(insert(TASK), _task_row(task, run.share, TaskState.DONE))
+            connection.execute(insert(RUN), _run_row(run) | {"seq": seq})
+            if rows:
+                connection.execute(insert(STEP), rows)
+            _note_use(connection, run, seq)
+            _note(connection, "run.imported", run.id, {"result": outcome.result, "task": task.id})
+        self._publish()
+        return True
 
     def flag(self, run_id: str, reason: str) -> None:
         """Record a user's word that a finished run was bad. Raises NotFound."""
@@ -261,6 +279,25 @@ def _run_row(run: Run) -> dict[str, object]:
         "finished_at": time_text(run.finished_at) if run.finished_at else None,
         "body": to_text(run),
     }
+
+
+def _task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
+    return {
+        "id": task.id,
+        "name": task.name,
+        "task_key": task.key,
+        "share": share.value,
+        "state": state.value,
+        "agent": task.agent,
+        "created_at": time_text(task.created_at),
+        "body": to_text(task),
+    }
+
+
+def _note_use(connection: Connection, run: Run, seq: int) -> None:
+    if run.resources:
+        used = [{"resource": name, "task_key": run.task_key, "seq": seq} for name in run.resources]
+        connection.execute(insert(RUN_RESOURCE), used)
 
 
 def _next(connection: Connection, table: Table) -> int:

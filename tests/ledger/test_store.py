@@ -19,6 +19,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.exc import IntegrityError
 
 from agentos.domain import (
     Arm,
@@ -222,6 +223,40 @@ def test_the_ledger_is_for_its_owner_only(ledger: Ledger, tmp_path: Path) -> Non
     ledger.note("e", "s", None)
     for name in ("ledger.db", "ledger.db-wal", "audit.head"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_a_run_made_elsewhere_is_stored_once_and_whole(
+    ledger: Ledger,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    task, open_run = make_task(), make_run()
+    run = replace(open_run, outcome=PASSED, finished_at=NOW, resources=("agent/a",), answer="x" * 20_000)
+    steps = [make_step(0), make_step(1, observation={"text": "y" * 20_000})]
+    assert ledger.add_past(task, run, steps)
+    assert not ledger.add_past(task, run, steps)
+    assert ledger.task_view(task.id).state is TaskState.DONE
+    assert [(seq, stored.id) for seq, stored in ledger.runs_after(0, 9)] == [(1, run.id)]
+    assert [stored.id for stored in ledger.runs_using("agent/a", 9)] == [run.id]
+    assert ledger.blobs.expand(ledger.run(run.id).answer) == run.answer
+    assert ledger.blobs.expand(ledger.steps(run.id)[1].observation) == steps[1].observation
+    assert [entry.event for entry in ledger.entries()] == ["run.imported"]
+    assert not ledger.verify()
+
+
+def test_half_of_a_run_made_elsewhere_is_not_stored(
+    ledger: Ledger,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    run = replace(make_run(), outcome=PASSED, finished_at=NOW)
+    with pytest.raises(IntegrityError):
+        ledger.add_past(make_task(), run, [make_step(0), make_step(0)])
+    assert not ledger.tasks()
+    assert not ledger.runs()
+    assert not ledger.entries()
 
 
 def test_a_missing_folder_and_a_foreign_file(tmp_path: Path) -> None:
