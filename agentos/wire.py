@@ -45,7 +45,7 @@ class Frame:
 
 
 class Channel:
-    """One end of the socket. Not thread-safe: one reader and one writer at a time."""
+    """One end of the socket. One reader and one writer at a time, which may be two threads."""
 
     def __init__(self, sock: socket.socket, *, blob_max: int = 256 << 20) -> None:
         self._sock = sock
@@ -112,6 +112,8 @@ class Channel:
                 self._wait(deadline)
                 count = self._sock.recv_into(view[got:])
             except TimeoutError:
+                if deadline is None or time.monotonic() < deadline:
+                    continue  # it was the sender's patience: a socket has one time-out for both ways
                 raise Late from None
             except OSError as error:
                 raise Closed(str(error)) from None

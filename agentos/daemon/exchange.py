@@ -37,6 +37,13 @@ class Exchange:
         except FrameError as error:
             raise BoxDied("output", f"the job does not fit into a frame: {error}") from None
 
+    def reply(self, message: BaseModel, patience_s: float) -> None:
+        """Send an answer from another thread than the one that receives; raises Closed, Late, FrameError.
+
+        The run's own deadline may pass meanwhile: whoever receives is told of it.
+        """
+        self._box.channel.send(message.model_dump(), deadline=time.monotonic() + patience_s)
+
     def receive(self, kinds: Mapping[str, type[BaseModel]]) -> tuple[BaseModel, tuple[bytes, ...]]:
         """The next frame: one of ``kinds`` by its ``type``, or a FaultFrame, which ends the job."""
         try:

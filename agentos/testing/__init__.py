@@ -11,7 +11,8 @@ need no disk, no git and no sandbox::
 """
 
 from agentos.testing.memory import MemoryBlobs, MemoryLedger, Note
-from agentos.testing.modelserver import ModelServer, Reply, call, fault, say
+from agentos.testing.models import FakeModels
+from agentos.testing.modelserver import ModelServer, Reply, Rules, call, fault, say
 from agentos.testing.registry import FakeRegistry
 from agentos.testing.running import (
     FakeBench,
@@ -28,6 +29,7 @@ __all__ = [
     "FakeBench",
     "FakeBox",
     "FakeExecutor",
+    "FakeModels",
     "FakeRegistry",
     "FakeSandbox",
     "MemoryBlobs",
@@ -35,6 +37,7 @@ __all__ = [
     "ModelServer",
     "Note",
     "Reply",
+    "Rules",
     "ScriptedProposer",
     "SerialReplayer",
     "Undurable",

@@ -11,11 +11,14 @@ from types import ModuleType
 from agentos.messages import RunJob
 from agentos.wire import Channel
 from agentos.worker import files
+from agentos.worker.asking import Talk
 from agentos.worker.children import Allowance
 from agentos.worker.faults import Failed, fault, fault_of, load_fault
 from agentos.worker.place import Place
 from agentos.worker.sdk import Sdk, StepsUsedUp
 from agentos.worker.toolhost import ToolHost
+
+_HOSTS = 4  # tool calls side by side
 
 
 def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -> None:
@@ -25,10 +28,17 @@ def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -
     files.write(place.snapshot, job.files, blobs[:count])
     files.write(place.workspace, job.inputs, blobs[count:])
     allowance = Allowance(job.tool_wall_s, job.memory_mb, job.output_bytes)
-    host = ToolHost(place.snapshot, place.workspace, allowance, alone=place.alone)
-    sdk = Sdk(channel, job, place.snapshot, host)
+    # A task that names its tool makes one call, and its host may end whatever is left of it at once;
+    # several hosts must spare each other.
+    several = job.call is None
+    hosts = [
+        ToolHost(place.snapshot, place.workspace, allowance, alone=place.alone and not several)
+        for _ in range(_HOSTS if several else 1)
+    ]
+    sdk = Sdk(Talk(channel), job, place.snapshot, hosts)
     _drive(sdk, place.snapshot, f"{job.harness}/harness.py")
-    host.close()
+    for host in hosts:
+        host.close()
     collected = files.collect(place.workspace, given)
     if collected.refused:
         refused = fault("refused", "; ".join(collected.refused))

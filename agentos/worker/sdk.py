@@ -9,22 +9,36 @@ docs/writing-tools-and-skills.md has an example.
 from __future__ import annotations
 
 import json
+import queue
 import threading
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from agentos.messages import RunDone, RunJob, StepFrame, ToolCard, WireFault
-from agentos.wire import Channel
+from agentos.messages import ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
 from agentos.worker import toolfile
+from agentos.worker.asking import Refused, Talk
 from agentos.worker.children import Clip
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
 from agentos.worker.toolhost import ToolHost, ToolResult
 
-__all__ = ["Clip", "Sdk", "StepsUsedUp", "Task", "ToolCall", "ToolCard", "ToolResult", "WireFault", "fault"]
+__all__ = [
+    "Clip",
+    "ModelCard",
+    "Refused",
+    "Sdk",
+    "StepsUsedUp",
+    "Task",
+    "ToolCall",
+    "ToolCard",
+    "ToolResult",
+    "WireFault",
+    "fault",
+]
 
 _HEAD = 2_000  # characters kept of a value that is too large for a step
 
@@ -56,12 +70,17 @@ class Task:
 class Sdk:
     """One run's view of the world. Methods may be called from several threads."""
 
-    def __init__(self, channel: Channel, job: RunJob, root: Path, host: ToolHost) -> None:
+    def __init__(self, talk: Talk, job: RunJob, root: Path, hosts: Sequence[ToolHost]) -> None:
         call = ToolCall(job.call["tool"], job.call["args"]) if job.call else None
         self.task = Task(job.run_id, job.goal, call, job.agent, frozenset(job.effects), job.max_steps)
-        self._channel = channel
+        self._talk = talk
         self._root = root
-        self._host = host
+        self._hosts: queue.SimpleQueue[ToolHost] = queue.SimpleQueue()
+        for host in hosts:
+            self._hosts.put(host)
+        self._cards = {card.path: card for card in job.cards}
+        self._models = tuple(job.models)
+        self._asks_tools = job.asks_tools
         self._paths = sorted(job.files)
         self._most = job.output_bytes
         self._steps = 0
@@ -97,55 +116,105 @@ class Sdk:
 
     def tools(self) -> list[ToolCard]:
         """What each tool of this run says of itself; a tool that does not load is left out."""
-        cards = []
-        for path in self._paths:
-            if toolfile.is_tool(path):
-                described = self._host.describe(path)
-                if described.ok:
-                    cards.append(ToolCard.model_validate(described.output))
-        return cards
+        return [card for path in self._paths if toolfile.is_tool(path) and (card := self._card(path))]
+
+    def _card(self, path: str) -> ToolCard | None:
+        if path not in self._cards:
+            with self._host() as host:
+                described = host.describe(path)
+            if not described.ok:
+                return None
+            self._cards[path] = ToolCard.model_validate(described.output)
+        return self._cards[path]
 
     def call_tool(self, ref: str, args: dict[str, Any], *, trace: bool = False) -> ToolResult:
         """Call a tool by reference and record the call as a step of node ``act``.
 
+        Calls from several threads run side by side, as many as the run has tool hosts.
         Never raises for what the tool does: ``result.ok`` is False and ``result.fault`` says why.
         Its type is an exception's class name, or ``unknown_tool``, ``effect`` (the task does not
         allow what the tool declares), ``load``, ``input``, ``output``, ``timeout``, ``memory``,
-        ``exit``, ``signal``, ``limit`` or ``protocol``.
+        ``exit``, ``signal``, ``limit`` or ``protocol``. ``result.recorded`` says that the call was
+        not made, because the run is served from a recording.
         """
         with self._lock:
             self._ask_for_a_step()
-            action: dict[str, Any] = {"tool": ref, "args": args}
-            started = time.monotonic()
-            try:
-                path = toolfile.find(ref, self._paths)
-                self._used.add(resource_of(path))
-                action["path"] = path
-                self._allow(path)
-                result = self._host.call(path, args, trace=trace)
-            except Failed as error:
-                duration_ms = (time.monotonic() - started) * 1000
-                result = ToolResult(False, None, error.fault, Clip(), Clip(), duration_ms)
-            observation: dict[str, Any] = {"ok": result.ok}
-            if result.ok:
-                observation["output"] = result.output
-            for name in ("stdout", "stderr"):
-                clip = getattr(result, name)
-                if clip.size:
-                    observation[name] = {"head": clip.head, "tail": clip.tail, "size": clip.size}
-            self.step("act", action, observation, result.fault, duration_ms=result.duration_ms)
-            return result
+        action: dict[str, Any] = {"tool": ref, "args": args}
+        started = time.monotonic()
+        try:
+            path = toolfile.find(ref, self._paths)
+            self._used.add(resource_of(path))
+            action["path"] = path
+            result = self._served(ref, args, path) if self._to_be_announced(path) else None
+            if result is None:
+                with self._host() as host:
+                    result = host.call(path, args, trace=trace)
+        except Failed as error:
+            duration_ms = (time.monotonic() - started) * 1000
+            result = ToolResult(False, None, error.fault, Clip(), Clip(), duration_ms)
+        self.step("act", action, observation_of(result), result.fault, duration_ms=result.duration_ms)
+        return result
 
-    def _allow(self, path: str) -> None:
+    def _to_be_announced(self, path: str) -> bool:
+        """Whether the kernel is asked before the call. Raises Failed when the task forbids the call."""
         says = toolfile.declared((self._root / path).read_text("utf-8"), path)
-        if "external" in says.effects:
-            why = "this stage has no way to the outside"
-            raise Failed(
-                fault("effect", f"'{says.name}' needs the outside world (external): {why}", path=path)
-            )
         if missing := [effect for effect in says.effects if effect not in (*self.task.effects, "pure")]:
             why = f"'{says.name}' has the effect '{missing[0]}': add it to the task's effects to allow it"
             raise Failed(fault("effect", why, path=path))
+        return self._asks_tools or "external" in says.effects
+
+    def _served(self, ref: str, args: dict[str, Any], path: str) -> ToolResult | None:
+        """The recorded result of the call, or None: then it is to be made."""
+        try:
+            answer = self._talk.ask("tool", {"tool": ref, "args": args, "path": path})
+        except Refused as error:
+            raise Failed(error.fault) from None
+        return None if answer.get("go") else result_of_record(answer)
+
+    @contextmanager
+    def _host(self) -> Iterator[ToolHost]:
+        host = self._hosts.get()
+        try:
+            yield host
+        finally:
+            self._hosts.put(host)
+
+    # --- asking the kernel ----------------------------------------------------------------
+
+    @property
+    def models(self) -> Sequence[ModelCard]:
+        """The models that this run may ask; the first is the agent's own. Empty: there is none."""
+        return self._models
+
+    def model(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask a model: an OpenAI chat completion request in, the chat completion out.
+
+        ``request["model"]`` is the name of one of ``models``; without it, the first. The kernel
+        records the call as a step of node ``model``. Raises Refused with a fault of type
+        ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` or ``request``; whatever else
+        goes wrong ends the run.
+        """
+        return dict(self._talk.ask("model", request)["reply"])
+
+    def recall(self, query: str, limit: int = 5) -> list[dict[str, Any]]:
+        """Memories that fit the query, best first: {"id", "text", "score"}. Raises Refused."""
+        return list(self._talk.ask("recall", {"query": query, "limit": limit})["memories"])
+
+    def remember(self, text: str, why: str = "") -> str:
+        """Propose a memory; a person or an evolution decides. The proposal's id. Raises Refused."""
+        return str(self._talk.ask("remember", {"text": text, "why": why})["proposed"])
+
+    def ask_person(self, question: str, choices: Sequence[str] = ()) -> str:
+        """A person's answer. Where there is none yet the run ends here, and goes on when there is."""
+        return str(self._talk.ask("person", {"question": question, "choices": list(choices)})["answer"])
+
+    def delegate(self, agent: str, goal: str, inputs: Sequence[str] = ()) -> dict[str, Any]:
+        """Hand a sub-task to another agent: {"run", "ok", "answer", "reason"}. Raises Refused.
+
+        ``inputs`` are workspace files that it gets a copy of.
+        """
+        files = {name: (Path.cwd() / name).read_text("utf-8") for name in inputs}
+        return self._talk.ask("delegate", {"agent": agent, "goal": goal, "inputs": files})
 
     # --- recording and the end ------------------------------------------------------------
 
@@ -179,7 +248,7 @@ class Sdk:
             )
             self._steps += 1
             self._since = now
-            self._channel.send(frame.model_dump())
+            self._talk.send(frame)
 
     def finish(self, answer: Any) -> None:
         """The run's answer: what the checks will see. The last ``finish`` or ``fail`` counts."""
@@ -222,3 +291,33 @@ class Sdk:
             text = json.dumps(value, default=repr, skipkeys=True) if error.type == "limit" else repr(value)
             return {"cut": str(error), "head": text[: min(_HEAD, self._most // 8)]}
         return value
+
+
+def observation_of(result: ToolResult) -> dict[str, Any]:
+    """What the step of a tool call holds beside its fault."""
+    observation: dict[str, Any] = {"ok": result.ok}
+    if result.ok:
+        observation["output"] = result.output
+    for name in ("stdout", "stderr"):
+        clip = getattr(result, name)
+        if clip.size:
+            observation[name] = {"head": clip.head, "tail": clip.tail, "size": clip.size}
+    if result.recorded:
+        observation["recorded"] = True
+    return observation
+
+
+def result_of_record(answer: dict[str, Any]) -> ToolResult:
+    """The inverse: what a call gave when it was recorded."""
+    observation = answer["observation"]
+    found = answer.get("fault")
+    out, err = (Clip(**observation[name]) if name in observation else Clip() for name in ("stdout", "stderr"))
+    return ToolResult(
+        ok=bool(observation.get("ok")),
+        output=observation.get("output"),
+        fault=WireFault.model_validate(found) if found else None,
+        stdout=out,
+        stderr=err,
+        duration_ms=0.0,
+        recorded=True,
+    )

@@ -184,12 +184,12 @@ def test_cancelling_kills_the_box_at_once(
 
 
 HARNESSES = {
-    "junk": "def run(sdk):\n    sdk._channel.send({'type': 'step', 'node': 3})\n",
-    "stranger": "def run(sdk):\n    sdk._channel.send({'type': 'launch'})\n",
-    "raw": "import os\ndef run(sdk):\n    os.write(sdk._channel.fileno(), b'\\xff' * 64)\n    input()\n",
-    "nan": "def run(sdk):\n    sdk._channel.send({'type': 'done', 'finished': 'answered', 'answer': float('nan')})\n",
+    "junk": "def run(sdk):\n    sdk._talk._channel.send({'type': 'step', 'node': 3})\n",
+    "stranger": "def run(sdk):\n    sdk._talk._channel.send({'type': 'launch'})\n",
+    "raw": "import os\ndef run(sdk):\n    os.write(sdk._talk._channel.fileno(), b'\\xff' * 64)\n    input()\n",
+    "nan": "def run(sdk):\n    sdk._talk._channel.send({'type': 'done', 'finished': 'answered', 'answer': float('nan')})\n",
     "huge": (
-        "def run(sdk):\n    sdk._channel.send({'type': 'done', 'finished': 'answered', 'answer': 'x' * 2000000})\n"
+        "def run(sdk):\n    sdk._talk._channel.send({'type': 'done', 'finished': 'answered', 'answer': 'x' * 2000000})\n"
     ),
     "raises": "def run(sdk):\n    raise RuntimeError('a bug in the loop')\n",
     "silent": "def run(sdk):\n    pass\n",

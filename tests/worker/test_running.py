@@ -143,7 +143,7 @@ def test_unknown_and_ambiguous_tools(workers: Callable[[], Any], tool: Tool) -> 
         ('["read"]', ["pure"], False),
         ('["read", "write"]', ["read"], False),
         ('["write"]', ["write"], True),
-        ('["external"]', ["external"], False),
+        ('["external"]', ["read"], False),
     ],
 )
 def test_effects_are_refused_before_the_tool_is_loaded(

@@ -1,0 +1,176 @@
+"""What a run asks while it is under way: answered side by side, recorded by the kernel, held to its limits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentos.daemon.asks import Answerer, Denied
+from agentos.daemon.execution import BoxExecutor, Serving
+from agentos.daemon.modelling import model_asks
+from agentos.domain import Json, Limits, Mode, ModelSpec, Result, Task, new_id
+from agentos.errors import ModelFailed, Unavailable
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+from agentos.ports import Attempt, Plan
+from agentos.registry.store import Registry
+from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.testing import FakeModels
+
+pytestmark = pytest.mark.sandbox
+
+SPEC = ModelSpec("fake", "openai/fake", "", {})
+HELLO = "def run(sdk):\n    reply = sdk.model({'messages': [{'role': 'user', 'content': sdk.task.goal}]})\n"
+ANSWER = "    sdk.finish(reply['choices'][0]['message']['content'])\n"
+
+
+def spoken(text: str) -> Mapping[str, Json]:
+    return {"content": text}
+
+
+class World:
+    def __init__(self, home: Home, ledger: Ledger, sandbox: Bubblewrap, make_task: Any) -> None:
+        self.registry = Registry(home.registry)
+        self.ledger = ledger
+        self.sandbox = sandbox
+        self.task = replace(make_task("double", n=1), call=None, goal="say hello", id=new_id("task"))
+
+    def run(
+        self,
+        harness: str,
+        models: FakeModels,
+        plan: Plan | None = None,
+        limits: Limits | None = None,
+        **more: Any,
+    ) -> Attempt:
+        self.registry.commit({"harness/default/harness.py": harness.encode()}, "Another harness", "edit")
+        answerers = {"model": model_asks(models, lambda asking: (SPEC,)), **more}
+        serving = Serving(models=lambda task, snapshot: (SPEC,), answerers=answerers)
+        executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
+        task: Task = replace(self.task, limits=limits) if limits else self.task
+        return executor.execute(task, self.registry.stable(), "run-m", plan=plan)
+
+
+@pytest.fixture
+def world(home: Home, ledger: Ledger, sandbox: Bubblewrap, make_task: Any) -> World:
+    return World(home, ledger, sandbox, make_task)
+
+
+def test_a_model_call_is_answered_and_recorded_by_the_kernel(world: World) -> None:
+    models = FakeModels(lambda request, number: spoken(f"you said {request['messages'][0]['content']}"))
+    done = world.run(HELLO + ANSWER, models, Plan(mode=Mode.REPLAY_THEN_LIVE, evolution_id="evo-1"))
+    assert done.answer == "you said say hello"
+    assert done.outcome.result is Result.PASSED
+    (step,) = [step for step in done.steps if step.node == "model"]
+    assert step.observation["message"]["content"] == "you said say hello"
+    assert (done.outcome.cost.calls, done.outcome.cost.live_calls) == (1, 1)
+    assert (done.outcome.cost.tokens, done.outcome.cost.usd) == (15, 0.001)
+    (grant,) = models.grants
+    assert (grant.run_id, grant.mode, grant.evolution_id) == ("run-m", Mode.REPLAY_THEN_LIVE, "evo-1")
+    assert models.closed == 1
+
+
+def test_calls_from_several_threads_are_in_flight_together(world: World) -> None:
+    together = threading.Barrier(8)
+
+    def answer(request: Mapping[str, Any], number: int) -> Mapping[str, Json]:
+        together.wait(20)  # passes only when eight are here at once
+        return spoken(request["messages"][0]["content"] * 2)
+
+    done = world.run(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def ask(sdk, text):\n"
+        "    reply = sdk.model({'messages': [{'role': 'user', 'content': text}]})\n"
+        "    return reply['choices'][0]['message']['content']\n"
+        "def run(sdk):\n"
+        "    with ThreadPoolExecutor(8) as pool:\n"
+        "        sdk.finish(list(pool.map(lambda text: ask(sdk, text), 'abcdefgh')))\n",
+        FakeModels(answer),
+    )
+    assert done.answer == ["aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh"]
+    assert [step.index for step in done.steps] == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [("budget", Result.BUDGET), ("not_recorded", Result.NOT_REPLAYABLE), ("not_allowed", Result.FAILED)],
+)
+def test_a_call_can_end_the_run(world: World, kind: str, result: Result) -> None:
+    def answer(request: Mapping[str, Any], number: int) -> Mapping[str, Json]:
+        raise ModelFailed(kind, "the reason")
+
+    done = world.run(HELLO + "    sdk.finish('went on regardless')\n", FakeModels(answer))
+    assert (done.outcome.result, done.outcome.reason) == (result, "the reason")
+    assert done.steps[-1].observation == {"error": kind, "message": "the reason"}
+
+
+def test_a_model_that_is_away_voids_the_run(world: World) -> None:
+    def answer(request: Mapping[str, Any], number: int) -> Mapping[str, Json]:
+        raise ModelFailed("unreachable", "connection refused")
+
+    with pytest.raises(Unavailable, match="connection refused"):
+        world.run(HELLO + ANSWER, FakeModels(answer))
+
+
+def test_what_the_agent_can_deal_with_is_told_to_it(world: World) -> None:
+    def answer(request: Mapping[str, Any], number: int) -> Mapping[str, Json]:
+        raise ModelFailed("context", "too long")
+
+    harness = (
+        "from agentos.worker.sdk import Refused\n"
+        "def run(sdk):\n"
+        "    try:\n"
+        "        sdk.model({'messages': []})\n"
+        "    except Refused as error:\n"
+        "        sdk.finish([error.fault.type, error.fault.message])\n"
+    )
+    assert world.run(harness, FakeModels(answer)).answer == ["context", "too long"]
+
+
+def test_an_ask_that_nobody_answers_is_refused(world: World) -> None:
+    harness = (
+        "from agentos.worker.sdk import Refused\n"
+        "def run(sdk):\n"
+        "    try:\n"
+        "        sdk.recall('anything')\n"
+        "    except Refused as error:\n"
+        "        sdk.finish(error.fault.type)\n"
+    )
+    assert world.run(harness, FakeModels(lambda request, number: spoken(""))).answer == "not_available"
+
+
+def test_a_run_that_hangs_in_an_answer_ends_on_time(world: World) -> None:
+    class Slow(Answerer):
+        def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+            time.sleep(1.5)
+            raise Denied("late", "too late for anybody")
+
+    began = time.monotonic()
+    done = world.run(
+        "def run(sdk):\n    sdk.recall('x')\n",
+        FakeModels(lambda request, number: spoken("")),
+        limits=Limits(wall_s=0.5),
+        recall=lambda asking: Slow(),
+    )
+    assert done.outcome.result is Result.TIMEOUT
+    assert time.monotonic() - began < 15
+
+
+def test_a_flood_of_asks_ends_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentos.daemon.asks.ASKS_MAX", 20)
+    harness = (
+        "from agentos.worker.sdk import Refused\n"
+        "def run(sdk):\n"
+        "    while True:\n"
+        "        try:\n"
+        "            sdk.recall('x')\n"
+        "        except Refused:\n"
+        "            pass\n"
+    )
+    done = world.run(harness, FakeModels(lambda request, number: spoken("")))
+    assert (done.outcome.result, done.outcome.reason) == (Result.BUDGET, "the run asked more than 20 times")
