@@ -9,10 +9,13 @@ It says what it is: its model is ``scripted``, its fingerprint ``agentos-scripte
     server.fault_next("rate_limit", retry_after_s=1)   # the next request gets a 429
     server.add(fault("reset_midstream", say("…")))     # paid, and cut on the way
 
+    server = ModelServer(policy=Rules(noise=0.1, seed=1))   # succeeds if it was told what it needs
+
 ``FAULTS`` names all that can go wrong; a request may ask for one by the header ``X-Scripted-Fault``.
 From another process: ``python -m agentos.testing.modelserver``, ``GET /_/stats``, ``POST /_/script``.
 """
 
+from agentos.testing.modelserver.policy import Rules
 from agentos.testing.modelserver.replies import FAULTS, Fault, Policy, Reply, ToolCall, call, fault, say
 from agentos.testing.modelserver.server import ModelServer, Request
 
@@ -23,6 +26,7 @@ __all__ = [
     "Policy",
     "Reply",
     "Request",
+    "Rules",
     "ToolCall",
     "call",
     "fault",
