@@ -1,0 +1,116 @@
+"""The one form in which all runs of other systems are looked at: a conversation with its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentos.domain import Check, Json, Result
+from agentos.errors import Invalid
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a conversation ended."""
+
+    result: Result
+    score: float  # 0 to 1
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Somebody's word that a message was the decisive mistake."""
+
+    message: int  # counted from 0
+    agent: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages in OpenAI's form, what came of them, and whatever else the record held (``rest``)."""
+
+    goal: str
+    messages: tuple[Json, ...]
+    ended: Ended
+    tools: tuple[Json, ...] = ()
+    checks: tuple[Check, ...] = ()
+    blame: Blame | None = None
+    rest: Mapping[str, Json] = field(default_factory=dict)
+
+
+def checked_messages(value: Json) -> tuple[Json, ...]:
+    """``value`` as messages: known roles, texts, and each tool answer to a call that was made.
+
+    A conversation may break off after a call, but not go on without its answer. Raises Invalid
+    with the first fault, which names the message by its place from 0.
+    """
+    if not isinstance(value, list) or not value:
+        raise Invalid("record", ["'messages' must be a list with at least one message"])
+    waiting: list[str] = []
+    for number, message in enumerate(value):
+        if fault := _fault(message) or _fault_of_order(message, waiting):
+            raise Invalid("record", [f"message {number} {fault}"])
+    if not any(message["role"] == "assistant" for message in value):
+        raise Invalid("record", ["no message is the assistant's"])
+    return tuple(value)
+
+
+def _fault(message: Json) -> str:
+    if not isinstance(message, dict):
+        return "is no object"
+    if message.get("role") not in ROLES:
+        return f"has the role {message.get('role')!r:.40}; the roles are {', '.join(ROLES)}"
+    content = message.get("content")
+    if not (content is None or isinstance(content, str) or _are_parts(content)):
+        return "has a content that is neither a text nor a list of parts"
+    if content is None and message["role"] != "assistant":
+        return "has no content"
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(_is_call(call) for call in calls):
+        return 'has a tool call that is not {"id", "function": {"name", "arguments"}}'
+    if content is None and not calls and not isinstance(message.get("function_call"), dict | type(None)):
+        return "has a function_call that is no object"
+    return ""
+
+
+def _are_parts(content: Json) -> bool:
+    return isinstance(content, list) and all(isinstance(part, dict) for part in content)
+
+
+def _is_call(call: Json) -> bool:
+    return (
+        isinstance(call, dict)
+        and isinstance(call.get("id"), str)
+        and isinstance(call.get("function"), dict)
+        and isinstance(call["function"].get("name"), str)
+        and isinstance(call["function"].get("arguments"), str | dict)
+    )
+
+
+def _fault_of_order(message: Json, waiting: list[str]) -> str:
+    """Keeps the book of calls that wait for their answers in ``waiting``."""
+    if message["role"] == "tool":
+        call_id = message.get("tool_call_id")
+        if call_id not in waiting:
+            return f"answers the tool call {call_id!r:.60}, which was not made just before"
+        waiting.remove(call_id)
+    elif waiting:
+        return f"comes before the tool call {waiting[0]!r:.60} is answered"
+    waiting += [call["id"] for call in message.get("tool_calls") or []]
+    return ""
+
+
+def text_of(content: Json) -> str:
+    """The text of a message's content, its parts one below another."""
+    if isinstance(content, list):
+        return "\n".join(str(part["text"]) for part in content if isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def first_request(messages: Sequence[Json]) -> str:
+    """What the first user message asks for, "" when there is none."""
+    return next((text_of(item.get("content")) for item in messages if item["role"] == "user"), "")

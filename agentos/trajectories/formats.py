@@ -1,0 +1,215 @@
+"""The forms in which other systems write their runs down, each read into conversations.
+
+- ``openai-chat``: {"messages", "outcome", "goal"?, "tools"?, "checks"?} and whatever else; what
+  `agentos trajectory export` writes
+- ``tau-bench``: tau-bench's results: {"traj", "reward", "info"} (github.com/sierra-research/tau-bench)
+- ``whowhen``: failed runs of several agents with the decisive mistake marked: {"history",
+  "question", "mistake_step", "mistake_agent", "mistake_reason"} (Who&When, arXiv 2505.00212)
+- ``sft``: {"messages"}, each one an example of how to do it right
+- ``grpo``: {"prompt", "completions", "rewards"}: several tries at one task
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from agentos.checks import faults
+from agentos.domain import Check, Json, Result
+from agentos.errors import Invalid
+from agentos.trajectories.conversations import (
+    ROLES,
+    Blame,
+    Conversation,
+    Ended,
+    checked_messages,
+    first_request,
+)
+
+MARK = "agentos"  # where an export says which run it was; no part of the conversation
+_ENDS = (Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET, Result.CANCELLED)
+_OUTCOMES = ("outcome", "reward", "score", "passed", "success", "is_correct")
+_GOALS = ("goal", "task", "question")
+
+
+def read(record: Mapping[str, Json], format: str = "auto") -> Sequence[Conversation]:
+    """The conversations in a record. Raises Invalid with one sentence for why there is none."""
+    name = detect(record) if format == "auto" else format
+    found = READERS[name](record)
+    for conversation in found:
+        if not conversation.goal.strip():
+            raise Invalid("record", ["it has no goal: neither 'goal' nor a user's message"])
+    return found
+
+
+def detect(record: Mapping[str, Json]) -> str:
+    """The name of the record's format. Raises Invalid when it is none of them."""
+    for name, keys in _SIGNS.items():
+        if keys <= record.keys():
+            return name
+    raise Invalid("record", [f"it is in no known format; it has {', '.join(list(record)[:6]) or 'no keys'}"])
+
+
+def _openai_chat(record: Mapping[str, Json]) -> list[Conversation]:
+    key = next((name for name in _OUTCOMES if name in record), None)
+    if key is None:
+        raise Invalid(
+            "record", [f"it has no outcome (one of {', '.join(_OUTCOMES)}); --format sft takes it as passed"]
+        )
+    return [_chat(record, _ended(record[key], key), {"outcome"})]
+
+
+def _sft(record: Mapping[str, Json]) -> list[Conversation]:
+    return [_chat(record, Ended(Result.PASSED, 1.0), set())]
+
+
+def _chat(record: Mapping[str, Json], ended: Ended, used: set[str]) -> Conversation:
+    messages = checked_messages(record.get("messages"))
+    key = next((name for name in _GOALS if isinstance(record.get(name), str)), "")
+    rest = _without(record, {"messages", "tools", "checks", "goal"} | used)
+    return Conversation(
+        goal=record[key] if key else first_request(messages),
+        messages=messages,
+        ended=ended,
+        tools=_tools(record.get("tools")),
+        checks=_checks(record.get("checks")),
+        blame=_blame(record, len(messages)),
+        rest=rest,
+    )
+
+
+def _tau_bench(record: Mapping[str, Json]) -> list[Conversation]:
+    info = record.get("info")
+    task = info.get("task") if isinstance(info, dict) else None
+    messages = checked_messages(record["traj"])
+    goal = task.get("instruction") if isinstance(task, dict) else None
+    return [
+        Conversation(
+            goal=goal if isinstance(goal, str) else first_request(messages),
+            messages=messages,
+            ended=_ended(record["reward"], "reward"),
+            rest=_without(record, {"traj"}),
+        )
+    ]
+
+
+def _whowhen(record: Mapping[str, Json]) -> list[Conversation]:
+    history = record["history"]
+    if not isinstance(history, list):
+        raise Invalid("record", ["'history' must be a list of messages"])
+    messages = checked_messages([_as_chat(message) for message in history])
+    right = record.get("is_correct", record.get("is_corrected", False))
+    truth = record.get("ground_truth")
+    ended = _ended(right, "is_correct")
+    reason = record.get("mistake_reason")
+    if ended.result is not Result.PASSED and isinstance(reason, str):
+        ended = Ended(ended.result, ended.score, reason)
+    return [
+        Conversation(
+            goal=record["question"] if isinstance(record["question"], str) else "",
+            messages=messages,
+            ended=ended,
+            checks=(Check("contains", {"value": truth}),) if isinstance(truth, str) and truth else (),
+            blame=_blame(record, len(messages)),
+            rest=_without(record, {"history"}),
+        )
+    ]
+
+
+def _as_chat(message: Json) -> Json:
+    """A role that names an agent becomes the assistant's (or, ``human``, the user's); it is kept."""
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str) or message["role"] in ROLES:
+        return message
+    return {
+        **message,
+        "role": "user" if message["role"] == "human" else "assistant",
+        "agent": message["role"],
+    }
+
+
+def _grpo(record: Mapping[str, Json]) -> list[Conversation]:
+    prompt, completions, rewards = (record[name] for name in ("prompt", "completions", "rewards"))
+    if not (isinstance(prompt, list) and isinstance(completions, list) and isinstance(rewards, list)):
+        raise Invalid("record", ["'prompt', 'completions' and 'rewards' must be lists"])
+    if len(completions) != len(rewards):
+        raise Invalid("record", [f"it has {len(completions)} completions and {len(rewards)} rewards"])
+    rest = _without(record, {"prompt", "completions", "rewards"})
+    found = []
+    for number, (completion, reward) in enumerate(zip(completions, rewards, strict=True)):
+        if not isinstance(completion, list):
+            raise Invalid("record", [f"completion {number} is no list of messages"])
+        one = {**rest, "messages": [*prompt, *completion], "completion": number}
+        found.append(_chat(one, _ended(reward, f"reward {number}"), set()))
+    return found
+
+
+READERS: Mapping[str, Callable[[Mapping[str, Json]], Sequence[Conversation]]] = {
+    "openai-chat": _openai_chat,
+    "tau-bench": _tau_bench,
+    "whowhen": _whowhen,
+    "sft": _sft,
+    "grpo": _grpo,
+}
+_SIGNS = {
+    "tau-bench": {"traj", "reward"},
+    "whowhen": {"history", "question"},
+    "grpo": {"prompt", "completions", "rewards"},
+    "openai-chat": {"messages"},
+}
+
+
+def _ended(value: Json, key: str) -> Ended:
+    """An outcome said in any of the usual ways: a word, a truth value, a reward, or an object."""
+    if isinstance(value, dict):
+        word, reason = value.get("result"), value.get("reason", "")
+        ended = _ended(word, f"{key}.result")
+        score = _ended(value["score"], f"{key}.score").score if "score" in value else ended.score
+        return Ended(ended.result, score, reason if isinstance(reason, str) else "")
+    if isinstance(value, bool):
+        return Ended(Result.PASSED, 1.0) if value else Ended(Result.FAILED, 0.0)
+    if isinstance(value, str) and value in _ENDS:
+        return Ended(Result(value), 1.0 if value == Result.PASSED else 0.0)
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        passed = value >= 1
+        score = float(min(max(value, 0), 1))
+        return Ended(Result.PASSED if passed else Result.FAILED, score, "" if passed else f"reward {score:g}")
+    raise Invalid(
+        "record", [f"'{key}' must be a number, true, false or one of {', '.join(_ENDS)}, not {value!r:.60}"]
+    )
+
+
+def _blame(record: Mapping[str, Json], count: int) -> Blame | None:
+    try:
+        number = int(record.get("mistake_step", ""))
+    except (TypeError, ValueError):
+        return None
+    said = (str(record.get(key) or "") for key in ("mistake_agent", "mistake_reason"))
+    return Blame(number, *said) if 0 <= number < count else None
+
+
+def _tools(value: Json) -> tuple[Json, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(tool, dict) for tool in value):
+        raise Invalid("record", ["'tools' must be a list of tool definitions"])
+    return tuple(value)
+
+
+def _checks(value: Json) -> tuple[Check, ...]:
+    """Checks as in a task file: each an object with one key, its kind."""
+    if value is None:
+        return ()
+    found = []
+    for number, item in enumerate(value if isinstance(value, list) else [None], start=1):
+        pairs = list(item.items()) if isinstance(item, dict) else []
+        if len(pairs) != 1 or not isinstance(pairs[0][1], dict):
+            raise Invalid("record", [f"check {number} must be an object {{kind: {{…}}}}"])
+        ((kind, spec),) = pairs
+        if wrong := faults(kind, spec):
+            raise Invalid("record", [f"check {number}: {wrong[0]}"])
+        found.append(Check(kind, spec))
+    return tuple(found)
+
+
+def _without(record: Mapping[str, Json], used: set[str]) -> dict[str, Json]:
+    return {key: value for key, value in record.items() if key not in used | {MARK}}

@@ -1,0 +1,157 @@
+"""Training data from conversations: examples (sft), preference pairs (dpo), groups with rewards (grpo).
+
+The forms are those that TRL reads: {"messages"}, {"prompt", "chosen", "rejected"} and {"prompt",
+"completions", "rewards"}, each with "tools" where they are known. Only what a model said can be
+learnt, so conversations without a model are left out, and each left out one is counted with a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentos.domain import Json, Result, canonical
+from agentos.trajectories.chat import Happened, chat_record
+from agentos.trajectories.formats import MARK
+
+_KEYS = ("role", "content", "name", "tool_calls", "tool_call_id", "function_call")
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A run, or a pair of runs, that gives nothing to learn from, and why."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """One conversation as training data sees it."""
+
+    run: str
+    task: str
+    prompt: list[Json]  # all before the assistant's first word
+    completion: list[Json]
+    tools: Json
+    reward: float
+    passed: bool
+
+
+def sft(all: Iterable[Happened]) -> Iterator[Json | Left]:
+    """The passed runs, each an example."""
+    for happened in all:
+        tried = _try(happened)
+        if isinstance(tried, Left):
+            yield tried
+        elif not tried.passed:
+            yield Left(tried.run, "it did not pass")
+        else:
+            yield {"messages": tried.prompt + tried.completion, **_about(tried.tools, [tried])}
+
+
+def grpo(groups: Iterable[Sequence[Happened]]) -> Iterator[Json | Left]:
+    """Each group of runs of one task with their scores as rewards; groups of one teach nothing."""
+    for group in groups:
+        tries: dict[bytes, list[_Try]] = {}
+        for happened in group:
+            tried = _try(happened)
+            if isinstance(tried, Left):
+                yield tried
+            else:
+                tries.setdefault(canonical([tried.prompt, tried.tools]), []).append(tried)
+        for same in tries.values():
+            if len(same) < 2:
+                yield Left(same[0].run, "no other run was asked the same")
+                continue
+            yield {
+                "prompt": same[0].prompt,
+                "completions": [tried.completion for tried in same],
+                "rewards": [tried.reward for tried in same],
+                **_about(same[0].tools, same),
+            }
+
+
+def dpo(pairs: Iterable[tuple[Happened, Happened]]) -> Iterator[Json | Left]:
+    """Of each (passed, failed) pair: what was done after the same prompt, the better one chosen."""
+    for passed, failed in pairs:
+        chosen, rejected = _try(passed), _try(failed)
+        if isinstance(chosen, Left):
+            yield chosen
+        elif isinstance(rejected, Left):
+            yield rejected
+        elif why := _no_preference(chosen, rejected):
+            yield Left(f"{chosen.run} and {rejected.run}", why)
+        else:
+            yield {
+                "prompt": chosen.prompt,
+                "chosen": chosen.completion,
+                "rejected": rejected.completion,
+                **_about(chosen.tools, [chosen, rejected]),
+            }
+
+
+def pairs_of(group: Sequence[Happened]) -> Iterator[tuple[Happened, Happened]]:
+    """Each passed run of a group with a failed one, no run twice."""
+    passed = [item for item in group if _result(item) is Result.PASSED]
+    failed = [item for item in group if _result(item) in (Result.FAILED, Result.TIMEOUT, Result.BUDGET)]
+    return zip(passed, failed, strict=False)
+
+
+def _result(happened: Happened) -> Result | None:
+    return happened.run.outcome.result if happened.run.outcome else None
+
+
+def _try(happened: Happened) -> _Try | Left:
+    run, outcome = happened.run, happened.run.outcome
+    if outcome is None or outcome.result not in _SAYS_SOMETHING:
+        return Left(run.id, "its outcome says nothing of what was done")
+    if not happened.by_model:
+        return Left(run.id, "no model spoke in it")
+    record = chat_record(happened)
+    messages = [_plain(message) for message in record["messages"]]
+    first = next(number for number, message in enumerate(messages) if message["role"] == "assistant")
+    return _Try(
+        run=run.id,
+        task=happened.task.id,
+        # some systems' logs begin with an agent's words; a trainer needs a prompt
+        prompt=messages[:first] or [{"role": "user", "content": happened.task.goal}],
+        completion=messages[first:],
+        tools=record.get("tools", []),
+        reward=outcome.score,
+        passed=outcome.result is Result.PASSED,
+    )
+
+
+_SAYS_SOMETHING = (Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET)
+
+
+def _plain(message: Mapping[str, Json]) -> dict[str, Json]:
+    """The message with the keys that trainers know; an agent's name in the form they allow."""
+    kept = {key: message[key] for key in _KEYS if message.get(key) is not None or key == "content"}
+    if "agent" in message and "name" not in kept:
+        kept["name"] = _NO_NAME.sub("_", message["agent"]).strip("_")[:64]
+    return {"content": None, **kept}
+
+
+def _no_preference(chosen: _Try, rejected: _Try) -> str:
+    if (chosen.prompt, chosen.tools) != (rejected.prompt, rejected.tools):
+        return "they were not asked the same"
+    if _said(chosen) == _said(rejected):
+        return "the model did the same in both; what differed is what a tool gave"
+    return ""
+
+
+def _said(tried: _Try) -> list[Json]:
+    return [
+        {**message, "tool_calls": [call["function"] for call in message.get("tool_calls", [])]}
+        for message in tried.completion
+        if message["role"] == "assistant"
+    ]
+
+
+def _about(tools: Json, tries: Sequence[_Try]) -> dict[str, Json]:
+    about = {MARK: {"runs": [tried.run for tried in tries], "task": tries[0].task}}
+    return {**({"tools": tools} if tools else {}), **about}
