@@ -10,6 +10,8 @@ from agentos.domain.resources import Snapshot
 from agentos.domain.tasks import InputFile, Share
 from agentos.identity import Json
 
+IMPORT = "import"  # as a run's sandbox: it was made elsewhere, and says nothing of what is here
+
 
 class Result(StrEnum):
     """How a run ended."""

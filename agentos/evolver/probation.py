@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from agentos.domain import Attestation, Candidate, Evolution, EvolutionState, Result, Run, Snapshot
+from agentos.domain import IMPORT, Attestation, Candidate, Evolution, EvolutionState, Result, Run, Snapshot
 from agentos.errors import Conflict
 from agentos.evolver.fingerprints import FAILING
 from agentos.evolver.parts import Parts
@@ -33,7 +33,7 @@ def live_runs(parts: Parts, evolution: Evolution) -> list[Run]:
     if evolution.diagnosis is None or evolution.ended_at is None:
         return []
     runs = parts.journal.runs_using(evolution.diagnosis.resource, LOOK_BACK)
-    return [run for run in runs if run.started_at >= evolution.ended_at]
+    return [run for run in runs if run.started_at >= evolution.ended_at and run.sandbox != IMPORT]
 
 
 def suspicions(parts: Parts) -> list[Suspicion]:
