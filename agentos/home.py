@@ -40,6 +40,10 @@ class Home:
         return self.root / "blobs"
 
     @property
+    def index(self) -> Path:
+        return self.root / "index.db"
+
+    @property
     def run(self) -> Path:
         return self.root / "run"
 
@@ -50,6 +54,14 @@ class Home:
     @property
     def skills(self) -> Path:
         return self.root / "skills"
+
+    @property
+    def calls(self) -> Path:
+        return self.root / "calls.db"
+
+    @property
+    def keys(self) -> Path:
+        return self.root / "keys.toml"
 
     @property
     def consent_key(self) -> Path:

@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from agentos.errors import Invalid
@@ -21,10 +21,34 @@ _PREFIX = "AGENTOS_"
 _FIRST_FREE_UID = 61321  # above what distributions hand out, below systemd's dynamic users
 
 
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Provider(_Table):
+    """Where models are reached, and which key is sent there. Never in the registry: see docs/models.md."""
+
+    api_base: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
+    key_env: str = Field("", max_length=100, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")
+
+
+class Budgets(_Table):
+    """What model calls may use; 0 means no limit. A task's own limits go before those of a run."""
+
+    run_usd: float = Field(1.0, ge=0)
+    run_tokens: int = Field(2_000_000, ge=0)
+    run_calls: int = Field(200, ge=0)
+    evolution_usd: float = Field(10.0, ge=0)
+    day_usd: float = Field(20.0, ge=0)
+    day_tokens: int = Field(50_000_000, ge=0)
+
+
 class Settings(BaseSettings):
     """Every setting with its default. ``docs/operating.md`` explains each."""
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
+    )
 
     sandbox: Literal["auto", "docker", "bubblewrap"] = "auto"
     run_uid: int | None = Field(None, ge=1, lt=1 << 31)
@@ -34,6 +58,12 @@ class Settings(BaseSettings):
     evolve: Literal["auto", "manual"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_mb: int = Field(10, ge=1, le=1000)
+    model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")
+    model_calls: int = Field(64, ge=1, le=4096)
+    recording: Literal["record", "live"] = "record"
+    egress: list[str] = Field(default_factory=list)
+    providers: dict[str, Provider] = Field(default_factory=dict)
+    budget: Budgets = Budgets.model_validate({})
 
     @classmethod
     def settings_customise_sources(
@@ -73,10 +103,18 @@ def _sentence(fault: Any) -> str:
     key = ".".join(str(part) for part in fault["loc"])
     variable = _PREFIX + str(fault["loc"][0]).upper() if fault["loc"] else ""
     if fault["type"] == "extra_forbidden":
-        return f"'{key}' is no setting (there are: {', '.join(Settings.model_fields)})"
+        table = _table_of(fault["loc"])
+        return f"'{key}' is no setting (there are: {', '.join(table.model_fields)})"
     where = f"the variable {variable}" if variable in os.environ else f"'{key}'"
     found = repr(fault["input"])
     return f"{where} is {found[:80]}, but {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+
+
+def _table_of(place: tuple[int | str, ...]) -> type[BaseModel]:
+    """The table in which a key stands that is no setting."""
+    if len(place) > 1 and place[0] == "budget":
+        return Budgets
+    return Provider if len(place) > 2 and place[0] == "providers" else Settings
 
 
 def free_uid() -> int:
@@ -99,5 +137,23 @@ def first_settings(run_uid: int | None) -> str:
 # hold_out = 0.2           # share of tasks that proposers of edits never see
 # evolve = "auto"          # or "manual": only when `agentos evolve` is typed
 # log_level = "info"       # debug, info, warning, error
-# log_mb = 10              # size at which the log is rotated; three old ones are kept
+# log_mb = 10              # size at which a log is rotated; three old ones are kept
+# model = "main"           # the model resource that agents use as "default"; `agentos model add` sets it
+# model_calls = 64         # model calls in flight at a time
+# recording = "record"     # or "live": count model calls, but keep none of their texts
+# egress = []              # hosts that tools with outside effects may reach: ["api.example.org"]
+
+## Where models are reached. The key is read from the variable key_env, else from keys.toml (mode 0600).
+# [providers.local]
+# api_base = "http://127.0.0.1:11434/v1"
+# key_env = "LOCAL_API_KEY"
+
+## What model calls may use before they are refused; 0 is no limit. Days are those of UTC.
+# [budget]
+# run_usd = 1.0
+# run_tokens = 2_000_000
+# run_calls = 200
+# evolution_usd = 10.0
+# day_usd = 20.0
+# day_tokens = 50_000_000
 """
