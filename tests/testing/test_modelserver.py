@@ -207,6 +207,18 @@ def test_a_client_that_leaves_has_paid_and_gets_the_same_when_it_asks_again() ->
         assert (server.paid, server.repeated) == (1, 1)
 
 
+def test_a_client_that_leaves_a_slow_stream_has_paid_and_can_have_the_whole() -> None:
+    with ModelServer([say("w" * 200, pace_s=0.05)]) as server:
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port)) as client:
+            client.request(
+                "POST", "/v1/chat/completions", json.dumps(ask(stream=True)), {"Idempotency-Key": "k"}
+            )
+            first = client.getresponse().read1()
+            assert b"[DONE]" not in first  # it comes in pieces
+        assert said(server, ask(), Idempotency_Key="k") == "w" * 200
+        assert (server.paid, server.repeated) == (1, 1)
+
+
 def test_requests_are_kept_with_headers_and_time(server: ModelServer) -> None:
     said(server, ask("look at me"), Authorization="Bearer secret")
     (request,) = server.requests
@@ -429,6 +441,39 @@ def test_chunked_requests_and_expectations_are_understood(server: ModelServer) -
         client.sendall(head + b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n" + chunk)
         data = b"".join(iter(lambda: client.recv(4096), b""))
     assert data.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "no json",
+        [],
+        {"replies": [7]},
+        {"replies": [{"calls": []}]},
+        {"replies": [{"calls": 7}]},
+        {"replies": [{"calls": [["sum"]]}]},
+        {"replies": ["fine", {"say": "x", "delay_s": "long"}]},
+        {"replies": [{"say": "x", "pace_s": None}]},
+        {"faults": [{"fault": "slow", "seconds": []}]},
+        {"faults": ["nap"]},
+    ],
+)
+def test_a_bad_script_from_outside_is_refused_whole(server: ModelServer, script: Any) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port)) as client:
+        client.request("POST", "/_/script", json.dumps(script))
+        answer = client.getresponse()
+        assert (answer.status, json.load(answer)["error"]["code"]) == (400, "bad_script")
+    assert said(server, ask()) == "ok"
+
+
+def test_a_port_that_is_taken_is_said_at_once_and_closing_twice_is_fine(server: ModelServer) -> None:
+    other = ModelServer(port=server.port)
+    with pytest.raises(OSError, match="in use"):
+        other.start()
+    other.close()
+    ModelServer().close()  # never started
+    with ModelServer() as third:
+        third.close()
 
 
 # --- from another process -----------------------------------------------------------------------

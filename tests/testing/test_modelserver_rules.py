@@ -262,7 +262,9 @@ def test_the_same_question_again_is_another_draw_and_so_is_each_choice() -> None
     assert first != second
 
 
-@pytest.mark.parametrize("text", ["noise = 2", "rules = []", "knows = ["])
+@pytest.mark.parametrize(
+    "text", ["noise = 2", "noise = 'x'", "rules = []", "knows = [", "knows = 'Always verify.'"]
+)
 def test_a_bad_file_of_rules_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(text)

@@ -86,7 +86,12 @@ def load(path: Path) -> Rules:
     found = tomllib.loads(path.read_text(encoding="utf-8"))
     if strange := set(found) - {"knows", "noise", "seed"}:
         raise ValueError(f"{path}: expected knows, noise and seed; found {', '.join(sorted(strange))}")
-    return Rules(*found.get("knows", ()), noise=found.get("noise", 0.0), seed=found.get("seed", 0))
+    knows, noise = found.get("knows", []), found.get("noise", 0.0)
+    if not isinstance(knows, list) or not all(isinstance(one, str) for one in knows):
+        raise ValueError(f"{path}: expected knows as a list of sentences; found {knows!r}")
+    if not isinstance(noise, float | int):
+        raise ValueError(f"{path}: expected noise as a number; found {noise!r}")
+    return Rules(*knows, noise=noise, seed=found.get("seed", 0))
 
 
 def next_call(now: Situation) -> Reply | None:

@@ -154,12 +154,17 @@ def reply_from(document: Json) -> Reply:
     known = {"say", "calls", "delay_s", "pace_s", "finish", "fault", "seconds", "retry_after_s"}
     if strange := set(document) - known:
         raise ValueError(f"expected {', '.join(sorted(known))}; found {', '.join(sorted(strange))}")
-    if "calls" in document:
-        (name, args), *more = document["calls"]
-        reply = call(name, args, *((tool, given) for tool, given in more), text=document.get("say"))
-    else:
-        reply = say(document.get("say", "ok"))
-    how = {name: document[name] for name in ("delay_s", "pace_s", "finish") if name in document}
+    try:
+        how: dict[str, Json] = {name: float(document.get(name, 0)) for name in ("delay_s", "pace_s")}
+        if "calls" in document:
+            first, *more = ((str(tool), args) for tool, args in document["calls"])
+            reply = call(*first, *more, text=document.get("say"))
+        else:
+            reply = say(document.get("say", "ok"))
+    except TypeError as error:
+        raise ValueError(f"not a reply: {error}") from None
+    if "finish" in document:
+        how["finish"] = document["finish"]
     return replace(reply, **how, fault=fault_from(document) if "fault" in document else None)
 
 
@@ -172,4 +177,10 @@ def fault_from(document: Json) -> Fault:
         return Fault(document)
     if not isinstance(document, dict) or not isinstance(document.get("fault"), str):
         raise ValueError(f"expected the name of a fault; found {document!r}")
-    return Fault(document["fault"], document.get("seconds", 0.0), document.get("retry_after_s"))
+    try:
+        after = document.get("retry_after_s")
+        return Fault(
+            document["fault"], float(document.get("seconds", 0)), None if after is None else float(after)
+        )
+    except TypeError as error:
+        raise ValueError(f"not a fault: {error}") from None

@@ -105,8 +105,9 @@ class ModelServer:
         self._kept: dict[str, _Kept] = {}
         self._paid = 0
         self._mark = uuid.uuid4().hex[:8]  # ids differ between servers, as they do between providers' answers
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="model-server", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: self._loop.run_forever(), name="model-server", daemon=True
+        )
         self._open: set[asyncio.Task[None]] = set()
         self._bugs: list[BaseException] = []
 
@@ -118,7 +119,8 @@ class ModelServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
-        """Listen; raises OSError when the port is taken."""
+        """Listen, once; raises OSError when the port is taken."""
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
         listening = asyncio.run_coroutine_threadsafe(
             asyncio.start_server(self._connected, "127.0.0.1", self.port, limit=HEAD_LIMIT, backlog=1024),
@@ -132,7 +134,7 @@ class ModelServer:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:
-        """Drop all connections and end the thread. Raises what a script or policy raised."""
+        """Drop all connections and end the thread; idempotent. Raises what a script or policy raised."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
             self._end_loop()
@@ -297,9 +299,9 @@ class ModelServer:
         """Take {"replies": […], "faults": […]} from another process."""
         try:
             document = json.loads(body)
-            replies = [reply_from(one) for one in document.get("replies", ())]
-            faults = [fault_from(one) for one in document.get("faults", ())]
-        except (ValueError, AttributeError, TypeError) as error:
+            replies = [reply_from(one) for one in document.get("replies") or []]
+            faults = [fault_from(one) for one in document.get("faults") or []]
+        except (ValueError, AttributeError) as error:
             return failure(400, "invalid_request_error", "bad_script", str(error))
         with self._lock:
             self._script.extend(replies)
@@ -347,7 +349,7 @@ def _asked_for(headers: Mapping[str, str]) -> Fault | None:
         return None
     try:
         return fault_from(json.loads(text) if text.startswith("{") else text)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise Refused(f"{FAULT_HEADER}: {error}") from None
 
 
