@@ -8,13 +8,16 @@ without a call gets everything. Whatever is missing is the task's own fault, so 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agentos.domain import Fault, Json, Kind, Limits, ResourceId, Snapshot, Task
 from agentos.errors import Invalid, UserError
+from agentos.messages import WHEELS
 from agentos.ports import Snapshots
 from agentos.resources import read
+
+_WHEELS_MB = 48  # of the 64 that /snapshot has
 
 
 class Unfit(Exception):
@@ -27,11 +30,16 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Registry path -> content, the harness' directory, and what the run may use."""
+    """Registry path -> content, the harness' directory, and what the run may use.
+
+    ``agent`` holds the agent's settings; ``command`` what to start where the harness is any program.
+    """
 
     files: Mapping[str, bytes]
     harness: str
     limits: Limits
+    agent: Mapping[str, Json] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
 
 
 class Tools(Snapshots, Protocol):
@@ -39,6 +47,10 @@ class Tools(Snapshots, Protocol):
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """The registry path of the tool's file; raises UserError."""
+        ...
+
+    def wheels_of(self, files: Mapping[str, bytes]) -> Mapping[str, Mapping[str, bytes]]:
+        """kind/name -> the modules that the locks among these files stand for; raises Unavailable."""
         ...
 
 
@@ -53,7 +65,28 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot) -> Bundle:
     files |= environment
     for prefix in _wanted(registry, task, snapshot):
         files |= registry.files(snapshot, prefix)
-    return Bundle(files, f"{Kind.HARNESS}/{agent[Kind.HARNESS]}", _least(task.limits, limits))
+    files = with_wheels(registry, files)
+    size = sum(len(content) for path, content in files.items() if f"/{WHEELS}/" in path) >> 20
+    if size > _WHEELS_MB:
+        raise Unfit("limit", f"its tools bring {size} MB of modules, a box has room for {_WHEELS_MB}")
+    harness = ResourceId(Kind.HARNESS, agent[Kind.HARNESS])
+    return Bundle(
+        files=files,
+        harness=str(harness),
+        limits=_least(task.limits, limits),
+        agent=agent,
+        command=tuple(_settings(harness, registry.files(snapshot, str(harness)))["command"]),
+    )
+
+
+def with_wheels(registry: Tools, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files, and with them the modules that their tools bring. Raises Unavailable."""
+    brought = {
+        f"{resource}/{WHEELS}/{name}": content
+        for resource, modules in registry.wheels_of(files).items()
+        for name, content in modules.items()
+    }
+    return {**files, **brought}
 
 
 def asked_sandbox(registry: Tools, task: Task, snapshot: Snapshot) -> str:

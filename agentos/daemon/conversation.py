@@ -184,6 +184,7 @@ def message_of(job: Job) -> RunJob:
         output_bytes=limits.output_bytes,
         memory_mb=limits.memory_mb,
         harness=job.bundle.harness,
+        command=list(job.bundle.command) or None,
         files=list(job.bundle.files),
         inputs=list(job.inputs),
         cards=list(job.cards),

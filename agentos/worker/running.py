@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from agentos.messages import RunJob
-from agentos.wire import Channel
-from agentos.worker import files
+from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.worker import files, outside
 from agentos.worker.asking import Talk
 from agentos.worker.children import Allowance
 from agentos.worker.faults import Failed, fault, fault_of, load_fault
 from agentos.worker.place import Place
 from agentos.worker.sdk import Sdk, StepsUsedUp
 from agentos.worker.toolhost import ToolHost
+
+if TYPE_CHECKING:
+    from agentos.worker.forwarder import Forwarder
 
 _HOSTS = 4  # tool calls side by side
 
@@ -30,13 +35,20 @@ def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -
     allowance = Allowance(job.tool_wall_s, job.memory_mb, job.output_bytes)
     # A task that names its tool makes one call, and its host may end whatever is left of it at once;
     # several hosts must spare each other.
-    several = job.call is None
+    several = job.call is None and job.command is None
+    forwarder = _forwarder(job)
     hosts = [
         ToolHost(place.snapshot, place.workspace, allowance, alone=place.alone and not several)
         for _ in range(_HOSTS if several else 1)
     ]
-    sdk = Sdk(Talk(channel), job, place.snapshot, hosts)
-    _drive(sdk, place.snapshot, f"{job.harness}/harness.py")
+    talk = Talk(channel)
+    sdk = Sdk(talk, job, place.snapshot, hosts)
+    if forwarder is not None:
+        forwarder.start(talk, job.models)
+    if job.command is not None and forwarder is not None:
+        _start(sdk, job, hosts[0], forwarder.url, place)
+    else:
+        _drive(sdk, place.snapshot, f"{job.harness}/harness.py")
     for host in hosts:
         host.close()
     collected = files.collect(place.workspace, given)
@@ -49,6 +61,29 @@ def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -
     done = sdk.end
     assert done is not None
     channel.send(done.model_dump(), (collected.tar,))
+
+
+def _forwarder(job: RunJob) -> Forwarder | None:
+    """Made before the hosts are forked, so that what they start knows where it listens."""
+    if job.command is None and "external" not in job.effects:
+        return None
+    from agentos.worker.forwarder import Forwarder
+
+    made = Forwarder()
+    os.environ[outside.PLACE] = made.url
+    return made
+
+
+def _start(sdk: Sdk, job: RunJob, host: ToolHost, url: str, place: Place) -> None:
+    from agentos.worker import blackbox
+
+    try:
+        blackbox.drive(sdk, job, host, url, (place.snapshot, place.workspace))
+    except StepsUsedUp:
+        pass
+    except (Closed, Late, FrameError):
+        path = f"{job.harness}/resource.toml"
+        sdk.fail(fault("signal", "the program ended or stopped the process that runs it", path=path))
 
 
 def _drive(sdk: Sdk, root: Path, path: str) -> None:

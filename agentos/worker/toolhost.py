@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -22,11 +22,12 @@ from typing import Any, NoReturn
 from pydantic import BaseModel, ConfigDict
 
 from agentos.messages import WireFault
-from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.wire import Channel, Closed, Frame, FrameError, Late
 from agentos.worker import children, toolfile
 from agentos.worker.children import Allowance, Clip, Ended
 from agentos.worker.faults import fault, fault_of, load_fault
 
+_PRINTED_MAX = 1 << 20  # of what a program prints, kept as its answer
 _PATIENCE_S = 3.0  # beyond the call's own limit, until the host itself counts as lost
 
 
@@ -75,6 +76,12 @@ class ToolHost:
         """Load the tool; the output of a good result is its ToolCard as JSON."""
         return self._ask({"path": path})
 
+    def execute(self, argv: list[str], environment: dict[str, str]) -> Ended:
+        """Run a program in a child of its own: exit status and streams. Raises Closed, Late, FrameError."""
+        deadline = time.monotonic() + self._allowance.wall_s + _PATIENCE_S
+        self._channel.send({"argv": argv, "environment": environment})
+        return _ended(self._channel.receive(deadline=deadline))
+
     def _ask(self, request: dict[str, Any]) -> ToolResult:
         path = request["path"]
         started = time.monotonic()
@@ -86,16 +93,7 @@ class ToolHost:
         except (Closed, Late):
             self._lost()
             return _failed("signal", "it ended or stopped the process that runs the tools", path, started)
-        head = frame.head
-        ended = Ended(
-            how=head["how"],
-            code=head["code"],
-            result=frame.blobs[0],
-            stdout=Clip(**head["stdout"]),
-            stderr=Clip(**head["stderr"]),
-            duration_ms=head["duration_ms"],
-        )
-        return result_of(ended, path, self._allowance)
+        return result_of(_ended(frame), path, self._allowance)
 
     def close(self) -> None:
         """End the host; idempotent."""
@@ -112,8 +110,20 @@ class ToolHost:
             children.sweep(alone=True)
 
 
-def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
-    """Whatever way the child ended, as a result."""
+def _ended(frame: Frame) -> Ended:
+    head = frame.head
+    return Ended(
+        how=head["how"],
+        code=head["code"],
+        result=frame.blobs[0],
+        stdout=Clip(**head["stdout"]),
+        stderr=Clip(**head["stderr"]),
+        duration_ms=head["duration_ms"],
+    )
+
+
+def ways_to_end(ended: Ended, allowance: Allowance) -> dict[str, tuple[str, str]]:
+    """Type and message of the fault for each way to end without a result."""
     ways = {
         "timeout": ("timeout", f"it did not end within {allowance.wall_s:g} s"),
         "limit": ("limit", f"it printed or returned more than {allowance.output_bytes} bytes"),
@@ -122,6 +132,12 @@ def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
     }
     if ended.how == "signal" and ended.code == signal.SIGXCPU:
         ways["signal"] = ways["timeout"]
+    return ways
+
+
+def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
+    """Whatever way the child ended, as a result."""
+    ways = ways_to_end(ended, allowance)
     if ended.how in ways:
         reply = _Reply(fault=fault(*ways[ended.how], path=path))
     else:
@@ -159,6 +175,20 @@ def call_work(root: Path, path: str, args: Any, most: int, *, trace: bool) -> Ca
             return _reply_fault(fault_of(error, root, path), lines)
         sys.settrace(None)
         return b'{"output":' + output + b',"lines":' + json.dumps(sorted(lines)).encode() + b"}"
+
+    return work
+
+
+def program_work(argv: list[str], environment: dict[str, str]) -> Callable[[], bytes]:
+    """What a child does to become another program."""
+
+    def work() -> bytes:
+        try:
+            os.execvpe(argv[0], argv, environment)  # noqa: S606 - a program of the resource, no shell
+        except OSError as error:
+            sys.stderr.write(f"{argv[0]} cannot be started: {error.strerror}")
+            sys.stderr.flush()
+            os._exit(127)
 
     return work
 
@@ -208,12 +238,15 @@ def _serve(
         try:
             asked = channel.receive().head
             most = allowance.output_bytes
-            work = (
-                call_work(root, asked["path"], asked["args"], most, trace=asked["trace"])
-                if "args" in asked
-                else card_work(root, asked["path"])
-            )
-            ended = children.run(work, allowance, alone=alone)
+            given = allowance
+            if "argv" in asked:
+                work = program_work(asked["argv"], asked["environment"])
+                given = replace(allowance, kept_bytes=min(most, _PRINTED_MAX))
+            elif "args" in asked:
+                work = call_work(root, asked["path"], asked["args"], most, trace=asked["trace"])
+            else:
+                work = card_work(root, asked["path"])
+            ended = children.run(work, given, alone=alone)
             head = {
                 "how": ended.how,
                 "code": ended.code,

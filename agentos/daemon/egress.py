@@ -1,0 +1,114 @@
+"""Lets a run's requests to the outside world through, one by one, to the hosts that a person named.
+
+The box has no network: what it asks for here is made by the kernel, recorded as a step, and never
+made in a replay or a trial.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
+from agentos.domain import Effect, Fault, Json, Mode, Result
+from agentos.errors import Unavailable
+
+BODY_MAX = 4 << 20  # of a response
+_PATIENCE_S = 30.0
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_SET_BY_US = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
+
+
+class Egress(Answerer):
+    """One run's way out. ``hosts`` are names, or ``*.name`` for all below one; ``name:port`` for a port."""
+
+    def __init__(self, hosts: Sequence[str], asking: Asking) -> None:
+        self._hosts = hosts
+        self._asking = asking
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+        """{"status", "headers", "body"}, the body in base64; redirects are given, not followed."""
+        asking = self._asking
+        if Effect.EXTERNAL not in asking.task.effects:
+            raise Denied("effect", "the task does not allow outside effects: add 'external' to its effects")
+        if asking.plan.evolution_id or asking.plan.mode is Mode.REPLAY:
+            why = "a replay came to a request to the outside, which is never repeated"
+            raise RunEnds(Result.NOT_REPLAYABLE, Fault("not_recorded", why))
+        method, url, headers, content = _request(body)
+        target = self._allowed(url)
+        began = time.monotonic()
+        try:
+            response = _fetch(method, target, headers, content, asking.deadline)
+        except (OSError, http.client.HTTPException) as error:
+            asking.step("fetch", {"method": method, "url": url}, {"error": str(error)}, _ms(began))
+            raise Denied("unreachable", f"{target.hostname} does not answer: {error}") from None
+        seen = {"status": response["status"], "bytes": len(response["body"]) * 3 // 4}
+        asking.step("fetch", {"method": method, "url": url}, seen, _ms(began))
+        return response
+
+    def _allowed(self, url: str) -> SplitResult:
+        try:
+            target = urlsplit(url)
+            port = target.port
+        except ValueError as error:
+            raise Denied("request", f"the URL cannot be read: {error}") from None
+        host = (target.hostname or "").rstrip(".")
+        if target.scheme not in ("http", "https") or not host or target.username is not None:
+            raise Denied("request", "a URL is http:// or https://, with a host and without a user")
+        named = [host if port is None else f"{host}:{port}", *([host] if port is None else [])]
+        for allowed in self._hosts:
+            exact = allowed.lower() in named
+            below = allowed.startswith("*.") and any(name.endswith(allowed[1:].lower()) for name in named)
+            if exact or below:
+                return target
+        place = named[0]
+        raise Denied(
+            "effect", f"{place} is not a host that runs may reach: add it to 'egress' in agentos.toml"
+        )
+
+
+def _request(body: Mapping[str, Any]) -> tuple[str, str, dict[str, str], bytes]:
+    """What is asked for, held against what may be. Raises Denied."""
+    method, url = str(body.get("method", "GET")).upper(), str(body.get("url", ""))
+    headers = body.get("headers") or {}
+    if method not in _METHODS or not isinstance(headers, dict) or len(url) > 8_000:
+        raise Denied("request", f"a request has a method of {', '.join(sorted(_METHODS))}, a URL and headers")
+    if any(ord(letter) <= 32 or ord(letter) > 126 for letter in url):
+        raise Denied("request", "a URL is made of visible ASCII characters")
+    sent = {str(name): str(value) for name, value in headers.items() if str(name).lower() not in _SET_BY_US}
+    try:
+        return method, url, sent, base64.b64decode(str(body.get("body", "")), validate=True)
+    except ValueError:
+        raise Denied("request", "the body has to be base64") from None
+
+
+def _fetch(
+    method: str, target: SplitResult, headers: Mapping[str, str], content: bytes, deadline: float
+) -> dict[str, Json]:
+    patience_s = min(_PATIENCE_S, deadline - time.monotonic())
+    if patience_s <= 0:
+        raise Unavailable("the run's time is over")
+    secure = target.scheme == "https"
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    connection = kind(target.hostname or "", target.port, timeout=patience_s)
+    path = (target.path or "/") + (f"?{target.query}" if target.query else "")
+    try:
+        connection.request(method, path, content or None, dict(headers))
+        response = connection.getresponse()
+        data = response.read(BODY_MAX + 1)
+    except ValueError as error:  # a header with a line break
+        raise Denied("request", str(error)) from None
+    finally:
+        connection.close()
+    if len(data) > BODY_MAX:
+        raise Denied("limit", f"the response is larger than {BODY_MAX} bytes")
+    found = {name.lower(): value for name, value in response.getheaders()}
+    return {"status": response.status, "headers": found, "body": base64.b64encode(data).decode()}
+
+
+def _ms(began: float) -> float:
+    return (time.monotonic() - began) * 1000

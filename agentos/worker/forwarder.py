@@ -1,0 +1,137 @@
+"""Loopback HTTP inside the box, for programs that know a URL and not the sdk.
+
+``/v1/chat/completions`` and ``/v1/models`` speak OpenAI's protocol; ``/fetch`` takes one request to
+the outside world as JSON. Each becomes an ask to the kernel, which decides, records and pays; the
+box itself has no way out. A stream is made from the whole answer: whoever waits for the first token
+waits for the last, and what is recorded is what was given.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from agentos.messages import ModelCard
+from agentos.worker.asking import Refused, Talk
+
+BODY_MAX = 8 << 20  # of one request
+_STATUS = {"context": 400, "request": 400, "effect": 403, "not_available": 404}
+
+
+class Forwarder:
+    """Listens from the moment it is made; serves once ``start`` is called (no thread before that)."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    def start(self, talk: Talk, models: list[ModelCard]) -> None:
+        """Serve on threads of its own, for as long as the process lives."""
+        server = _Server(self._listening, talk, models)
+        threading.Thread(target=server.serve_forever, name="forwarder", daemon=True).start()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, listening: socket.socket, talk: Talk, models: list[ModelCard]) -> None:
+        super().__init__(listening.getsockname(), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listening
+        self.talk = talk
+        self.models = models
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        if self.path.rstrip("/") != "/v1/models":
+            self._error(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {self.path}")
+            return
+        data = [{"id": card.name, "object": "model", "owned_by": "agentos"} for card in self.server.models]
+        self._json(HTTPStatus.OK, {"object": "list", "data": data})
+
+    def do_POST(self) -> None:
+        places = {"/v1/chat/completions": self._complete, "/fetch": self._fetch}
+        place = places.get(self.path.partition("?")[0].rstrip("/"))
+        if place is None:
+            self._error(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {self.path}")
+            return
+        try:
+            body = self._body()
+        except ValueError as error:
+            self.close_connection = True  # what is left of the body is not read
+            self._error(HTTPStatus.BAD_REQUEST, "request", str(error))
+            return
+        try:
+            place(body)
+        except Refused as error:
+            status = _STATUS.get(error.fault.type, HTTPStatus.BAD_GATEWAY)
+            self._error(status, error.fault.type, error.fault.message)
+
+    def _complete(self, body: dict[str, Any]) -> None:
+        streamed = bool(body.pop("stream", False))
+        options = body.pop("stream_options", None) or {}
+        reply = self.server.talk.ask("model", body)["reply"]
+        if not streamed:
+            self._json(HTTPStatus.OK, reply)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        for chunk in chunks(reply, usage=bool(options.get("include_usage"))):
+            self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _fetch(self, body: dict[str, Any]) -> None:
+        self._json(HTTPStatus.OK, self.server.talk.ask("fetch", body))
+
+    def _body(self) -> dict[str, Any]:
+        """Raises ValueError."""
+        length = int(self.headers.get("Content-Length") or -1)
+        if not 0 <= length <= BODY_MAX:
+            raise ValueError(f"a request needs a Content-Length of at most {BODY_MAX}")
+        body = json.loads(self.rfile.read(length))
+        if not isinstance(body, dict):
+            raise ValueError("the body has to be a JSON object")
+        return body
+
+    def _json(self, status: int, value: Any) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _error(self, status: int, type: str, message: str) -> None:
+        self._json(status, {"error": {"message": message, "type": type, "param": None, "code": type}})
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the kernel has the record."""
+
+
+def chunks(reply: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any]]:
+    """A chat completion as the chunks that a stream of it would have had."""
+    head: dict[str, Any] = {key: reply[key] for key in ("id", "created", "model") if key in reply}
+    head["object"] = "chat.completion.chunk"
+    for choice in reply.get("choices", []):
+        number = choice.get("index", 0)
+        message = dict(choice.get("message") or {})
+        if message.get("tool_calls"):
+            calls = [{"index": place, **call} for place, call in enumerate(message["tool_calls"])]
+            message["tool_calls"] = calls
+        yield {**head, "choices": [{"index": number, "delta": message, "finish_reason": None}]}
+        ended = {"index": number, "delta": {}, "finish_reason": choice.get("finish_reason")}
+        yield {**head, "choices": [ended]}
+    if usage:
+        yield {**head, "choices": [], "usage": reply.get("usage")}

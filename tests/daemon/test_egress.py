@@ -1,0 +1,153 @@
+"""The one way out: only for tasks that allow it, only to hosts that a person named, never in a replay."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from agentos.daemon.egress import Egress
+from agentos.daemon.execution import BoxExecutor, Serving
+from agentos.domain import Call, Effect, Mode, Result, new_id
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+from agentos.ports import Attempt, Plan
+from agentos.registry.store import Registry
+from agentos.sandboxes.bubblewrap import Bubblewrap
+
+pytestmark = pytest.mark.sandbox
+
+TOOL = '''"""Asks the outside."""
+
+from pydantic import BaseModel
+
+from agentos.worker.outside import OutsideError, fetch
+
+TOOL = {"name": "ask_outside", "description": "Fetches a URL.", "effects": ["external"]}
+
+
+class Input(BaseModel):
+    url: str
+    method: str = "GET"
+    headers: dict[str, str] = {}
+
+
+class Output(BaseModel):
+    status: int
+    text: str
+
+
+def run(input: Input) -> Output:
+    try:
+        found = fetch(input.url, method=input.method, headers=input.headers, body=b"sent")
+    except OutsideError as error:
+        return Output(status=0, text=str(error))
+    return Output(status=found.status, text=found.text)
+'''
+DOCUMENT = 'description = "Fetches a URL."\n'
+
+
+class _Site(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/away":
+            self.send_response(302)
+            self.send_header("Location", "http://192.0.2.1/")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"x" * (5 << 20) if self.path == "/large" else f"GET {self.path}".encode())
+        self.server.seen.append(self.path)  # type: ignore[attr-defined]
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.fixture
+def site() -> Iterator[ThreadingHTTPServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    server.seen = []  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class World:
+    def __init__(self, home: Home, ledger: Ledger, sandbox: Bubblewrap, make_task: Any) -> None:
+        self.registry = Registry(home.registry)
+        self.registry.commit(
+            {"tool/ask-outside/tool.py": TOOL.encode(), "tool/ask-outside/resource.toml": DOCUMENT.encode()},
+            "A tool with an outside effect",
+            "edit",
+        )
+        self.ledger, self.sandbox = ledger, sandbox
+        self.task = replace(make_task("double", n=1), id=new_id("task"), checks=())
+
+    def run(self, url: str, hosts: list[str], plan: Plan | None = None, **more: Any) -> Attempt:
+        from agentos.daemon.replaying import tool_asks
+
+        serving = Serving(
+            answerers={"fetch": lambda asking: Egress(hosts, asking), "tool": tool_asks(self.registry)}
+        )
+        executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
+        effects = more.pop("effects", (Effect.EXTERNAL,))
+        task = replace(self.task, call=Call("ask_outside", {"url": url, **more}), effects=effects)
+        return executor.execute(task, self.registry.stable(), "run-e", plan=plan)
+
+
+@pytest.fixture
+def world(home: Home, ledger: Ledger, sandbox: Bubblewrap, make_task: Any) -> World:
+    return World(home, ledger, sandbox, make_task)
+
+
+def test_a_named_host_is_reached_and_the_request_is_a_step(world: World, site: ThreadingHTTPServer) -> None:
+    place = f"127.0.0.1:{site.server_port}"
+    done = world.run(f"http://{place}/a?b=1", [place])
+    assert done.answer == {"status": 200, "text": "GET /a?b=1"}
+    (step,) = [step for step in done.steps if step.node == "fetch"]
+    assert step.observation == {"status": 200, "bytes": 10}
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://127.0.0.1:{port}/x", "is not a host that runs may reach"),
+        ("http://allowed.example@127.0.0.1:{port}/", "without a user"),
+        ("http://allowed.example.evil.test/", "is not a host"),
+        ("http://allowed.example:1/", "is not a host"),
+        ("file:///etc/passwd", "a URL is http"),
+        ("http://[::1", "cannot be read"),
+        ("http://allowed.example/a b", "visible ASCII"),
+        ("http://allowed.example/\r\nHost: x", "visible ASCII"),
+    ],
+)
+def test_no_other_host_is_reached(world: World, site: ThreadingHTTPServer, url: str, says: str) -> None:
+    done = world.run(url.replace("{port}", str(site.server_port)), ["allowed.example"])
+    assert says in done.answer["text"]
+    assert site.seen == []  # type: ignore[attr-defined]
+
+
+def test_headers_cannot_smuggle_and_redirects_are_not_followed(
+    world: World, site: ThreadingHTTPServer
+) -> None:
+    place = f"127.0.0.1:{site.server_port}"
+    smuggled = world.run(f"http://{place}/", [place], headers={"X-A": "b\r\nHost: elsewhere"})
+    assert smuggled.answer["status"] == 0
+    assert world.run(f"http://{place}/away", [place]).answer["status"] == 302
+    assert "larger than" in world.run(f"http://{place}/large", [place]).answer["text"]
+
+
+def test_without_the_effect_or_in_a_replay_nothing_leaves(world: World, site: ThreadingHTTPServer) -> None:
+    place = f"127.0.0.1:{site.server_port}"
+    refused = world.run(f"http://{place}/", [place], effects=(Effect.READ,))
+    assert refused.outcome.fault is not None
+    assert refused.outcome.fault.type == "effect"
+    trial = world.run(f"http://{place}/", [place], Plan(mode=Mode.REPLAY, evolution_id="evo-1"))
+    assert trial.outcome.result is Result.NOT_REPLAYABLE
+    assert site.seen == []  # type: ignore[attr-defined]
