@@ -16,6 +16,7 @@ from agentos.daemon.asks import Answerers, Spent
 from agentos.daemon.bundle import Bundle, Tools, Unfit, asked_sandbox, bundle_of
 from agentos.daemon.conversation import Conversation, Job, Ran
 from agentos.daemon.grading import Grade, grade
+from agentos.daemon.replaying import drift
 from agentos.domain import Cost, Fault, ModelSpec, Outcome, Result, Snapshot, Step, Task, digest
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.messages import ToolCard
@@ -87,6 +88,7 @@ class BoxExecutor:
         workspace_mb = task.limits.workspace_mb
         sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), plan.prefer)
         spent = Spent()
+        drifted: tuple[str, ...] = ()
         try:
             bundle = bundle_of(self._registry, task, snapshot)
             workspace_mb = bundle.limits.workspace_mb
@@ -98,6 +100,7 @@ class BoxExecutor:
                     cards=self._serving.cards(snapshot, bundle),
                 )
             ran = self._in_a_box(sandbox, job, spent)
+            drifted = drift(self._registry, bundle, plan, steps)
         except Unfit as error:
             ran = Ran(Result.FAILED, error.fault)
         graded = Grade(())
@@ -113,6 +116,7 @@ class BoxExecutor:
             sandbox=sandbox.name,
             level=sandbox.level,
             files=ran.files,
+            drift=drifted,
         )
 
     def cancel(self, run_id: str) -> None:

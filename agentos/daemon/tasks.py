@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
 import structlog
 
 from agentos.daemon.execution import BoxExecutor
-from agentos.domain import InputFile, Outcome, Result, Run, Snapshot, Task, TaskState, new_id
+from agentos.domain import InputFile, Mode, Outcome, Result, Run, Snapshot, Task, TaskState, new_id
 from agentos.errors import Conflict, Unavailable
+from agentos.evolver.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
-from agentos.ports import Snapshots
+from agentos.ports import Plan, Snapshots
 
 MAX_ATTEMPTS = 3  # runs that the machinery lost before a task ends as `infra`
-_ENDED = (TaskState.DONE, TaskState.CANCELLED)
+_ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.WAITING)
 _OPEN = (TaskState.QUEUED, TaskState.RUNNING)
 
 log = structlog.get_logger("agentos.tasks")
@@ -55,42 +56,51 @@ class TaskRunner:
     """Does attempts; knows which run of which task is in flight. Thread-safe."""
 
     def __init__(
-        self, ledger: Ledger, snapshots: Snapshots, executor: BoxExecutor, stopping: Stopping
+        self,
+        ledger: Ledger,
+        snapshots: Snapshots,
+        executor: BoxExecutor,
+        stopping: Stopping,
+        mode: Mode = Mode.RECORD,
     ) -> None:
         self._ledger = ledger
         self._snapshots = snapshots
         self._executor = executor
         self._stopping = stopping
+        self._mode = mode
         self._in_flight: dict[str, str] = {}
 
     def attempt(self, task_id: str, now: datetime) -> bool:
-        """One run of the task. Whether the task has come to its end.
+        """One run of the task. Whether there is nothing more to do until somebody asks for it.
 
         Safe to repeat after a crash: a run that a dead daemon left open is closed as ``infra``
-        first, keeping its steps, so that each attempt is in the record once.
+        first, keeping its steps, so that each attempt is in the record once. A later attempt goes
+        on from the record of those before it, on the snapshot of the first.
         """
         view = self._ledger.task_view(task_id)
         if view.state in _ENDED:
             return True
-        runs = self._ledger.runs(task_id)
-        for run in runs:
+        earlier = self._ledger.runs(task_id)[::-1]
+        for run in earlier:
             if run.outcome is None:
                 self._lost(run.id, "the daemon was killed during this run")
-        if len(runs) >= MAX_ATTEMPTS:
-            self.give_up(task_id, f"the machinery lost {len(runs)} runs of it")
+        lost = sum(not _waited(run) for run in earlier)
+        if lost >= MAX_ATTEMPTS:
+            self.give_up(task_id, f"the machinery lost {lost} runs of it")
             return True
-        snapshot = self._snapshots.stable()
+        snapshot = self._snapshot(earlier)
         sandbox, level = self._place(view.task, snapshot)
         run = Run(
             id=new_id("run"),
             task_id=task_id,
             task_key=view.task.key,
             share=view.share,
-            attempt=len(runs) + 1,
+            attempt=len(earlier) + 1,
             snapshot=snapshot,
             sandbox=sandbox,
             level=level,
             started_at=now,
+            resumes=earlier[-1].id if earlier else "",
         )
         try:
             self._ledger.begin_run(run)
@@ -98,9 +108,30 @@ class TaskRunner:
             return True
         self._in_flight[task_id] = run.id
         try:
-            return self._run(run)
+            return self._run(run, self._plan(earlier))
         finally:
             self._in_flight.pop(task_id, None)
+
+    def _snapshot(self, earlier: Sequence[Run]) -> Snapshot:
+        """A run goes on upon what it began with, as long as that is still there."""
+        if earlier:
+            first = earlier[0].snapshot
+            try:
+                if self._snapshots.names(first):
+                    return first
+            except Unavailable as error:
+                log.warning("snapshot gone", run=earlier[0].id, commit=first.commit, why=str(error))
+        return self._snapshots.stable()
+
+    def _plan(self, earlier: Sequence[Run]) -> Plan:
+        """Served from what earlier attempts left on record, if they came to anything."""
+        blobs = self._ledger.blobs
+        trajectories = [(run.id, whole(blobs, self._ledger.steps(run.id))) for run in earlier]
+        if not any(steps for _, steps in trajectories):
+            return Plan(mode=self._mode)
+        answers = self._ledger.answers(earlier[0].task_id)
+        recording = recording_of(earlier[0].snapshot, trajectories, answers)
+        return Plan(mode=self._mode, recording=recording, resume=True)
 
     def _place(self, task: Task, snapshot: Snapshot) -> tuple[str, str]:
         """Name and level of the sandbox it will have; without one, the run itself says why not."""
@@ -110,10 +141,10 @@ class TaskRunner:
         except Unavailable:
             return "none", "none"
 
-    def _run(self, run: Run) -> bool:
+    def _run(self, run: Run, plan: Plan) -> bool:
         task = self._ledger.task(run.task_id)
         try:
-            done = self._executor.execute(task, run.snapshot, run.id, self._ledger.append_step)
+            done = self._executor.execute(task, run.snapshot, run.id, self._ledger.append_step, plan)
         except Unavailable as error:
             self._stopping.hold_if_set()
             log.warning("run lost", task=task.id, run=run.id, why=str(error))
@@ -150,3 +181,8 @@ class TaskRunner:
     def _kept(self, files: Mapping[str, bytes]) -> list[InputFile]:
         blobs = self._ledger.blobs
         return [InputFile(path, blobs.put(content), len(content)) for path, content in files.items()]
+
+
+def _waited(run: Run) -> bool:
+    """It ended because it asked a person: nothing was lost."""
+    return run.outcome is not None and run.outcome.result is Result.WAITING

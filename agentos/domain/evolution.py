@@ -192,6 +192,7 @@ class Trial:
     run_id: str = ""  # under which its model calls are recorded
     recording: str = ""  # the run whose record it was served from
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
+    steps_sha256: str = ""  # the blob with its trajectory
 
 
 class Decision(StrEnum):

@@ -46,7 +46,7 @@ DEPTH_MAX = 8
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,+=@() -]{0,99}")
 _TOOL_STEM = re.compile(r"[a-z][a-z0-9_]*")
 _SKILL_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-_TOOL_KEYS = ("name", "description", "effects", "dependencies")
+_TOOL_KEYS = ("name", "description", "effects", "dependencies", "idempotent")
 _EVOLVABLE_KEY = "agentos-evolvable"
 
 
@@ -373,6 +373,8 @@ def _examine_card(name: str, expected: str, node: ast.AST, notes: Notes) -> None
     if unknown := [effect for effect in effects if effect not in set(Effect)]:
         notes.faults.append(f"{where}: effect '{unknown[0]}' is not one of {', '.join(Effect)}")
     notes.texts(where, "dependencies", card.get("dependencies", []))
+    if not isinstance(card.get("idempotent", False), bool):
+        notes.faults.append(f"{where}: 'idempotent' must be True or False")
     notes.faults += [f"{where}: unknown key {key!r}" for key in card if key not in _TOOL_KEYS]
 
 

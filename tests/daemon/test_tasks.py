@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
-from agentos.domain import Result, Run, Share, Snapshot, Task, TaskState
+from agentos.domain import Mode, Outcome, Result, Run, Share, Snapshot, Step, Task, TaskState
 from agentos.errors import Unavailable
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt
+from agentos.ports import Attempt, Plan
 from agentos.testing.running import attempt
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SNAPSHOT = Snapshot("c" * 40, "d" * 40)
 
 
+@dataclass
 class Snapshots:
+    now: Snapshot = SNAPSHOT
+    gone: set[str] = field(default_factory=set)
+
     def stable(self) -> Snapshot:
-        return SNAPSHOT
+        return self.now
+
+    def names(self, snapshot: Snapshot) -> list[str]:
+        if snapshot.commit in self.gone:
+            raise Unavailable("the object is missing")
+        return ["agent/default"]
 
 
 @dataclass
@@ -33,11 +42,18 @@ class Executor:
     name: str = "fake"
     level: str = "none"
     cancelled: list[str] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
+    on: list[Snapshot] = field(default_factory=list)
 
     def place(self, task: Task, snapshot: Snapshot) -> Executor:
         return self
 
-    def execute(self, task: Task, snapshot: Snapshot, run_id: str, on_step: Any = None) -> Attempt:
+    def execute(
+        self, task: Task, snapshot: Snapshot, run_id: str, on_step: Any = None, plan: Plan | None = None
+    ) -> Attempt:
+        assert plan is not None
+        self.plans.append(plan)
+        self.on.append(snapshot)
         do = self.script.pop(0)
         if isinstance(do, Unavailable):
             raise do
@@ -124,8 +140,6 @@ def test_cancelling_reaches_the_run_in_flight(ledger: Ledger, task: Task) -> Non
 
 
 def test_files_of_a_run_are_kept_as_blobs(ledger: Ledger, task: Task) -> None:
-    from dataclasses import replace
-
     runner(ledger, replace(attempt(passed=True), files={"a/b.txt": b"text"})).attempt(task.id, NOW)
     (kept,) = ledger.runs(task.id)[0].outputs
     assert (kept.path, kept.size) == ("a/b.txt", 4)
@@ -145,3 +159,85 @@ def test_the_result_is_one_of_those_that_count(ledger: Ledger, task: Task) -> No
     (run,) = ledger.runs(task.id)
     assert run.outcome is not None
     assert run.outcome.result is Result.FAILED
+
+
+ELSEWHERE = Snapshot("e" * 40, "f" * 40)
+ACT = {"tool": "double", "args": {"n": 1}, "path": "skill/test-kit/tools/double.py"}
+
+
+def lost_run(ledger: Ledger, task: Task, number: int = 1, *, steps: int = 1) -> Run:
+    """A run that a killed daemon left, on a snapshot that is not stable any more."""
+    run = Run(f"run-lost-{number}", task.id, task.key, Share.OPEN, number, ELSEWHERE, "fake", "none", NOW)
+    ledger.begin_run(run)
+    for index in range(steps):
+        ledger.append_step(
+            Step(run.id, index, "act", ACT, {"ok": True, "output": {"n": index}}, None, NOW, 1.0)
+        )
+    return run
+
+
+def test_a_first_attempt_is_served_from_nothing(ledger: Ledger, task: Task) -> None:
+    executor = Executor([attempt(passed=True)])
+    TaskRunner(ledger, Snapshots(), executor, Stopping(), Mode.LIVE).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    assert executor.plans == [Plan(mode=Mode.LIVE)]
+    assert ledger.runs(task.id)[0].resumes == ""
+
+
+def test_the_next_attempt_goes_on_from_the_record_and_on_the_same_snapshot(
+    ledger: Ledger, task: Task
+) -> None:
+    lost_run(ledger, task, steps=2)
+    executor = Executor([Unavailable("the disk is gone"), attempt(passed=True)])
+    made = TaskRunner(ledger, Snapshots(), executor, Stopping())  # type: ignore[arg-type] # scripted
+    assert not made.attempt(task.id, NOW)
+    assert made.attempt(task.id, NOW)
+    first, second = executor.plans
+    assert first.resume
+    assert first.mode is Mode.RECORD
+    assert first.recording is not None
+    assert first.recording.run_ids == ("run-lost-1",)
+    assert [call.result for call in first.recording.tools] == [
+        {"ok": True, "output": {"n": 0}},
+        {"ok": True, "output": {"n": 1}},
+    ]
+    assert second.recording is not None
+    assert second.recording.run_ids == ("run-lost-1", ledger.runs(task.id)[1].id)
+    assert executor.on == [ELSEWHERE, ELSEWHERE]
+    newest = ledger.runs(task.id)[0]
+    assert (newest.snapshot, newest.attempt) == (ELSEWHERE, 3)
+    assert newest.resumes == ledger.runs(task.id)[1].id
+
+
+def test_large_observations_are_brought_back_whole(ledger: Ledger, task: Task) -> None:
+    run = lost_run(ledger, task, steps=0)
+    large = {"ok": True, "output": {"text": "x" * 50_000}}
+    ledger.append_step(Step(run.id, 0, "act", ACT, large, None, NOW, 1.0))
+    executor = Executor([attempt(passed=True)])
+    TaskRunner(ledger, Snapshots(), executor, Stopping()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    recording = executor.plans[0].recording
+    assert recording is not None
+    assert recording.tools[0].result == large
+
+
+def test_a_snapshot_that_is_gone_is_replaced_by_the_stable_one(ledger: Ledger, task: Task) -> None:
+    lost_run(ledger, task)
+    executor = Executor([attempt(passed=True)])
+    gone = Snapshots(gone={ELSEWHERE.commit})
+    TaskRunner(ledger, gone, executor, Stopping()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    assert executor.on == [SNAPSHOT]
+    assert executor.plans[0].resume
+
+
+def test_waiting_for_a_person_is_no_lost_attempt(ledger: Ledger, task: Task) -> None:
+    def waiting() -> Attempt:
+        return replace(attempt(passed=False), outcome=Outcome(Result.WAITING, 0.0, "asks a person"))
+
+    executor = Executor([*[waiting] * (MAX_ATTEMPTS + 2), attempt(passed=True)])
+    made = TaskRunner(ledger, Snapshots(), executor, Stopping())  # type: ignore[arg-type] # scripted
+    for _ in range(MAX_ATTEMPTS + 2):
+        assert made.attempt(task.id, NOW)
+        assert ledger.task_view(task.id).state is TaskState.WAITING
+        assert made.attempt(task.id, NOW)  # nothing to do until it is answered
+        assert ledger.set_task_state(task.id, (TaskState.WAITING,), TaskState.QUEUED)
+    assert made.attempt(task.id, NOW)
+    assert results(ledger, task) == ["waiting"] * (MAX_ATTEMPTS + 2) + ["passed"]

@@ -1,0 +1,161 @@
+"""What runs left on record, in the form in which another run of the same work is served from it.
+
+The trajectory is the record: each tool call is a step ``act`` that the worker sent after the call,
+and each call with outside effects is besides a step ``external`` that the kernel stored before it
+let the call happen. A call that was let happen and has no result may or may not have happened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+
+from agentos.domain import Fault, Json, Snapshot, Step, canonical, digest
+from agentos.ports import Blobs, RecordedTool, Recording
+
+ACT, EXTERNAL = "act", "external"
+# Steps of what only the kernel gives: a run without any of them is simply run again.
+ASKED = frozenset({"model", EXTERNAL, "fetch", "person", "delegate"})
+UNCERTAIN = "uncertain"
+
+_NUMBER_MAX = 10_000  # equal calls of one run; a step is the word of a worker, which may lie
+_REFERENCE = {"blob", "size", "head", "tail"}
+_UNSURE = {
+    "type": UNCERTAIN,
+    "message": "the call was begun and its result was lost: what it does outside may or may not have happened",
+}
+_BOOKKEEPING = frozenset({"recorded", "call", "usd"})
+_TOO_LARGE = {"type": "limit", "message": "the call's recorded result was too large to be kept"}
+
+
+def call_key(tool: str, args: Json) -> str:
+    """Equal calls have equal keys."""
+    return digest([tool, args])
+
+
+def recording_of(
+    snapshot: Snapshot,
+    runs: Sequence[tuple[str, Sequence[Step]]],
+    answers: Mapping[str, str] | None = None,
+) -> Recording:
+    """The recording of one run, or of the attempts at one task, oldest first: ids and whole steps.
+
+    Attempts that go on from one another agree as far as both came: the n-th of equal calls has one
+    result, whichever attempt has it.
+    """
+    found: dict[str, list[RecordedTool]] = {}
+    begun: dict[str, RecordedTool] = {}
+    count: dict[str, int] = {}
+    for _, steps in runs:
+        for key, calls in _calls(steps).items():
+            known = found.setdefault(key, [])
+            known += calls[len(known) :]
+        for step in steps:
+            number = _number(step)
+            if number is not None:
+                key = call_key(step.action["tool"], step.action["args"])
+                begun[key] = RecordedTool(step.action["tool"], step.action["args"], None, _UNSURE)
+                count[key] = max(count.get(key, 0), number + 1)
+    for key, unsure in begun.items():
+        known = found.setdefault(key, [])
+        known += [unsure] * (count[key] - len(known))
+    tools = tuple(call for calls in found.values() for call in calls)
+    return Recording(tuple(run_id for run_id, _ in runs), snapshot, tools, answers or {})
+
+
+def _calls(steps: Iterable[Step]) -> dict[str, list[RecordedTool]]:
+    """The calls of one trajectory that came to a tool, by key."""
+    found: dict[str, list[RecordedTool]] = {}
+    for step in steps:
+        call = recorded_call(step)
+        if call is not None:
+            found.setdefault(call_key(call.tool, call.args), []).append(call)
+    return found
+
+
+def recorded_call(step: Step) -> RecordedTool | None:
+    """The tool call that a step tells of; None when it tells of none that came to a tool."""
+    if step.node != ACT or not _names_call(step.action):
+        return None
+    if step.fault is not None and step.fault.type == "effect":
+        return None  # refused before anybody was asked
+    result, fault = step.observation, asdict(step.fault) if step.fault else None
+    if not (isinstance(result, dict) and "ok" in result):
+        result, fault = {"ok": False}, _TOO_LARGE
+    result = {name: value for name, value in result.items() if name != "recorded"}
+    return RecordedTool(step.action["tool"], step.action["args"], result, fault)
+
+
+def _names_call(action: Json) -> bool:
+    """Without a path, no such tool was found."""
+    return isinstance(action, dict) and {"tool", "args", "path"} <= set(action)
+
+
+def _number(step: Step) -> int | None:
+    """Which of the equal calls of its run was let happen with this step; None for other steps."""
+    if step.node != EXTERNAL or not _names_call(step.action):
+        return None
+    number = step.action.get("number")
+    return number if type(number) is int and 0 <= number < _NUMBER_MAX else None
+
+
+def asks(steps: Iterable[Step]) -> bool:
+    """Whether the run took something from outside its box: then a replay needs its record."""
+    return any(step.node in ASKED for step in steps)
+
+
+def whole(blobs: Blobs, steps: Iterable[Step]) -> list[Step]:
+    """The steps of a run in the ledger with what was put away brought back. Raises NotFound."""
+    return [
+        replace(step, action=_expanded(blobs, step.action), observation=_expanded(blobs, step.observation))
+        for step in steps
+    ]
+
+
+def _expanded(blobs: Blobs, value: Json) -> Json:
+    # The ledger puts away a small value that only looks like a reference, so this is one of its own.
+    if isinstance(value, dict) and set(value) == _REFERENCE:
+        return json.loads(blobs.get(value["blob"]))
+    return value
+
+
+# --- trajectories of trials, which are blobs ----------------------------------------------------
+
+
+def packed(steps: Sequence[Step]) -> bytes:
+    """A whole trajectory as one JSON list, each step by its field names."""
+    return canonical(list(steps))
+
+
+def unpacked(data: bytes) -> list[Step]:
+    """The inverse."""
+    return [
+        Step(
+            **item
+            | {
+                "fault": Fault(**item["fault"]) if item["fault"] else None,
+                "started_at": datetime.fromisoformat(item["started_at"]),
+            }
+        )
+        for item in json.loads(data)
+    ]
+
+
+def told(steps: Iterable[Step]) -> list[Json]:
+    """What a trajectory says beside times, prices and where an answer was taken from.
+
+    Two runs of which one was served from the record of the other are equal in this.
+    """
+    return [
+        [step.node, step.action, _without_bookkeeping(step.observation), step.fault]
+        for step in steps
+        if step.node != EXTERNAL
+    ]
+
+
+def _without_bookkeeping(observation: Json) -> Json:
+    if not isinstance(observation, dict):
+        return observation
+    return {name: value for name, value in observation.items() if name not in _BOOKKEEPING}
