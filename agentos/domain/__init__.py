@@ -29,6 +29,9 @@ from agentos.domain.models import Mode as Mode
 from agentos.domain.models import ModelSpec as ModelSpec
 from agentos.domain.models import Price as Price
 from agentos.domain.models import Reply as Reply
+from agentos.domain.people import Proposal as Proposal
+from agentos.domain.people import ProposalState as ProposalState
+from agentos.domain.people import Question as Question
 from agentos.domain.resources import RESOURCE_NAME as RESOURCE_NAME
 from agentos.domain.resources import TIER_OF as TIER_OF
 from agentos.domain.resources import Effect as Effect

@@ -67,6 +67,7 @@ class Task:
     checks: tuple[Check, ...]
     schedule: str | None
     created_at: datetime
+    parent: str = ""  # the task whose run handed this one over; nobody but that run starts it
 
     @property
     def key(self) -> str:

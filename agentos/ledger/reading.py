@@ -26,6 +26,7 @@ from agentos.domain import (
     Evolution,
     Fault,
     Json,
+    Question,
     Result,
     Run,
     Share,
@@ -215,6 +216,30 @@ class Reader:
         sql = "SELECT seq, run_id, reason, flagged_at FROM flag WHERE run_id = ? ORDER BY seq"
         rows = self._rows(sql, run_id)
         return [Flag(int(seq), run, reason, datetime.fromisoformat(at)) for seq, run, reason, at in rows]
+
+    # --- people -------------------------------------------------------------------------------
+
+    def handed_over(self, task_id: str) -> Sequence[TaskView]:
+        """The tasks that runs of this one handed over, and those that runs of them did, oldest first."""
+        found: list[TaskView] = []
+        for view in self._tasks("WHERE parent = ? ORDER BY no", task_id):
+            found += [view, *self.handed_over(view.task.id)]
+        return found
+
+    def answers(self, task_id: str) -> Mapping[str, str]:
+        """What people answered to the questions of the task's runs, by question."""
+        found = self.find(Question, task_id=task_id)
+        return {question.text: question.answer for question in found if question.answer is not None}
+
+    def open_questions(self, root_id: str | None = None) -> Sequence[Question]:
+        """What waiting tasks wait for, oldest first; of one task that people gave, if named."""
+        sql = (
+            "SELECT question.body FROM question JOIN task ON task.id = root_id "
+            "WHERE answer IS NULL AND task.state = ?"
+        )
+        rest, values = (" AND root_id = ?", (root_id,)) if root_id else ("", ())
+        rows = self._rows(f"{sql}{rest} ORDER BY seq", TaskState.WAITING.value, *values)
+        return [from_text(Question, body) for (body,) in rows]
 
     # --- records ------------------------------------------------------------------------------
 

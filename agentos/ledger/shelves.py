@@ -17,6 +17,8 @@ from agentos.domain import (
     Evidence,
     Evolution,
     Fingerprint,
+    Proposal,
+    Question,
     Sighting,
     Trial,
     Verdict,
@@ -41,6 +43,8 @@ SHELVES: Mapping[type, Shelf] = {
     Verdict: Shelf("verdict", ("evolution_id", "candidate_id"), append_only=True),
     Consent: Shelf("consent", ("evolution_id", "candidate_id")),
     Attestation: Shelf("attestation", ("evolution_id",)),
+    Question: Shelf("question", ("task_id", "root_id", "answer")),
+    Proposal: Shelf("proposal", ("run_id", "state")),
 }
 
 

@@ -23,6 +23,9 @@ from agentos.domain import (
     InputFile,
     Json,
     Outcome,
+    Proposal,
+    ProposalState,
+    Question,
     Result,
     Run,
     Share,
@@ -42,6 +45,10 @@ from agentos.ledger.tables import TABLE_OF
 
 TASK, RUN, STEP, FLAG = (TABLE_OF[name] for name in ("task", "run", "step", "flag"))
 RUN_RESOURCE, AUDIT, CURSOR, MEMO = (TABLE_OF[name] for name in ("run_resource", "audit", "cursor", "memo"))
+QUESTION, PROPOSAL = TABLE_OF["question"], TABLE_OF["proposal"]
+
+# What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.
+_STATE_AFTER = {Result.CANCELLED: TaskState.CANCELLED, Result.WAITING: TaskState.WAITING}
 
 
 class Ledger(Reader):
@@ -149,8 +156,8 @@ class Ledger(Reader):
     ) -> int:
         """End a run: outcome, cursor position, task state and audit entry in one transaction.
 
-        The task becomes ``done`` (``cancelled`` when the outcome is); an ``infra`` outcome leaves
-        it as it is, because the caller decides whether there is another attempt. A run that has
+        The task becomes ``done`` (``cancelled`` or ``waiting`` when the outcome is); an ``infra``
+        outcome leaves it as it is, because the caller decides whether there is another attempt. A run that has
         ended stays as it is. Returns its cursor position. Raises NotFound.
         """
         answer = self.blobs.shrink(answer)
@@ -172,8 +179,7 @@ class Ledger(Reader):
             connection.execute(update(RUN).where(RUN.c.id == run_id).values(**_run_row(run), seq=seq))
             _note_use(connection, run, seq)
             if outcome.result is not Result.INFRA:
-                cancelled = outcome.result is Result.CANCELLED
-                end = TaskState.CANCELLED if cancelled else TaskState.DONE
+                end = _STATE_AFTER.get(outcome.result, TaskState.DONE)
                 _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
             _note(connection, "run.finished", run_id, {"result": outcome.result, "task": run.task_id})
         self._publish()
@@ -212,6 +218,47 @@ class Ledger(Reader):
             row = {"run_id": run_id, "reason": reason, "flagged_at": time_text(datetime.now(UTC))}
             connection.execute(insert(FLAG), row)
             _note(connection, "run.flagged", run_id, {"reason": reason})
+        self._publish()
+
+    # --- people -------------------------------------------------------------------------------
+
+    def keep(self, record: Question | Proposal) -> None:
+        """Store what a run asks or proposes; one that is there already stays as it is."""
+        table = QUESTION if isinstance(record, Question) else PROPOSAL
+        with self._writing() as connection:
+            if not connection.execute(select(table.c.seq).where(table.c.id == record.id)).first():
+                _put(connection, record)
+
+    def answer(self, question_id: str, text: str) -> Question:
+        """Answer a question; its task is queued again once no other question of it is open.
+
+        Raises NotFound, and Conflict when it is answered already or its task waits for nothing.
+        """
+        with self._writing() as connection:
+            question = from_text(Question, _body(connection, QUESTION, question_id))
+            if question.answer is not None:
+                raise Conflict(f"the question {question.id} was answered already: {question.answer[:200]}")
+            question = replace(question, answer=text, answered_at=datetime.now(UTC))
+            state = connection.execute(select(TASK.c.state).where(TASK.c.id == question.root_id)).scalar()
+            if state != TaskState.WAITING:
+                raise Conflict(f"the task {question.root_id} is {state}: it waits for no answer")
+            _put(connection, question)
+            still = (QUESTION.c.root_id == question.root_id) & QUESTION.c.answer.is_(None)
+            if not connection.execute(select(QUESTION.c.seq).where(still)).first():
+                _move(connection, question.root_id, (TaskState.WAITING,), TaskState.QUEUED)
+            _note(connection, "question.answered", question.id, {"task": question.root_id, "answer": text})
+        self._publish()
+        return question
+
+    def decide(self, proposal: Proposal) -> None:
+        """Store what became of a proposal. Raises NotFound, and Conflict when that is settled."""
+        with self._writing() as connection:
+            old = from_text(Proposal, _body(connection, PROPOSAL, proposal.id))
+            if old.state is not ProposalState.OPEN:
+                raise Conflict(f"the proposal {old.id} is {old.state.value} already")
+            _put(connection, proposal)
+            detail = {"state": proposal.state, "resource": proposal.resource, "reason": proposal.reason}
+            _note(connection, "memory.decided", proposal.id, detail)
         self._publish()
 
     # --- records ------------------------------------------------------------------------------
@@ -290,6 +337,7 @@ def _task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
         "state": state.value,
         "agent": task.agent,
         "created_at": time_text(task.created_at),
+        "parent": task.parent,
         "body": to_text(task),
     }
 
@@ -304,6 +352,13 @@ def _next(connection: Connection, table: Table) -> int:
     # The transaction holds the write lock, so numbers are in the order of commits.
     newest = connection.execute(select(table.c.seq).order_by(table.c.seq.desc()).limit(1)).scalar()
     return int(newest or 0) + 1
+
+
+def _body(connection: Connection, table: Table, id: str) -> str:
+    found = connection.execute(select(table.c.body).where(table.c.id == id)).scalar()
+    if found is None:
+        raise NotFound(f"there is no {table.name} {id}")
+    return str(found)
 
 
 def _put(connection: Connection, record: object) -> None:

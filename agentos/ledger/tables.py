@@ -25,6 +25,7 @@ class TaskRow(_Table, table=True):
     agent: str
     created_at: str
     body: str
+    parent: str = Field(default="", index=True)
 
 
 class RunRow(_Table, table=True):
@@ -142,6 +143,21 @@ class AttestationRow(_Record, table=True):
     __tablename__ = "attestation"
 
     evolution_id: str = Field(index=True)
+
+
+class QuestionRow(_Record, table=True):
+    __tablename__ = "question"
+
+    task_id: str = Field(index=True)
+    root_id: str = Field(index=True)
+    answer: str | None = None
+
+
+class ProposalRow(_Record, table=True):
+    __tablename__ = "proposal"
+
+    run_id: str = Field(index=True)
+    state: str = Field(index=True)
 
 
 class AuditRow(_Table, table=True):

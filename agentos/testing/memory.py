@@ -28,7 +28,8 @@ from agentos.errors import Conflict, NotFound
 R = TypeVar("R")
 
 _APPEND_ONLY = (Evidence, Sighting, Trial, Verdict)
-_ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.SCHEDULED)
+_ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.SCHEDULED, TaskState.WAITING)
+_STATE_AFTER = {Result.CANCELLED: TaskState.CANCELLED, Result.WAITING: TaskState.WAITING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,7 @@ class MemoryLedger:
         )
         self._finished.append(run_id)
         if outcome.result is not Result.INFRA and self.states[run.task_id] not in _ENDED:
-            cancelled = outcome.result is Result.CANCELLED
-            self.states[run.task_id] = TaskState.CANCELLED if cancelled else TaskState.DONE
+            self.states[run.task_id] = _STATE_AFTER.get(outcome.result, TaskState.DONE)
         self.note("run.finished", run_id, {"result": outcome.result, "task": run.task_id})
         return len(self._finished)
 
