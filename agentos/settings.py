@@ -56,8 +56,10 @@ class Settings(BaseSettings):
     parallel: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     hold_out: float = Field(0.2, ge=0.0, le=0.9)
     evolve: Literal["auto", "manual"] = "auto"
+    retrieval: Literal["bm25", "hybrid"] = "bm25"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_mb: int = Field(10, ge=1, le=1000)
+    otlp: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
     model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")
     model_calls: int = Field(64, ge=1, le=4096)
     recording: Literal["record", "live"] = "record"
@@ -136,8 +138,10 @@ def first_settings(run_uid: int | None) -> str:
 # parallel = 4             # tasks at a time; default: the number of cores
 # hold_out = 0.2           # share of tasks that proposers of edits never see
 # evolve = "auto"          # or "manual": only when `agentos evolve` is typed
+# retrieval = "bm25"       # or "hybrid": by meaning too; pip install 'agentos-daemon[embeddings]'
 # log_level = "info"       # debug, info, warning, error
 # log_mb = 10              # size at which a log is rotated; three old ones are kept
+# otlp = ""                # an OpenTelemetry collector that gets spans of every run: http://localhost:4318
 # model = "main"           # the model resource that agents use as "default"; `agentos model add` sets it
 # model_calls = 64         # model calls in flight at a time
 # recording = "record"     # or "live": count model calls, but keep none of their texts

@@ -170,6 +170,10 @@ class Reader:
         """The run; raises NotFound."""
         return _only(self._runs("WHERE id = ?", id), f"there is no run {id}")
 
+    def has_run(self, id: str) -> bool:
+        """Is there such a run?"""
+        return bool(self._rows("SELECT 1 FROM run WHERE id = ?", id))
+
     def runs(
         self, task_id: str | None = None, result: Result | None = None, limit: int = -1
     ) -> Sequence[Run]:

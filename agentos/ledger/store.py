@@ -193,7 +193,7 @@ class Ledger(Reader):
         outcome = run.outcome
         if outcome is None:
             raise ValueError(f"{run.id} is not over")
-        if self._rows("SELECT 1 FROM run WHERE id = ?", run.id):
+        if self.has_run(run.id):
             return False
         # blobs first: a row never names a file that is not there
         rows = [self._step_row(step) for step in steps]

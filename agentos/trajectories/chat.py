@@ -8,12 +8,13 @@ of the assistant, so that the conversation is whole. The agent's prompt is not p
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentos.domain import Json, Run, Step, Task
+from agentos.domain import IMPORT, Json, Run, Step, Task
+from agentos.trajectories.conversations import is_message
 from agentos.trajectories.formats import MARK
-from agentos.trajectories.past import FIRST, conversation_parts
+from agentos.trajectories.past import conversation_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def chat_record(happened: Happened) -> dict[str, Json]:
     """One ``openai-chat`` record; importing it again gives the same conversation."""
     task, run = happened.task, happened.run
     rest: Json = {"tools": [], "rest": {}}
-    if _is_imported(happened.steps):
+    if run.sandbox == IMPORT:
         rest, messages = conversation_parts(happened.steps)
     else:
         messages = list(_messages(happened))
@@ -50,14 +51,13 @@ def chat_record(happened: Happened) -> dict[str, Json]:
     return record
 
 
-def _is_imported(steps: Sequence[Step]) -> bool:
-    return bool(steps) and steps[0].node == FIRST
-
-
 def _message(step: Step) -> Json:
     """The assistant's message that a model step recorded; None for other steps and failed calls."""
     found = step.observation.get("message") if isinstance(step.observation, dict) else None
-    return found if step.node == "model" and isinstance(found, dict) else None
+    if step.node != "model" or not isinstance(found, dict):
+        return None
+    message = {**found, "role": "assistant", "content": found.get("content")}
+    return message if is_message(message) else None  # a step is the word of a sandbox
 
 
 def _messages(happened: Happened) -> Iterator[Json]:
@@ -68,7 +68,7 @@ def _messages(happened: Happened) -> Iterator[Json]:
         message = _message(step)
         if message is not None:
             yield from _unanswered(waiting)
-            last = {**message, "role": "assistant", "content": message.get("content")}
+            last = message
             waiting = list(message.get("tool_calls") or [])
             yield last
         elif step.node == "act" and isinstance(step.action, dict):

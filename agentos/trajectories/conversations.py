@@ -59,6 +59,11 @@ def checked_messages(value: Json) -> tuple[Json, ...]:
     return tuple(value)
 
 
+def is_message(value: Json) -> bool:
+    """Does it have the form of one message?"""
+    return not _fault(value)
+
+
 def _fault(message: Json) -> str:
     if not isinstance(message, dict):
         return "is no object"

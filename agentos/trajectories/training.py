@@ -53,55 +53,63 @@ def sft(all: Iterable[Happened]) -> Iterator[Json | Left]:
 
 
 def grpo(groups: Iterable[Sequence[Happened]]) -> Iterator[Json | Left]:
-    """Each group of runs of one task with their scores as rewards; groups of one teach nothing."""
+    """Of each group of equal work: all that were asked the same, with their scores as rewards."""
     for group in groups:
-        tries: dict[bytes, list[_Try]] = {}
-        for happened in group:
-            tried = _try(happened)
-            if isinstance(tried, Left):
-                yield tried
-            else:
-                tries.setdefault(canonical([tried.prompt, tried.tools]), []).append(tried)
-        for same in tries.values():
-            if len(same) < 2:
-                yield Left(same[0].run, "no other run was asked the same")
+        alike, left = _alike(group)
+        yield from left
+        for tries in alike:
+            if len(tries) < 2:
+                yield Left(tries[0].run, "no other run was asked the same")
                 continue
             yield {
-                "prompt": same[0].prompt,
-                "completions": [tried.completion for tried in same],
-                "rewards": [tried.reward for tried in same],
-                **_about(same[0].tools, same),
+                "prompt": tries[0].prompt,
+                "completions": [tried.completion for tried in tries],
+                "rewards": [tried.reward for tried in tries],
+                **_about(tries[0].tools, tries),
             }
 
 
-def dpo(pairs: Iterable[tuple[Happened, Happened]]) -> Iterator[Json | Left]:
-    """Of each (passed, failed) pair: what was done after the same prompt, the better one chosen."""
-    for passed, failed in pairs:
-        chosen, rejected = _try(passed), _try(failed)
-        if isinstance(chosen, Left):
-            yield chosen
-        elif isinstance(rejected, Left):
-            yield rejected
-        elif why := _no_preference(chosen, rejected):
-            yield Left(f"{chosen.run} and {rejected.run}", why)
+def dpo(groups: Iterable[Sequence[Happened]]) -> Iterator[Json | Left]:
+    """Of each group of equal work: what passed is preferred to what failed after the same prompt.
+
+    No run stands in two pairs.
+    """
+    for group in groups:
+        alike, left = _alike(group)
+        yield from left
+        for tries in alike:
+            passed = [tried for tried in tries if tried.passed]
+            failed = [tried for tried in tries if not tried.passed]
+            for chosen, rejected in zip(passed, failed, strict=False):
+                yield _pair(chosen, rejected)
+            count = min(len(passed), len(failed))
+            for alone in passed[count:] + failed[count:]:
+                yield Left(alone.run, "no other run was asked the same and ended differently")
+
+
+def _pair(chosen: _Try, rejected: _Try) -> Json | Left:
+    if _said(chosen) == _said(rejected):
+        why = "the model did the same as in the other run; what differed is what a tool gave"
+        return Left(f"{chosen.run} and {rejected.run}", why)
+    return {
+        "prompt": chosen.prompt,
+        "chosen": chosen.completion,
+        "rejected": rejected.completion,
+        **_about(chosen.tools, [chosen, rejected]),
+    }
+
+
+def _alike(group: Sequence[Happened]) -> tuple[list[list[_Try]], list[Left]]:
+    """The tries that were asked the same, together; and what gives nothing to learn from."""
+    left: list[Left] = []
+    alike: dict[bytes, list[_Try]] = {}
+    for happened in group:
+        tried = _try(happened)
+        if isinstance(tried, Left):
+            left.append(tried)
         else:
-            yield {
-                "prompt": chosen.prompt,
-                "chosen": chosen.completion,
-                "rejected": rejected.completion,
-                **_about(chosen.tools, [chosen, rejected]),
-            }
-
-
-def pairs_of(group: Sequence[Happened]) -> Iterator[tuple[Happened, Happened]]:
-    """Each passed run of a group with a failed one, no run twice."""
-    passed = [item for item in group if _result(item) is Result.PASSED]
-    failed = [item for item in group if _result(item) in (Result.FAILED, Result.TIMEOUT, Result.BUDGET)]
-    return zip(passed, failed, strict=False)
-
-
-def _result(happened: Happened) -> Result | None:
-    return happened.run.outcome.result if happened.run.outcome else None
+            alike.setdefault(canonical([tried.prompt, tried.tools]), []).append(tried)
+    return list(alike.values()), left
 
 
 def _try(happened: Happened) -> _Try | Left:
@@ -134,14 +142,6 @@ def _plain(message: Mapping[str, Json]) -> dict[str, Json]:
     if "agent" in message and "name" not in kept:
         kept["name"] = _NO_NAME.sub("_", message["agent"]).strip("_")[:64]
     return {"content": None, **kept}
-
-
-def _no_preference(chosen: _Try, rejected: _Try) -> str:
-    if (chosen.prompt, chosen.tools) != (rejected.prompt, rejected.tools):
-        return "they were not asked the same"
-    if _said(chosen) == _said(rejected):
-        return "the model did the same in both; what differed is what a tool gave"
-    return ""
 
 
 def _said(tried: _Try) -> list[Json]:
