@@ -42,13 +42,13 @@ class Egress(Answerer):
         target = self._allowed(url)
         began = time.monotonic()
         try:
-            response = _fetch(method, target, headers, content, asking.deadline)
+            status, found, data = _fetch(method, target, headers, content, asking.deadline)
         except (OSError, http.client.HTTPException) as error:
             asking.step("fetch", {"method": method, "url": url}, {"error": str(error)}, _ms(began))
             raise Denied("unreachable", f"{target.hostname} does not answer: {error}") from None
-        seen = {"status": response["status"], "bytes": len(response["body"]) * 3 // 4}
+        seen = {"status": status, "bytes": len(data)}
         asking.step("fetch", {"method": method, "url": url}, seen, _ms(began))
-        return response
+        return {"status": status, "headers": found, "body": base64.b64encode(data).decode()}
 
     def _allowed(self, url: str) -> SplitResult:
         try:
@@ -88,7 +88,7 @@ def _request(body: Mapping[str, Any]) -> tuple[str, str, dict[str, str], bytes]:
 
 def _fetch(
     method: str, target: SplitResult, headers: Mapping[str, str], content: bytes, deadline: float
-) -> dict[str, Json]:
+) -> tuple[int, dict[str, str], bytes]:
     patience_s = min(_PATIENCE_S, deadline - time.monotonic())
     if patience_s <= 0:
         raise Unavailable("the run's time is over")
@@ -107,7 +107,7 @@ def _fetch(
     if len(data) > BODY_MAX:
         raise Denied("limit", f"the response is larger than {BODY_MAX} bytes")
     found = {name.lower(): value for name, value in response.getheaders()}
-    return {"status": response.status, "headers": found, "body": base64.b64encode(data).decode()}
+    return response.status, found, data
 
 
 def _ms(began: float) -> float:

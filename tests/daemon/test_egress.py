@@ -12,6 +12,7 @@ import pytest
 
 from agentos.daemon.egress import Egress
 from agentos.daemon.execution import BoxExecutor, Serving
+from agentos.daemon.replaying import tool_asks
 from agentos.domain import Call, Effect, Mode, Result, new_id
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -90,11 +91,7 @@ class World:
         self.task = replace(make_task("double", n=1), id=new_id("task"), checks=())
 
     def run(self, url: str, hosts: list[str], plan: Plan | None = None, **more: Any) -> Attempt:
-        from agentos.daemon.replaying import tool_asks
-
-        serving = Serving(
-            answerers={"fetch": lambda asking: Egress(hosts, asking), "tool": tool_asks(self.registry)}
-        )
+        serving = Serving(answerers={"fetch": lambda asking: Egress(hosts, asking), "tool": tool_asks})
         executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
         effects = more.pop("effects", (Effect.EXTERNAL,))
         task = replace(self.task, call=Call("ask_outside", {"url": url, **more}), effects=effects)
