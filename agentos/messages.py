@@ -25,6 +25,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# In a bundle KIND/NAME/.wheels/ holds the modules that the resource's tools bring. No path in the
+# registry has a dot there, so nothing in it can pretend to be one.
+WHEELS = ".wheels"
+
 
 class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -206,7 +210,8 @@ class Ask(_Message):
 
     - ``model``: an OpenAI chat completion request; answered by {"reply": chat completion}
     - ``tool``: {"tool", "args", "path"} before a call; answered by {"go": true}, or by
-      {"observation", "fault"} of the recorded call, which then is not made
+      {"observation", "fault"} of the recorded call, which then is not made, or by all three: it is
+      made for what it does in the workspace, and gave what is recorded
     - ``recall``: {"query", "limit"}; answered by {"memories": [{"id", "text", "score"}]}
     - ``remember``: {"text", "why"}; answered by {"proposed": id}
     - ``person``: {"question", "choices"}; answered by {"answer": text}, or not at all: then the run

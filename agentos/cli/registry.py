@@ -306,6 +306,27 @@ def check(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def wheels(
+    name: Annotated[str | None, typer.Argument(metavar="[KIND/NAME]")] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Resolve anew what its tools depend on; a new version.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show which wheels stand for the dependencies of tools, and fetch those that are missing here."""
+    from agentos.cli import registry_wheels
+
+    registry = _open()
+    resource = _target(name)[0] if name else None
+    if again:
+        if resource is None:
+            raise UserError("--again goes with KIND/NAME: one resource at a time.")
+        registry_wheels.lock_again(registry, resource)
+        _say_now(registry, [resource])
+    registry_wheels.show(registry, resource, as_json=as_json)
+
+
+@app.command()
 def upgrade(
     keep: Annotated[list[str] | None, typer.Option(metavar="KIND/NAME", help="Keep what is here.")] = None,
     take: Annotated[list[str] | None, typer.Option(metavar="KIND/NAME", help="Take what ships.")] = None,

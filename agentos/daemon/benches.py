@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from agentos.daemon.bundle import Tools, with_wheels
 from agentos.daemon.exchange import Exchange
 from agentos.domain import Limits, Snapshot
 from agentos.errors import BoxDied, Unavailable
@@ -18,7 +19,7 @@ from agentos.messages import (
     TrySource,
     WireCheck,
 )
-from agentos.ports import Bench, Box, Case, Sandbox, Snapshots, Tried
+from agentos.ports import Bench, Box, Case, Sandbox, Tried
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
 _LOAD = Limits(wall_s=30.0, memory_mb=512)
@@ -29,13 +30,14 @@ _SLACK_S = 5.0  # beyond what the cases may take: the box watches each case itse
 class BoxBenches:
     """Implements ``ports.Benches``."""
 
-    def __init__(self, snapshots: Snapshots, sandbox: Sandbox) -> None:
-        self._snapshots = snapshots
+    def __init__(self, registry: Tools, sandbox: Sandbox) -> None:
+        self._registry = registry
         self._sandbox = sandbox
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
         """See ``ports.Benches``."""
-        files = self._snapshots.files(snapshot, "/".join(path.split("/")[:2]))
+        own = self._registry.files(snapshot, "/".join(path.split("/")[:2]))
+        files = with_wheels(self._registry, own)
         job = SearchJob(
             path=path,
             files=list(files),

@@ -1,7 +1,7 @@
 """What a run needs of the registry: read straight from git at the pinned commit, nothing exported.
 
 A task that names a tool gets the harness, its agent's texts and that tool's resource; a task
-without a call gets everything. Whatever is missing is the task's own fault, so it is told as a
+without a call gets what its agent may have, or the part of it that fits the goal. Whatever is missing is the task's own fault, so it is told as a
 ``Fault``, never raised.
 """
 
@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from agentos.daemon.selection import Finder, Wish, select
 from agentos.domain import Fault, Json, Kind, Limits, ResourceId, Snapshot, Task
 from agentos.errors import Invalid, UserError
 from agentos.messages import WHEELS
 from agentos.ports import Snapshots
 from agentos.resources import read
+from agentos.resources.documents import DOCUMENT
 
 _WHEELS_MB = 48  # of the 64 that /snapshot has
 
@@ -54,8 +56,11 @@ class Tools(Snapshots, Protocol):
         ...
 
 
-def bundle_of(registry: Tools, task: Task, snapshot: Snapshot) -> Bundle:
-    """The bundle of a task; raises Unfit, or Unavailable when the registry cannot be read."""
+def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | None = None) -> Bundle:
+    """The bundle of a task; raises Unfit, or Unavailable when the registry cannot be read.
+
+    ``finder`` chooses by the goal what a task without a call gets, where its agent may have much.
+    """
     files = _files(registry, snapshot, Kind.AGENT, task.agent)
     agent = _settings(ResourceId(Kind.AGENT, task.agent), files)
     for kind in (Kind.HARNESS, Kind.PROMPT):
@@ -63,7 +68,7 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot) -> Bundle:
     environment = _files(registry, snapshot, Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT])
     limits = _settings(ResourceId(Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT]), environment)["limits"]
     files |= environment
-    for prefix in _wanted(registry, task, snapshot):
+    for prefix in _wanted(registry, task, Wish(snapshot, task.goal, task.agent, agent), finder):
         files |= registry.files(snapshot, prefix)
     files = with_wheels(registry, files)
     size = sum(len(content) for path, content in files.items() if f"/{WHEELS}/" in path) >> 20
@@ -102,11 +107,20 @@ def asked_sandbox(registry: Tools, task: Task, snapshot: Snapshot) -> str:
         return "auto"
 
 
-def _wanted(registry: Tools, task: Task, snapshot: Snapshot) -> Sequence[str]:
+def _wanted(registry: Tools, task: Task, wish: Wish, finder: Finder | None) -> Sequence[str]:
+    """What the run gets beside what its agent consists of: registry paths, each with what is below."""
     if task.call is None:
-        return (Kind.TOOL, Kind.SKILL, Kind.MEMORY, Kind.PROMPT)
+        selection = select(wish, registry.names(wish.snapshot), finder)
+        if selection.missing:
+            names = ", ".join(map(str, selection.missing))
+            raise Unfit(
+                "not_found", f"the agent '{task.agent}' names {names}, which the registry does not have"
+            )
+        return [
+            f"{found}/{DOCUMENT}" if found.kind is Kind.AGENT else str(found) for found in selection.resources
+        ]
     try:
-        path = registry.find_tool(snapshot, task.call.tool)
+        path = registry.find_tool(wish.snapshot, task.call.tool)
     except UserError as error:
         raise Unfit("unknown_tool", str(error)) from None
     return ("/".join(path.split("/")[:2]),)

@@ -16,6 +16,7 @@ from typing import TypeVar
 import structlog
 
 from agentos.daemon.benches import BoxBenches, load_tools
+from agentos.daemon.bundle import with_wheels
 from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
@@ -130,7 +131,7 @@ class Service:
 
     def load(self, files: Mapping[str, bytes], tools: Sequence[str]) -> tuple[list[ToolCard], list[str]]:
         """Import the tools of a dropped skill in a box."""
-        return load_tools(self.sandbox, files, tools)
+        return load_tools(self.sandbox, with_wheels(self.registry, files), tools)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 import pygit2
 
 from agentos.domain import ResourceId, Snapshot
+from agentos.errors import Invalid
 from agentos.registry import direct, reading
 from agentos.registry.loading import Load, trial
 from agentos.registry.merging import as_change, merge
 from agentos.registry.repository import INCOMING, REFUSED, Repository, stamp
+from agentos.registry.wheels import Wheels
 from agentos.registry.writing import About, advance, tip, tree_faults
 from agentos.resources import PINS_FILE
 
@@ -37,7 +39,7 @@ class _Plan:
     faults: list[str] = field(default_factory=list)
 
 
-def take_in(repository: Repository, load: Load | None, about: About) -> list[Push]:
+def take_in(repository: Repository, load: Load | None, wheels: Wheels, about: About) -> list[Push]:
     """Merge or refuse every branch under ``incoming/``.
 
     What somebody did to ``main`` itself is treated as such a push (``direct``). ``about`` gives time
@@ -46,7 +48,8 @@ def take_in(repository: Repository, load: Load | None, about: About) -> list[Pus
     direct.set_aside(repository, about.now)
     pushes: list[Push] = []
     for name, target in repository.below(INCOMING).items():
-        plan = _plan(repository, target, load)
+        plan = _plan(repository, target)
+        _complete(repository, plan, load, wheels)
         with repository.lock():
             if tip(repository) != plan.main or repository.resolve(INCOMING + name) != target:
                 continue
@@ -59,7 +62,7 @@ def take_in(repository: Repository, load: Load | None, about: About) -> list[Pus
     return pushes
 
 
-def _plan(repository: Repository, target: pygit2.Oid, load: Load | None) -> _Plan:
+def _plan(repository: Repository, target: pygit2.Oid) -> _Plan:
     main = tip(repository)
     plan = _Plan(main, pygit2.Oid(hex=main.tree))
     base_id = repository.git.merge_base(main.commit, target)
@@ -87,8 +90,21 @@ def _plan(repository: Repository, target: pygit2.Oid, load: Load | None) -> _Pla
         changes[PINS_FILE] = pins[2]
     if not plan.faults:
         plan.tree = repository.write_tree(main.tree, changes)
-        plan.faults += tree_faults(repository, plan.tree, plan.changed) or _tried(repository, plan, load)
     return plan
+
+
+def _complete(repository: Repository, plan: _Plan, load: Load | None, wheels: Wheels) -> None:
+    """Lock what the changed tools depend on, hold all against its rules, and try the tools."""
+    if plan.faults:
+        return
+    for resource in plan.changed:
+        try:
+            files = reading.files(repository, plan.tree, str(resource))
+            plan.tree = repository.write_tree(plan.tree, wheels.renewed(str(resource), files))
+        except Invalid as error:
+            plan.faults.append(str(error))
+            return
+    plan.faults += tree_faults(repository, plan.tree, plan.changed) or _tried(repository, plan, load)
 
 
 def _tried(repository: Repository, plan: _Plan, load: Load | None) -> list[str]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid
-from agentos.registry import reading, versions
+from agentos.registry import reading, versions, wheels
 from agentos.registry.repository import Repository
 from agentos.registry.writing import About, advance, tip
 from agentos.resources import path_fault, read
@@ -93,6 +93,8 @@ def _may_touch(repository: Repository, main: Snapshot, candidate: Snapshot, reso
     after = reading.files(repository, candidate.tree, str(resource))
     if not after:
         raise Conflict(f"An evolution may not retire {resource}")
+    if not wheels.same_needs(before, after):
+        raise Conflict(f"An evolution may not change what {resource} depends on")
     if not read(resource, after).evolvable:
         raise Conflict(f"An evolution may not set evolvable = false in {resource}")
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.domain import Kind, ResourceId, digest
-from agentos.errors import Unavailable
+from agentos.errors import Invalid, Unavailable
 from agentos.registry import folder as folders
 from agentos.registry import reading
 from agentos.registry.loading import Load, trial
 from agentos.registry.merging import as_change, merge
 from agentos.registry.repository import EMPTY_TREE
 from agentos.registry.store import Registry
+from agentos.registry.wheels import LOCK_FILE
 from agentos.registry.writing import About, advance
 from agentos.resources import examine, name_fault
 
@@ -144,10 +145,19 @@ class SkillsFolders:
         ours, result, theirs = digests
         repository = self.registry.repository
         files = {f"{skill}/{file}": data for file, data in reading.files(repository, result, "").items()}
+        unlocked = repository.write_tree(result, {LOCK_FILE: None})  # the lock beside it is not learnt
+        merged = theirs not in (result, str(unlocked))
+        try:
+            locks = self.registry.wheels.renewed(str(skill), files)
+        except Invalid as error:
+            return [self._refused(path, error.faults)]
+        if locks:
+            own = {name.removeprefix(f"{skill}/"): data for name, data in locks.items()}
+            result = str(repository.write_tree(result, own))
+            files = {f"{skill}/{file}": data for file, data in reading.files(repository, result, "").items()}
         cards, faults = trial(skill, files, self.load)
         if faults:
             return [self._refused(path, faults)]
-        merged = result != theirs
         with repository.lock():
             main = self.registry.stable()
             if self._ours(path.name) != ours:

@@ -16,6 +16,7 @@ from agentos.registry.loading import Load
 from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
 from agentos.registry.revert import Plan
 from agentos.registry.upgrade import SHIPPED, Choice, Upgrade, upgrade
+from agentos.registry.wheels import Wheels
 from agentos.registry.writing import About, advance, tip
 from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path
 
@@ -37,6 +38,7 @@ class Registry:
 
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
         self.repository = Repository(path)
+        self.wheels = Wheels(path.parent / "wheels")
         self.clock = clock
         self._tools: tuple[str, list[str]] = ("", [])
         self._tools_lock = Lock()
@@ -86,6 +88,10 @@ class Registry:
     def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
         """Every resource in the snapshot, sorted."""
         return [resource for resource, _ in reading.resources(self.repository, snapshot.tree)]
+
+    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
+        """Every resource with its digest, sorted: three tree objects are read, no file."""
+        return {found: str(tree) for found, tree in reading.resources(self.repository, snapshot.tree)}
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """The registry path of the tool that a task calls ``reference``; see resources.tool_path."""
@@ -145,12 +151,14 @@ class Registry:
         """Write files (None deletes one) as new versions of the resources that they belong to.
 
         Raises Invalid when the result breaks a rule, and Conflict when ``base`` is given and a
-        resource concerned has changed since. Durable when it returns.
+        resource concerned has changed since. What tools depend on is resolved first (``wheels``),
+        which may take pip a while. Durable when it returns.
         """
         faults = [fault for path in changes if (fault := path_fault(path))]
         if faults:
             raise Invalid("The change was refused", faults)
         concerned = sorted({found for path in changes if (found := resource_of(path))})
+        changes = {**changes, **self._locks(concerned, changes)}
         with self.repository.lock():
             main = self.stable()
             if base is not None:
@@ -223,7 +231,7 @@ class Registry:
 
     def take_in_pushes(self, load: Load | None) -> Sequence[incoming.Push]:
         """Merge or refuse what was pushed to ``incoming/``; costs one directory listing when nothing was."""
-        return incoming.take_in(self.repository, load, About("Push", "edit", self.clock()))
+        return incoming.take_in(self.repository, load, self.wheels, About("Push", "edit", self.clock()))
 
     # --- pointers -------------------------------------------------------------------------
 
@@ -265,6 +273,26 @@ class Registry:
         """Write version tags that a killed writer left out; how many were missing."""
         with self.repository.lock():
             return versions.record(self.repository, self.repository.commit(self.stable().commit))
+
+    def wheels_of(self, files: Mapping[str, bytes]) -> Mapping[str, Mapping[str, bytes]]:
+        """``kind/name`` -> the modules that the lock of each resource among ``files`` stands for.
+
+        Raises Unavailable when a wheel is missing or altered.
+        """
+        return self.wheels.of(files)
+
+    def _locks(
+        self, concerned: Sequence[ResourceId], changes: Mapping[str, bytes | None]
+    ) -> dict[str, bytes | None]:
+        """What has to change beside these changes, so that each lock is that of its tools."""
+        main = self.stable()
+        found: dict[str, bytes | None] = {}
+        for resource in concerned:
+            after = {**reading.readable(self.repository, main.tree, str(resource)), **changes}
+            mine = {path: data for path, data in after.items() if data is not None}
+            own = {path: data for path, data in mine.items() if path.startswith(f"{resource}/")}
+            found |= self.wheels.renewed(str(resource), own)
+        return found
 
     def _unmoved(self, base: Snapshot, main: Snapshot, concerned: Sequence[ResourceId]) -> None:
         for resource in concerned:

@@ -10,7 +10,7 @@ import pygit2
 
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid, NotFound
-from agentos.registry import direct, reading, versions
+from agentos.registry import direct, reading, versions, wheels
 from agentos.registry.repository import MAIN, Repository
 from agentos.resources import PINS_FILE, examine, missing_references, read
 
@@ -88,7 +88,8 @@ def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[Re
         if repository.entry(tree, str(resource)) is None:
             continue
         odd = reading.odd_entries(repository, tree, str(resource))
-        found = odd or examine(resource, reading.files(repository, tree, str(resource))).faults
+        files = reading.files(repository, tree, str(resource))
+        found = odd or examine(resource, files).faults or wheels.faults(files)
         faults += [f"{resource}: {fault}" for fault in found]
     try:
         reading.parse_pins(reading.files(repository, tree, PINS_FILE).get(PINS_FILE, b""))

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agentos.messages import WireFault
+from agentos.messages import WHEELS, WireFault
 
 MESSAGE_MAX = 2_000
 
@@ -95,10 +95,11 @@ def encode(value: Any, most: int) -> bytes:
 
 def _innermost(trace: TracebackType | None, root: Path, path: str) -> str:
     inside = f"{root}/{resource_of(path)}/"
+    brought = f"{inside}{WHEELS}/"  # libraries, though they lie there
     found = ""
     while trace is not None:
         code = trace.tb_frame.f_code
-        if code.co_filename.startswith(inside):
+        if code.co_filename.startswith(inside) and not code.co_filename.startswith(brought):
             found = f"{code.co_filename.removeprefix(f'{root}/')}:{code.co_name}"
         trace = trace.tb_next
     return found

@@ -26,7 +26,7 @@ from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 from agentos import checks
-from agentos.messages import Ready, SearchJob, TriedFrame, TrySource
+from agentos.messages import WHEELS, Ready, SearchJob, TriedFrame, TrySource
 from agentos.wire import Channel, Closed, FrameError, Late
 from agentos.worker import children, files, toolfile
 from agentos.worker.faults import Failed, fault_of, load_fault, shorten
@@ -301,7 +301,8 @@ class _Trials:
             os.environ.clear()
             os.environ.update(self._environ)
         for name in set(sys.modules) - self._modules:
-            if str(getattr(sys.modules[name], "__file__", None)).startswith(f"{self._root}/"):
+            file = str(getattr(sys.modules[name], "__file__", None))
+            if file.startswith(f"{self._root}/") and f"/{WHEELS}/" not in file:
                 del sys.modules[name]
         if self._writes:
             os.chdir(case.folder.parent)

@@ -1,0 +1,389 @@
+"""Dependencies of tools: locked when a resource enters the registry, refused where they cannot be had."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import struct
+import subprocess
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import Snapshot
+from agentos.errors import Conflict, Invalid, Unavailable
+from agentos.registry import wheelfile, wheels
+from agentos.registry.skills_folder import SkillsFolders
+from agentos.registry.store import Registry
+from agentos.registry.wheelfile import BadWheel
+from tests.registry.conftest import SKILL
+from tests.registry.wheelshop import Shop, needy, open_shop
+
+TOOL = "tool/greet/tool.py"
+LOCK = "tool/greet/wheels.lock"
+ABOUT = b'description = "Greets."\n'
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    return open_shop(tmp_path / "shop", monkeypatch)
+
+
+def add(registry: Registry, *dependencies: str) -> Snapshot:
+    files = {"tool/greet/resource.toml": ABOUT, TOOL: needy(*dependencies)}
+    return registry.commit(files, "Add", "edit")
+
+
+def resource(registry: Registry) -> dict[str, bytes]:
+    return dict(registry.files(registry.stable(), "tool/greet"))
+
+
+def held(registry: Registry) -> list[Path]:
+    return sorted(registry.wheels.root.glob("*"))
+
+
+# --- locking ----------------------------------------------------------------------------------
+
+
+def test_dependencies_are_locked_in_the_same_version_and_come_with_the_bundle(
+    registry: Registry, shop: Shop
+) -> None:
+    shop.greeting("1.0")
+    shop.greeting("1.5")
+    shop.greeting("2.0")
+    registry.commit(
+        {"tool/greet/resource.toml": ABOUT, TOOL: needy("greeting>=1,<2")}, "Add", "edit", author="Ada"
+    )
+    lock = tomllib.loads(resource(registry)[LOCK].decode())
+    assert lock["requires"] == ["greeting>=1,<2"]
+    assert [(it["name"], it["version"], it["file"]) for it in lock["wheel"]] == [
+        ("greeting", "1.5", "greeting-1.5-py3-none-any.whl")
+    ]
+    assert [path.name for path in held(registry)] == [f"{lock['wheel'][0]['sha256']}.whl"]
+    assert registry.latest(next(iter(r for r in registry.names(registry.stable()) if r.name == "greet")))
+    [(name, modules)] = registry.wheels_of(resource(registry)).items()
+    assert name == "tool/greet"
+    assert sorted(modules)[0] == "greeting-1.5.dist-info/METADATA"
+    assert b"Hello" in modules["greeting/__init__.py"]
+    assert registry.check().faults == ()
+
+
+def test_what_a_dependency_needs_comes_too_but_not_what_every_box_has(registry: Registry, shop: Shop) -> None:
+    shop.wheel("words", "3", {"words.py": ""})
+    shop.wheel("typing_extensions", "4.0", {"typing_extensions.py": ""})
+    shop.wheel("greeting", "1.0", {"greeting.py": ""}, needs=("words",))
+    add(registry, "greeting")
+    assert [it["name"] for it in tomllib.loads(resource(registry)[LOCK].decode())["wheel"]] == [
+        "greeting",
+        "words",
+    ]
+
+
+def test_a_lock_stays_until_the_declaration_changes_and_goes_with_it(registry: Registry, shop: Shop) -> None:
+    shop.greeting("1.0")
+    add(registry, "greeting")
+    first = resource(registry)[LOCK]
+    shop.greeting("2.0")
+    registry.commit({TOOL: needy("greeting") + b"\n# more\n"}, "Edit", "edit")
+    assert resource(registry)[LOCK] == first
+    registry.commit({TOOL: needy("greeting>1")}, "Edit", "edit")
+    assert b'version = "2.0"' in resource(registry)[LOCK]
+    registry.commit({TOOL: needy()}, "Edit", "edit")
+    assert LOCK not in resource(registry)
+
+
+def test_without_dependencies_nothing_is_paid(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", None)
+    files = {f"tool/greet/{n}.md": b"x" for n in "ab"}
+    assert registry.wheels.renewed("tool/greet", {TOOL: needy(), **files}) == {}
+    assert registry.wheels_of({TOOL: needy(), **files}) == {}
+    assert not registry.wheels.root.exists()
+
+
+def test_what_cannot_be_had_is_refused_and_leaves_nothing(registry: Registry, shop: Shop) -> None:
+    before = registry.stable()
+    with pytest.raises(Invalid, match=r"could not be had as wheels: .*greeting"):
+        add(registry, "greeting")
+    assert registry.stable() == before
+    assert held(registry) == []
+
+
+def test_source_distributions_are_never_built(registry: Registry, shop: Shop, tmp_path: Path) -> None:
+    trap = tmp_path / "sprung"
+    (shop.place / "greeting-1.0").mkdir()
+    (shop.place / "greeting-1.0" / "setup.py").write_text(f"open({str(trap)!r}, 'w')\n")
+    subprocess.run(["tar", "czf", "greeting-1.0.tar.gz", "greeting-1.0"], cwd=shop.place, check=True)
+    with pytest.raises(Invalid, match="could not be had"):
+        add(registry, "greeting")
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--index-url=http://example.org",
+        "-r /etc/passwd",
+        "greeting @ file:///tmp/greeting.whl",
+        "git+https://example.org/greeting",
+        "./greeting",
+        "../shop/greeting-1.0-py3-none-any.whl",
+        "/tmp/greeting",
+        "greeting\n--pre",
+        "greeting; python_version > '3'",
+        'greeting"]',
+        "greeting --pre",
+        "",
+    ],
+)
+def test_a_dependency_is_a_name_with_versions_and_nothing_else(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(wheels, "_pip", None)
+    with pytest.raises(Invalid, match=r"not a NAME|must be a list of texts"):
+        add(registry, text)
+
+
+# --- the other ways in ------------------------------------------------------------------------
+
+
+def drop(place: Path, *dependencies: str) -> Path:
+    folder = place / "greeter"
+    (folder / "tools").mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text(SKILL.format(name="greeter"))
+    (folder / "tools" / "greet.py").write_bytes(needy(*dependencies))
+    return folder
+
+
+def test_a_dropped_skill_is_locked_or_refused(registry: Registry, shop: Shop, tmp_path: Path) -> None:
+    place = tmp_path / "skills"
+    folders = SkillsFolders(registry, [place], None)
+
+    def scan(at: float) -> list[tuple[str, tuple[str, ...]]]:
+        found = [*folders.scan(at), *folders.scan(at + 0.5)]
+        return [(it.action, it.faults) for it in found]
+
+    drop(place, "greeting")
+    [(action, why)] = scan(0)
+    assert action == "refused"
+    assert "could not be had as wheels" in why[0]
+    assert not registry.files(registry.stable(), "skill/greeter")
+    shop.greeting()
+    (drop(place, "greeting>=1") / "more.md").write_text("x")
+    assert scan(1) == [("imported", ())]
+    assert "skill/greeter/wheels.lock" in registry.files(registry.stable(), "skill/greeter")
+    assert scan(2) == []
+    (place / "greeter" / "more.md").write_text("changed")
+    assert scan(3) == [("imported", ())]
+    assert "skill/greeter/wheels.lock" in registry.files(registry.stable(), "skill/greeter")
+
+
+def push(registry: Registry, tmp_path: Path, files: dict[str, bytes]) -> tuple[str, ...]:
+    clone = tmp_path / "clone"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
+    subprocess.run([*git, "clone", "-q", str(registry.repository.path), str(clone)], check=True)
+    for path, content in files.items():
+        (clone / path).parent.mkdir(parents=True, exist_ok=True)
+        (clone / path).write_bytes(content)
+    subprocess.run([*git, "add", "-A"], cwd=clone, check=True)
+    subprocess.run([*git, "commit", "-qm", "Greet"], cwd=clone, check=True)
+    subprocess.run([*git, "push", "-q", "origin", "HEAD:incoming/greet"], cwd=clone, check=True)
+    [taken] = registry.take_in_pushes(None)
+    return taken.faults
+
+
+def test_a_push_is_locked(registry: Registry, shop: Shop, tmp_path: Path) -> None:
+    shop.greeting()
+    files = {"tool/greet/resource.toml": ABOUT, TOOL: needy("greeting")}
+    assert push(registry, tmp_path, files) == ()
+    assert LOCK in resource(registry)
+
+
+def test_a_pushed_lock_of_wheels_that_nobody_has_is_refused(
+    registry: Registry, shop: Shop, tmp_path: Path
+) -> None:
+    shop.greeting()
+    wheel = wheels.Wheel("greeting", "1.0", "greeting-1.0-py3-none-any.whl", "0" * 64)
+    forged = wheels._write(wheels.Lock(("greeting",), wheels.machine(), (wheel,)))
+    files = {"tool/greet/resource.toml": ABOUT, TOOL: needy("greeting"), LOCK: forged}
+    faults = push(registry, tmp_path, files)
+    assert "could not be had as wheels" in faults[0]
+    assert held(registry) == []
+
+
+def test_an_evolution_may_not_touch_what_a_tool_depends_on(registry: Registry, shop: Shop) -> None:
+    shop.greeting()
+    base = add(registry, "greeting")
+    lock = resource(registry)[LOCK].decode()
+    edits = {
+        "lock": {LOCK: lock.replace("1.0", "1.1")},
+        "declaration": {TOOL: needy("greeting>=1").decode()},
+        "both": {TOOL: needy("other").decode(), LOCK: lock.replace("greeting", "other")},
+        "dropped": {TOOL: needy().decode()},
+        "fresh": {
+            "tool/fresh/resource.toml": ABOUT.decode(),
+            "tool/fresh/tool.py": needy("greeting").decode().replace('"greet"', '"fresh"'),
+        },
+    }
+    for name, files in edits.items():
+        candidate = registry.add_candidate(f"cand-{name}", base, files)
+        with pytest.raises(Conflict, match="may not change what"):
+            registry.promote(base, candidate, {}, "Edit")
+    plain = registry.add_candidate("cand-plain", base, {TOOL: needy("greeting").decode() + "\n# better\n"})
+    registry.promote(base, plain, {}, "Edit")
+    assert resource(registry)[LOCK].decode() == lock
+
+
+def test_a_lock_that_is_not_the_tools_is_refused_and_found(registry: Registry, shop: Shop) -> None:
+    shop.greeting()
+    add(registry, "greeting")
+    lock = wheels.Lock(("other",), wheels.machine(), ())
+    files = {**resource(registry), LOCK: wheels._write(lock)}
+    assert wheels.faults(files) == ["wheels.lock is for other, its tools declare greeting"]
+    assert wheels.faults({TOOL: needy("greeting")})[0].endswith("wheels.lock is missing")
+
+
+# --- what is done to the wheels ---------------------------------------------------------------
+
+
+def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Registry, shop: Shop) -> None:
+    shop.greeting()
+    add(registry, "greeting")
+    files = resource(registry)
+    [wheel] = held(registry)
+    for damage in (lambda: wheel.write_bytes(wheel.read_bytes() + b"x"), wheel.unlink):
+        damage()
+        with pytest.raises(Unavailable, match="missing or altered: type `agentos registry wheels`"):
+            registry.wheels_of(files)
+        lock = wheels.locked(files)
+        assert lock is not None
+        assert registry.wheels.fetch("tool/greet", lock) == 1
+        assert registry.wheels_of(files)
+
+
+def test_another_wheel_of_the_same_name_is_not_taken_for_it(registry: Registry, shop: Shop) -> None:
+    shop.greeting()
+    add(registry, "greeting")
+    lock = wheels.locked(resource(registry))
+    assert lock is not None
+    held(registry)[0].unlink()
+    shop.greeting(word="Gotcha")
+    with pytest.raises(Invalid, match="could not be had as wheels"):
+        registry.wheels.fetch("tool/greet", lock)
+    assert held(registry) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("file", "../../../etc/passwd"),
+        ("file", "/etc/passwd.whl"),
+        ("file", "a/greeting-1.0-py3-none-any.whl"),
+        ("sha256", "../../../../etc/passwd"),
+        ("sha256", "A" * 64),
+        ("name", "--index-url"),
+        ("version", "1.0 --pre"),
+        ("version", "1.0\\n--index-url http://example.org"),
+    ],
+)
+def test_a_lock_that_points_elsewhere_is_none(registry: Registry, shop: Shop, field: str, value: str) -> None:
+    shop.greeting()
+    add(registry, "greeting")
+    files = resource(registry)
+    line = next(it for it in files[LOCK].decode().splitlines() if it.startswith(f"{field} = "))
+    files[LOCK] = files[LOCK].replace(line.encode(), f'{field} = "{value}"'.encode())
+    with pytest.raises(Unavailable, match="no lock that agentos wrote"):
+        registry.wheels_of(files)
+    assert "no lock that agentos wrote" in wheels.faults(files)[0]
+
+
+def test_a_wheel_for_another_machine_is_not_sent(registry: Registry) -> None:
+    wheel = wheels.Wheel("greeting", "1.0", "greeting-1.0-cp39-cp39-linux_x86_64.whl", "0" * 64)
+    lock = wheels._write(wheels.Lock(("greeting",), "python-3.9 linux-x86_64", (wheel,)))
+    with pytest.raises(Unavailable, match=r"locked for python-3\.9 .*wheels tool/greet --again"):
+        registry.wheels_of({LOCK: lock})
+
+
+# --- archives that try something --------------------------------------------------------------
+
+
+def link(name: str, target: str) -> tuple[zipfile.ZipInfo, str]:
+    info = zipfile.ZipInfo(name)
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return info, target
+
+
+HOSTILE = {
+    "parent": ({"../evil.py": ""}, "leads out"),
+    "inner parent": ({"greeting/../../evil.py": ""}, "leads out"),
+    "absolute": ({"/tmp/evil.py": ""}, "leads out"),
+    "empty part": ({"greeting//evil.py": ""}, "leads out"),
+    "backslash": ({"greeting\\evil.py": ""}, "no plain name"),
+    "drive": ({"c:/evil.py": ""}, "no plain name"),
+    "escape sequence": ({"a\x1b[2J.py": ""}, "no plain name"),
+    "data parent": ({"greeting-1.0.data/purelib/../../evil.py": ""}, "leads out"),
+    "standard library": ({"json/__init__.py": ""}, "hide the module 'json'"),
+    "standard module": ({"socket.py": ""}, "hide the module 'socket'"),
+    "compiled module": ({"math.cpython-311-x86_64-linux-gnu.so": b"x"}, "hide the module 'math'"),
+    "data module": ({"greeting-1.0.data/platlib/json.py": ""}, "hide the module 'json'"),
+    "the worker": ({"agentos/worker/job.py": ""}, "hide the module 'agentos'"),
+    "sitecustomize": ({"sitecustomize.py": ""}, "hide the module 'sitecustomize'"),
+    "too large": ({"greeting/big.bin": bytes(wheelfile.BYTES_MAX + 1)}, "unpacks to"),
+    "too many": ({f"greeting/{n}": "" for n in range(wheelfile.FILES_MAX + 1)}, "files, at most"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_archives_are_refused_at_the_door(registry: Registry, shop: Shop, name: str) -> None:
+    files, words = HOSTILE[name]
+    path = shop.wheel("greeting", "1.0", files)
+    with pytest.raises(BadWheel, match=words):
+        list(wheelfile.contents(path.read_bytes()))
+    if name in ("parent", "the worker"):  # pip takes most of a second
+        with pytest.raises(Invalid, match=f"cannot be used: .*{words}"):
+            add(registry, "greeting")
+        assert held(registry) == []
+
+
+@pytest.mark.parametrize("name", ["parent", "standard library"])
+def test_hostile_archives_are_not_sent_though_a_lock_names_them(
+    registry: Registry, shop: Shop, name: str
+) -> None:
+    data = shop.wheel("greeting", "1.0", HOSTILE[name][0]).read_bytes()
+    sha256 = hashlib.sha256(data).hexdigest()
+    registry.wheels.root.mkdir()
+    (registry.wheels.root / f"{sha256}.whl").write_bytes(data)
+    wheel = wheels.Wheel("greeting", "1.0", "greeting-1.0-py3-none-any.whl", sha256)
+    lock = wheels._write(wheels.Lock(("greeting",), wheels.machine(), (wheel,)))
+    with pytest.raises(Unavailable, match=f"cannot be used: .*{HOSTILE[name][1]}"):
+        registry.wheels_of({LOCK: lock})
+
+
+def test_links_doubles_and_liars_are_refused(tmp_path: Path) -> None:
+    def archive(*members: tuple[zipfile.ZipInfo | str, str | bytes]) -> bytes:
+        path = tmp_path / "made.whl"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+            for member, content in members:
+                made.writestr(member, content)
+        return path.read_bytes()
+
+    with pytest.raises(BadWheel, match="no plain file"):
+        list(wheelfile.contents(archive(link("greeting/passwd", "/etc/passwd"))))
+    twice = archive(("a/b.py", "1"), ("x.data/purelib/a/b.py", "2"))
+    with pytest.raises(BadWheel, match="twice"):
+        list(wheelfile.contents(twice))
+    bomb = bytearray(archive(("greeting/bomb", bytes(8 << 20))))
+    at = bomb.rindex(b"PK\x01\x02") + 24  # the size in the directory: claim ten bytes
+    bomb[at : at + 4] = struct.pack("<I", 10)
+    with pytest.raises(BadWheel, match="no sound archive"):
+        list(wheelfile.contents(bytes(bomb)))
+    for broken in (b"", b"PK", archive(("a.py", "x" * 100))[:-30]):
+        with pytest.raises(BadWheel, match="no sound archive"):
+            list(wheelfile.contents(broken))
+
+
+def test_path_files_and_scripts_are_left_out() -> None:
+    names = ["a.pth", "x.data/scripts/run", "x.data/data/a.pth", "x.data/purelib/b.pth"]
+    assert [wheelfile._target(name) for name in names] == ["", "", "", ""]
+    assert wheelfile._target("x.data/platlib/a/b.py") == "a/b.py"
