@@ -1,0 +1,325 @@
+"""The index: entries of every version that was asked about, searched within one snapshot.
+
+A version is read once, by its digest, however many snapshots hold it. What a snapshot holds is kept
+in memory for the snapshots used last.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from agentos.domain import Json, Kind, ResourceId, Snapshot
+from agentos.ports import Snapshots
+from agentos.resources import parse_id
+from agentos.retrieval.embedding import Embedder
+from agentos.retrieval.ranking import Occurrences, Scope, Weights, best_first, bm25, fused
+from agentos.retrieval.storage import Storage, one_state, stems, transaction
+from agentos.retrieval.texts import SEARCHED, Entry, entries, lessons, telling_words, words
+
+_VIEWS = 4  # snapshots that are held in memory
+_QUERY_CHARACTERS = 4_000
+_QUERY_WORDS = 48  # each costs about a millisecond at 10,000 resources
+_BATCH = 500  # resources in one transaction: others may write between
+_SPARE = 2_000  # entries of versions of the past that are kept before they are cleared away
+_MEANING = 2.0  # the worth of the ranking by meaning where that by words has 1 (on the dev half)
+_FUSED = 50  # places of each ranking that count when two become one
+
+
+class Digests(Snapshots, Protocol):
+    """Snapshots that also tell at once what all resources are (the registry)."""
+
+    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
+        """Every resource's digest: equal exactly where the content is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A resource that fits. Scores of one search compare, those of two do not."""
+
+    resource: ResourceId
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which resource, and which part of it, an entry of the index stands for."""
+
+    resource: str
+    part: int
+    lengths: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What one snapshot holds of the index, as of one opening and one clearing of the file."""
+
+    state: tuple[int, int]
+    places: Mapping[int, _Place]
+    scopes: dict[tuple[Kind, ...], Scope] = field(default_factory=dict)
+    vectors: dict[tuple[Kind, ...], Any] = field(default_factory=dict)
+
+    def scope(self, kinds: tuple[Kind, ...]) -> Scope:
+        if kinds not in self.scopes:
+            lengths = {
+                entry: place.lengths
+                for entry, place in self.places.items()
+                if place.resource.partition("/")[0] in kinds
+            }
+            self.scopes[kinds] = Scope.of(lengths)
+        return self.scopes[kinds]
+
+
+class Index:
+    """Finds resources by text. Safe from any thread; several processes may share the file.
+
+    The file can be deleted at any time, and is made anew when it is damaged. With an ``embedder``
+    the ranking by words is fused with one by meaning.
+    """
+
+    def __init__(
+        self,
+        storage: Storage | Path,
+        registry: Digests,
+        embedder: Embedder | None = None,
+        weights: Weights | None = None,
+    ) -> None:
+        self._storage = storage if isinstance(storage, Storage) else Storage(storage)
+        self._registry = registry
+        self._embedder = embedder
+        self._weights = weights or Weights()
+        self._views: OrderedDict[str, _View] = OrderedDict()
+
+    def find(
+        self, snapshot: Snapshot, query: str, kinds: Sequence[Kind] = SEARCHED, limit: int = 10
+    ) -> Sequence[Found]:
+        """The resources of the snapshot that fit the text, best first; equal ones by name.
+
+        Fewer than ``limit`` when no more have anything in common with it. The same snapshot and
+        text give the same answer always. Raises Unavailable.
+        """
+        scores = self._scores(snapshot, query, tuple(sorted(kinds)))
+        best: dict[str, float] = {}
+        for (resource, _), score in scores.items():
+            best[resource] = max(score, best.get(resource, 0.0))
+        return [Found(parse_id(name), round(best[name], 9)) for name in best_first(best)[:limit]]
+
+    def recall(self, snapshot: Snapshot, query: str, limit: int = 5) -> list[dict[str, Json]]:
+        """The lessons of the snapshot's memories that fit, best first: {"id", "text", "score"}.
+
+        ``id`` is ``memory/<name>#<number>``, the number being the lesson's place from 1.
+        """
+        scores = self._scores(snapshot, query, (Kind.MEMORY,))
+        by_id = {f"{resource}#{part:06}": score for (resource, part), score in scores.items()}
+        found: list[dict[str, Json]] = []
+        texts: dict[str, list[str]] = {}
+        for key in best_first(by_id)[:limit]:
+            name, _, part = key.partition("#")
+            if name not in texts:
+                texts[name] = lessons(self._registry.files(snapshot, name), parse_id(name))
+            if int(part) < len(texts[name]):  # a memory without a lesson is found by its name
+                text = texts[name][int(part)]
+                found.append({"id": f"{name}#{int(part) + 1}", "text": text, "score": round(by_id[key], 9)})
+        return found
+
+    def refresh(self, snapshot: Snapshot) -> None:
+        """Read what is new in the snapshot, so that the first search need not. Raises Unavailable."""
+        self._storage.use(lambda connection: self._view(connection, snapshot))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._storage.close()
+
+    # --- searching ------------------------------------------------------------------------
+
+    def _scores(
+        self, snapshot: Snapshot, query: str, kinds: tuple[Kind, ...]
+    ) -> dict[tuple[str, int], float]:
+        query = query[:_QUERY_CHARACTERS]
+        if not words(query):
+            return {}
+
+        def search(connection: sqlite3.Connection) -> dict[tuple[str, int], float]:
+            while True:  # until no other process clears the index between the two
+                view = self._view(connection, snapshot)
+                with one_state(connection):
+                    if self._state(connection) == view.state:
+                        return self._search(connection, view, kinds, query)
+
+        return self._storage.use(search)
+
+    def _search(
+        self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], query: str
+    ) -> dict[tuple[str, int], float]:
+        scope = view.scope(kinds)
+        asked = telling_words(query)[:_QUERY_WORDS]
+        scores = bm25(scope, _occurrences(connection, asked), self._weights)
+        if self._embedder is not None and scope.lengths:
+            scores = self._fuse(connection, view, kinds, scores, query)
+        places = {entry: view.places[entry] for entry in scores}
+        return {(place.resource, place.part): scores[entry] for entry, place in places.items()}
+
+    def _fuse(
+        self,
+        connection: sqlite3.Connection,
+        view: _View,
+        kinds: tuple[Kind, ...],
+        scores: Mapping[int, float],
+        query: str,
+    ) -> dict[int, float]:
+        """The ranking by words and the one by meaning as one."""
+        assert self._embedder is not None
+        numbers, matrix = self._matrix(connection, view, kinds, self._embedder.name)
+        nearness = matrix @ self._embedder.encode([query])[0]
+        near = {entry: float(value) for entry, value in zip(numbers, nearness, strict=True)}
+        names = {entry: f"{view.places[entry].resource}#{view.places[entry].part:06}" for entry in near}
+        entry_of = {name: entry for entry, name in names.items()}
+        rankings = [
+            (weight, best_first({names[entry]: value for entry, value in ranking.items()})[:_FUSED])
+            for weight, ranking in ((1.0, scores), (_MEANING, near))
+        ]
+        return {entry_of[name]: score for name, score in fused(rankings).items()}
+
+    def _matrix(
+        self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], model: str
+    ) -> tuple[list[int], Any]:
+        """Entries, and their vectors as rows."""
+        import numpy
+
+        if kinds not in view.vectors:
+            rows = connection.execute(
+                "SELECT entry, vector FROM vectors WHERE model = ? ORDER BY entry", (model,)
+            )
+            mine = [(entry, vector) for entry, vector in rows if entry in view.scope(kinds).lengths]
+            content = numpy.frombuffer(b"".join(vector for _, vector in mine), dtype=numpy.float32)
+            view.vectors[kinds] = ([entry for entry, _ in mine], content.reshape(len(mine), -1))
+        found: tuple[list[int], Any] = view.vectors[kinds]
+        return found
+
+    # --- what a snapshot holds ------------------------------------------------------------
+
+    def _view(self, connection: sqlite3.Connection, snapshot: Snapshot) -> _View:
+        view = self._views.get(snapshot.tree)
+        if view is None or view.state != self._state(connection):
+            view = self._fresh(connection, snapshot)
+            self._clear(connection, view)
+            self._views[snapshot.tree] = view
+            while len(self._views) > _VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(snapshot.tree)
+        return view
+
+    def _fresh(self, connection: sqlite3.Connection, snapshot: Snapshot) -> _View:
+        while True:
+            self._read_new(connection, snapshot)
+            with one_state(connection):
+                view = self._load(connection, snapshot)
+            if view is not None:
+                return view
+
+    def _state(self, connection: sqlite3.Connection) -> tuple[int, int]:
+        return self._storage.opened, connection.execute("SELECT times FROM pruned").fetchone()[0]
+
+    def _load(self, connection: sqlite3.Connection, snapshot: Snapshot) -> _View | None:
+        """None when another process has just cleared away a part of it."""
+        digests = self._digests(snapshot)
+        places = {
+            entry: _Place(resource, part, (name, description, body))
+            for entry, resource, digest, part, name, description, body in connection.execute(
+                "SELECT id, resource, digest, part, name, description, body FROM entries ORDER BY id"
+            )
+            if digests.get(resource) == digest
+        }
+        if len({place.resource for place in places.values()}) < len(digests):
+            return None
+        return _View(self._state(connection), places)
+
+    def _digests(self, snapshot: Snapshot) -> Mapping[str, str]:
+        found = self._registry.digests(snapshot)
+        return {str(resource): digest for resource, digest in found.items() if resource.kind in SEARCHED}
+
+    def _read_new(self, connection: sqlite3.Connection, snapshot: Snapshot) -> None:
+        """Add the versions that the index lacks: only those are read from the registry."""
+        have = set(connection.execute("SELECT DISTINCT resource, digest FROM entries"))
+        embedded = self._embedded(connection)
+        new = [
+            version
+            for version in self._digests(snapshot).items()
+            if version not in have or (embedded is not None and version not in embedded)
+        ]
+        for start in range(0, len(new), _BATCH):
+            read = [
+                (name, digest, entries(parse_id(name), self._registry.files(snapshot, name)))
+                for name, digest in new[start : start + _BATCH]
+            ]
+            vectors = self._encode([entry for _, _, found in read for entry in found])
+            with transaction(connection):
+                for name, digest, found in read:
+                    for part, entry in enumerate(found):
+                        number = _add(connection, name, digest, part, entry)
+                        if self._embedder is not None:
+                            row = (number, self._embedder.name, next(vectors).tobytes())
+                            connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", row)
+
+    def _embedded(self, connection: sqlite3.Connection) -> set[tuple[str, str]] | None:
+        """The versions that have vectors of the present model; None when none is used."""
+        if self._embedder is None:
+            return None
+        rows = connection.execute(
+            "SELECT DISTINCT resource, digest FROM entries JOIN vectors ON entry = id WHERE model = ?",
+            (self._embedder.name,),
+        )
+        return set(rows)
+
+    def _encode(self, found: Sequence[Entry]) -> Any:
+        if self._embedder is None or not found:
+            return iter(())
+        return iter(self._embedder.encode([entry.whole for entry in found]))
+
+    def _clear(self, connection: sqlite3.Connection, view: _View) -> None:
+        """Drop versions of the past once there are many: they cost time in every search."""
+        (count,) = connection.execute("SELECT count(*) FROM entries").fetchone()
+        if count <= 2 * len(view.places) + _SPARE:
+            return
+        keep = set(view.places).union(*(other.places for other in self._views.values()))
+        with transaction(connection):
+            for (entry,) in connection.execute("SELECT id FROM entries").fetchall():
+                if entry not in keep:
+                    connection.execute("DELETE FROM texts WHERE rowid = ?", (entry,))
+                    connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
+                    connection.execute("DELETE FROM vectors WHERE entry = ?", (entry,))
+            connection.execute("UPDATE pruned SET times = times + 1")
+
+
+def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, entry: Entry) -> int:
+    """The entry's number, new or as another process has given it."""
+    key = (resource, digest, part)
+    columns = [words(text) for text in (entry.name, entry.description, entry.body)]
+    made = connection.execute(
+        "INSERT OR IGNORE INTO entries (resource, digest, part, name, description, body) VALUES (?, ?, ?, ?, ?, ?)",
+        (*key, *map(len, columns)),
+    )
+    if made.rowcount:
+        name, *rest = columns
+        if len(name) > 1:  # "wordcount" is to find word-count
+            name = [*name, "".join(name)]
+        row = (made.lastrowid, *(" ".join(column) for column in (name, *rest)))
+        connection.execute("INSERT INTO texts (rowid, name, description, body) VALUES (?, ?, ?, ?)", row)
+        return int(made.lastrowid or 0)
+    row = connection.execute(
+        "SELECT id FROM entries WHERE resource = ? AND digest = ? AND part = ?", key
+    ).fetchone()
+    return int(row[0])
+
+
+def _occurrences(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Occurrences]:
+    """Where each word stands, by its stem. The words are data here, never FTS5's query language."""
+    return [
+        Occurrences(connection.execute("SELECT doc, col FROM terms WHERE term = ?", (stem,)).fetchall())
+        for stem in stems(asked)
+    ]

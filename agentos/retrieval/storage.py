@@ -1,0 +1,186 @@
+"""``index.db``: what can be made again at any time, so damage is answered by making it again.
+
+No write-ahead log: a person may delete the file while a daemon runs, and a log left beside a new
+file of the same name would be played into it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from agentos.errors import Unavailable
+
+T = TypeVar("T")
+
+_FORMAT = 1  # of the tables and of the texts in them: another number, and the file is made anew
+_PATIENCE_S = 20.0
+
+_SCHEMA = """
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY, resource TEXT, digest TEXT, part INTEGER,
+    name INTEGER, description INTEGER, body INTEGER,  -- words in each column
+    UNIQUE (resource, digest, part));
+CREATE VIRTUAL TABLE texts USING fts5 (name, description, body, tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);
+CREATE TABLE vectors (entry INTEGER, model TEXT, vector BLOB, PRIMARY KEY (entry, model)) WITHOUT ROWID;
+CREATE TABLE cards (key TEXT PRIMARY KEY, cards TEXT) WITHOUT ROWID;
+CREATE TABLE pruned (times INTEGER);
+INSERT INTO pruned VALUES (0);
+"""
+
+_SCRATCH = """
+CREATE VIRTUAL TABLE asked USING fts5 (words, tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE found USING fts5vocab (asked, row);
+"""
+
+# Nothing is wrong with the file; it cannot be used now.
+_AWAY = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+}
+
+
+class Storage:
+    """One connection, used by one thread at a time; several processes may use the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self.opened = 0  # times; what was read from the file holds only while this stays
+
+    def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do ``work``, on a fresh file if the one there is damaged: it may be called twice.
+
+        Raises Unavailable when the file can neither be used nor made.
+        """
+        with self._lock:
+            try:
+                return self._try(work)
+            except sqlite3.DatabaseError as error:
+                if _code(error) in _AWAY:
+                    raise Unavailable(f"The index {self._path} cannot be used: {error}") from None
+            self._discard()
+            try:
+                return self._try(work)
+            except sqlite3.DatabaseError as error:
+                raise Unavailable(f"The index {self._path} cannot be made: {error}") from None
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _try(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return work(self._connected())
+        except sqlite3.DatabaseError:
+            if self._connection is not None and self._connection.in_transaction:
+                self._connection.close()  # rolls back, whatever state it is in
+                self._connection = None
+            raise
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None or self._inode != _inode(self._path):
+            self.close()
+            self._connection = self._open()
+            self._inode = _inode(self._path)
+            self.opened += 1
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._settle(connection)
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+        return connection
+
+    def _settle(self, connection: sqlite3.Connection) -> None:
+        """Tables of this format in a sound file; raises DatabaseError."""
+        if _format(connection) == _FORMAT:
+            if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+                raise sqlite3.DatabaseError("it is damaged")
+            return
+        with transaction(connection):
+            found = _format(connection)
+            if found == 0:
+                for statement in _SCHEMA.split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            elif found != _FORMAT:
+                raise sqlite3.DatabaseError(f"it has format {found}")
+
+    def _discard(self) -> None:
+        """Remove the file, unless another process has put a new one there."""
+        damaged = self._inode
+        opened = self._connection is not None
+        self.close()
+        if not opened or damaged == _inode(self._path):
+            for path in (self._path, self._path.with_name(self._path.name + "-journal")):
+                path.unlink(missing_ok=True)
+
+
+def stems(words: Sequence[str]) -> list[str]:
+    """The words as ``terms`` holds them, sorted, each once."""
+    with closing(sqlite3.connect(":memory:")) as scratch:
+        scratch.executescript(_SCRATCH)
+        scratch.execute("INSERT INTO asked VALUES (?)", (" ".join(words),))
+        return [term for (term,) in scratch.execute("SELECT term FROM found ORDER BY term")]
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Writes that happen together or not at all."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def one_state(connection: sqlite3.Connection) -> Iterator[None]:
+    """Reads that see one state of the file."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _format(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _inode(path: Path) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF  # the rest says more precisely what

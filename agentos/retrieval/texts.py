@@ -1,0 +1,130 @@
+"""What of a resource can be found by, and how text becomes words.
+
+An entry is what is ranked: a tool, a skill, or one lesson of a memory.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from agentos.domain import Kind, ResourceId
+from agentos.resources import MAIN_FILE, examine, is_tool_file, tool_name
+from agentos.syntax import parse
+
+SEARCHED = (Kind.TOOL, Kind.SKILL, Kind.MEMORY)
+
+_HEAD = 2_000  # characters of a body that count: what a skill is about stands at its beginning
+_LESSONS = 2_000  # of one memory
+_WORD = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_FRONT = re.compile(r"---[ \t]*\r?\n.*?\r?\n---[ \t]*(\r?\n|$)", re.DOTALL)
+_BULLET = re.compile(r"^([-*+]|\d+[.)])\s+")
+
+# Words that stand in any goal and say nothing of what it is about.
+_STOPS = """
+a about after all also an and any are as at be been before being but by can could did do does doing done
+each every for from get give given had has have having he her here his how i if in into is it its just let
+like make may me might more most must my need needs no not of off on once one only or other our out over
+own please same shall she should show so some such tell than that the their them then there these they
+this those through to too under until up us use used using very want was we were what when where which
+while who whom whose why will with within without would you your
+"""
+STOP_WORDS = frozenset(_STOPS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The three columns that are searched, by what a match in them is worth."""
+
+    name: str
+    description: str
+    body: str
+
+    @property
+    def whole(self) -> str:
+        """One text, as a model of meaning reads it."""
+        return f"{self.name.replace('-', ' ')}: {self.description} {self.body}".strip()
+
+
+def entries(resource: ResourceId, files: Mapping[str, bytes]) -> list[Entry]:
+    """What the resource can be found by, never empty; a resource that breaks its rules by its name."""
+    reading = examine(resource, files).resource
+    description = reading.description if reading else ""
+    if resource.kind is Kind.MEMORY:
+        return [Entry(resource.name, description, text) for text in lessons(files, resource) or [""]]
+    body = " ".join(_tools_text(files))
+    if resource.kind is Kind.SKILL:
+        body = f"{_FRONT.sub('', _main_text(files, resource), count=1)[:_HEAD]} {body}"
+    return [Entry(resource.name, description, body[: 2 * _HEAD])]
+
+
+def lessons(files: Mapping[str, bytes], memory: ResourceId) -> list[str]:
+    """The lessons of a memory in their order: one a line, indented lines continue the one before.
+
+    Headings and empty lines are none.
+    """
+    found: list[str] = []
+    for line in _main_text(files, memory).splitlines():
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if found and line[0] in " \t" and not _BULLET.match(text):
+            found[-1] += f" {text}"
+        else:
+            found.append(_BULLET.sub("", text))
+    return found[:_LESSONS]
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words in their order; ``snake_case``, ``kebab-case`` and ``camelCase`` taken apart."""
+    return [part.lower() for word in _WORD.findall(text) for part in _HUMP.split(word)]
+
+
+def telling_words(text: str) -> list[str]:
+    """The words that say what the text is about; all of them where it has no other."""
+    found = words(text)
+    return [word for word in found if word not in STOP_WORDS] or found
+
+
+def _main_text(files: Mapping[str, bytes], resource: ResourceId) -> str:
+    return files.get(f"{resource}/{MAIN_FILE[resource.kind]}", b"").decode("utf-8", "replace")
+
+
+def _tools_text(files: Mapping[str, bytes]) -> Iterator[str]:
+    """Name, description and parameters of each tool file; a file that is no Python says nothing."""
+    for path in sorted(filter(is_tool_file, files)):
+        try:
+            tree = parse(files[path].decode("utf-8"))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        yield tool_name(path)
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TOOL":
+                yield from _described(node.value)
+            elif isinstance(node, ast.ClassDef) and node.name in ("Input", "Output"):
+                yield from _fields(node)
+
+
+def _fields(model: ast.ClassDef) -> Iterator[str]:
+    for item in model.body:
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            yield item.target.id
+            if isinstance(item.value, ast.Call):
+                for keyword in item.value.keywords:
+                    if keyword.arg == "description":
+                        yield from _literal(keyword.value)
+
+
+def _described(card: ast.expr) -> Iterator[str]:
+    if isinstance(card, ast.Dict):
+        for key, value in zip(card.keys, card.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == "description":
+                yield from _literal(value)
+
+
+def _literal(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value

@@ -1,0 +1,59 @@
+"""How text becomes words, and what of a resource can be found by."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentos.domain import Kind, ResourceId
+from agentos.retrieval.texts import entries, lessons, telling_words, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("csvToJson", ["csv", "to", "json"]),
+        ("HTTPServer parse_XML", ["http", "server", "parse", "xml"]),
+        ("sha256-file", ["sha256", "file"]),
+        ("don't", ["don", "t"]),
+        ("", []),
+    ],
+)
+def test_identifiers_are_taken_apart(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+def test_words_that_say_nothing_are_left_out_unless_there_are_no_others() -> None:
+    assert telling_words("how do I get the total of it") == ["total"]
+    assert telling_words("to be or not to be")[:2] == ["to", "be"]
+
+
+def test_a_tool_is_found_by_its_parameters_and_its_documents() -> None:
+    source = b'''"""Doc."""
+from pydantic import BaseModel, Field
+TOOL = {"name": "area", "description": "Area of a polygon", "effects": ["pure"]}
+class Input(BaseModel):
+    corners: list[float] = Field(description="clockwise coordinates")
+class Output(BaseModel):
+    hectares: float
+def run(input: Input) -> Output:
+    return Output(hectares=1)
+'''
+    files = {
+        "tool/area/tool.py": source,
+        "tool/area/resource.toml": b'description = "How large a field is"\n',
+    }
+    (entry,) = entries(ResourceId(Kind.TOOL, "area"), files)
+    assert entry.description == "How large a field is"
+    for word in ("polygon", "corners", "clockwise", "hectares"):
+        assert word in entry.body
+
+
+def test_lessons_are_lines_and_indented_lines_go_on() -> None:
+    text = b"# Lessons\n\n- one\n  goes on\n* two\n3. three\nfour\n   - five\n"
+    assert lessons({"memory/m/memory.md": text}, ResourceId(Kind.MEMORY, "m")) == [
+        "one goes on",
+        "two",
+        "three",
+        "four",
+        "five",
+    ]
