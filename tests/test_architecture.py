@@ -55,6 +55,8 @@ HOMES = {
     "starlette": {"gateway", "web"},
     "uvicorn": {"gateway", "web"},
     "httpx": {"gateway"},
+    "numpy": {"retrieval"},
+    "wordllama": {"retrieval"},
     "opentelemetry": {"trajectories"},
 }
 

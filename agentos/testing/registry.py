@@ -55,6 +55,11 @@ class FakeRegistry:
         """Every resource in the snapshot, sorted."""
         return sorted({found for path in self._known(snapshot).files if (found := resource_of(path))})
 
+    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
+        """Every resource with its digest, sorted."""
+        files = self._known(snapshot).files
+        return {resource: _digest(files, resource) for resource in self.names(snapshot)}
+
     # --- CandidateStore -----------------------------------------------------------------------
 
     def add_candidate(self, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> Snapshot:
@@ -126,9 +131,7 @@ class FakeRegistry:
         found: list[Version] = []
         for number, commit in enumerate(changes):
             parent = found[-1].number if found else None
-            tree = digest(
-                sorted((p, digest(d)) for p, d in commit.files.items() if resource_of(p) == resource)
-            )
+            tree = _digest(commit.files, resource)
             found.append(
                 Version(
                     resource=resource,
@@ -177,6 +180,12 @@ class FakeRegistry:
         """The commit that the evolution promoted."""
         found = (commit for commit in self._lineage() if evolution_id and commit.evolution == evolution_id)
         return next(found, None)
+
+
+def _digest(files: Files, resource: ResourceId) -> str:
+    return digest(
+        sorted((path, digest(data)) for path, data in files.items() if resource_of(path) == resource)
+    )
 
 
 def _touched(old: Files, new: Files) -> set[ResourceId]:
