@@ -23,6 +23,7 @@ DEPTH_MAX = 100
 _CHUNK = 1 << 16
 _LINES = (".jsonl", ".ndjson")
 _DEEP = f"nested more than {DEPTH_MAX} levels deep"
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as `surrogateescape` shows them
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -140,7 +141,7 @@ class _Window:
         self.text = ""
         self.at = 0
         self._file = file
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")  # told apart by element
 
     def grow(self) -> bool:
         """Read on, doubling what is in view, so that a long element costs linear time."""
@@ -173,17 +174,16 @@ def _elements(file: io.BufferedReader, name: str) -> Iterator[Record]:
                     raise ValueError("expected ',' or ']'")
                 window.at += 1
                 window.next()
-            yield _record(name, number, _element(window))
+            yield _element(window, name, number)
     except ValueError as error:
         yield Record(name, max(number, 1), fault=f"it is not JSON ({error}); what follows it is lost")
 
 
-def _element(window: _Window) -> Json:
+def _element(window: _Window, name: str, number: int) -> Record:
     decoder = json.JSONDecoder(parse_constant=_refuse)
     while True:
         try:
-            value, window.at = decoder.raw_decode(window.text, window.at)
-            return _shallow(value)
+            value, end = decoder.raw_decode(window.text, window.at)
         except RecursionError:
             raise ValueError(_DEEP) from None
         except json.JSONDecodeError:
@@ -192,3 +192,9 @@ def _element(window: _Window) -> Json:
                 raise ValueError(f"or larger than {RECORD_MAX >> 20} MB") from None
             if not window.grow():
                 raise
+            continue
+        foreign = _ESCAPED.search(window.text, window.at, end)
+        window.at = end
+        if foreign:
+            return Record(name, number, fault="it is not UTF-8")
+        return _record(name, number, _shallow(value))
