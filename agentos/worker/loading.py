@@ -6,6 +6,7 @@ from agentos.messages import LoadDone, LoadJob, ToolCard
 from agentos.wire import Channel
 from agentos.worker import children, files
 from agentos.worker.children import Allowance
+from agentos.worker.held import Held
 from agentos.worker.place import Place
 from agentos.worker.toolhost import card_work, result_of
 
@@ -16,11 +17,12 @@ _CARD_BYTES = 256 << 10
 def load(channel: Channel, job: LoadJob, blobs: tuple[bytes, ...], place: Place) -> None:
     """Load each tool in a child of its own; answer with the cards, and a sentence for each fault."""
     files.write(place.snapshot, job.files, blobs)
+    held = Held(place.snapshot, dict(zip(job.files, blobs, strict=True)))
     allowance = Allowance(job.wall_s, _MEMORY_MB, _CARD_BYTES)
     cards: list[ToolCard] = []
     faults: list[str] = []
     for path in job.tools:
-        ended = children.run(card_work(place.snapshot, path), allowance, alone=place.alone)
+        ended = children.run(card_work(held, path), allowance, alone=place.alone)
         result = result_of(ended, path, allowance)
         if result.fault is None:
             cards.append(ToolCard.model_validate(result.output))

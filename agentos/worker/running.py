@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -16,6 +14,7 @@ from agentos.worker import files, outside
 from agentos.worker.asking import Talk
 from agentos.worker.children import Allowance
 from agentos.worker.faults import Failed, fault, fault_of, load_fault
+from agentos.worker.held import Held
 from agentos.worker.place import Place
 from agentos.worker.sdk import Sdk, StepsUsedUp
 from agentos.worker.toolhost import ToolHost
@@ -29,6 +28,7 @@ _HOSTS = 4  # tool calls side by side
 def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -> None:
     """Run the harness to its end, streaming steps; the last frame carries the files it left."""
     count = len(job.files)
+    held = Held(place.snapshot, dict(zip(job.files, blobs[:count], strict=True)))
     given = dict(zip(job.inputs, blobs[count:], strict=True))
     files.write(place.snapshot, job.files, blobs[:count])
     files.write(place.workspace, job.inputs, blobs[count:])
@@ -38,17 +38,17 @@ def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -
     several = job.call is None and job.command is None
     forwarder = _forwarder(job)
     hosts = [
-        ToolHost(place.snapshot, place.workspace, allowance, alone=place.alone and not several)
+        ToolHost(held, place.workspace, allowance, alone=place.alone and not several)
         for _ in range(_HOSTS if several else 1)
     ]
     talk = Talk(channel)
-    sdk = Sdk(talk, job, place.snapshot, hosts)
+    sdk = Sdk(talk, job, held, hosts)
     if forwarder is not None:
         forwarder.start(talk, job.models)
     if job.command is not None and forwarder is not None:
         _start(sdk, job, hosts[0], forwarder.url, place)
     else:
-        _drive(sdk, place.snapshot, f"{job.harness}/harness.py")
+        _drive(sdk, held, f"{job.harness}/harness.py")
     for host in hosts:
         host.close()
     collected = files.collect(place.workspace, given)
@@ -86,34 +86,34 @@ def _start(sdk: Sdk, job: RunJob, host: ToolHost, url: str, place: Place) -> Non
         sdk.fail(fault("signal", "the program ended or stopped the process that runs it", path=path))
 
 
-def _drive(sdk: Sdk, root: Path, path: str) -> None:
+def _drive(sdk: Sdk, held: Held, path: str) -> None:
     """Load the harness and let it run; whatever it does, ``sdk.end`` is set afterwards."""
     try:
-        harness = _load(root, path)
+        harness = _load(held, path)
     except BaseException as error:  # noqa: BLE001 - the harness' own error, sent on as data
-        sdk.fail(load_fault(error, root, path))
+        sdk.fail(load_fault(error, held.root, path))
         return
     try:
         harness.run(sdk)
     except StepsUsedUp:
         pass
     except BaseException as error:  # noqa: BLE001 - the harness' own error, sent on as data
-        sdk.fail(fault_of(error, root, path))
+        sdk.fail(fault_of(error, held.root, path))
     if sdk.end is None:
         sdk.fail(fault("no_answer", "the harness ended without an answer", path=path))
 
 
-def _load(root: Path, path: str) -> ModuleType:
+def _load(held: Held, path: str) -> ModuleType:
     """The harness as a module; what lies beside it can be imported by name."""
-    if not (root / path).is_file():
+    source = held.content(path)
+    if source is None:
         raise Failed(fault("load", f"{path} is not in the bundle", path=path))
-    sys.path.append(str((root / path).parent))
-    spec = importlib.util.spec_from_file_location("agentos_harness", root / path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    held.offer(path.rpartition("/")[0])
+    module = ModuleType("agentos_harness")
+    module.__file__ = str(held.root / path)
+    sys.modules[module.__name__] = module
+    code = compile(source, module.__file__, "exec", dont_inherit=True)
+    exec(code, module.__dict__)  # noqa: S102
     if not callable(getattr(module, "run", None)):
         raise Failed(fault("load", f"{path} does not define 'def run(sdk)'", path=path))
     return module

@@ -24,6 +24,7 @@ from agentos.worker import toolfile
 from agentos.worker.asking import Refused, Talk
 from agentos.worker.children import Clip
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
+from agentos.worker.held import Held
 from agentos.worker.toolhost import ToolHost, ToolResult
 
 __all__ = [
@@ -70,11 +71,11 @@ class Task:
 class Sdk:
     """One run's view of the world. Methods may be called from several threads."""
 
-    def __init__(self, talk: Talk, job: RunJob, root: Path, hosts: Sequence[ToolHost]) -> None:
+    def __init__(self, talk: Talk, job: RunJob, held: Held, hosts: Sequence[ToolHost]) -> None:
         call = ToolCall(job.call["tool"], job.call["args"]) if job.call else None
         self.task = Task(job.run_id, job.goal, call, job.agent, frozenset(job.effects), job.max_steps)
         self._talk = talk
-        self._root = root
+        self._held = held
         self._hosts: queue.SimpleQueue[ToolHost] = queue.SimpleQueue()
         for host in hosts:
             self._hosts.put(host)
@@ -110,7 +111,7 @@ class Sdk:
     def read(self, path: str) -> str:
         """The text of one of them. Raises FileNotFoundError."""
         self._used.add(resource_of(path))
-        return (self._root / path).read_text("utf-8")
+        return self._held.text(path)
 
     # --- tools ----------------------------------------------------------------------------
 
@@ -145,10 +146,13 @@ class Sdk:
             path = toolfile.find(ref, self._paths)
             self._used.add(resource_of(path))
             action["path"] = path
-            result = self._served(ref, args, path) if self._to_be_announced(path) else None
-            if result is None:
+            go, recorded = self._announced(ref, args, path) if self._to_be_announced(path) else (True, None)
+            result = recorded
+            if go or result is None:
                 with self._host() as host:
                     result = host.call(path, args, trace=trace)
+            if recorded is not None and recorded.ok == result.ok:
+                result = recorded
         except Failed as error:
             duration_ms = (time.monotonic() - started) * 1000
             result = ToolResult(False, None, error.fault, Clip(), Clip(), duration_ms)
@@ -157,19 +161,23 @@ class Sdk:
 
     def _to_be_announced(self, path: str) -> bool:
         """Whether the kernel is asked before the call. Raises Failed when the task forbids the call."""
-        says = toolfile.declared((self._root / path).read_text("utf-8"), path)
+        says = toolfile.declared(self._held.text(path), path)
         if missing := [effect for effect in says.effects if effect not in (*self.task.effects, "pure")]:
             why = f"'{says.name}' has the effect '{missing[0]}': add it to the task's effects to allow it"
             raise Failed(fault("effect", why, path=path))
         return self._asks_tools or "external" in says.effects
 
-    def _served(self, ref: str, args: dict[str, Any], path: str) -> ToolResult | None:
-        """The recorded result of the call, or None: then it is to be made."""
+    def _announced(self, ref: str, args: dict[str, Any], path: str) -> tuple[bool, ToolResult | None]:
+        """Whether the call is to be made, and its recorded result, which then counts in either case.
+
+        A call is made again for what it changes in the workspace. Where that fails this time, or
+        works this time, the new result counts: the recorded one would tell of files that are not there.
+        """
         try:
             answer = self._talk.ask("tool", {"tool": ref, "args": args, "path": path})
         except Refused as error:
             raise Failed(error.fault) from None
-        return None if answer.get("go") else result_of_record(answer)
+        return bool(answer.get("go")), result_of_record(answer) if "observation" in answer else None
 
     @contextmanager
     def _host(self) -> Iterator[ToolHost]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.metadata
+import re
 import sys
 import types
 import warnings
@@ -20,10 +21,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentos import checks
-from agentos.messages import ToolCard
+from agentos.messages import WHEELS, ToolCard
+from agentos.worker import wheels
 from agentos.worker.faults import Failed, NotPlain, encode, fault
+from agentos.worker.held import Held
 
 EFFECTS = ("pure", "read", "write", "external")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Declared(BaseModel):
@@ -35,6 +39,7 @@ class Declared(BaseModel):
     description: str = Field(min_length=1, max_length=1024)
     effects: list[str] = Field(min_length=1)
     dependencies: list[str] = []
+    idempotent: bool = False  # making the same call twice is as good as making it once
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +131,9 @@ def _declaration(node: ast.expr, path: str) -> Declared:
     return says
 
 
-def load(source: str, path: str, root: Path) -> Tool:
+def load(source: str, path: str, root: Path, held: Held | None = None) -> Tool:
     """Compile and ``execute``."""
-    return execute(compiled(source, path, root), path, root)
+    return execute(compiled(source, path, root), path, root, held)
 
 
 def compiled(source: str, path: str, root: Path) -> types.CodeType:
@@ -138,15 +143,23 @@ def compiled(source: str, path: str, root: Path) -> types.CodeType:
         return compile(source, str(root / path), "exec", dont_inherit=True)
 
 
-def execute(code: types.CodeType, path: str, root: Path) -> Tool:
+def execute(code: types.CodeType, path: str, root: Path, held: Held | None = None) -> Tool:
     """Execute the file in a fresh module. What it raises is its own; a broken contract is Failed.
 
-    Helper modules beside it can be imported by name. They come last on the path: a tool called
-    ``calendar.py`` must not hide the library that others import.
+    Helper modules beside it can be imported by name, from ``held`` where the caller has it, else from
+    the directory. They come last: a tool called ``calendar.py`` must not hide the library that others
+    import.
     """
-    folder = str((root / path).parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
+    folder = path.rpartition("/")[0]
+    if held is None:
+        wheels.provide(root, path)
+        if str(root / folder) not in sys.path:
+            sys.path.append(str(root / folder))
+    else:
+        kind, name, _ = path.split("/", 2)
+        if held.any_below(f"{kind}/{name}/{WHEELS}/"):  # and not: one that a tool has planted
+            wheels.provide(root, path)
+        held.offer(folder)
     name = f"agentos_tool_{PurePosixPath(path).stem}"
     module = types.ModuleType(name)
     module.__file__ = str(root / path)
@@ -171,11 +184,12 @@ def _function(module: types.ModuleType, path: str) -> Callable[[Any], Any]:
 
 def card(tool: Tool, says: Declared) -> ToolCard:
     """What the tool says of itself, its schemas generated; raises Failed(load)."""
-    for distribution in says.dependencies:
+    for requirement in says.dependencies:
+        distribution = _NAME.match(requirement)
         try:
-            importlib.metadata.version(distribution)
+            importlib.metadata.version(distribution[0] if distribution else requirement)
         except importlib.metadata.PackageNotFoundError:
-            raise _bad(tool.path, f"it needs '{distribution}', which is not installed") from None
+            raise _bad(tool.path, f"it needs '{requirement}', which is not installed") from None
     if tool.run.__code__.co_argcount != 1:
         raise _bad(tool.path, "run must take one argument, the input")
     return ToolCard(

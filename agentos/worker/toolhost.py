@@ -26,6 +26,7 @@ from agentos.wire import Channel, Closed, Frame, FrameError, Late
 from agentos.worker import children, toolfile
 from agentos.worker.children import Allowance, Clip, Ended
 from agentos.worker.faults import fault, fault_of, load_fault
+from agentos.worker.held import Held
 
 _PRINTED_MAX = 1 << 20  # of what a program prints, kept as its answer
 _PATIENCE_S = 3.0  # beyond the call's own limit, until the host itself counts as lost
@@ -58,13 +59,13 @@ class _Reply(BaseModel):
 class ToolHost:
     """The worker's end. Start it while the worker has one thread."""
 
-    def __init__(self, root: Path, workspace: Path, allowance: Allowance, *, alone: bool) -> None:
+    def __init__(self, held: Held, workspace: Path, allowance: Allowance, *, alone: bool) -> None:
         self._allowance = allowance
         self._alone = alone
         ours, theirs = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
-            _serve(theirs, root, workspace, allowance, alone=alone)
+            _serve(theirs, held, workspace, allowance, alone=alone)
         theirs.close()
         self._channel = Channel(ours)
 
@@ -156,13 +157,14 @@ def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
     )
 
 
-def call_work(root: Path, path: str, args: Any, most: int, *, trace: bool) -> Callable[[], bytes]:
+def call_work(held: Held, path: str, args: Any, most: int, *, trace: bool) -> Callable[[], bytes]:
     """What a child does for one call: the JSON of a reply."""
+    root = held.root
 
     def work() -> bytes:
         lines: set[int] = set()
         try:
-            tool = toolfile.load((root / path).read_text("utf-8"), path, root)
+            tool = toolfile.load(held.text(path), path, root, held)
         except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
             children.spare_memory()
             return _reply_fault(load_fault(error, root, path), lines)
@@ -193,18 +195,18 @@ def program_work(argv: list[str], environment: dict[str, str]) -> Callable[[], b
     return work
 
 
-def card_work(root: Path, path: str) -> Callable[[], bytes]:
+def card_work(held: Held, path: str) -> Callable[[], bytes]:
     """What a child does to describe a tool: a reply whose output is a ToolCard."""
 
     def work() -> bytes:
         try:
-            source = (root / path).read_text("utf-8")
+            source = held.text(path)
             says = toolfile.declared(source, path)
-            described = toolfile.card(toolfile.load(source, path, root), says)
+            described = toolfile.card(toolfile.load(source, path, held.root, held), says)
             return b'{"output":' + described.model_dump_json().encode() + b"}"
         except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
             children.spare_memory()
-            return _reply_fault(load_fault(error, root, path), set())
+            return _reply_fault(load_fault(error, held.root, path), set())
 
     return work
 
@@ -228,7 +230,7 @@ def _reply_fault(found: WireFault, lines: set[int]) -> bytes:
 
 
 def _serve(
-    sock: socket.socket, root: Path, workspace: Path, allowance: Allowance, *, alone: bool
+    sock: socket.socket, held: Held, workspace: Path, allowance: Allowance, *, alone: bool
 ) -> NoReturn:
     (descriptor,) = children.only_descriptors(sock.fileno())
     channel = Channel(socket.socket(fileno=descriptor))
@@ -243,9 +245,9 @@ def _serve(
                 work = program_work(asked["argv"], asked["environment"])
                 given = replace(allowance, kept_bytes=min(most, _PRINTED_MAX))
             elif "args" in asked:
-                work = call_work(root, asked["path"], asked["args"], most, trace=asked["trace"])
+                work = call_work(held, asked["path"], asked["args"], most, trace=asked["trace"])
             else:
-                work = card_work(root, asked["path"])
+                work = card_work(held, asked["path"])
             ended = children.run(work, given, alone=alone)
             head = {
                 "how": ended.how,
