@@ -1,0 +1,34 @@
+"""The gateway's process. Started by ``client.GatewayModels``; not for people.
+
+Standard input carries one line (``setup.Setup``) and then stays open for as long as the parent
+lives: its end is how a killed daemon is noticed. Calls under way are then brought to their record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Prepare the environment before anything imports litellm, then serve."""
+    parser = argparse.ArgumentParser(prog="agentos.gateway")
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--socket", default="gateway.sock", help="its name in HOME/run")
+    given = parser.parse_args()
+    os.environ.update(
+        LITELLM_LOCAL_MODEL_COST_MAP="True",  # else the import fetches a price list
+        LITELLM_MODE="PRODUCTION",  # else it reads the .env of whatever folder it finds
+        HF_HUB_OFFLINE="1",  # else counting tokens may fetch tokenizers
+        LITELLM_LOG="CRITICAL",
+    )
+    os.umask(0o077)
+    from agentos.gateway.process import serve
+
+    serve(given.home, given.socket, sys.stdin.buffer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""Asks a provider through litellm: retries, fallbacks, and what went wrong in our own words.
+
+litellm's own retries are off: with them a failing call is sent up to five times, a refused key
+three times. Whatever is worth retrying is retried here, always with the same idempotency key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import litellm
+import openai
+from litellm import exceptions
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
+
+from agentos.domain import ModelSpec, Price
+from agentos.errors import ModelFailed
+from agentos.gateway.setup import Where
+
+TRIES_MAX = 5
+_RETRY_AFTER_MAX_S = 60.0
+_REPLY_MAX = 32 << 20
+_RETRIED = frozenset({"overloaded", "unreachable", "timeout", "malformed"})
+_AWAY = _RETRIED - {"malformed"}
+
+litellm.suppress_debug_info = True
+litellm.drop_params = True  # one request fits all models: what a provider does not know is left out
+litellm.turn_off_message_logging = True
+
+
+class CallFailed(ModelFailed):
+    """A try that failed. ``retry_after_s`` is what the provider asked to wait, 0 when it did not."""
+
+    def __init__(self, kind: str, message: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(kind, message)
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A chat completion as a plain object, whatever it says. ``usd`` by litellm's price list."""
+
+    body: dict[str, Any]
+    spec: ModelSpec
+    usd: float | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often anything was sent, also for a call that ends in an exception."""
+
+    tries: int = 0
+
+
+class Providers:
+    """Where each provider is reached, and with which key."""
+
+    def __init__(self, providers: Mapping[str, Where], keys: Mapping[str, str]) -> None:
+        self._providers = providers
+        self._keys = keys
+
+    def arguments(self, spec: ModelSpec) -> dict[str, Any]:
+        """litellm's ``api_base`` and ``api_key``; raises ModelFailed("auth") with what is missing."""
+        if not spec.provider:
+            return {}
+        where = self._providers.get(spec.provider)
+        if where is None:
+            raise ModelFailed(
+                "auth",
+                f"the model '{spec.name}' wants the provider '{spec.provider}', but agentos.toml has no "
+                f"[providers.{spec.provider}]",
+            )
+        if not where.api_base and spec.model.split("/")[0] != spec.provider:
+            # else whoever edits the registry could send one provider's key to another
+            raise ModelFailed(
+                "auth",
+                f"the model '{spec.name}' ({spec.model}) wants the provider '{spec.provider}', which has no "
+                f"api_base in agentos.toml and so is for models that begin with '{spec.provider}/' only",
+            )
+        base = {"api_base": where.api_base} if where.api_base else {}
+        if not where.key_env:
+            # never litellm's own choice: that would send OPENAI_API_KEY to any server that speaks OpenAI
+            return {**base, "api_key": "none"} if base else base
+        key = self._keys.get(where.key_env) or os.environ.get(where.key_env)
+        if not key:
+            raise ModelFailed(
+                "auth",
+                f"the provider '{spec.provider}' needs a key: set {where.key_env} in the daemon's environment "
+                "or in keys.toml of the home",
+            )
+        return {**base, "api_key": key}
+
+
+async def ask(
+    spec: ModelSpec,
+    asked: Mapping[str, Any],
+    providers: Providers,
+    idempotency: str,
+    *,
+    deadline: float,
+    tally: Tally,
+) -> Answered:
+    """Ask the model, then its fallbacks in order while the machinery of each is away.
+
+    ``deadline`` is on the ``time.monotonic`` clock; each model gets its share of what is left.
+    Raises ModelFailed, of the first model where no other could be asked.
+    """
+    chain = (spec, *spec.fallbacks)
+    first: ModelFailed | None = None
+    for place, model in enumerate(chain):
+        now = time.monotonic()
+        until = now + max(0.0, deadline - now) / (len(chain) - place)
+        # a provider keeps one answer for one key, so each model needs its own
+        own_key = idempotency if place == 0 else f"{idempotency}-{place}"
+        try:
+            return await _with_retries(model, asked, providers, own_key, until, tally)
+        except ModelFailed as error:
+            first = first or error
+            if error.kind not in _AWAY:
+                raise
+    raise first or ModelFailed("unreachable", "no model was asked")
+
+
+async def _with_retries(
+    spec: ModelSpec,
+    asked: Mapping[str, Any],
+    providers: Providers,
+    idempotency: str,
+    until: float,
+    tally: Tally,
+) -> Answered:
+    where = providers.arguments(spec)
+    wait = wait_random_exponential(multiplier=0.25, max=20)
+
+    def pause(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        least = error.retry_after_s if isinstance(error, CallFailed) else 0.0
+        return max(wait(state), least)
+
+    def enough(state: RetryCallState) -> bool:
+        return state.attempt_number >= TRIES_MAX or time.monotonic() + state.upcoming_sleep >= until
+
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception(lambda error: isinstance(error, CallFailed) and error.kind in _RETRIED),
+        wait=pause,
+        stop=enough,
+        reraise=True,
+    ):
+        with attempt:
+            tally.tries += 1
+            return await _once(spec, asked, where, idempotency, until)
+    raise AssertionError("tenacity ends with a result or an exception")
+
+
+async def _once(
+    spec: ModelSpec, asked: Mapping[str, Any], where: Mapping[str, Any], idempotency: str, until: float
+) -> Answered:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise CallFailed("timeout", f"no time was left to ask {spec.model}")
+    try:
+        async with asyncio.timeout(left):  # litellm's own is for each read, not for the whole
+            response = await litellm.acompletion(
+                model=spec.model,
+                timeout=left,
+                num_retries=0,
+                max_retries=0,
+                extra_headers={"Idempotency-Key": idempotency},
+                **where,
+                **asked,
+            )
+    except TimeoutError:
+        raise CallFailed("timeout", f"{spec.model} did not answer in {left:.1f} s") from None
+    except openai.OpenAIError as error:
+        raise _failure(spec, error) from None
+    dumped = response.model_dump_json(exclude_none=True)
+    if len(dumped) > _REPLY_MAX:
+        raise ModelFailed("malformed", f"the reply of {spec.model} has {len(dumped):,} bytes, too many")
+    listed = getattr(response, "_hidden_params", {}).get("response_cost")
+    return Answered(_plain(json.loads(dumped)), spec, listed if listed_price(spec.model) else None)
+
+
+@functools.lru_cache(maxsize=1024)
+def listed_price(model: str) -> Price | None:
+    """As litellm's price list has it; None for what it lacks, which is not the same as free."""
+    for name in (model, model.partition("/")[2]):
+        entry = litellm.model_cost.get(name, {})
+        if "input_cost_per_token" in entry and "output_cost_per_token" in entry:
+            cached = entry.get("cache_read_input_token_cost")
+            return Price(
+                entry["input_cost_per_token"] * 1e6,
+                entry["output_cost_per_token"] * 1e6,
+                None if cached is None else cached * 1e6,
+            )
+    return None
+
+
+def _plain(body: dict[str, Any]) -> dict[str, Any]:
+    """The completion as OpenAI has it: litellm moves what it does not know into fields of its own."""
+    for choice in body.get("choices") or ():
+        choice.pop("provider_specific_fields", None)
+        message = choice.get("message") or {}
+        extra = message.pop("provider_specific_fields", None) or {}
+        if extra.get("refusal"):
+            message["refusal"] = extra["refusal"]
+    return body
+
+
+def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
+    said = f"{spec.model}: {str(error)[:1000]}"
+    kinds: tuple[tuple[type[Exception], str], ...] = (
+        (exceptions.ContextWindowExceededError, "context"),
+        (exceptions.ContentPolicyViolationError, "refused"),
+        (exceptions.AuthenticationError, "auth"),
+        (exceptions.PermissionDeniedError, "auth"),
+        (exceptions.RateLimitError, "overloaded"),
+        (exceptions.Timeout, "timeout"),
+        (exceptions.ServiceUnavailableError, "overloaded"),
+    )
+    kind = next((kind for type_, kind in kinds if isinstance(error, type_)), "")
+    status = getattr(error, "status_code", None)
+    if not kind and isinstance(status, int) and 400 <= status < 500 and status not in (408, 409, 429):
+        kind = "request"
+    if not kind:
+        kind = "malformed" if _unreadable(error) else "unreachable"
+    return CallFailed(kind, said, _retry_after(error))
+
+
+def _unreadable(error: BaseException) -> bool:
+    """Whether there was an answer that is no JSON; litellm calls that a server's fault like any other."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, json.JSONDecodeError):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return "Empty or invalid response" in str(error)
+
+
+def _retry_after(error: BaseException) -> float:
+    """Seconds that the provider asked to wait, capped; 0 where it said nothing in seconds."""
+    headers = getattr(error, "litellm_response_headers", None) or {}
+    try:
+        seconds = float(headers.get("retry-after", "0"))
+    except (TypeError, ValueError):
+        return 0.0
+    return min(max(seconds, 0.0), _RETRY_AFTER_MAX_S) if math.isfinite(seconds) else 0.0

@@ -1,0 +1,290 @@
+"""The kernel's side of the gateway: starts the process with the first call, and again when it died.
+
+Standard library only, because the daemon has it at hand all the time and most homes need no model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentos.domain import Json, Reply
+from agentos.errors import ModelFailed
+from agentos.gateway.setup import Setup
+from agentos.home import Home
+from agentos.ports import Grant
+
+if TYPE_CHECKING:
+    from agentos.settings import Settings
+
+_READY = b"ready\n"
+_START_S = 180.0  # importing litellm takes 3 s; a gateway of a killed daemon may end its calls first
+_END_S = 130.0
+_GRACE_S = 5.0  # beyond the deadline, at which the gateway answers by itself
+_IDLE_MAX = 64
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over the socket ``name`` in an open folder: its path may be longer than a socket's may be."""
+
+    def __init__(self, folder: int, name: str) -> None:
+        super().__init__("gateway")
+        self._path = f"/proc/self/fd/{folder}/{name}"
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    status: int
+    body: bytes
+    call: Mapping[str, Any] | None
+
+
+class _Gone(Exception):
+    """The process died, or was replaced, before it answered."""
+
+
+class _Process:
+    """One gateway process that is ready, and the connections to it."""
+
+    def __init__(self, home: Home, setup: Setup, name: str, deadline: float) -> None:
+        """Raises ModelFailed("unreachable") with its last words when it does not come up."""
+        self._secret = setup.secret
+        self._name = name
+        self._idle: list[_Connection] = []
+        self._lock = threading.Lock()
+        said = home.logs / "gateway.out"
+        with said.open("wb") as out:
+            self._child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "agentos.gateway", "--home", str(home.root), "--socket", name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=out,
+                cwd=home.root,
+                start_new_session=True,  # a Ctrl-C is for the daemon, which ends us in its time
+            )
+        self._folder = os.open(home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        assert self._child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._child.stdin.write(setup.line())
+            self._child.stdin.flush()
+        if not self._is_ready(deadline):
+            self.end(patience_s=0.0)
+            words = said.read_text(errors="replace").strip().splitlines()
+            raise ModelFailed(
+                "unreachable",
+                f"the gateway did not start: {words[-1] if words else 'it was not ready in time'}",
+            )
+
+    def _is_ready(self, deadline: float) -> bool:
+        assert self._child.stdout is not None
+        left = min(deadline - time.monotonic(), _START_S)
+        if not select.select([self._child.stdout], [], [], max(left, 0.0))[0]:
+            return False
+        return self._child.stdout.readline() == _READY
+
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._child.poll() is None
+
+    def end(self, *, patience_s: float) -> None:
+        """Close its standard input and wait; kill it after ``patience_s``."""
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            self._child.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        with self._lock:
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+            os.close(self._folder)
+            self._folder = -1
+
+    def control(self, path: str, body: Json, deadline: float) -> Json:
+        """A control request; raises _Gone, or ModelFailed when it is refused."""
+        response = self.request("POST", f"/control/{path}", self._secret, json.dumps(body).encode(), deadline)
+        if response.status != 200:
+            raise _failure(response)
+        return json.loads(response.body)
+
+    def request(self, method: str, path: str, token: str, body: bytes, deadline: float) -> _Response:
+        """Raises _Gone when the connection broke, ModelFailed("timeout") when the deadline passed."""
+        left = max(deadline - time.monotonic(), 0.001)
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "X-Agentos-Timeout": f"{left:.3f}",
+        }
+        connection = self._connection(left + _GRACE_S)
+        try:
+            connection.request(method, path, body, headers)
+            answered = connection.getresponse()
+            content = answered.read()
+        except TimeoutError:
+            connection.close()
+            raise ModelFailed("timeout", "the gateway did not answer in time") from None
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            raise _Gone from None
+        about = answered.headers.get("x-agentos-call")
+        with self._lock:
+            if len(self._idle) < _IDLE_MAX and self._folder >= 0:
+                self._idle.append(connection)
+            else:
+                connection.close()
+        return _Response(answered.status, content, json.loads(about) if about else None)
+
+    def _connection(self, timeout_s: float) -> _Connection:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else _Connection(self._folder, self._name)
+        connection.timeout = timeout_s
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout_s)
+        return connection
+
+
+class GatewayModels:
+    """Implements ``ports.Models``. Costs nothing until the first call."""
+
+    def __init__(self, home: Home, settings: Settings, *, socket_name: str = "gateway.sock") -> None:
+        """A second process that wants models on the same home needs a ``socket_name`` of its own."""
+        self._home = home
+        self._setup = Setup.of(settings)
+        self._socket_name = socket_name
+        self._lock = threading.Lock()
+        self._process: _Process | None = None
+        self._closed = False
+
+    def open(self, grant: Grant) -> GatewaySession:
+        """Cheap: nothing is asked or started yet."""
+        return GatewaySession(self, grant)
+
+    def process(self, deadline: float) -> _Process:
+        """The process, started where it does not run; raises ModelFailed when it does not come up."""
+        with self._lock:
+            if self._closed:
+                raise ModelFailed("unreachable", "the gateway was closed")
+            if self._process is None or not self._process.alive():
+                if self._process is not None:
+                    self._process.end(patience_s=0.0)
+                    self._process = None
+                self._process = _Process(self._home, self._setup, self._socket_name, deadline)
+            return self._process
+
+    def current(self) -> _Process | None:
+        """The process if it runs."""
+        with self._lock:
+            return self._process if self._process is not None and self._process.alive() else None
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that runs now."""
+        process = self.current()
+        return None if process is None else process._child.pid
+
+    def close(self) -> None:
+        """End the gateway after the calls in flight are on record. Idempotent."""
+        with self._lock:
+            self._closed = True
+            process, self._process = self._process, None
+        if process is not None:
+            process.end(patience_s=_END_S)
+
+
+class GatewaySession:
+    """Implements ``ports.ModelSession``."""
+
+    def __init__(self, models: GatewayModels, grant: Grant) -> None:
+        self._models = models
+        self._grant = grant
+        self._lock = threading.Lock()
+        self._open_in: _Process | None = None
+        self._id = ""
+        self._token = ""
+        self._done: dict[str, list[int]] = {}
+        self._closed = False
+
+    def complete(self, request: Json, deadline: float) -> Reply:
+        """As ``ports.ModelSession``: the call is on record before this returns. Raises ModelFailed.
+
+        When the gateway dies in the middle the same call is asked again: its record has the answer,
+        or the key with which the provider knows it.
+        """
+        content = json.dumps(request).encode()
+        until = min(deadline, time.monotonic() + 24 * 3600.0)
+        while True:
+            if time.monotonic() >= until:
+                raise ModelFailed("timeout", "no time was left for a model call")
+            try:
+                process, token = self._opened(until)
+                response = process.request("POST", "/v1/chat/completions", token, content, until)
+            except _Gone:
+                time.sleep(0.01)  # until the system knows that it is dead
+                continue
+            return self._reply(response)
+
+    def _opened(self, deadline: float) -> tuple[_Process, str]:
+        with self._lock:
+            if self._closed:
+                raise ModelFailed("not_allowed", "this run has ended and may ask no model")
+            process = self._models.process(deadline)
+            if process is not self._open_in:
+                opened = process.control("open", {"grant": asdict(self._grant), "done": self._done}, deadline)
+                self._open_in, self._id, self._token = process, opened["id"], opened["token"]
+            return process, self._token
+
+    def _reply(self, response: _Response) -> Reply:
+        call = response.call
+        if call is not None:
+            with self._lock:
+                self._done.setdefault(call["key"], []).append(call["nth"])
+        if response.status != 200 or call is None:
+            raise _failure(response)
+        return Reply(
+            call_id=call["id"],
+            body=json.loads(response.body),
+            input_tokens=call["input_tokens"],
+            output_tokens=call["output_tokens"],
+            usd=call["usd"],
+            latency_ms=call["latency_ms"],
+            recorded=call["recorded"],
+            model=call["model"],
+        )
+
+    def close(self) -> None:
+        """The grant ends here; idempotent."""
+        with self._lock:
+            self._closed = True
+            process, self._open_in = self._open_in, None
+        if process is not None and process is self._models.current():
+            with contextlib.suppress(_Gone, ModelFailed):  # then the token ended with the process
+                process.control("close", {"id": self._id}, time.monotonic() + _GRACE_S)
+
+
+def _failure(response: _Response) -> ModelFailed:
+    try:
+        error = json.loads(response.body)["error"]
+        kind, message = str(error["code"]), str(error["message"])
+    except (ValueError, KeyError, TypeError):
+        return ModelFailed("unreachable", f"the gateway failed with {response.status}; see logs/gateway.log")
+    return ModelFailed({"stopping": "unreachable", "token": "not_allowed"}.get(kind, kind), message)

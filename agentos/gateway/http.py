@@ -1,0 +1,188 @@
+"""The gateway's HTTP face: what OpenAI's clients speak, and what the daemon alone may ask."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from agentos.domain import Json
+from agentos.errors import ModelFailed
+from agentos.gateway.answering import Answering, Ended
+from agentos.gateway.calls import Call
+from agentos.gateway.sessions import Session
+from agentos.gateway.streaming import events
+from agentos.ports import Grant
+
+CALL_HEADER = "x-agentos-call"  # what is known of a call beside its body, as JSON
+TIMEOUT_HEADER = "x-agentos-timeout"  # seconds
+BODY_MAX = 32 << 20
+_TIMEOUT_S = 600.0
+_STATUS: Mapping[str, int] = {
+    "token": 401,
+    "budget": 402,
+    "not_allowed": 403,
+    "not_recorded": 409,
+    "request": 400,
+    "context": 400,
+    "overloaded": 503,
+    "stopping": 503,
+    "timeout": 504,
+}
+_GRANT = TypeAdapter(Grant)
+_DONE = TypeAdapter(dict[str, list[int]])
+
+
+class Face:
+    """The routes. ``stop`` is called when the daemon asks the gateway to end."""
+
+    def __init__(self, answering: Answering, secret: str, stop: Callable[[], None]) -> None:
+        self.stopping = False
+        self._answering = answering
+        self._secret = secret
+        self._stop = stop
+        self.app = Starlette(
+            routes=[
+                Route("/v1/chat/completions", self._complete, methods=["POST"]),
+                Route("/v1/models", self._models, methods=["GET"]),
+                Route("/control/open", self._open, methods=["POST"]),
+                Route("/control/close", self._close, methods=["POST"]),
+                Route("/control/stats", self._stats, methods=["GET"]),
+                Route("/control/stop", self._end, methods=["POST"]),
+            ]
+        )
+
+    # --- for runs -----------------------------------------------------------------------------
+
+    async def _complete(self, request: Request) -> Response:
+        try:
+            session = self._session(request)
+            asked = await _body(request)
+            answer = await self._answering.complete(session, asked, _timeout(request))
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Ended as error:
+            return _refusal(error.kind, str(error), _about(error.call, session))
+        except ModelFailed as error:
+            return _refusal(error.kind, self._answering.redactor.text(str(error)))
+        about = _about(answer.call, session)
+        if not asked.get("stream"):
+            return Response(answer.body, media_type="application/json", headers=about)
+        usage = bool((asked.get("stream_options") or {}).get("include_usage"))
+        return StreamingResponse(
+            iter([b"".join(events(json.loads(answer.body), usage=usage))]),
+            media_type="text/event-stream",
+            headers=about,
+        )
+
+    async def _models(self, request: Request) -> Response:
+        try:
+            session = self._session(request)
+        except ModelFailed as error:
+            return _refusal(error.kind, str(error))
+        models = [
+            {"id": spec.name, "object": "model", "created": 0, "owned_by": spec.provider or "default"}
+            for spec in session.grant.models
+        ]
+        return JSONResponse({"object": "list", "data": models})
+
+    def _session(self, request: Request) -> Session:
+        if self.stopping:
+            raise ModelFailed("stopping", "the gateway is ending and takes no more calls")
+        session = self._answering.tokens.find(_bearer(request))
+        if session is None:
+            raise ModelFailed("token", "this token is not, or no longer, good for any run")
+        return session
+
+    # --- for the daemon -----------------------------------------------------------------------
+
+    async def _open(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        try:
+            table = await _body(request)
+            grant = _GRANT.validate_python(table.get("grant"))
+            session, token = self._answering.open(grant, _DONE.validate_python(table.get("done", {})))
+        except (ModelFailed, ValidationError) as error:
+            return _refusal("request", str(error))
+        return JSONResponse({"id": session.id, "token": token})
+
+    async def _close(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        self._answering.tokens.revoke(str((await _body(request)).get("id")))
+        return JSONResponse({})
+
+    async def _stats(self, request: Request) -> Response:
+        stats = {"grants": len(self._answering.tokens), "in_flight": self._answering.in_flight}
+        return self._refused(request) or JSONResponse(stats)
+
+    async def _end(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        self._stop()
+        return JSONResponse({})
+
+    def _refused(self, request: Request) -> Response | None:
+        """Control is for whoever started the gateway; a run's token does not open it."""
+        if hmac.compare_digest(_bearer(request).encode(), self._secret.encode()):
+            return None
+        return _refusal("token", "control requests need the secret that the gateway was started with")
+
+
+def _bearer(request: Request) -> str:
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+def _timeout(request: Request) -> float:
+    try:
+        seconds = float(request.headers.get(TIMEOUT_HEADER, _TIMEOUT_S))
+    except ValueError:
+        return _TIMEOUT_S
+    return min(max(seconds, 0.0), 24 * 3600.0) if math.isfinite(seconds) else _TIMEOUT_S
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The JSON object that was sent; raises ModelFailed("request")."""
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > BODY_MAX:
+            raise ModelFailed("request", f"the request has more than {BODY_MAX:,} bytes")
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ModelFailed("request", f"the request is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ModelFailed("request", "the request must be a JSON object")
+    return value
+
+
+def _about(call: Call, session: Session) -> dict[str, str]:
+    about = {
+        "id": call.id,
+        "key": call.key,
+        "nth": call.nth,
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "usd": call.usd,
+        "latency_ms": call.latency_ms,
+        "recorded": bool(call.served_from),
+        "model": call.answered_by,
+        "run_id": session.grant.run_id,
+    }
+    return {CALL_HEADER: json.dumps(about)}
+
+
+def _refusal(kind: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    error: Json = {"error": {"message": message, "type": "agentos", "param": None, "code": kind}}
+    return JSONResponse(error, _STATUS.get(kind, 502), headers=dict(headers or {}))
