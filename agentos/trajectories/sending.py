@@ -36,14 +36,18 @@ class Sender:
     def __init__(
         self, address: str, tell: Callable[[str], None], redact: Callable[[Json], Json] = lambda value: value
     ) -> None:
-        url = urlsplit(address)
-        if url.scheme not in ("http", "https") or not url.hostname:
+        try:
+            url = urlsplit(address)
+            host, self._port = url.hostname, url.port
+        except ValueError:
+            host = None
+        if not host or url.scheme not in ("http", "https"):
             raise UserError(
                 f"otlp is {address!r}, expected the address of a collector, as http://localhost:4318"
             )
         secure = url.scheme == "https"
         self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._host, self._port = url.hostname, url.port
+        self._host = host
         path = url.path.rstrip("/")
         self._path = path if path.endswith(_PATH) else path + _PATH
         self._tell, self._redact = tell, redact

@@ -92,7 +92,7 @@ def _step_span(happened: Happened, step: Step, content: bool) -> Json:
         "traceId": _trace_id(step.run_id),
         "spanId": _span_id(f"{step.run_id}#{step.index}"),
         "parentSpanId": _span_id(happened.run.id),
-        "name": name,
+        "name": _text(name),
         "kind": kind,
         "startTimeUnixNano": _nanos(step.started_at),
         "endTimeUnixNano": _nanos(
@@ -134,14 +134,14 @@ def _what(step: Step, content: bool) -> tuple[str, int, dict[str, Json]]:
             genai.TOOL_RESULT: _json(_part(step.observation, "output")) if content else None,
         }
         return f"{genai.EXECUTE_TOOL} {tool}", _INTERNAL, attributes
-    return step.node, _INTERNAL, {}
+    return step.node or "step", _INTERNAL, {}
 
 
 def _closed(span: dict[str, Json], attributes: Mapping[str, Json], error: str, message: str) -> Json:
     """The span with its attributes and status. No status means neither success nor failure is said."""
     if error:
         attributes = {**attributes, genai.ERROR_TYPE: error}
-        span["status"] = {"code": _ERROR, **({"message": message[:_TEXT_MAX]} if message else {})}
+        span["status"] = {"code": _ERROR, **({"message": _text(message)} if message else {})}
     return {**span, "attributes": _attributes(attributes)}
 
 
@@ -165,7 +165,7 @@ def _any_value(value: Json) -> Json:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, str):
-        return {"stringValue": value[:_TEXT_MAX]}
+        return {"stringValue": _text(value)}
     if isinstance(value, int) and abs(value) < 1 << 63:
         return {"intValue": str(value)}  # 64 bits do not fit into JSON's numbers
     if isinstance(value, float) and math.isfinite(value):
@@ -173,6 +173,11 @@ def _any_value(value: Json) -> Json:
     if isinstance(value, list):
         return {"arrayValue": {"values": [_any_value(item) for item in value]}}
     return None
+
+
+def _text(text: str) -> str:
+    """Cut, and without lone surrogates: they are no UTF-8, so a collector may refuse the request."""
+    return text[:_TEXT_MAX].encode("utf-8", "replace").decode()
 
 
 def _json(value: Json) -> str | None:
