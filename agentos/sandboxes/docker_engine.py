@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,11 @@ SOCKET = "unix:///var/run/docker.sock"
 _MISSING = (
     "The container engine does not answer ({why}): start it with `systemctl start docker` (or, as root, "
     '`dockerd`), install it with `apt-get install docker.io`, or set sandbox = "bubblewrap" in agentos.toml.'
+)
+_FORBIDDEN = (
+    "This user may not use the container engine ({why} at {address}): type `sudo usermod -aG docker {user}`, "
+    "log in anew and start the daemon again (that group is as good as root on this machine, see "
+    'docs/docker.md), or set sandbox = "bubblewrap" in agentos.toml.'
 )
 
 
@@ -75,11 +81,23 @@ def answering() -> Iterator[None]:
     except docker.errors.APIError as error:
         raise Unavailable(f"the container engine refused: {error.explanation or error}") from None
     except (docker.errors.DockerException, requests.RequestException) as error:
-        raise Unavailable(_MISSING.format(why=_reason(error))) from None
+        raise Unavailable(_advice(_innermost(error))) from None
 
 
-def _reason(error: BaseException) -> str:
-    """The innermost cause; what lies above is the SDK's and urllib3's packaging."""
-    while error.__context__ is not None or error.__cause__ is not None:
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]  # not None, see above
-    return (getattr(error, "strerror", None) or str(error))[:200]
+def _innermost(error: BaseException) -> BaseException:
+    """The cause; what lies above is the SDK's and urllib3's packaging."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
+def _advice(error: BaseException) -> str:
+    """What happened, and what to type."""
+    why = (getattr(error, "strerror", None) or str(error))[:200]
+    if not isinstance(error, PermissionError):
+        return _MISSING.format(why=why)
+    try:
+        user = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        user = "$USER"
+    return _FORBIDDEN.format(why=why, address=os.environ.get("DOCKER_HOST") or SOCKET, user=user)

@@ -55,6 +55,8 @@ def leave_traps(sdk: Any) -> str:
 def call_in_turn(sdk: Any) -> list[dict[str, Any]]:
     """Each behaviour of the tool after the other, and a plain call last."""
     seen = []
+    before = sdk.call_tool("behave", {"how": "list_processes"})
+    seen.append({"how": "before", "output": before.output["said"] if before.ok else ""})
     for behaviour in ("talk", "read_stdin", "hang", "die", "daemonise", "eat", "fork", "list_processes"):
         result = sdk.call_tool("behave", {"how": behaviour})
         seen.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -454,6 +456,28 @@ def test_an_engine_that_dies_makes_trials_infra_and_comes_back(
 
 
 @away
+def test_an_engine_that_this_user_may_not_use_says_what_to_type(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX) as closed:
+        closed.bind(str(tmp_path / "engine.sock"))
+        closed.listen()
+        (tmp_path / "engine.sock").chmod(0)
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
+        engine = Engine(timeout_s=5)
+        me = os.geteuid()
+        try:
+            os.seteuid(61321 if me == 0 else me)  # nothing is closed to root
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)  # the SDK leaves that socket open
+                with pytest.raises(Unavailable, match=r"may not use .*type `sudo usermod -aG docker \S+`"):
+                    engine.version()
+                gc.collect()
+        finally:
+            os.seteuid(me)
+            engine.close()
+
+
 def test_an_engine_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "s"))
