@@ -141,6 +141,10 @@ class Journal(Protocol):
         """The trajectory, in order."""
         ...
 
+    def answers(self, task_id: str) -> Mapping[str, str]:
+        """What people answered to the questions of the task's runs, by question."""
+        ...
+
     def runs_of(self, task_key: str, limit: int) -> Sequence[Run]:
         """Finished runs of equal work, newest first."""
         ...

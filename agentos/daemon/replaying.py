@@ -16,7 +16,7 @@ from typing import Any
 from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
 from agentos.daemon.bundle import Bundle
 from agentos.domain import Effect, Fault, Json, Mode, Result, Snapshot, Step
-from agentos.errors import UserError
+from agentos.errors import Unavailable, UserError
 from agentos.evolver.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
 from agentos.messages import WHEELS
 from agentos.ports import Plan, RecordedTool, Recording, Snapshots
@@ -173,7 +173,10 @@ def _same_result(one: RecordedTool, other: RecordedTool) -> bool:
 
 
 def _same_resource(snapshots: Snapshots, recorded: Snapshot, files: Mapping[str, bytes], path: str) -> bool:
-    """Whether the tool's resource is the same in the recording's snapshot as among these files."""
+    """Whether the tool's resource is the same in the recording's snapshot as among these files.
+
+    A snapshot that is gone cannot be compared, so nothing is held against it.
+    """
     root = "/".join(path.split("/")[:2]) + "/"
     # What a lock stands for is no file of the registry; the lock itself is.
     here = {
@@ -181,4 +184,7 @@ def _same_resource(snapshots: Snapshots, recorded: Snapshot, files: Mapping[str,
         for name, content in files.items()
         if name.startswith(root) and not name.startswith(f"{root}{WHEELS}/")
     }
-    return dict(snapshots.files(recorded, root.rstrip("/"))) == here
+    try:
+        return dict(snapshots.files(recorded, root.rstrip("/"))) == here
+    except Unavailable:
+        return False

@@ -7,6 +7,7 @@ it stood, without repeating a side effect. Control flow depends on step results 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +25,7 @@ from agentos.domain import (
 )
 from agentos.evolver.curate import Sets, choose_sets
 from agentos.evolver.diagnosis import diagnose
-from agentos.evolver.judge import judge, judged_trials
+from agentos.evolver.judge import counted, judge, judged_trials
 from agentos.evolver.parts import Parts
 from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_on
 from agentos.evolver.proposing import propose
@@ -73,18 +74,23 @@ def reproduce(parts: Parts, evolution_id: str) -> list[str]:
     sets = Sets(evidence.task_ids, (), ())
     trials = replay_base(parts, evolution, evidence.task_ids, sets)
     results: dict[str, set[bool]] = {}
-    for trial in trials:
+    for trial in counted(trials):
         results.setdefault(trial.task_id, set()).add(trial.outcome.result is Result.PASSED)
     failing = [task_id for task_id, seen in results.items() if seen == {False}]
     if not failing:
-        flaky = [task_id for task_id, seen in results.items() if len(seen) == 2]
-        reason = "its tasks pass now"
-        if flaky:
-            reason = (
-                f"{len(flaky)} of {len(results)} tasks are flaky; a flaky task is measured, not optimised"
-            )
-        parts.move(evolution, EvolutionState.NOT_REPRODUCIBLE, reason, end=True)
+        parts.move(evolution, EvolutionState.NOT_REPRODUCIBLE, _not_failing(trials, results), end=True)
     return failing
+
+
+def _not_failing(trials: Sequence[Trial], results: Mapping[str, set[bool]]) -> str:
+    """Why none of the evidence fails on the base in every trial."""
+    if not results and trials:
+        return f"not replayable: {trials[0].outcome.reason}"
+    flaky = [task_id for task_id, seen in results.items() if len(seen) == 2]
+    if flaky:
+        return f"{len(flaky)} of {len(results)} tasks are flaky; a flaky task is measured, not optimised"
+    lost = len({trial.task_id for trial in trials}) - len(results)
+    return "its tasks pass now" + (f"; {lost} more cannot be replayed" if lost else "")
 
 
 def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> list[list[str]]:
@@ -144,7 +150,7 @@ def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decision
         parts.move(
             replace(evolution, candidate_id=held),
             EvolutionState.HELD,
-            "more tasks are needed to tell",
+            verdict_on(parts, held).reasons[0],
             end=True,
         )
     else:

@@ -5,7 +5,10 @@ For deterministic tasks every flip counts:
 - a task that failed on the base in every trial and passes with the candidate in every trial is *fixed*;
 - one that passed on the base in every trial and does not with the candidate is *broken*;
 - one whose trials on one side differ is *flaky* there: on the base it says nothing, with the
-  candidate where the base was stable and passing it counts as broken.
+  candidate where the base was stable and passing it counts as broken;
+- a trial that could not be replayed counts neither way, and a task of which one side has no other
+  is *left out*. A guard that passes on the base and cannot be replayed with the candidate holds the
+  promotion: an edit must not get past what it makes impossible to measure.
 
 The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials and the
 policy. ``recompute`` gives it again from the stored trials, offline.
@@ -14,13 +17,14 @@ policy. ``recompute`` gives it again from the stored trials, offline.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from agentos.domain import (
     Arm,
     Candidate,
     Decision,
+    Json,
     Result,
     Trial,
     TrialSet,
@@ -28,6 +32,10 @@ from agentos.domain import (
     digest,
 )
 from agentos.evolver.policy import Policy
+
+# Fields that trials did not have when the first were stored and digested.
+_ADDED = ("run_id", "recording", "drift", "steps_sha256")
+_ADDED_COST = ("calls", "live_calls")
 
 
 class Standing(StrEnum):
@@ -47,6 +55,7 @@ class Flip:
     set: TrialSet
     before: Standing
     after: Standing
+    left_out: bool = False  # one side had no trial that could be replayed
 
     @property
     def fixed(self) -> bool:
@@ -69,16 +78,22 @@ def flips(trials: Iterable[Trial]) -> list[Flip]:
             (arms[Arm.BASE] + arms[Arm.CANDIDATE])[0].set,
             _standing(arms[Arm.BASE]),
             _standing(arms[Arm.CANDIDATE]),
+            left_out=any(own and not counted(own) for own in arms.values()),
         )
         for task_id, arms in rows.items()
     ]
     return sorted(table, key=lambda flip: (order.index(flip.set), flip.task_id))
 
 
+def counted(trials: Iterable[Trial]) -> list[Trial]:
+    """Those that say something of the code under test."""
+    return [trial for trial in trials if trial.outcome.result is not Result.NOT_REPLAYABLE]
+
+
 def _standing(trials: Sequence[Trial]) -> Standing:
-    if not trials:
+    results = {trial.outcome.result is Result.PASSED for trial in counted(trials)}
+    if not results:
         return Standing.ABSENT
-    results = {trial.outcome.result is Result.PASSED for trial in trials}
     if len(results) == 2:
         return Standing.FLAKY
     return Standing.PASSES if results == {True} else Standing.FAILS
@@ -118,14 +133,34 @@ def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verd
         candidate_tree=candidate.snapshot.tree,
         base_tree=candidate.base.tree,
         manifest_sha256=digest(candidate.manifest),
-        trials_sha256=digest(sorted(digest(trial) for trial in trials)),
+        trials_sha256=digest(sorted(digest(_as_first_stored(trial)) for trial in trials)),
         policy_sha256=policy.sha256,
     )
 
 
-def recompute(verdict: Verdict, candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> list[str]:
-    """Why the stored verdict is not what the stored trials give: one sentence a difference, or none."""
-    again = judge(candidate, trials, policy)
+def _as_first_stored(trial: Trial) -> Json:
+    """The trial without what later versions added, as long as it says nothing: old digests stay."""
+    data = asdict(trial)
+    for record, added in ((data, _ADDED), (data["outcome"]["cost"], _ADDED_COST)):
+        for name in added:
+            if not record[name]:
+                del record[name]
+    return data
+
+
+def recompute(
+    verdict: Verdict,
+    candidate: Candidate,
+    trials: Sequence[Trial],
+    policy: Policy,
+    policy_sha256: str | None = None,
+) -> list[str]:
+    """Why the stored verdict is not what the stored trials give: one sentence a difference, or none.
+
+    ``policy_sha256`` is the digest of the document that the policy was read back from: one that an
+    earlier version stored lacks the keys that were added since.
+    """
+    again = replace(judge(candidate, trials, policy), policy_sha256=policy_sha256 or policy.sha256)
     return [
         f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
         for name in Verdict.__dataclass_fields__
@@ -134,6 +169,23 @@ def recompute(verdict: Verdict, candidate: Candidate, trials: Sequence[Trial], p
 
 
 def _decide(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
+    left_out = [flip for flip in table if flip.left_out]
+    decision, reasons = _decide_on([flip for flip in table if not flip.left_out], trials, policy)
+    unknown = [
+        flip for flip in left_out if flip.set is not TrialSet.EVIDENCE and flip.before is Standing.PASSES
+    ]
+    if decision is Decision.PROMOTE and unknown:
+        decision, reasons = (
+            Decision.HOLD,
+            [
+                f"{len(unknown)} guards or hold-out tasks pass on the base and cannot be replayed with it: "
+                "whether it breaks them cannot be told"
+            ],
+        )
+    return decision, reasons + ([_left_out_sentence(left_out)] if left_out else [])
+
+
+def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
     rules = policy.judge
     evidence = [flip for flip in table if flip.set is TrialSet.EVIDENCE]
     failing = [flip for flip in evidence if flip.before is Standing.FAILS]
@@ -170,6 +222,12 @@ def _broken_sentence(flip: Flip) -> str:
     # A hold-out task is named nowhere that a proposer could read: the set is all that is said.
     which = "a hold-out task" if flip.set is TrialSet.HOLD_OUT else f"{flip.set.value} task {flip.task_id}"
     return f"{which} passed on the base and {how} with it"
+
+
+def _left_out_sentence(flips: Sequence[Flip]) -> str:
+    counts = {which: sum(flip.set is which for flip in flips) for which in TrialSet}
+    which = ", ".join(f"{count} {name.value}" for name, count in counts.items() if count)
+    return f"left out, because they cannot be replayed: {which}"
 
 
 def _hold_out_sentence(hold_out: Sequence[Flip]) -> str:

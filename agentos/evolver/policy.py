@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from agentos.domain import Layer, Tier, digest
+from agentos.domain import Layer, Mode, Tier, digest
 from agentos.errors import Invalid
 
 
@@ -57,10 +57,11 @@ class Propose:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPolicy:
-    """How often a trial is run."""
+    """How often a trial is run, and who answers its model calls."""
 
     repeats: int = 2
     infra_retries: int = 3
+    models: str = Mode.REPLAY_THEN_LIVE.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ _SECTIONS = {
 _WORDS: Mapping[type[Any], tuple[str, ...]] = {
     ConsentPolicy: ("auto", "ask"),
     SandboxPolicy: ("auto", "docker", "bubblewrap"),
+    ReplayPolicy: (Mode.REPLAY_THEN_LIVE, Mode.REPLAY, Mode.LIVE),
 }
 
 

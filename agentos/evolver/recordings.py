@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 
 from agentos.domain import Fault, Json, Snapshot, Step, canonical, digest
+from agentos.errors import NotFound, Unavailable
 from agentos.ports import Blobs, RecordedTool, Recording
 
 ACT, EXTERNAL = "act", "external"
@@ -107,7 +108,10 @@ def asks(steps: Iterable[Step]) -> bool:
 
 
 def whole(blobs: Blobs, steps: Iterable[Step]) -> list[Step]:
-    """The steps of a run in the ledger with what was put away brought back. Raises NotFound."""
+    """The steps of a run in the ledger with what was put away brought back.
+
+    Raises Unavailable when a blob is gone: without it nobody knows what was done already.
+    """
     return [
         replace(step, action=_expanded(blobs, step.action), observation=_expanded(blobs, step.observation))
         for step in steps
@@ -117,7 +121,10 @@ def whole(blobs: Blobs, steps: Iterable[Step]) -> list[Step]:
 def _expanded(blobs: Blobs, value: Json) -> Json:
     # The ledger puts away a small value that only looks like a reference, so this is one of its own.
     if isinstance(value, dict) and set(value) == _REFERENCE:
-        return json.loads(blobs.get(value["blob"]))
+        try:
+            return json.loads(blobs.get(value["blob"]))
+        except NotFound as error:
+            raise Unavailable(f"a step's record is gone: {error}") from None
     return value
 
 

@@ -3,20 +3,26 @@
 Staged, so that a clear loser costs little: evidence first, then guards, then the hold-out. A trial
 has an id made of what it is (evolution, candidate, task, arm, repeat), so a replay that a crash cut
 short goes on where it stood. A trial that the machinery lost is run again and never counted.
+
+A trial of work that asked models, or acted on the outside, is served from the record of a live run:
+the failing one of evidence, a passing one of guards and hold-out (docs/replay.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from agentos.domain import (
+    IMPORT,
     TIER_OF,
     Arm,
     Candidate,
     Evolution,
     Kind,
+    Mode,
     Result,
+    Run,
     Snapshot,
     Task,
     Tier,
@@ -26,11 +32,15 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.curate import Sets
+from agentos.evolver.judge import counted
 from agentos.evolver.parts import Parts
-from agentos.ports import Plan
+from agentos.evolver.recordings import asks, packed, recording_of, whole
+from agentos.ports import Attempt, Plan, Recording
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
+_UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
+LOOK_BACK = 20  # runs of equal work among which the one to be served from is chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +89,17 @@ def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, s
 
 def _lost(parts: Parts, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
     """Is the verdict clear already? The judge decides; this only saves trials."""
-    good = {item.task_id for item in own} - {item.task_id for item in own if not _passed(item)}
-    was_good = {item.task_id for item in base} - {item.task_id for item in base if not _passed(item)}
+    both = _tasks(counted(base)) & _tasks(counted(own))  # others cannot be replayed and say nothing
+    good = both - _tasks(trial for trial in counted(own) if not _passed(trial))
+    was_good = both - _tasks(trial for trial in counted(base) if not _passed(trial))
     if was_good - good:
         return True
-    failing = {item.task_id for item in base} - was_good
+    failing = both - was_good
     return is_evidence and len(good & failing) < parts.policy.judge.min_fixed_share * len(failing)
+
+
+def _tasks(trials: Iterable[Trial]) -> set[str]:
+    return {trial.task_id for trial in trials}
 
 
 def _passed(trial: Trial) -> bool:
@@ -119,19 +134,8 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         return parts.records.get(Trial, job.id)
     except NotFound:
         pass
-    for attempt in range(1, parts.policy.replay.infra_retries + 1):
-        try:
-            run_id = f"{job.id}-{attempt}"
-            plan = Plan(prefer=job.prefer, evolution_id=job.evolution_id)
-            done = parts.executor.execute(job.task, job.snapshot, run_id, plan=plan)
-        except Unavailable:
-            if attempt == parts.policy.replay.infra_retries:
-                raise
-            continue
-        if done.outcome.result not in VOID:
-            break
-    else:
-        raise Unavailable(f"the sandbox lost the trial of {job.task.name} {attempt} times in a row")
+    plan = _plan(parts, job)
+    done = _attempt(parts, job, plan)
     trial = Trial(
         id=job.id,
         evolution_id=job.evolution_id,
@@ -145,6 +149,54 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         answer_sha256=done.answer_sha256,
         sandbox=done.sandbox,
         level=done.level,
+        run_id=job.id,
+        recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
+        drift=done.drift,
+        steps_sha256=parts.blobs.put(packed(done.steps)),
     )
     parts.records.put(trial)
     return trial
+
+
+def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
+    """Until an attempt counts. All have the trial's own id, so that no model call is paid twice."""
+    retries = parts.policy.replay.infra_retries
+    for attempt in range(1, retries + 1):
+        try:
+            done = parts.executor.execute(job.task, job.snapshot, job.id, plan=plan)
+        except Unavailable:
+            if attempt == retries:
+                raise
+            continue
+        if done.outcome.result not in VOID:
+            return done
+    raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
+
+
+def _plan(parts: Parts, job: _Job) -> Plan:
+    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record."""
+    policy = Mode(parts.policy.replay.models)
+    recording = _recording(parts, job)
+    mode = policy
+    if policy is Mode.LIVE:  # kept, all the same: the evolution can be verified offline
+        mode = Mode.RECORD
+        recording = replace(recording, run_ids=()) if recording else None
+    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id, prefer=job.prefer)
+
+
+def _recording(parts: Parts, job: _Job) -> Recording | None:
+    """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
+    runs = [run for run in parts.journal.runs_of(job.task.key, LOOK_BACK) if _says_something(run)]
+    passing = job.set is not TrialSet.EVIDENCE
+    fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
+    for run in (fitting or runs)[:1]:
+        steps = parts.journal.steps(run.id)
+        if asks(steps):
+            answers = parts.journal.answers(run.task_id)
+            return recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
+    return None
+
+
+def _says_something(run: Run) -> bool:
+    """It was made here, and ended by itself."""
+    return run.sandbox != IMPORT and run.outcome is not None and run.outcome.result not in _UNFINISHED

@@ -30,13 +30,14 @@ def attempt(
 
 
 class FakeExecutor:
-    """Executes by calling ``script(task, snapshot)``; ``calls`` lists what was asked for.
+    """Executes by calling ``script(task, snapshot)``; ``calls`` and ``plans`` list what was asked for.
 
     Raise ``Unavailable`` in the script to act out machinery that fails.
     """
 
     def __init__(self, script: Callable[[Task, Snapshot], Attempt]) -> None:
         self.calls: list[tuple[str, Snapshot]] = []
+        self.plans: list[Plan | None] = []
         self._script = script
 
     def execute(
@@ -49,6 +50,7 @@ class FakeExecutor:
     ) -> Attempt:
         """What the script says; its steps are passed on first."""
         self.calls.append((task.id, snapshot))
+        self.plans.append(plan)
         result = self._script(task, snapshot)
         for step in result.steps:
             if on_step:
