@@ -9,14 +9,16 @@ docs/writing-tools-and-skills.md has an example.
 from __future__ import annotations
 
 import json
+import os
 import queue
+import stat
 import threading
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from agentos.messages import ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
@@ -29,6 +31,7 @@ from agentos.worker.toolhost import ToolHost, ToolResult
 
 __all__ = [
     "Clip",
+    "Failed",
     "ModelCard",
     "Refused",
     "Sdk",
@@ -41,6 +44,7 @@ __all__ = [
     "fault",
 ]
 
+_INPUT_MAX = 1 << 20  # of a file that is handed over with a sub-task
 _HEAD = 2_000  # characters kept of a value that is too large for a step
 
 
@@ -79,10 +83,13 @@ class Sdk:
         self._hosts: queue.SimpleQueue[ToolHost] = queue.SimpleQueue()
         for host in hosts:
             self._hosts.put(host)
+        self._side_by_side = max(1, len(hosts))
+        self._says: dict[str, toolfile.Declared] = {}
         self._cards = {card.path: card for card in job.cards}
         self._models = tuple(job.models)
         self._asks_tools = job.asks_tools
         self._paths = sorted(job.files)
+        self._inputs = tuple(sorted(job.inputs))
         self._most = job.output_bytes
         self._steps = 0
         self._since = time.monotonic()
@@ -103,6 +110,11 @@ class Sdk:
         """The text of the agent's prompt; empty when the run has none."""
         path = f"prompt/{self.agent.get('prompt', 'default')}/prompt.md"
         return self.read(path) if path in self._paths else ""
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The task's input files, as they stand in the workspace, sorted."""
+        return self._inputs
 
     def paths(self, prefix: str = "") -> Sequence[str]:
         """The registry paths that this run was given, below ``prefix``, sorted."""
@@ -140,28 +152,87 @@ class Sdk:
         """
         with self._lock:
             self._ask_for_a_step()
-        action: dict[str, Any] = {"tool": ref, "args": args}
-        started = time.monotonic()
+        prepared = self._prepare(ToolCall(ref, args))
+        return self._acted(prepared, self._make(prepared, trace=trace))
+
+    def call_tools(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
+        """Call several tools; results and steps stand in the order of the calls.
+
+        Neighbours that only read run side by side. A tool that writes, or reaches outside, runs alone
+        in its turn: what the calls before it left is there, and a replay finds the same.
+        """
+        results: list[ToolResult] = []
+        for group in self._groups(calls):
+            with self._lock:
+                self._ask_for_a_step(len(group))
+            prepared = [self._prepare(call) for call in group]
+            if len(group) == 1:
+                results.append(self._acted(prepared[0], self._make(prepared[0])))
+                continue
+            with ThreadPoolExecutor(min(len(group), self._side_by_side)) as pool:
+                made = pool.map(self._make, prepared)
+                results += [self._acted(one, result) for one, result in zip(prepared, made, strict=True)]
+        return results
+
+    def _groups(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
+        quiet: list[ToolCall] = []
+        for call in calls:
+            if self._changes(call.tool):
+                if quiet:
+                    yield quiet
+                yield [call]
+                quiet = []
+            else:
+                quiet.append(call)
+        if quiet:
+            yield quiet
+
+    def _changes(self, ref: str) -> bool:
         try:
-            path = toolfile.find(ref, self._paths)
-            self._used.add(resource_of(path))
-            action["path"] = path
-            go, recorded = self._announced(ref, args, path) if self._to_be_announced(path) else (True, None)
-            result = recorded
-            if go or result is None:
-                with self._host() as host:
-                    result = host.call(path, args, trace=trace)
-            if recorded is not None and recorded.ok == result.ok:
-                result = recorded
+            effects = self._declared(toolfile.find(ref, self._paths)).effects
+        except Failed:
+            return False  # it will not be made at all
+        return "write" in effects or "external" in effects
+
+    def _prepare(self, call: ToolCall) -> _Prepared:
+        """Everything up to the call itself: find it, ask for it where that is needed."""
+        prepared = _Prepared({"tool": call.tool, "args": call.args}, time.monotonic())
+        try:
+            prepared.path = toolfile.find(call.tool, self._paths)
+            self._used.add(resource_of(prepared.path))
+            prepared.action["path"] = prepared.path
+            if self._to_be_announced(prepared.path):
+                prepared.go, prepared.recorded = self._announced(call.tool, call.args, prepared.path)
         except Failed as error:
-            duration_ms = (time.monotonic() - started) * 1000
-            result = ToolResult(False, None, error.fault, Clip(), Clip(), duration_ms)
-        self.step("act", action, observation_of(result), result.fault, duration_ms=result.duration_ms)
+            prepared.refused = error.fault
+        return prepared
+
+    def _make(self, prepared: _Prepared, *, trace: bool = False) -> ToolResult:
+        if prepared.refused is not None:
+            duration_ms = (time.monotonic() - prepared.began) * 1000
+            return ToolResult(False, None, prepared.refused, Clip(), Clip(), duration_ms)
+        result = prepared.recorded
+        if prepared.go or result is None:
+            with self._host() as host:
+                result = host.call(prepared.path, prepared.action["args"], trace=trace)
+        if prepared.recorded is not None and prepared.recorded.ok == result.ok:
+            return prepared.recorded
         return result
+
+    def _acted(self, prepared: _Prepared, result: ToolResult) -> ToolResult:
+        observed = observation_of(result)
+        self.step("act", prepared.action, observed, result.fault, duration_ms=result.duration_ms)
+        return result
+
+    def _declared(self, path: str) -> toolfile.Declared:
+        """What the tool says of itself, read once. Raises Failed(load)."""
+        if path not in self._says:
+            self._says[path] = toolfile.declared(self._held.text(path), path)
+        return self._says[path]
 
     def _to_be_announced(self, path: str) -> bool:
         """Whether the kernel is asked before the call. Raises Failed when the task forbids the call."""
-        says = toolfile.declared(self._held.text(path), path)
+        says = self._declared(path)
         if missing := [effect for effect in says.effects if effect not in (*self.task.effects, "pure")]:
             why = f"'{says.name}' has the effect '{missing[0]}': add it to the task's effects to allow it"
             raise Failed(fault("effect", why, path=path))
@@ -219,9 +290,9 @@ class Sdk:
     def delegate(self, agent: str, goal: str, inputs: Sequence[str] = ()) -> dict[str, Any]:
         """Hand a sub-task to another agent: {"run", "ok", "answer", "reason"}. Raises Refused.
 
-        ``inputs`` are workspace files that it gets a copy of.
+        ``inputs`` are workspace files that it gets a copy of; raises Failed(inputs) for what is no text.
         """
-        files = {name: (Path.cwd() / name).read_text("utf-8") for name in inputs}
+        files = {name: _text_of(name) for name in inputs}
         return self._talk.ask("delegate", {"agent": agent, "goal": goal, "inputs": files})
 
     # --- recording and the end ------------------------------------------------------------
@@ -286,8 +357,8 @@ class Sdk:
         if self._end is None or self._end.finished != "limit":
             self._end = RunDone(finished=finished, answer=answer, fault=fault)
 
-    def _ask_for_a_step(self) -> None:
-        if self._steps >= self.task.max_steps:
+    def _ask_for_a_step(self, count: int = 1) -> None:
+        if self._steps + count > self.task.max_steps:
             why = f"the run made all {self.task.max_steps} steps that the task allows"
             self._done("limit", fault=fault("steps", why))
             raise StepsUsedUp
@@ -299,6 +370,35 @@ class Sdk:
             text = json.dumps(value, default=repr, skipkeys=True) if error.type == "limit" else repr(value)
             return {"cut": str(error), "head": text[: min(_HEAD, self._most // 8)]}
         return value
+
+
+@dataclass
+class _Prepared:
+    """A call before it is made: ``go`` says that it is to be made, ``refused`` why it cannot be."""
+
+    action: dict[str, Any]
+    began: float
+    path: str = ""
+    go: bool = True
+    recorded: ToolResult | None = None
+    refused: WireFault | None = None
+
+
+def _text_of(name: str) -> str:
+    """A workspace file as text: opened without waiting for whoever else, links not followed."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise Failed(fault("inputs", f"'{name}' is no plain file"))
+            content = file.read(_INPUT_MAX + 1)
+        if len(content) > _INPUT_MAX:
+            raise Failed(fault("inputs", f"'{name}' is larger than {_INPUT_MAX} bytes"))
+        return content.decode("utf-8")
+    except OSError as error:
+        raise Failed(fault("inputs", f"'{name}' cannot be read: {error.strerror}")) from None
+    except UnicodeDecodeError:
+        raise Failed(fault("inputs", f"'{name}' is no UTF-8 text")) from None
 
 
 def observation_of(result: ToolResult) -> dict[str, Any]:
