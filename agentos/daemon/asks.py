@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentos.daemon.bundle import Bundle
-from agentos.domain import Cost, Fault, Json, Reply, Result, Snapshot, Step, Task
+from agentos.domain import Budget, Cost, Fault, Json, Reply, Result, Snapshot, Step, Task
 from agentos.errors import AgentOSError
 from agentos.messages import Answer, Ask, WireFault
 from agentos.ports import Plan
@@ -66,6 +66,11 @@ class Spent:
             self.tokens += cost.tokens
             self.usd = None if self.usd is None or cost.usd is None else self.usd + cost.usd
 
+    def reached(self, budget: Budget) -> str:
+        """The limit that is used up, "" while none is. Those of 0 are none."""
+        used = {"calls": self.calls, "tokens": self.tokens, "usd": self.usd or 0.0}
+        return next((name for name, amount in used.items() if 0 < getattr(budget, name) <= amount), "")
+
     def onto(self, cost: Cost) -> Cost:
         """The cost of the run with this in it."""
         return Cost(cost.wall_s, cost.cpu_s, self.tokens, self.usd, self.calls, self.live_calls)
@@ -93,6 +98,9 @@ class Answerer:
         """The body of the answer. Raises Denied, RunEnds or Unavailable."""
         raise NotImplementedError
 
+    def stop(self) -> None:
+        """The run is over, and answers under way are waited for: end what would take them long."""
+
     def close(self) -> None:
         """Let go of what the run held."""
 
@@ -114,7 +122,7 @@ class Desk:
     _made: dict[str, Answerer] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pool: ThreadPoolExecutor | None = None
-    _futures: set[Future[None]] = field(default_factory=set)
+    _over: bool = False
 
     def take(self, ask: Ask) -> None:
         """Answer it on another thread."""
@@ -129,12 +137,16 @@ class Desk:
     def answerer(self, what: str) -> Answerer | None:
         """The one for this kind of ask, made when it is first needed."""
         with self._lock:
-            if what not in self._made and what in self.answerers:
+            if what not in self._made and what in self.answerers and not self._over:
                 self._made[what] = self.answerers[what](self.asking)
             return self._made.get(what)
 
     def close(self) -> None:
         """The run is over: what still waits is not begun, what is under way is waited for."""
+        with self._lock:
+            self._over = True
+        for answerer in self._made.values():
+            answerer.stop()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
         for answerer in self._made.values():

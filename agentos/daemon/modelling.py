@@ -26,13 +26,14 @@ class ModelAsks(Answerer):
     def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: Asking) -> None:
         self._asking = asking
         plan = asking.plan
+        self._budget = budget_of(asking.bundle.limits)
         recordings = plan.recording.run_ids if plan.recording else ()
         self._session = models.open(
             Grant(
                 run_id=asking.run_id,
                 mode=plan.mode,
                 models=tuple(specs),
-                budget=budget_of(asking.bundle.limits),
+                budget=self._budget,
                 evolution_id=plan.evolution_id,
                 recordings=recordings,
             )
@@ -40,6 +41,10 @@ class ModelAsks(Answerer):
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """{"reply": chat completion}."""
+        # The gateway counts this run's calls; what agents below it used is known here alone.
+        if limit := self._asking.spent.reached(self._budget):
+            why = f"the run and the agents below it used up what they may of models ({limit})"
+            raise RunEnds(Result.BUDGET, Fault("budget", why))
         try:
             reply = self._session.complete(dict(body), self._asking.deadline)
         except ModelFailed as error:

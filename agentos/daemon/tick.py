@@ -17,11 +17,12 @@ from datetime import datetime
 
 import structlog
 
+from agentos.daemon.delegating import let_go
 from agentos.daemon.engine import Engine
 from agentos.daemon.folders import Folders
 from agentos.daemon.schedules import spawn_due
 from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
-from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, TaskState
+from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, Result, TaskState
 from agentos.errors import NotFound
 from agentos.evolver.mining import mine
 from agentos.evolver.probation import settle, suspicions
@@ -55,6 +56,7 @@ class Tick:
         self._unmined = True  # runs may have finished under the last daemon
         self._first_seen: datetime | None = None
         self._last_end = time.monotonic()
+        let_go(self._ledger)
 
     def ended(self, kind: str, subject: str) -> None:
         """A workflow is over. Called on its thread."""
@@ -120,7 +122,7 @@ class Tick:
     def resume(self) -> None:
         """Once, after the launch: tasks that ran when the last daemon ended are taken up or closed."""
         for view in self._ledger.tasks(TaskState.RUNNING):
-            if not self.engine.start(RUN, view.task.id):
+            if not view.task.parent and not self._start(view.task.id):
                 self._service.tasks.give_up(view.task.id, "its workflow ended without a result; see the log")
 
     def _start_tasks(self, *, refill: bool) -> None:
@@ -134,8 +136,17 @@ class Tick:
             task_id = self._waiting.popleft()
             if self._ledger.task_view(task_id).state is not TaskState.QUEUED:
                 continue
-            if not self.engine.start(RUN, task_id):
+            if not self._start(task_id):
                 self._service.tasks.give_up(task_id, "its workflow ended without a result; see the log")
+
+    def _start(self, task_id: str) -> bool:
+        """A task that waited goes on in a workflow of another name: that of the one before is used up.
+
+        The one before may be alive still, if the daemon was killed as it ended; then it goes on.
+        """
+        waits = len(self._ledger.runs(task_id, Result.WAITING))
+        names = [task_id, *(f"{task_id}-{number}" for number in range(1, waits + 1))]
+        return any(self.engine.start(RUN, task_id, name) for name in names[-2:])
 
     def _stop_cancelled(self) -> None:
         for task_id in self._service.tasks.in_flight():
@@ -154,12 +165,21 @@ class Tick:
             self._unmined = True
             self._version = -1  # the next turn looks for more to start
             self._last_end = time.monotonic()
-            if self._ledger.task_view(subject).state in (TaskState.QUEUED, TaskState.RUNNING):
+            if self._left_undone(subject):
                 self._service.tasks.give_up(subject, "an error in the daemon; see the log")
         elif kind == WATCH:
             self._unmined = True  # what it measured may settle a probation
         elif kind == EVOLVE and self._service.parts.evolution(subject).state in RUNNING_STATES:
             self._service.cancel_evolution(subject, "an error in the daemon; see the log")
+
+    def _left_undone(self, task_id: str) -> bool:
+        """Whether the workflow that ended should have brought the task further."""
+        state = self._ledger.task_view(task_id).state
+        if state not in (TaskState.QUEUED, TaskState.RUNNING) or task_id in self.engine.active(RUN):
+            return False
+        (newest,) = self._ledger.runs(task_id, limit=1) or (None,)
+        waited = newest is not None and newest.outcome is not None and newest.outcome.result is Result.WAITING
+        return not waited  # a person may answer before this turn comes to it
 
     def _spawn_scheduled(self) -> None:
         for view in self._ledger.tasks(TaskState.SCHEDULED):
