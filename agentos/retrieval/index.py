@@ -54,6 +54,10 @@ class _Place:
     part: int
     lengths: tuple[int, int, int]
 
+    def key(self, entry: int) -> str:
+        """Sorts by resource and part, and ends with the entry's number."""
+        return f"{self.resource}#{self.part:06}#{entry}"
+
 
 @dataclass(frozen=True, slots=True)
 class _View:
@@ -175,15 +179,12 @@ class Index:
         """The ranking by words and the one by meaning as one."""
         assert self._embedder is not None
         numbers, matrix = self._matrix(connection, view, kinds, self._embedder.name)
-        nearness = matrix @ self._embedder.encode([query])[0]
-        near = {entry: float(value) for entry, value in zip(numbers, nearness, strict=True)}
-        names = {entry: f"{view.places[entry].resource}#{view.places[entry].part:06}" for entry in near}
-        entry_of = {name: entry for entry, name in names.items()}
-        rankings = [
-            (weight, best_first({names[entry]: value for entry, value in ranking.items()})[:_FUSED])
-            for weight, ranking in ((1.0, scores), (_MEANING, near))
-        ]
-        return {entry_of[name]: score for name, score in fused(rankings).items()}
+        near = _nearest(numbers, matrix @ self._embedder.encode([query])[0])
+        rankings = []
+        for weight, ranking in ((1.0, scores), (_MEANING, near)):
+            names = {view.places[entry].key(entry): value for entry, value in ranking.items()}
+            rankings.append((weight, best_first(names)[:_FUSED]))
+        return {int(name.rpartition("#")[2]): score for name, score in fused(rankings).items()}
 
     def _matrix(
         self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], model: str
@@ -215,19 +216,20 @@ class Index:
         return view
 
     def _fresh(self, connection: sqlite3.Connection, snapshot: Snapshot) -> _View:
+        found = self._registry.digests(snapshot)
+        digests = {str(resource): digest for resource, digest in found.items() if resource.kind in SEARCHED}
         while True:
-            self._read_new(connection, snapshot)
+            self._read_new(connection, snapshot, digests)
             with one_state(connection):
-                view = self._load(connection, snapshot)
+                view = self._load(connection, digests)
             if view is not None:
                 return view
 
     def _state(self, connection: sqlite3.Connection) -> tuple[int, int]:
         return self._storage.opened, connection.execute("SELECT times FROM pruned").fetchone()[0]
 
-    def _load(self, connection: sqlite3.Connection, snapshot: Snapshot) -> _View | None:
+    def _load(self, connection: sqlite3.Connection, digests: Mapping[str, str]) -> _View | None:
         """None when another process has just cleared away a part of it."""
-        digests = self._digests(snapshot)
         places = {
             entry: _Place(resource, part, (name, description, body))
             for entry, resource, digest, part, name, description, body in connection.execute(
@@ -239,17 +241,15 @@ class Index:
             return None
         return _View(self._state(connection), places)
 
-    def _digests(self, snapshot: Snapshot) -> Mapping[str, str]:
-        found = self._registry.digests(snapshot)
-        return {str(resource): digest for resource, digest in found.items() if resource.kind in SEARCHED}
-
-    def _read_new(self, connection: sqlite3.Connection, snapshot: Snapshot) -> None:
+    def _read_new(
+        self, connection: sqlite3.Connection, snapshot: Snapshot, digests: Mapping[str, str]
+    ) -> None:
         """Add the versions that the index lacks: only those are read from the registry."""
         have = set(connection.execute("SELECT DISTINCT resource, digest FROM entries"))
         embedded = self._embedded(connection)
         new = [
             version
-            for version in self._digests(snapshot).items()
+            for version in digests.items()
             if version not in have or (embedded is not None and version not in embedded)
         ]
         for start in range(0, len(new), _BATCH):
@@ -315,6 +315,15 @@ def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, 
         "SELECT id FROM entries WHERE resource = ? AND digest = ? AND part = ?", key
     ).fetchone()
     return int(row[0])
+
+
+def _nearest(numbers: Sequence[int], nearness: Any) -> dict[int, float]:
+    """Entry -> nearness, of the nearest; more than are fused only where equal ones share the last place."""
+    import numpy
+
+    nearness = numpy.round(nearness, 5)  # the last digits depend on the processor and the order of rows
+    least = numpy.partition(nearness, -_FUSED)[-_FUSED] if len(numbers) > _FUSED else -numpy.inf
+    return {numbers[place]: float(nearness[place]) for place in numpy.nonzero(nearness >= least)[0].tolist()}
 
 
 def _occurrences(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Occurrences]:

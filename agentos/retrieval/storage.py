@@ -28,7 +28,7 @@ CREATE TABLE entries (
     UNIQUE (resource, digest, part));
 CREATE VIRTUAL TABLE texts USING fts5 (name, description, body, tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);
-CREATE TABLE vectors (entry INTEGER, model TEXT, vector BLOB, PRIMARY KEY (entry, model)) WITHOUT ROWID;
+CREATE TABLE vectors (entry INTEGER, model TEXT, vector BLOB, UNIQUE (entry, model));
 CREATE TABLE cards (key TEXT PRIMARY KEY, cards TEXT) WITHOUT ROWID;
 CREATE TABLE pruned (times INTEGER);
 INSERT INTO pruned VALUES (0);
