@@ -134,7 +134,7 @@ class World:
         self.ledger.add_task(made, share)
         return made
 
-    def live(self, task: Task, share: Share = Share.OPEN) -> Run:
+    def live(self, task: Task, share: Share = Share.OPEN, sandbox: str = "fake") -> Run:
         """One live run on what is stable, as the daemon would do it."""
         from dataclasses import replace
 
@@ -143,7 +143,9 @@ class World:
             again = replace(task, id=f"{task.id}-again-{len(self.ledger.states)}")
             self.ledger.add_task(again, share)
         stable = self.registry.stable()
-        run = Run(f"run-{again.id}", again.id, again.key, share, 1, stable, "fake", "none", datetime.now(UTC))
+        run = Run(
+            f"run-{again.id}", again.id, again.key, share, 1, stable, sandbox, "none", datetime.now(UTC)
+        )
         self.ledger.begin_run(run)
         done = self._script(again, stable)
         self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentos.domain import Attestation, EvolutionState, Share
+from agentos.domain import IMPORT, Attestation, EvolutionState, Share
 from agentos.evolver.probation import settle, suspicions, watch
 from agentos.evolver.promotion import roll_back
 
@@ -40,6 +40,15 @@ def test_enough_good_runs_settle_and_attest(world: World, promoted: Evolution) -
     (found,) = world.ledger.find(Attestation)
     assert set(found.observed_fixes) == set(world.evidence().task_ids)
     assert found.observed_regressions == ()
+
+
+def test_runs_made_elsewhere_neither_settle_nor_accuse(world: World, promoted: Evolution) -> None:
+    task = passed_before(world, 80, "fail")
+    for number in range(4):
+        world.live(world.task(60 + number, "pass"), sandbox=IMPORT)
+    world.live(task, sandbox=IMPORT)
+    assert suspicions(world.parts) == []
+    assert settle(world.parts) == []
 
 
 def test_time_settles_too(world: World, promoted: Evolution) -> None:

@@ -1,0 +1,226 @@
+"""``agentos trajectory`` as a user types it, and what the evolver makes of imported runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from agentos.daemon.desk import desk
+from agentos.domain import (
+    Arm,
+    Evolution,
+    EvolutionState,
+    Outcome,
+    Result,
+    Sighting,
+    Snapshot,
+    Step,
+    Trial,
+    TrialSet,
+)
+from agentos.evolver.mining import flag, mine
+from agentos.evolver.recordings import packed
+from agentos.evolver.triage import triage
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+
+Ran = CompletedProcess[str]
+Agentos = Callable[..., Ran]
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+SECRET = "tulip-4711-tulip"
+
+
+def chat(goal: str, answer: str, reward: float, **rest: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": goal}, {"role": "assistant", "content": answer}]
+    return {"messages": messages, "reward": reward, **rest}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Ten tasks, each tried twice with different ends, and two broken records."""
+    lines = [
+        json.dumps(chat(f"question {n}", answer, r)) for n in range(10) for answer, r in (("a", 1), ("b", 0))
+    ]
+    path = tmp_path / "runs.jsonl"
+    path.write_text("\n".join([*lines, "{broken", json.dumps({"messages": []})]) + "\n")
+    return path
+
+
+def lines_of(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# --- import -----------------------------------------------------------------------------------------
+
+
+def test_good_records_are_imported_and_each_broken_one_is_refused(agentos: Agentos, file: Path) -> None:
+    ran = agentos("trajectory", "import", str(file), code=1)
+    assert "20 runs imported (10 failed, 10 passed)." in ran.stdout
+    assert "2 records were refused" in ran.stdout
+    refused = ran.stderr.splitlines()
+    assert refused[0].startswith("runs.jsonl:21: it is not JSON")
+    assert refused[1].startswith("runs.jsonl:22: it has no outcome")
+    again = json.loads(agentos("trajectory", "import", str(file), "--json", code=1).stdout)
+    assert (again["imported"], again["known"], len(again["refused"])) == (0, 20, 2)
+
+
+def test_a_dry_run_changes_nothing_and_counts_the_same(agentos: Agentos, file: Path, home: Home) -> None:
+    told = json.loads(agentos("trajectory", "import", "--dry-run", "--json", str(file), code=1).stdout)
+    assert (told["imported"], told["results"]) == (20, {"passed": 10, "failed": 10})
+    assert Reader(home.ledger).runs() == []
+    agentos("trajectory", "import", str(file), code=1)
+    again = json.loads(agentos("trajectory", "import", "--dry-run", "--json", str(file), code=1).stdout)
+    assert (again["imported"], again["known"]) == (0, 20)
+
+
+def test_wrong_words_are_told(agentos: Agentos, file: Path) -> None:
+    assert "no format 'xml'" in agentos("trajectory", "import", str(file), "--format", "xml", code=1).stderr
+    assert "no agent 'x'" in agentos("trajectory", "import", str(file), "--agent", "x", code=1).stderr
+    assert "is no file" in agentos("trajectory", "import", "nowhere.json", code=1).stderr
+    assert "no format 'xml'" in agentos("trajectory", "export", "--all", "--format", "xml", code=1).stderr
+    assert "Say what to export" in agentos("trajectory", "export", code=1).stderr
+    assert "Say what to export" in agentos("trajectory", "export", "x", "--all", code=1).stderr
+    assert "expected a date" in agentos("trajectory", "export", "--since", "noon", code=1).stderr
+
+
+# --- export -----------------------------------------------------------------------------------------
+
+
+def test_what_comes_out_can_be_imported_again_and_is_known(
+    agentos: Agentos, file: Path, tmp_path: Path
+) -> None:
+    agentos("trajectory", "import", str(file), code=1)
+    out = tmp_path / "out.jsonl"
+    agentos("trajectory", "export", "--all", "-o", str(out))
+    assert out.stat().st_mode & 0o777 == 0o600
+    first = lines_of(out)[0]
+    assert {key: first[key] for key in ("messages", "reward")} == chat("question 0", "a", 1)
+    again = json.loads(agentos("trajectory", "import", str(out), "--json").stdout)
+    assert (again["imported"], again["known"], again["refused"]) == (0, 20, [])
+    assert "exists already" in agentos("trajectory", "export", "--all", "-o", str(out), code=1).stderr
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_hold_out_tasks_give_no_training_data(agentos: Agentos, file: Path, home: Home) -> None:
+    agentos("trajectory", "import", str(file), code=1)
+    hidden = {run.id for run in Reader(home.ledger).runs() if run.share == "hold-out"}
+    assert len(hidden) in range(2, 20, 2)  # whole tasks
+    for kind in ("sft", "dpo", "grpo"):
+        ran = agentos("trajectory", "export", "--all", "--format", kind)
+        records = [json.loads(line) for line in ran.stdout.splitlines()]
+        assert len(records) == (20 - len(hidden)) // 2, kind
+        assert not hidden & {run for record in records for run in record["agentos"]["runs"]}
+        assert f"{len(hidden)} left out: it belongs to a hold-out task" in ran.stderr
+    assert len(agentos("trajectory", "export", "--all").stdout.splitlines()) == 20
+
+
+def test_runs_are_chosen_by_id_and_by_date(agentos: Agentos, file: Path, home: Home) -> None:
+    agentos("trajectory", "import", str(file), code=1)
+    run = Reader(home.ledger).runs()[0]
+    (line,) = agentos("trajectory", "export", run.id, "--format", "otel").stdout.splitlines()
+    spans = json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert [span["name"] for span in spans] == ["invoke_agent imported", "import", "message", "chat unknown"]
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+    assert agentos("trajectory", "export", "--since", tomorrow).stdout == ""
+    assert len(agentos("trajectory", "export", "--since", "2020-01-01").stdout.splitlines()) == 20
+
+
+def test_secrets_do_not_leave(
+    agentos: Agentos, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "leak.json"
+    path.write_text(json.dumps(chat(f"use {SECRET}", "also sk-abcdefghijklmnopqrstuvwx", 1)))
+    agentos("trajectory", "import", str(path))
+    monkeypatch.setenv("MY_API_KEY", SECRET)
+    assert "MY_API_KEY" in os.environ
+    for kind in ("openai-chat", "otel"):
+        out = agentos("trajectory", "export", "--all", "--format", kind, "--content").stdout
+        assert "redacted" in out
+        assert SECRET not in out
+        assert "abcdefghijklmnop" not in out
+
+
+def test_trials_of_an_evolution_give_preferences(agentos: Agentos, file: Path, home: Home) -> None:
+    agentos("trajectory", "import", str(file), code=1)
+    ledger = Ledger(home.ledger)
+    run = next(run for run in ledger.runs() if run.share == "open")
+    snapshot = Snapshot("c" * 40, "t" * 40)
+    evolution = Evolution("evo-1", "evd-1", "f", EvolutionState.PROMOTED, snapshot)
+    ledger.put(evolution)
+    made = [
+        ("t-base", Arm.BASE, TrialSet.EVIDENCE, Result.FAILED, "wrong"),
+        ("t-good", Arm.CANDIDATE, TrialSet.EVIDENCE, Result.PASSED, "right"),
+        ("t-bad", Arm.CANDIDATE, TrialSet.EVIDENCE, Result.FAILED, "also wrong"),
+        ("t-hidden", Arm.CANDIDATE, TrialSet.HOLD_OUT, Result.PASSED, "hidden"),
+        ("t-old", Arm.BASE, TrialSet.EVIDENCE, Result.FAILED, ""),
+    ]
+    for name, arm, set_, result, answer in made:
+        message = {"message": {"role": "assistant", "content": answer}}
+        step = Step(name, 0, "model", {"model": "m"}, message, None, NOW, 1.0)
+        trial = Trial(
+            name,
+            evolution.id,
+            "",
+            run.task_id,
+            set_,
+            arm,
+            0,
+            snapshot,
+            Outcome(result, 0.0, ""),
+            "",
+            "fake",
+            "none",
+            name,
+        )
+        if answer:
+            trial = replace(trial, steps_sha256=ledger.blobs.put(packed([step])))
+        ledger.put(trial)
+    ledger.close()
+    ran = agentos("trajectory", "export", "--evolution", "evo-1", "--format", "dpo")
+    (pair,) = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [pair[key][0]["content"] for key in ("chosen", "rejected")] == ["right", "wrong"]
+    assert pair["agentos"]["runs"] == ["t-good", "t-base"]
+    assert "1 left out: its steps were not kept" in ran.stderr
+    assert "1 left out: it belongs to a hold-out task" in ran.stderr
+    ran = agentos("trajectory", "export", "--evolution", "evo-1", "--format", "grpo")
+    (group,) = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(group["completions"]) == 3
+    assert len(agentos("trajectory", "export", "--evolution", "evo-1").stdout.splitlines()) == 4
+
+
+# --- as evidence ------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_run_here_is_seen_but_opens_no_evolution(
+    agentos: Agentos, file: Path, home: Home
+) -> None:
+    agentos("trajectory", "import", str(file), code=1)
+    with desk(home) as parts:
+        assert mine(parts) > 0
+        found = parts.records.find(Sighting)
+        assert {sighting.fingerprint.klass for sighting in found} == {"imported"}
+        flag(parts, next(run for _, run in parts.journal.runs_after(0, 99) if run.id == found[0].run_id))
+        assert triage(parts) == []
+
+
+def test_failures_that_an_agent_of_the_registry_can_try_are_evidence(
+    agentos: Agentos, tmp_path: Path, home: Home
+) -> None:
+    path = tmp_path / "checked.jsonl"
+    checks = [{"contains": {"value": "42"}}]
+    path.write_text("\n".join(json.dumps(chat(f"q{n}", "41", 0, checks=checks)) for n in range(12)))
+    agentos("trajectory", "import", str(path), "--agent", "default")
+    with desk(home) as parts:
+        assert mine(parts) > 0
+        (opened,) = triage(parts)
+        assert triage(parts) == []  # one at a time, and not again
+        assert opened.state is EvolutionState.MINED
