@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -258,30 +260,78 @@ def revert(
 
 
 @app.command()
-def verify(id: Id, as_json: AsJson = False) -> None:
-    """Compute every verdict of an evolution again from its stored trials, offline."""
+def verify(
+    id: Id,
+    trials: Annotated[
+        bool, typer.Option("--trials", help="Also run every trial again, from its own record.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute every verdict of an evolution again from its stored trials, offline.
+
+    With --trials each trial is run again in a sandbox: model calls and outside effects are served
+    from the trial's own record, so nothing is asked, paid or done twice. No daemon is needed.
+    """
+    _, story = _story(id)
+    faults = _recomputed(story)
+    again = _trials_again(story, quiet=as_json) if trials else []
+    faults += again
+    if as_json:
+        print_json(
+            {
+                "evolution": story.evolution.id,
+                "verdicts": len(story.verdicts),
+                "trials": len(story.trials) if trials else 0,
+                "faults": faults,
+            }
+        )
+    elif not faults:
+        count, runs = len(story.verdicts), len(story.trials)
+        print_text(f"{count} of {count} verdicts computed again from {runs} trials: the same.")
+        if trials:
+            print_text(f"{runs} of {runs} trials run again: the same.")
+    if faults:
+        raise Conflict("; ".join(faults))
+
+
+def _recomputed(story: Story) -> list[str]:
+    """What is different in a verdict that is computed again, one sentence each."""
     import json
 
+    from agentos.domain import digest
     from agentos.evolver.judge import judged_trials, recompute
     from agentos.evolver.policy import policy_from_json
     from agentos.ledger.blobs import BlobStore
 
-    _, story = _story(id)
     blobs = BlobStore(Home.find().blobs)
     faults: list[str] = []
     for verdict in story.verdicts:
         candidate = next(item for item in story.candidates if item.id == verdict.candidate_id)
-        policy = policy_from_json(json.loads(blobs.get(verdict.policy_sha256)))
-        again = recompute(verdict, candidate, judged_trials(candidate, story.trials), policy)
+        document = json.loads(blobs.get(verdict.policy_sha256))
+        judged = judged_trials(candidate, story.trials)
+        again = recompute(verdict, candidate, judged, policy_from_json(document), digest(document))
         faults += [f"{verdict.id}: {fault}" for fault in again]
-    if as_json:
-        print_json({"evolution": story.evolution.id, "verdicts": len(story.verdicts), "faults": faults})
-    elif not faults:
-        print_text(
-            f"{len(story.verdicts)} of {len(story.verdicts)} verdicts computed again from {len(story.trials)} trials: the same."
-        )
-    if faults:
-        raise Conflict("; ".join(faults))
+    return faults
+
+
+def _trials_again(story: Story, *, quiet: bool) -> list[str]:
+    """What is different in a trial that is run again, one sentence each."""
+    from agentos.daemon.service import service
+    from agentos.evolver.verifying import Compared, run_again
+    from agentos.settings import load_settings
+
+    home, count = Home.find(), itertools.count(1)
+
+    def done(compared: Compared) -> None:
+        if not quiet and sys.stderr.isatty():
+            print(f"\r{next(count)} of {len(story.trials)} trials", end="", file=sys.stderr, flush=True)
+
+    with service(home, load_settings(home.settings)) as parts:
+        parts.sandbox.start()
+        compared = run_again(parts.parts, story.evolution.id, done)
+    if not quiet and sys.stderr.isatty():
+        print(file=sys.stderr)
+    return [f"{item.trial.id}: {what}" for item in compared for what in item.differences]
 
 
 @app.command()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +30,7 @@ from agentos.domain import (
     Share,
     Sighting,
     Task,
+    Trial,
     Verdict,
 )
 from agentos.evolver.consent import issue
@@ -145,6 +149,31 @@ def test_a_recurring_failure_is_repaired_promoted_and_reverted(
     assert source(home) == FAULTY
     numbers = [version.number for version in Registry(home.registry).versions(SKILL)]
     assert len(numbers) == len(set(numbers)) == 3, "the revert is a version of its own"
+
+
+def test_every_trial_is_run_again_from_its_record_without_a_daemon(
+    daemon: Any, exam: list[Task], until: Any, home: Home
+) -> None:
+    daemon.start()
+    until(lambda: ended(home), "the evolution has ended", 60)
+    daemon.signal(signal.SIGTERM)
+    daemon.ended()
+    (evolution,) = evolutions(home)
+    verify = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "evolution", "verify"]
+    command = [*verify, evolution.id, "--trials", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["faults"] == []
+    assert found["trials"] == len(Reader(home.ledger).find(Trial)) > 20
+    # a record that is not what happened
+    reader = Reader(home.ledger)
+    trial = reader.find(Trial)[0]
+    (home.blobs / trial.steps_sha256[:2] / trial.steps_sha256[2:]).unlink()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    (fault,) = json.loads(done.stdout)["faults"]
+    assert fault.startswith(f"{trial.id}: it could not be run again: there is no blob")
 
 
 def test_kills_at_random_points_promote_once_and_damage_nothing(
