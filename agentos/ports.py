@@ -237,11 +237,11 @@ class Sandbox(Protocol):
         """The isolation level it was probed at."""
         ...
 
-    def open(self, limits: Limits, *, light: bool = False) -> Box:
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable.
 
         ``light`` promises that the job runs no harness (grade, load, search): an adapter need not
-        have the agent's libraries imported in it.
+        have the agent's libraries imported in it. ``run`` is written on what a kill could leave.
         """
         ...
 

@@ -210,7 +210,7 @@ def prune(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] 
         except Unavailable as error:
             old = []
             print_text(f"No images were looked at: {error}", "dim")
-        rows = [(it.kind, it.what) for it in left] + [
+        rows = [(it.kind, str(it)) for it in left] + [
             ("image", f"{it.name}, {it.size >> 20} MB") for it in old
         ]
         if not rows:

@@ -20,6 +20,7 @@ from agentos.ledger.reading import Reader
 from agentos.registry.check import leftovers as registry_leftovers
 from agentos.registry.check import sweep
 from agentos.registry.store import Registry
+from agentos.registry.wheels import locked
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.settings import load_settings
 
@@ -36,7 +37,7 @@ class Finding:
 def examine(home: Home, *, fix: bool) -> list[Finding]:
     """Everything found, with what was mended if ``fix``. Raises UserError without a home."""
     found = []
-    for look in (_process, _boxes, _files, _key, _settings, _ledger, _registry):
+    for look in (_process, _boxes, _files, _key, _settings, _ledger, _registry, _wheels):
         try:
             found += list(look(home))
         except AgentOSError as error:
@@ -66,7 +67,7 @@ def _process(home: Home) -> Iterator[Finding]:
 
 def _boxes(home: Home) -> Iterator[Finding]:
     for leftover in leftovers(home.root):
-        yield Finding(f"a sandbox's {leftover.kind} is left: {leftover.what}", lambda it=leftover: reap([it]))  # type: ignore[misc] # the default binds the loop's value
+        yield Finding(f"a sandbox's {leftover.kind} is left: {leftover}", lambda it=leftover: reap([it]))  # type: ignore[misc] # the default binds the loop's value
 
 
 def _files(home: Home) -> Iterator[Finding]:
@@ -127,6 +128,21 @@ def _registry(home: Home) -> Iterator[Finding]:
         yield Finding(
             f"registry: {len(left)} leftover(s) of killed writers", lambda: sweep(registry.repository)
         )
+
+
+def _wheels(home: Home) -> Iterator[Finding]:
+    """Runs of tools whose wheels are not here as they were locked end as ``infra``."""
+    registry = Registry(home.registry)
+    main = registry.stable()
+    for resource in registry.names(main):
+        lock = locked(registry.files(main, str(resource)))
+        missing = registry.wheels.missing(lock) if lock is not None else []
+        if lock is not None and missing:
+            names = ", ".join(wheel.file for wheel in missing)
+            yield Finding(
+                f"wheels of {resource} are missing or altered: {names}",
+                lambda name=str(resource), it=lock: registry.wheels.fetch(name, it),  # type: ignore[misc] # as above
+            )
 
 
 def system_parts() -> list[str]:

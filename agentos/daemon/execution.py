@@ -135,7 +135,7 @@ class BoxExecutor:
             raise Unavailable(f"an input of {task.id} is gone: {error}") from None
 
     def _in_a_box(self, sandbox: Sandbox, job: Job, spent: Spent) -> Ran:
-        with sandbox.open(job.limits) as box:
+        with sandbox.open(job.limits, run=job.run_id) as box:
             with self._lock:
                 self._open[job.run_id] = box
             try:

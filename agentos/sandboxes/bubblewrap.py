@@ -23,7 +23,7 @@ from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
 from agentos.sandboxes.launch import Runtime, Template
-from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.owner import Owner, named
 from agentos.sandboxes.probe import Claim, probe
 from agentos.wire import Channel, Closed, FrameError, Late
 
@@ -72,13 +72,13 @@ class Bubblewrap:
         self._closed = False
         self._refusal = "the sandbox is closed"  # what a closed one answers
 
-    def open(self, limits: Limits, *, light: bool = False) -> Box:
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable.
 
         ``light`` changes nothing here: every box is forked with everything imported.
         """
         self.start()
-        return self.open_entry(limits, self._entry)
+        return self.open_entry(limits, self._entry, run=run)
 
     def start(self) -> None:
         """Start the template and probe it, unless that is done. Raises Unavailable as ``open``."""
@@ -103,16 +103,16 @@ class Bubblewrap:
         self._running()
         return probe(self.open_entry, grouped=bool(self.groups.parents))
 
-    def open_entry(self, limits: Limits, entry: str) -> Box:
+    def open_entry(self, limits: Limits, entry: str, *, run: str = "") -> Box:
         """As ``open``, with another program inside (the probe's)."""
         template, extras = self._running()
         try:
-            return self._make(template, extras, limits, entry)
+            return self._make(template, extras, limits, (entry, run))
         except Unavailable:
             if not template.ended(_ENDING_S):
                 raise
         template, extras = self._running()
-        return self._make(template, extras, limits, entry)
+        return self._make(template, extras, limits, (entry, run))
 
     def close(self) -> None:
         """End the template and with it every open box; idempotent."""
@@ -156,9 +156,10 @@ class Bubblewrap:
                 self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
             return self._template, self._extras
 
-    def _make(self, template: Template, extras: BoxLimits, limits: Limits, entry: str) -> Box:
+    def _make(self, template: Template, extras: BoxLimits, limits: Limits, what: tuple[str, str]) -> Box:
         """Ask for a box in a control group of its own; start its clock when its walls stand; let it go."""
         began = time.monotonic()
+        entry, run = what
         try:
             with contextlib.ExitStack() as undo:
                 ours, theirs = socket.socketpair()
@@ -166,7 +167,7 @@ class Bubblewrap:
                 ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
                 with theirs, contextlib.ExitStack() as opened:
                     quota = cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus)
-                    group = self.groups.group(self._owner, f"box-{next(_NUMBERS)}", quota)
+                    group = self.groups.group(self._owner, f"box-{next(_NUMBERS)}{named(run)}", quota)
                     doors = []
                     if group is not None:
                         undo.callback(group.remove)

@@ -96,9 +96,9 @@ class Choice:
                 reasons.append(why_not)
         raise Unavailable(" ".join(reasons))
 
-    def open(self, limits: Limits, *, light: bool = False) -> Box:
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """See ``ports.Sandbox``."""
-        return self.choose().open(limits, light=light)
+        return self.choose().open(limits, light=light, run=run)
 
     def close(self) -> None:
         """Close all that were started; idempotent."""

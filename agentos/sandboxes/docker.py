@@ -76,10 +76,10 @@ class Docker:
         self._works: _Works | None = None
         self._closed = False
 
-    def open(self, limits: Limits, *, light: bool = False) -> Box:
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable."""
         self.start()
-        return self.open_entry(limits, self._entry, light=light)
+        return self.open_entry(limits, self._entry, light=light, run=run)
 
     def start(self) -> None:
         """Find the engine and the image and probe a box, unless that is done. Raises Unavailable."""
@@ -109,13 +109,14 @@ class Docker:
 
         return probe(cold, grouped=True)
 
-    def open_entry(self, limits: Limits, entry: str, *, light: bool = False) -> Box:
+    def open_entry(self, limits: Limits, entry: str, *, light: bool = False, run: str = "") -> Box:
         """As ``open``, with another program inside."""
         began = time.monotonic()
         works = self._working()
         for last_try in (False, True):
             container = works.pool.take(Kind.of(limits, entry, light=light))
             try:
+                container.note(run)
                 return container.hand_over(limits, began, works.extras.grace_s)
             except Unavailable:  # it stood for a while, and the engine may have ended it
                 if last_try:

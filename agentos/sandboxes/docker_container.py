@@ -31,7 +31,8 @@ from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import deny_list
 from agentos.sandboxes.docker_engine import Engine, answering
 from agentos.sandboxes.docker_profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, Kind, Walls
-from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.leftover import NOTE
+from agentos.sandboxes.owner import Owner, named
 from agentos.wire import Channel, Closed, FrameError, Late
 
 _START_S = 60.0
@@ -68,7 +69,7 @@ class Maker:
                     self.end.made(made)
                     self.end.engine.api.start(made)
                 sock, pid = self._accept(listener, made, token)
-                return Container(made, sock, pid, self.end)
+                return Container(made, sock, pid, self.end, directory)
         except (Unavailable, OSError) as error:
             if made:
                 self.end.remove(made)
@@ -109,8 +110,9 @@ class Maker:
 class Container:
     """A started container that waits for its hand-over, in the pool or out of it."""
 
-    def __init__(self, id: str, sock: socket.socket, pid: int, end: End) -> None:
+    def __init__(self, id: str, sock: socket.socket, pid: int, end: End, place: Path) -> None:
         self.id = id
+        self._place = place
         self.pid = pid
         self._sock = sock
         self._end = end
@@ -122,6 +124,13 @@ class Container:
         poll.register(self._pidfd, select.POLLIN)
         poll.register(self._sock, select.POLLIN)
         return not poll.poll(0)
+
+    def note(self, run: str) -> None:
+        """Write down for which run it is used: its labels were made before anybody knew."""
+        if run:
+            note = self._place.with_name(self._place.name + NOTE)
+            note.write_text(named(run)[1:])
+            self._end.noted(self.id, note)
 
     def hand_over(self, limits: Limits, began: float, grace_s: float) -> Box:
         """Let it lock itself in and start its clock. Raises Unavailable if it cannot."""
@@ -155,6 +164,7 @@ class End:
         self.engine = engine
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="container-end")
         self._here: set[str] = set()
+        self._notes: dict[str, Path] = {}
         self._lock = threading.Lock()
         self._closed = False
 
@@ -166,6 +176,11 @@ class End:
         if closed:
             self._remove(id)
             raise Unavailable("the sandbox is closed")
+
+    def noted(self, id: str, note: Path) -> None:
+        """The note that goes with the container."""
+        with self._lock:
+            self._notes[id] = note
 
     def kill(self, id: str) -> None:
         """Through the engine, where this user may not signal the process itself."""
@@ -197,6 +212,9 @@ class End:
             self.engine.api.remove_container(id, force=True, v=True)
             with self._lock:
                 self._here.discard(id)
+                note = self._notes.pop(id, None)
+            if note is not None:
+                note.unlink(missing_ok=True)
 
 
 class Counted:

@@ -16,7 +16,7 @@ import docker.errors
 from agentos.errors import Unavailable
 from agentos.sandboxes.docker_engine import Engine, answering
 from agentos.sandboxes.docker_profile import HOME_LABEL, OWNER_LABEL
-from agentos.sandboxes.leftover import BOXES, Leftover
+from agentos.sandboxes.leftover import BOXES, NOTE, Leftover
 from agentos.sandboxes.owner import Owner, home_id
 
 
@@ -24,7 +24,7 @@ def leftovers(home: Path) -> list[Leftover]:
     """All orphans of this home; those of living owners are not. Without an engine, what can be seen."""
     found: list[Leftover] = []
     with _engine() as engine, contextlib.suppress(Unavailable):
-        found += _containers(engine, home_id(home))
+        found += _containers(engine, home)
     return [*found, *_directories(home)]
 
 
@@ -48,14 +48,21 @@ def _engine() -> Iterator[Engine]:
         engine.close()
 
 
-def _containers(engine: Engine, home: str) -> Iterator[Leftover]:
+def _containers(engine: Engine, home: Path) -> Iterator[Leftover]:
     with answering():
-        rows = engine.api.containers(all=True, filters={"label": f"{HOME_LABEL}={home}"})
+        rows = engine.api.containers(all=True, filters={"label": f"{HOME_LABEL}={home_id(home)}"})
     for row in rows:
         label = row["Labels"].get(OWNER_LABEL, "")
         owner = Owner.parse(label)
         if owner is None or not owner.alive():
-            yield Leftover("container", row["Id"], label)
+            yield Leftover("container", row["Id"], label, _runs(home / BOXES, row["Names"][0].strip("/")))
+
+
+def _runs(place: Path, name: str) -> tuple[str, ...]:
+    try:
+        return ((place / (name + NOTE)).read_text()[:100],)
+    except OSError:
+        return ()
 
 
 def _directories(home: Path) -> Iterator[Leftover]:
@@ -63,10 +70,14 @@ def _directories(home: Path) -> Iterator[Leftover]:
     for directory in sorted(place.iterdir()) if place.is_dir() else []:
         owner = owner_of(directory.name)
         if owner is not None and not owner.alive():
-            yield Leftover("directory", str(directory), str(owner))
+            kind = "note" if directory.name.endswith(NOTE) else "directory"
+            yield Leftover(kind, str(directory), str(owner))
 
 
 def _remove(engine: Engine, leftover: Leftover) -> bool:
+    if leftover.kind == "note":
+        Path(leftover.what).unlink(missing_ok=True)
+        return True
     if leftover.kind == "directory":
         return _remove_directory(Path(leftover.what))
     try:

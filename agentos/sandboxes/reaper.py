@@ -71,7 +71,8 @@ def _groups(home: str) -> Iterator[Leftover]:
         label = place.name.removeprefix(cgroups.PREFIX)
         owner = Owner.parse(label)
         if owner is not None and not owner.alive():
-            yield Leftover("cgroup", str(place), label)
+            boxes = sorted(child.name.partition(".")[2] for child in place.glob("box-*"))
+            yield Leftover("cgroup", str(place), label, tuple(filter(None, boxes)))
 
 
 def _remove(leftover: Leftover) -> bool:

@@ -154,7 +154,7 @@ class FakeSandbox:
         self.opened: list[Limits] = []
         self._worker = worker
 
-    def open(self, limits: Limits, *, light: bool = False) -> FakeBox:
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> FakeBox:
         """A fresh box."""
         self.opened.append(limits)
         return FakeBox(self._worker)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import stat
 import struct
 import subprocess
@@ -11,9 +12,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from agentos.cli.registry import app
+from agentos.daemon.doctoring import examine
+from agentos.daemon.setup import init_home
 from agentos.domain import Snapshot
 from agentos.errors import Conflict, Invalid, Unavailable
+from agentos.home import Home
 from agentos.registry import wheelfile, wheels
 from agentos.registry.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
@@ -260,6 +266,37 @@ def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Regi
         assert lock is not None
         assert registry.wheels.fetch("tool/greet", lock) == 1
         assert registry.wheels_of(files)
+
+
+def test_the_doctor_and_the_command_find_and_fetch_them(
+    tmp_path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTOS_HOME", str(tmp_path / "home"))
+    home = Home(tmp_path / "home")
+    init_home(home)
+    shop.greeting()
+    registry = Registry(home.registry)
+    add(registry, "greeting")
+    [wheel] = held(registry)
+    wheel.write_bytes(b"x")
+    told = [it for it in examine(home, fix=False) if it.what.startswith("wheels of tool/greet are missing")]
+    assert [it.mended for it in told] == [False]
+    assert any(it.mended for it in examine(home, fix=True) if it.what.startswith("wheels of"))
+    assert registry.wheels_of(resource(registry))
+    wheel.unlink()
+    asked = CliRunner().invoke(app, ["wheels", "--json"])
+    assert [(it["name"], it["state"]) for it in json.loads(asked.output)["wheels"]] == [
+        ("greeting", "fetched")
+    ]
+    shop.greeting("2.0")
+    assert "is now 1.1.0" in CliRunner().invoke(app, ["wheels", "tool/greet", "--again"]).output
+    wheel.unlink()
+    (shop.place / "greeting-1.0-py3-none-any.whl").unlink()
+    assert b'version = "2.0"' in resource(registry)[LOCK]
+    assert CliRunner().invoke(app, ["wheels"]).exit_code == 0
+    assert "declares no dependencies" in str(
+        CliRunner().invoke(app, ["wheels", "tool/word-count", "--again"]).exception
+    )
 
 
 def test_another_wheel_of_the_same_name_is_not_taken_for_it(registry: Registry, shop: Shop) -> None:

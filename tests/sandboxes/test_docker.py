@@ -150,6 +150,18 @@ def test_building_again_builds_nothing(docker_image: str, engine: Engine) -> Non
     assert not [it for it in ours if it.name.endswith(":latest")]
 
 
+def test_a_container_in_use_is_noted_with_its_run_until_it_is_gone(
+    make_docker: MakeDocker, small: Limits, tmp_path: Path
+) -> None:
+    with make_docker(home=tmp_path) as sandbox:
+        with sandbox.open_entry(small, "guest:serve", run="run-7/../x"):
+            [note] = (tmp_path / BOXES).glob("*.run")
+            assert note.read_text() == "run-7x"
+            assert leftovers(tmp_path) == []
+        sandbox.open_entry(small, "guest:serve", run="run-8")
+    assert list((tmp_path / BOXES).iterdir()) == []
+
+
 # --- the meeting --------------------------------------------------------------------------------
 
 
@@ -512,7 +524,8 @@ for number in range(int(count)):
         sandbox = Docker(Path(home), entry="guest:serve", extra=(Path(inside),), ready=1, image=image, )
         print(os.getpid(), flush=True)
         while True:
-            box = sandbox.open_entry(Limits(processes=24, memory_mb=64), "guest:serve", light=True)
+            run = f"run-{os.getpid()}"
+            box = sandbox.open_entry(Limits(processes=24, memory_mb=64), "guest:serve", light=True, run=run)
             box.channel.send({"do": "bombs:stray", "args": []})
             box.channel.receive()
     time.sleep(0.3)
@@ -541,7 +554,8 @@ def test_twenty_killed_daemons_leave_nothing_that_the_reaper_does_not_find(
     owners.wait()
     owners.stdout.close()
     found = leftovers(tmp_path)
-    assert {leftover.kind for leftover in found} <= {"container", "directory"}
+    assert {leftover.kind for leftover in found} <= {"container", "directory", "note"}
+    assert [leftover for leftover in found if leftover.kind == "container" and leftover.runs]
     assert [leftover for leftover in found if leftover.kind == "container"]
     deadline = time.monotonic() + 30
     while leftovers(tmp_path):  # the engine may still be at work for one that was killed

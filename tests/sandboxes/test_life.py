@@ -197,6 +197,13 @@ def test_an_owner_that_is_killed_leaves_no_process_and_no_mount(
     assert leftovers(tmp_path) == []
 
 
+def test_control_groups_bear_the_name_of_their_run(sandbox: Bubblewrap, small: Limits) -> None:
+    with sandbox.open(small, run="run-7/../x") as box:
+        places = box.group.places if box.group else ()
+        assert all(place.name.startswith("box-") and place.name.endswith(".run-7x") for place in places)
+        assert places or not sandbox.groups.parents
+
+
 def test_the_reaper_ends_a_template_whose_owner_is_gone(tmp_path: Path) -> None:
     """What a kernel that did not follow die-with-parent would leave."""
     dead = Owner(home_id(tmp_path), 2**22 + 1, 1)
