@@ -1,6 +1,9 @@
 """The judge is a pure function: every flip counts, and nothing else promotes."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +20,12 @@ from agentos.domain import (
     Snapshot,
     Trial,
     TrialSet,
+    Verdict,
+    digest,
 )
 from agentos.evolver.judge import flips, judge, recompute
-from agentos.evolver.policy import Policy
+from agentos.evolver.policy import Policy, policy_from_json
+from agentos.ledger.codec import from_json
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
 MANIFEST = Manifest("evd-1", "cause", "edit", ("skill/x/tools/t.py",), ("e1",), (), Layer.SKILL, "why")
@@ -160,3 +166,76 @@ def test_the_table_has_one_row_a_task_in_the_order_of_the_sets() -> None:
     assert [row.task_id for row in table] == ["e1", "h1"]
     assert table[0].fixed
     assert not table[1].broken
+
+
+# --- what cannot be replayed --------------------------------------------------------------------
+
+
+def unreplayable(group: list[Trial], arm: Arm, repeats: tuple[int, ...] = (0, 1)) -> list[Trial]:
+    lost = Outcome(Result.NOT_REPLAYABLE, 0.0, "an outside effect is not on record")
+    return [
+        replace(trial, outcome=lost) if trial.arm is arm and trial.repeat in repeats else trial
+        for trial in group
+    ]
+
+
+@pytest.mark.parametrize("arm", list(Arm))
+def test_evidence_that_cannot_be_replayed_counts_neither_way(arm: Arm) -> None:
+    decision, reasons = decide(*GOOD, unreplayable(trials("e3", "ff", "pp"), arm))
+    assert decision is Decision.PROMOTE
+    assert "2 of 2 failing evidence tasks pass" in reasons
+    assert "left out, because they cannot be replayed: 1 evidence" in reasons
+
+
+def test_a_guard_that_could_not_be_replayed_on_the_base_is_left_out() -> None:
+    decision, reasons = decide(*GOOD, unreplayable(trials("g2", "pp", "ff"), Arm.BASE))
+    assert decision is Decision.PROMOTE
+    assert "none of 1 guards broke" in reasons
+    assert "left out, because they cannot be replayed: 1 guard" in reasons
+
+
+@pytest.mark.parametrize("task", ["g2", "h2"])
+def test_an_edit_does_not_get_past_a_guard_by_making_it_impossible_to_replay(task: str) -> None:
+    decision, reasons = decide(*GOOD, unreplayable(trials(task, "pp", "ff"), Arm.CANDIDATE))
+    assert decision is Decision.HOLD
+    assert "whether it breaks them cannot be told" in reasons
+    assert task not in reasons
+
+
+def test_one_repeat_that_can_be_replayed_is_enough_to_break_a_guard() -> None:
+    decision, _ = decide(*GOOD, unreplayable(trials("g2", "pp", "ff"), Arm.CANDIDATE, (1,)))
+    assert decision is Decision.REJECT
+
+
+def test_with_nothing_that_can_be_replayed_nothing_is_promoted() -> None:
+    decision, reasons = decide(*[unreplayable(group, Arm.BASE) for group in GOOD])
+    assert decision is Decision.REJECT
+    assert "2 evidence, 1 guard, 1 hold-out" in reasons
+
+
+# --- verdicts of earlier versions ---------------------------------------------------------------
+
+STORED = Path(__file__).with_name("stored_evolution.json")
+
+
+def test_a_verdict_that_an_earlier_version_stored_is_computed_again() -> None:
+    """Trials without run ids, a policy without the sections that came later: the same to the bit."""
+    stored = json.loads(STORED.read_text())
+    verdict = from_json(Verdict, stored["verdict"])
+    candidate = from_json(Candidate, stored["candidate"])
+    kept = [from_json(Trial, item) for item in stored["trials"]]
+    policy, sha256 = policy_from_json(stored["policy"]), digest(stored["policy"])
+    assert "sandbox" not in stored["policy"]
+    assert recompute(verdict, candidate, kept, policy, sha256) == []
+    (fault,) = recompute(verdict, candidate, kept, policy)
+    assert fault.startswith("policy_sha256")
+
+
+@pytest.mark.parametrize(
+    "said", [{"run_id": "trial-1"}, {"recording": "run-1"}, {"drift": ("x",)}, {"steps_sha256": "0" * 64}]
+)
+def test_what_trials_say_since_is_bound_by_the_verdict(said: dict[str, Any]) -> None:
+    kept = [trial for group in GOOD for trial in group]
+    verdict = judge(CANDIDATE, kept, POLICY)
+    altered = [replace(kept[0], **said), *kept[1:]]
+    assert any("trials_sha256" in fault for fault in recompute(verdict, CANDIDATE, altered, POLICY))

@@ -34,6 +34,7 @@ def test_another_policy_has_another_digest(tmp_path: Path) -> None:
         ("[judge]\nmin_tasks = 1.5\n", "whole number"),
         ("[judge]\nmin_tasks = true\n", "number"),
         ('[consent]\nhigh = "yes"\n', '"auto" or "ask"'),
+        ('[replay]\nmodels = "paid"\n', '"replay-then-live" or "replay" or "live"'),
         ("[surface]\nallow = 3\n", "list of patterns"),
         ("judge = 1\n", "must be a table"),
         ("[judge\n", "not TOML"),
