@@ -142,6 +142,7 @@ class _Taking:
 
     def _refuse(self, record: Record, why: str) -> None:
         self.refused.append({"file": record.file, "record": record.number, "why": why})
+        self.end()
         if not self._quiet:
             print(clean(f"{record.place}: {why}"), file=sys.stderr)
 
@@ -159,11 +160,11 @@ class _Taking:
         """The summary."""
         verb = "would be imported" if self._dry_run else "imported"
         how = ", ".join(f"{count} {result}" for result, count in sorted(self.results.items()))
-        print_text(f"{self.counts['imported']} runs {verb}{f' ({how})' if how else ''}.")
+        print_text(f"{self.counts['imported']:,} runs {verb}{f' ({how})' if how else ''}.")
         if self.counts["known"]:
-            print_text(f"{self.counts['known']} were there already.")
+            print_text(f"{self.counts['known']:,} were there already.")
         if self.refused:
-            print_text(f"{len(self.refused)} records were refused; the reasons stand above.", "yellow")
+            print_text(f"Refused: {len(self.refused):,}; the reasons stand above.", "yellow")
 
 
 @app.command()

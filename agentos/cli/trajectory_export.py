@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -64,10 +64,9 @@ class _Export:
             return grpo(self._groups())
         if format == "dpo":
             return dpo(self._comparable())
-        tell: Callable[[Happened], Json] = chat_record
         if format == "otel":
-            tell = lambda happened: otlp([happened], content=content)  # noqa: E731 - one of two
-        return (tell(happened) for happened in self._each())
+            return (otlp([happened], content=content) for happened in self._each())
+        return (chat_record(happened) for happened in self._each())
 
     # --- what is chosen -----------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ def lines_of(path: Path) -> list[Any]:
 def test_good_records_are_imported_and_each_broken_one_is_refused(agentos: Agentos, file: Path) -> None:
     ran = agentos("trajectory", "import", str(file), code=1)
     assert "20 runs imported (10 failed, 10 passed)." in ran.stdout
-    assert "2 records were refused" in ran.stdout
+    assert "Refused: 2;" in ran.stdout
     refused = ran.stderr.splitlines()
     assert refused[0].startswith("runs.jsonl:21: it is not JSON")
     assert refused[1].startswith("runs.jsonl:22: it has no outcome")
