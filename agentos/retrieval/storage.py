@@ -73,10 +73,10 @@ class Storage:
             except sqlite3.DatabaseError as error:
                 if _code(error) in _AWAY:
                     raise Unavailable(f"The index {self._path} cannot be used: {error}") from None
-            self._discard()
             try:
+                self._discard()
                 return self._try(work)
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, OSError) as error:
                 raise Unavailable(f"The index {self._path} cannot be made: {error}") from None
 
     def close(self) -> None:
