@@ -24,7 +24,7 @@ from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
 from agentos.sandboxes.launch import Runtime, Template
 from agentos.sandboxes.owner import Owner, named
-from agentos.sandboxes.probe import Claim, probe
+from agentos.sandboxes.probe import Claim, probe, refusal
 from agentos.wire import Channel, Closed, FrameError, Late
 
 ENTRY = "agentos.worker.job:serve"
@@ -88,14 +88,10 @@ class Bubblewrap:
             if self._weak:
                 self.level = "weak"
                 return
-            broken = [f"{claim.promise} ({claim.detail})" for claim in self.examine() if not claim.held]
-            if broken:
+            if why := refusal(self.examine()):
                 self.close()
-                self._refusal = (
-                    f"The sandbox does not hold on this machine: it must be that a job {'; '.join(broken)}. "
-                    "Type `agentos sandbox check` for the whole list."
-                )
-                raise Unavailable(self._refusal)
+                self._refusal = why
+                raise Unavailable(why)
             self.level = self.reaches
 
     def examine(self) -> tuple[Claim, ...]:

@@ -24,7 +24,7 @@ from agentos.sandboxes.docker_profile import Kind, Walls
 from agentos.sandboxes.image import find
 from agentos.sandboxes.leftover import BOXES
 from agentos.sandboxes.owner import Owner
-from agentos.sandboxes.probe import Claim, probe
+from agentos.sandboxes.probe import Claim, probe, refusal
 
 ENTRY = "agentos.worker.job:serve"
 
@@ -89,13 +89,9 @@ class Docker:
             if self._weak:
                 self.level = "weak"
                 return
-            broken = [f"{claim.promise} ({claim.detail})" for claim in self.examine() if not claim.held]
-            if broken:
+            if why := refusal(self.examine()):
                 self.close()
-                raise Unavailable(
-                    f"The container sandbox does not hold on this machine: it must be that a job {'; '.join(broken)}. "
-                    "Type `agentos sandbox check` for the whole list."
-                )
+                raise Unavailable(f"docker: {why}")
             self.level = self.reaches
 
     def examine(self) -> tuple[Claim, ...]:

@@ -12,7 +12,7 @@ import secrets
 import socket
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +61,17 @@ def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[C
             raise Unavailable(f"the sandbox's probe failed inside: {found['fault']}")
         box.close()
         return (*_identity(found), *_walls(found), *_limits(found, grouped=grouped), _nothing_left(watch))
+
+
+def refusal(claims: Iterable[Claim]) -> str:
+    """Why no job may run where these were found; "" when every promise held."""
+    broken = [f"{claim.promise} ({claim.detail})" for claim in claims if not claim.held]
+    if not broken:
+        return ""
+    return (
+        f"The sandbox does not hold on this machine: it must be that a job {'; '.join(broken)}. "
+        "Type `agentos sandbox check` for the whole list."
+    )
 
 
 def _canaries(stack: ExitStack) -> dict[str, Any]:
