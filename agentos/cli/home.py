@@ -38,8 +38,10 @@ def status(as_json: AsJson = False) -> None:
     counts = reader.counts()
     info = daemon_info(home)
     refused = reader.get_kv("skills.refused", {})
+    questions = reader.open_questions()
     if as_json:
-        print_json({"home": str(home.root), "daemon": info, "counts": counts, "refused_skills": refused})
+        facts = {"refused_skills": refused, "questions": questions}
+        print_json({"home": str(home.root), "daemon": info, "counts": counts, **facts})
         return
     print_text(f"home        {home.root}")
     if info is not None and info.alive:
@@ -54,6 +56,8 @@ def status(as_json: AsJson = False) -> None:
             f"consent     {waiting} waiting for yours; `agentos evolution list --state awaiting_consent`",
             "yellow",
         )
+    for question in questions:
+        print_text(f"asks        {question.text[:200]}  (`agentos run answer`)", "yellow")
     for folder, faults in refused.items():
         print_text(f"refused     {folder}", "red")
         for fault in faults:

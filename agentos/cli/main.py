@@ -29,6 +29,7 @@ COMMANDS = {
     "task": ("agentos.cli.task", "Add, run, list, show and cancel tasks."),
     "run": ("agentos.cli.run", "What happened: runs and their steps."),
     "trajectory": ("agentos.cli.trajectory", "Runs of other systems in, training data and spans out."),
+    "memory": ("agentos.cli.memory", "What agents remember, and what runs propose to remember."),
     "evolve": ("agentos.cli.evolve", "Look for failures that have become evidence, now."),
     "evolution": ("agentos.cli.evolution", "What the program changed in itself, why, and how to undo it."),
     "registry": ("agentos.cli.registry", "Everything that shapes an agent, with its versions."),

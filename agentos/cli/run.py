@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from agentos.cli.answering import chosen, give, questions_of, root_of, tell
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Result, Run, Step
+from agentos.domain import Proposal, Question, Result, Run, Step, Task
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -70,19 +72,45 @@ def show(id: Id, as_json: AsJson = False) -> None:
     reader = _reader()
     run = reader.run(reader.resolve("run", id))
     steps = reader.steps(run.id)
+    proposals = reader.find(Proposal, run_id=run.id)
     if as_json:
-        print_json({"run": _without_share(run), "steps": steps, "flags": reader.flags(run.id)})
+        below = [newest.id for _, _, newest in _below(reader, run.task_id) if newest]
+        facts = {"steps": steps, "flags": reader.flags(run.id), "handed": below, "proposals": proposals}
+        print_json({"run": _without_share(run), **facts})
         return
     print_text(f"{reader.task(run.task_id).name}  ({run.id})", "bold")
     print_text(f"task       {run.task_id}, attempt {run.attempt}")
     print_text(f"snapshot   {run.snapshot.commit[:12]}")
     print_text(f"sandbox    {run.sandbox}, {run.level}")
     print_text(f"used       {', '.join(run.resources) or 'nothing of the registry'}")
+    if run.parent:
+        print_text(f"handed by  {run.parent}")
+    if run.resumes:
+        print_text(f"goes on    from {run.resumes}")
     for step in steps:
         _tell(step)
+    for depth, task, newest in _below(reader, run.task_id):
+        ended = newest.outcome.result.value if newest and newest.outcome else "under way"
+        print_text(f"handed     {'  ' * depth}{task.name}  ({newest.id if newest else task.id}, {ended})")
+    for proposal in proposals:
+        print_text(f"proposes   {_short(proposal.text, _WIDTH)}  ({proposal.id}, {proposal.state.value})")
     if run.outcome is None:
         print_text("under way; `agentos run tail` follows it", "yellow")
         return
+    _tell_end(reader, run)
+
+
+def _below(reader: Reader, task_id: str, depth: int = 0) -> Iterator[tuple[int, Task, Run | None]]:
+    """The tasks that runs of this one handed over, each with its newest run, as a tree."""
+    for view in reader.handed_over(task_id):
+        if view.task.parent == task_id:
+            (newest,) = reader.runs(view.task.id, limit=1) or (None,)
+            yield depth, view.task, newest
+            yield from _below(reader, view.task.id, depth + 1)
+
+
+def _tell_end(reader: Reader, run: Run) -> None:
+    assert run.outcome is not None
     colour = "green" if run.outcome.result is Result.PASSED else "red"
     print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}", colour)
     for check in run.outcome.checks:
@@ -94,6 +122,9 @@ def show(id: Id, as_json: AsJson = False) -> None:
     print_text(f"took       {cost.wall_s:.2f} s, {cost.cpu_s:.2f} s of CPU")
     for flag in reader.flags(run.id):
         print_text(f"flagged    {flag.reason}", "yellow")
+    if run.outcome.result is Result.WAITING:
+        for question in reader.open_questions(root_of(reader, reader.task(run.task_id)).id):
+            tell(question)
 
 
 @app.command()
@@ -125,6 +156,44 @@ def tail(
             print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}")
             return
         time.sleep(_POLL_S)
+
+
+@app.command()
+def answer(
+    id: Annotated[
+        str,
+        typer.Argument(metavar="[ID]", help="The run, its task, or the question; without it, all are shown."),
+    ] = "",
+    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="Your answer.")] = "",
+    choice: Annotated[
+        int | None, typer.Option(min=1, help="Your answer by its number, where there is a choice.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer what a run asks; its task goes on. Without an answer: show what is asked."""
+    home = Home.find()
+    reader = _reader()
+    questions = questions_of(reader, id) if id else reader.open_questions()
+    if not text and not choice:
+        if as_json:
+            print_json(questions)
+        elif not questions:
+            print_text("Nobody asks anything.")
+        for question in [] if as_json else questions:
+            print_text(f"{reader.task(question.root_id).name}  ({question.run_id})", "bold")
+            tell(question)
+        return
+    if len(questions) > 1:
+        some = ", ".join(question.id for question in questions)
+        raise UserError(f"{id} asks more than one thing: say which question you answer: {some}.")
+    (question,) = questions
+    given = chosen(question, text, choice or 0)
+    give(home, question, given)
+    if as_json:
+        print_json(reader.get(Question, question.id))
+    else:
+        left = len(reader.open_questions(question.root_id))
+        print_text(f"Answered: {given}" + (f" ({left} more to answer before it goes on)" if left else ""))
 
 
 @app.command()

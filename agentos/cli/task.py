@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentos.cli.answering import ask_here, root_of, tell
 from agentos.cli.group import noun
 from agentos.cli.output import clean, print_json, print_table, print_text
-from agentos.domain import Outcome, Result, Run, Task, TaskState
+from agentos.domain import Outcome, Question, Result, Run, Task, TaskState
 from agentos.errors import Conflict, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -86,9 +88,9 @@ def list_(
         rows.append(
             (
                 view.task.id,
-                view.task.name,
+                f"  ↳ {view.task.name}" if view.task.parent else view.task.name,
                 _standing(view.state, outcome),
-                outcome.reason if outcome else "",
+                _asked(view.state) + outcome.reason if outcome else "",
             )
         )
     print_table(
@@ -105,8 +107,9 @@ def show(id: Id, as_json: AsJson = False) -> None:
     reader = Reader(Home.find().ledger)
     task_id = reader.resolve("task", id)
     view = _view(reader, task_id)
+    questions = reader.open_questions(root_of(reader, view["task"]).id)
     if as_json:
-        print_json(view)
+        print_json({**view, "questions": questions})
         return
     task: Task = view["task"]
     print_text(f"{task.name}  ({task.id})", "bold")
@@ -118,6 +121,8 @@ def show(id: Id, as_json: AsJson = False) -> None:
         print_text(f"input      {file.path} ({file.size:,} bytes)")
     if task.schedule:
         print_text(f"schedule   {task.schedule}")
+    if task.parent:
+        print_text(f"part of    {task.parent}")
     for check in task.checks:
         print_text(f"check      {check.kind} {dict(check.spec)}")
     print_table(
@@ -128,6 +133,8 @@ def show(id: Id, as_json: AsJson = False) -> None:
         ],
         empty="It has not run yet.",
     )
+    for question in questions:
+        tell(question)
 
 
 @app.command()
@@ -139,11 +146,15 @@ def cancel(id: Id) -> None:
     task_id = Reader(home.ledger).resolve("task", id)
     ledger = Ledger(home.ledger)
     try:
-        open_states = (TaskState.SCHEDULED, TaskState.QUEUED, TaskState.RUNNING)
+        if whole := ledger.task(task_id).parent:
+            raise Conflict(f"{task_id} is part of {whole}: cancel that one.")
+        open_states = (TaskState.SCHEDULED, TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING)
         if not ledger.set_task_state(task_id, open_states, TaskState.CANCELLED):
             raise Conflict(
                 f"{task_id} is {ledger.task_view(task_id).state.value}: there is nothing to cancel."
             )
+        for view in ledger.handed_over(task_id):  # one that runs is ended by the daemon
+            ledger.set_task_state(view.task.id, (TaskState.WAITING,), TaskState.CANCELLED)
         ledger.note("task.cancelled", task_id, {})
     finally:
         ledger.close()
@@ -175,13 +186,18 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
     """Wait until all have ended, telling each end as it comes; whether all passed."""
     left = {task.id: task for task in tasks}
     passed = True
-    steps = 0
+    steps: Counter[str] = Counter()
+    asked: set[str] = set()
     while left:
         for task_id in list(left):
             view = reader.task_view(task_id)
             run = _newest(reader, task_id)
             if not quiet and len(tasks) == 1 and run is not None:
-                steps = _tell_steps(reader, run, steps)
+                _tell_steps(reader, run, steps)
+            if view.state is TaskState.WAITING:
+                fresh = [one for one in reader.open_questions(task_id) if one.id not in asked]
+                asked |= {one.id for one in fresh}
+                _ask(home, fresh, quiet=quiet)
             if view.state not in _ENDED:
                 continue
             task = left.pop(task_id)
@@ -199,12 +215,22 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
     return passed
 
 
-def _tell_steps(reader: Reader, run: Run, told: int) -> int:
-    for step in reader.steps(run.id, after=told - 1):
+def _ask(home: Home, questions: Sequence[Question], *, quiet: bool) -> None:
+    """Ask whoever sits here; else say who may answer, and how."""
+    for question in questions:
+        if quiet:
+            print(f"A run asks: {clean(question.text)}  (agentos run answer {question.id})", file=sys.stderr)
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            ask_here(home, question)
+        else:
+            tell(question)
+
+
+def _tell_steps(reader: Reader, run: Run, told: Counter[str]) -> None:
+    for step in reader.steps(run.id, after=told[run.id] - 1):
         mark = f" {step.fault.type}: {step.fault.message[:120]}" if step.fault else ""
         print_text(f"  {step.index:>3} {step.node:<8} {step.duration_ms:8.1f} ms{mark}", "dim")
-        told = step.index + 1
-    return told
+        told[run.id] = step.index + 1
 
 
 def _tell_end(counter: str, task: Task, state: TaskState, run: Run | None) -> None:
@@ -233,6 +259,10 @@ def _newest(reader: Reader, task_id: str) -> Run | None:
 
 def _result(outcome: Outcome | None) -> str:
     return outcome.result.value if outcome else ""
+
+
+def _asked(state: TaskState) -> str:
+    return "waiting for an answer (`agentos run answer`): " if state is TaskState.WAITING else ""
 
 
 def _standing(state: TaskState, outcome: Outcome | None) -> Text:

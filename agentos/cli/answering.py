@@ -1,0 +1,95 @@
+"""A run's question to a person: shown, and answered, by whichever command comes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentos.cli.output import print_text
+from agentos.domain import Question, Task
+from agentos.errors import Conflict, NotFound, UserError
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+
+ANSWER_MAX = 20_000  # characters
+
+
+def questions_of(reader: Reader, id: str) -> Sequence[Question]:
+    """The open questions that the id of a run, a task or a question stands for.
+
+    Raises Conflict when it waits for nothing, and NotFound for an id that nobody has.
+    """
+    for kind in ("run", "task", "question"):
+        try:
+            found = reader.resolve(kind, id)
+            break
+        except NotFound:
+            continue
+    else:
+        raise NotFound(f"There is no run, task or question '{id}'. `agentos run answer` shows what is asked.")
+    if kind == "question":
+        return [reader.get(Question, found)]
+    task = reader.task(reader.run(found).task_id if kind == "run" else found)
+    questions = reader.open_questions(root_of(reader, task).id)
+    own = [question for question in questions if found in (question.run_id, question.task_id)]
+    if not questions:
+        state = reader.task_view(task.id).state.value
+        raise Conflict(f"{found} waits for no answer: its task is {state}.")
+    return own or questions
+
+
+def root_of(reader: Reader, task: Task) -> Task:
+    """The task that people gave, of which this one is a part."""
+    while task.parent:
+        task = reader.task(task.parent)
+    return task
+
+
+def tell(question: Question) -> None:
+    """Show it, and what to type."""
+    print_text(f"asks       {question.text}", "yellow")
+    for number, choice in enumerate(question.choices, 1):
+        print_text(f"           {number}  {choice}")
+    what = "--choice NUMBER" if question.choices else "'your answer'"
+    print_text(f"           type: agentos run answer {question.id} {what}", "dim")
+
+
+def chosen(question: Question, text: str, choice: int) -> str:
+    """The answer that was typed, held against what may be answered. Raises UserError."""
+    if choice:
+        if choice > len(question.choices):
+            raise UserError(
+                f"There is no choice {choice}; the question has {len(question.choices) or 'none'}."
+            )
+        return question.choices[choice - 1]
+    if question.choices and text not in question.choices:
+        raise UserError(f"Expected one of: {', '.join(question.choices)}; found '{text}'.")
+    if not text.strip() or len(text) > ANSWER_MAX:
+        raise UserError(f"An answer is a text of 1 to {ANSWER_MAX:,} characters.")
+    return text
+
+
+def give(home: Home, question: Question, answer: str) -> None:
+    """Store the answer; the daemon goes on with the task. Raises Conflict when it was answered already."""
+    from agentos.ledger.store import Ledger
+
+    ledger = Ledger(home.ledger)
+    try:
+        ledger.answer(question.id, answer)
+    finally:
+        ledger.close()
+
+
+def ask_here(home: Home, question: Question) -> None:
+    """Ask the person at the terminal until there is an answer that may be."""
+    tell(question)
+    while True:
+        text = input("answer: ").strip()
+        number = int(text) if question.choices and text.isdecimal() else 0
+        try:
+            give(home, question, chosen(question, text, number))
+        except Conflict:  # somebody else was faster
+            return
+        except UserError as error:
+            print_text(str(error), "red")
+        else:
+            return

@@ -1,0 +1,206 @@
+"""``agentos memory``: what agents remember, and what runs propose to remember."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_table, print_text
+from agentos.domain import Kind, Proposal, ProposalState, ResourceId, Snapshot
+from agentos.errors import Conflict, NotFound
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+
+if TYPE_CHECKING:
+    from agentos.registry.store import Registry
+
+app = noun("What agents remember, and what runs propose to remember.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The proposal's id, or enough of its start or end.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+_NAME_WORDS = 5
+_DESCRIPTION = 200  # characters
+
+
+@app.command("list")
+def list_(
+    all: Annotated[
+        bool, typer.Option("--all", help="Also proposals that were accepted or rejected.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The memories there are, and the proposals that wait for your word."""
+    proposals = [
+        proposal
+        for proposal in Reader(Home.find().ledger).find(Proposal)
+        if all or proposal.state is ProposalState.OPEN
+    ]
+    memories = _memories()
+    if as_json:
+        print_json({"memories": memories, "proposals": proposals})
+        return
+    rows = [(name, "memory", text) for name, text in memories.items()]
+    rows += [(proposal.id, _standing(proposal), proposal.text) for proposal in proposals]
+    print_table(("id", "is", "text"), rows, empty="Nothing is remembered yet.", below=True)
+
+
+@app.command()
+def show(
+    id: Annotated[str, typer.Argument(metavar="ID|NAME", help="A proposal's id, or a memory's name.")],
+    as_json: AsJson = False,
+) -> None:
+    """One proposal with the run that made it, or the text of one memory."""
+    memories = _memories()
+    name = f"memory/{id.removeprefix('memory/')}"
+    if name in memories:
+        if as_json:
+            print_json({"memory": name, "text": memories[name]})
+        else:
+            print_text(name, "bold")
+            print_text(memories[name])
+        return
+    proposal = _proposal(Reader(Home.find().ledger), id)
+    if as_json:
+        print_json(proposal)
+        return
+    print_text(f"{proposal.id}  ({_standing(proposal)})", "bold")
+    print_text(proposal.text)
+    if proposal.why:
+        print_text(f"why        {proposal.why}")
+    print_text(f"run        {proposal.run_id}, {proposal.at:%Y-%m-%d %H:%M} UTC")
+    if proposal.reason:
+        print_text(f"reason     {proposal.reason}")
+    if proposal.state is ProposalState.OPEN:
+        print_text(f"type: agentos memory accept {proposal.id}, or reject", "dim")
+
+
+@app.command()
+def accept(
+    id: Id,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="What the memory is called; else made from its first words.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make a proposal a memory: a new resource of the registry, which later runs see."""
+    from agentos.cli.registry_edit import author
+    from agentos.registry.store import Registry
+    from agentos.resources import parse_id
+
+    home = Home.find()
+    proposal = _open_proposal(Reader(home.ledger), id)
+    registry = Registry(home.registry)
+    main = registry.stable()
+    if name:
+        resource = parse_id(f"memory/{name.removeprefix('memory/')}")
+        if registry.files(main, str(resource)) not in ({}, _files(resource, proposal)):
+            raise Conflict(f"There is a {resource} already: give another --name, or edit that one.")
+    else:
+        resource = _free_name(registry, main, proposal)
+    message = f"Remember: {proposal.text.splitlines()[0][:60]}"
+    registry.commit(_files(resource, proposal), message, "edit", base=main, author=author())
+    _decide(home, proposal, ProposalState.ACCEPTED, resource=str(resource))
+    if as_json:
+        print_json({"proposal": proposal.id, "resource": str(resource)})
+    else:
+        print_text(f"{resource} is remembered from now on.")
+
+
+@app.command()
+def reject(
+    id: Id,
+    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Turn a proposal down; it is not proposed again."""
+    home = Home.find()
+    proposal = _open_proposal(Reader(home.ledger), id)
+    _decide(home, proposal, ProposalState.REJECTED, reason=reason)
+    if as_json:
+        print_json({"proposal": proposal.id, "reason": reason})
+    else:
+        print_text(f"{proposal.id} is rejected.")
+
+
+def _memories() -> dict[str, str]:
+    """The text of each memory of the registry, by kind/name."""
+    from agentos.registry.store import Registry
+
+    registry = Registry(Home.find().registry)
+    main = registry.stable()
+    return {
+        str(found): registry.files(main, str(found))[f"{found}/memory.md"].decode(errors="replace").strip()
+        for found in registry.names(main)
+        if found.kind is Kind.MEMORY
+    }
+
+
+def _standing(proposal: Proposal) -> str:
+    return {
+        ProposalState.OPEN: "proposed",
+        ProposalState.ACCEPTED: f"accepted as {proposal.resource}",
+        ProposalState.REJECTED: "rejected",
+    }[proposal.state]
+
+
+def _proposal(reader: Reader, id: str) -> Proposal:
+    try:
+        return reader.get(Proposal, reader.resolve("proposal", id))
+    except NotFound:
+        raise NotFound(
+            f"There is no memory and no proposal '{id}'. `agentos memory list --all` shows them."
+        ) from None
+
+
+def _open_proposal(reader: Reader, id: str) -> Proposal:
+    proposal = _proposal(reader, id)
+    if proposal.state is not ProposalState.OPEN:
+        raise Conflict(f"{proposal.id} is {_standing(proposal)} already.")
+    return proposal
+
+
+def _decide(
+    home: Home, proposal: Proposal, state: ProposalState, *, resource: str = "", reason: str = ""
+) -> None:
+    from agentos.ledger.store import Ledger
+
+    ledger = Ledger(home.ledger)
+    try:
+        now = datetime.now(UTC)
+        ledger.decide(replace(proposal, state=state, decided_at=now, resource=resource, reason=reason))
+    finally:
+        ledger.close()
+
+
+def _files(resource: ResourceId, proposal: Proposal) -> Mapping[str, bytes]:
+    """The resource that a proposal becomes: one lesson, further lines of it indented."""
+    first, *rest = proposal.text.splitlines()
+    lesson = "\n".join([f"- {first}", *(f"  {line.strip()}" for line in rest if line.strip())])
+    description = " ".join((proposal.why or proposal.text).split())[:_DESCRIPTION]
+    # JSON's text is TOML's as well, once control characters are gone, which they are
+    document = f"description = {json.dumps(description, ensure_ascii=False)}\nevolvable = true\n"
+    return {
+        f"{resource}/memory.md": f"# {resource.name}\n\n{lesson}\n".encode(),
+        f"{resource}/resource.toml": document.encode(),
+    }
+
+
+def _free_name(registry: Registry, main: Snapshot, proposal: Proposal) -> ResourceId:
+    """A name of its first words that nothing else has; the one it has where it was written before."""
+    words: Sequence[str] = re.findall(r"[a-z0-9]+", proposal.text.lower())[:_NAME_WORDS]
+    stem = "-".join(words)[:50].strip("-") or "lesson"
+    number = 1
+    while True:
+        resource = ResourceId(Kind.MEMORY, stem if number == 1 else f"{stem}-{number}")
+        present = dict(registry.files(main, str(resource)))
+        if present in ({}, _files(resource, proposal)):
+            return resource
+        number += 1
