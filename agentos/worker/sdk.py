@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentos.messages import ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
+from agentos.messages import WHEELS, ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
 from agentos.worker import toolfile
 from agentos.worker.asking import Refused, Talk
 from agentos.worker.children import Clip
@@ -88,7 +88,7 @@ class Sdk:
         self._cards = {card.path: card for card in job.cards}
         self._models = tuple(job.models)
         self._asks_tools = job.asks_tools
-        self._paths = sorted(job.files)
+        self._paths = sorted(path for path in job.files if f"/{WHEELS}/" not in path)
         self._inputs = tuple(sorted(job.inputs))
         self._most = job.output_bytes
         self._steps = 0
