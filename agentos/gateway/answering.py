@@ -87,14 +87,12 @@ class Answering:
         """A session and its token. ``done`` are the numbers by key that the holder has had before."""
         for expired in self.tokens.expired():
             self.tokens.revoke(expired)
-        past = self._record.knows((grant.run_id, *grant.recordings))
         session = Session(
             id=new_id("grant"),
             grant=grant,
             accounts=tuple(self._accounts_of(grant)),
             ends_at=time.monotonic() + LIFE_S,
-            has_past=past,
-            diverged=past and self._record.was_asked(grant.run_id),
+            diverged=self._record.was_asked(grant.run_id),
             taken={key: set(numbers) for key, numbers in done.items()},
         )
         return session, self.tokens.add(session)
@@ -186,7 +184,7 @@ class Answering:
         place: tuple[str, int],
         deadline: float,
     ) -> Answer:
-        own, other = self._recorded(session, place) if session.has_past else (None, None)
+        own, other = self._recorded(session, place)
         for found in (own, other):
             if found is not None and found.state == "done" and (found.response or found.fault):
                 return await self._serve(session, spec, found)

@@ -11,6 +11,7 @@ import functools
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ _RETRY_AFTER_MAX_S = 60.0
 _REPLY_MAX = 32 << 20
 _RETRIED = frozenset({"overloaded", "unreachable", "timeout", "malformed"})
 _AWAY = _RETRIED - {"malformed"}
+_PREFIX = re.compile(
+    r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?"
+)  # names of litellm's classes
 
 litellm.suppress_debug_info = True
 litellm.drop_params = True  # one request fits all models: what a provider does not know is left out
@@ -173,6 +177,7 @@ async def _once(
                 timeout=left,
                 num_retries=0,
                 max_retries=0,
+                _skip_mcp_handler=True,  # else tools make it import an optional library, and look for servers
                 extra_headers={"Idempotency-Key": idempotency},
                 **where,
                 **asked,
@@ -215,7 +220,7 @@ def _plain(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
-    said = f"{spec.model}: {str(error)[:1000]}"
+    said = f"{spec.model}: {_PREFIX.sub('', str(error))[:1000]}"
     kinds: tuple[tuple[type[Exception], str], ...] = (
         (exceptions.ContextWindowExceededError, "context"),
         (exceptions.ContentPolicyViolationError, "refused"),

@@ -185,11 +185,6 @@ class Reading:
         )
         return [Call(*row) for row in rows]
 
-    def knows(self, run_ids: Sequence[str]) -> bool:
-        """Whether any of these runs has a call on record."""
-        query = "SELECT 1 FROM calls WHERE run_id = ? LIMIT 1"
-        return any(self._connection.execute(query, (run_id,)).fetchone() for run_id in run_ids)
-
     def was_asked(self, run_id: str) -> bool:
         """Whether any call of the run was asked rather than served."""
         query = "SELECT 1 FROM calls WHERE run_id = ? AND served_from = '' LIMIT 1"

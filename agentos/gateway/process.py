@@ -113,7 +113,8 @@ def _listen(folder: Path, name: str) -> socket.socket:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listening.bind(name)  # mode 0600 by the process' umask
+    listening.bind(name)
+    os.chmod(name, 0o600)
     listening.listen(1024)
     return listening
 

@@ -25,7 +25,6 @@ class Session:
     grant: Grant
     accounts: tuple[Account, ...]
     ends_at: float  # monotonic
-    has_past: bool  # there are calls on record that may serve it
     diverged: bool  # asks from now on, see Mode.REPLAY_THEN_LIVE
     taken: dict[str, set[int]] = field(default_factory=dict)
 

@@ -1,0 +1,114 @@
+"""Budgets hold before a call is made, also for calls side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agentos.domain import Budget, Mode, ModelSpec, Price
+from agentos.errors import ModelFailed
+from agentos.gateway.budgets import Account, reserve
+from agentos.gateway.calls import Spent
+from agentos.gateway.client import GatewaySession
+from tests.gateway.conftest import Bench, asking, within
+
+Paid = Callable[[], int]
+
+
+def kind_of(session: GatewaySession, text: str, **more: int) -> str:
+    try:
+        session.complete(asking(text, **more), within())
+    except ModelFailed as error:
+        return error.kind
+    return "answered"
+
+
+def side_by_side(session: GatewaySession, count: int, **more: int) -> Counter[str]:
+    with ThreadPoolExecutor(count) as pool:
+        return Counter(pool.map(lambda number: kind_of(session, f"call {number}", **more), range(count)))
+
+
+def test_sixteen_calls_side_by_side_with_a_budget_of_five_make_exactly_five(bench: Bench, paid: Paid) -> None:
+    session = bench.open(budget=Budget(calls=5))
+    assert side_by_side(session, 16) == {"answered": 5, "budget": 11}
+    assert paid() == 5
+    assert kind_of(session, "one more") == "budget"
+
+
+def test_tokens_are_reserved_for_calls_under_way(bench: Bench, paid: Paid) -> None:
+    session = bench.open(budget=Budget(tokens=1000))
+    assert side_by_side(session, 16, max_tokens=300)["answered"] <= 3
+    assert paid() <= 3
+    assert kind_of(session, "small", max_tokens=100) == "answered"  # what was not used was given back
+
+
+def test_money_is_counted_where_the_price_is_known(bench: Bench, paid: Paid) -> None:
+    dear = ModelSpec("dear", "openai/scripted", "local", {"max_tokens": 10}, price=Price(0.0, 100_000.0))
+    session = bench.open(budget=Budget(usd=3.5), specs=(dear,))  # ten tokens are a dollar
+    assert side_by_side(session, 8)["answered"] <= 3
+    assert paid() <= 3
+
+
+def test_an_unknown_price_is_no_price_of_zero_and_leaves_it_to_the_tokens(bench: Bench) -> None:
+    session = bench.open(budget=Budget(usd=0.0001, tokens=400))
+    assert kind_of(session, "unknown", max_tokens=100) == "answered"
+    assert kind_of(session, "too long", max_tokens=1000) == "budget"
+
+
+def test_the_budget_of_a_run_outlives_its_grant(bench: Bench, paid: Paid) -> None:
+    run = bench.new_run()
+    assert kind_of(bench.open(run, budget=Budget(calls=2)), "a") == "answered"
+    session = bench.open(run, budget=Budget(calls=2))
+    assert [kind_of(session, text) for text in ("a", "b", "c")] == ["answered", "answered", "budget"]
+    assert paid() == 2  # "a" was served
+
+
+def test_what_is_served_costs_nothing(bench: Bench) -> None:
+    run = bench.new_run()
+    session = bench.open(run)
+    for text in ("a", "b", "c"):
+        session.complete(asking(text), within())
+    trial = bench.open(mode=Mode.REPLAY, recordings=(run,), budget=Budget(calls=1))
+    assert [kind_of(trial, text) for text in ("a", "b", "c")] == ["answered"] * 3
+
+
+def test_a_call_that_was_sent_before_is_not_booked_twice(bench: Bench) -> None:
+    run = bench.new_run()
+    session = bench.open(run, budget=Budget(calls=1))
+    bench.server.fault_next("unauthorized")
+    assert kind_of(session, "once") == "auth"
+    assert kind_of(session, "once") == "answered"
+    assert kind_of(session, "twice") == "budget"
+
+
+def test_seconds_are_those_that_models_took(bench: Bench) -> None:
+    session = bench.open(budget=Budget(seconds=0.0001))
+    assert kind_of(session, "first") == "answered"
+    assert kind_of(session, "second") == "budget"
+
+
+def test_a_day_and_an_evolution_have_accounts_of_their_own() -> None:
+    run = Account("the run", "…", Budget(), Spent())
+    day = Account("all runs of a day", "wait", Budget(usd=1.0), Spent(usd=0.5))
+    hold = reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4))
+    with pytest.raises(ModelFailed, match="all runs of a day may use 1 US dollars.*0.4 reserved.*wait"):
+        reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4))
+    assert run.held == Spent(1, 10, 0.4)  # all or none
+    hold.settle(Spent(1, 7, 0.1, 2.0))
+    assert (day.held, day.used) == (Spent(), Spent(1, 7, pytest.approx(0.6), 2.0))
+    reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4)).settle(None)
+    assert day.used.calls == 1
+
+
+def test_an_evolution_shares_one_budget_among_its_trials(bench: Bench) -> None:
+    dear = ModelSpec("dear", "openai/scripted", "local", {"max_tokens": 6}, price=Price(0.0, 1_000_000.0))
+    answers = [
+        kind_of(bench.open(specs=(dear,), evolution_id="evo-1", budget=Budget(usd=100.0)), f"trial {number}")
+        for number in range(3)
+    ]
+    # each reserves 6 dollars of the 10, and uses as many as it says words
+    assert answers[0] == "answered"
+    assert answers[-1] == "budget"

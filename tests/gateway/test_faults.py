@@ -1,0 +1,187 @@
+"""Each way in which a provider can fail, through real HTTP and the real litellm."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from agentos.domain import ModelSpec, Price
+from agentos.errors import ModelFailed
+from agentos.testing import call
+from tests.gateway.conftest import SPEC, Bench, asking, said, within
+
+TOOL = {"type": "function", "function": {"name": "sum", "parameters": {"type": "object", "properties": {}}}}
+
+
+def sent_since(bench: Bench, before: int) -> int:
+    return len(bench.server.requests) - before
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("no_choices", "empty"),
+        ("length", "cut"),
+        ("refusal", "refused"),
+        ("content_filter", "refused"),
+        ("bad_arguments", "malformed"),
+        ("context_length", "context"),
+        ("unauthorized", "auth"),
+    ],
+)
+def test_a_fault_that_no_retry_mends_is_typed_and_sent_once(bench: Bench, fault: str, kind: str) -> None:
+    before = len(bench.server.requests)
+    bench.server.fault_next(fault)
+    run = bench.new_run()
+    with pytest.raises(ModelFailed) as caught:
+        bench.open(run).complete(asking(f"meet {fault}"), within())
+    assert caught.value.kind == kind
+    assert sent_since(bench, before) == 1
+    assert [row.fault for row in bench.calls(run)] == [kind]
+
+
+@pytest.mark.parametrize("fault", ["rate_limit", "server_error", "overloaded", "reset", "malformed", "html"])
+def test_a_fault_that_passes_is_retried_with_the_same_key_and_paid_once(bench: Bench, fault: str) -> None:
+    before, paid = len(bench.server.requests), bench.server.paid
+    bench.server.fault_next(fault)
+    reply = bench.open().complete(asking(f"overcome {fault}"), within())
+    assert said(reply).startswith(f"overcome {fault}")
+    assert sent_since(bench, before) == 2
+    assert bench.server.paid - paid == 1
+    keys = {request.headers["idempotency-key"] for request in bench.server.requests[before:]}
+    assert len(keys) == 1
+
+
+def test_retry_after_is_honoured_and_a_call_that_cannot_wait_that_long_fails_at_once(bench: Bench) -> None:
+    bench.server.fault_next("rate_limit", retry_after_s=1)
+    began = time.monotonic()
+    bench.open().complete(asking("wait a second"), within())
+    assert 1.0 <= time.monotonic() - began < 5.0
+    bench.server.fault_next("rate_limit", retry_after_s=30)
+    began = time.monotonic()
+    with pytest.raises(ModelFailed) as caught:
+        bench.open().complete(asking("cannot wait"), within(5))
+    assert caught.value.kind == "overloaded"
+    assert time.monotonic() - began < 3.0
+
+
+def test_a_server_that_hangs_is_a_timeout_at_the_deadline(bench: Bench) -> None:
+    bench.server.fault_next("hang")
+    began = time.monotonic()
+    with pytest.raises(ModelFailed) as caught:
+        bench.open().complete(asking("hang"), within(0.7))
+    assert caught.value.kind == "timeout"
+    assert 0.5 < time.monotonic() - began < 3.0
+
+
+def test_a_fallback_answers_when_the_first_is_away_and_the_record_says_which(bench: Bench) -> None:
+    away = ModelSpec("away", "openai/nobody", "away", {}, fallbacks=(SPEC,))
+    run = bench.new_run()
+    reply = bench.open(run, specs=(away,)).complete(asking("is anybody there"), within(8))
+    assert reply.model == "main"
+    assert [(row.model, row.answered_by) for row in bench.calls(run)] == [("away", "main")]
+
+
+def test_a_refused_request_does_not_wander_to_the_fallbacks(bench: Bench) -> None:
+    before = len(bench.server.requests)
+    bench.server.fault_next("unauthorized")
+    first = ModelSpec("first", "openai/scripted", "local", {}, fallbacks=(SPEC,))
+    with pytest.raises(ModelFailed, match="Incorrect API key"):
+        bench.open(specs=(first,)).complete(asking("no key"), within())
+    assert sent_since(bench, before) == 1
+
+
+def test_a_call_of_an_unknown_tool_is_given_and_counted(bench: Bench) -> None:
+    bench.server.add(call("no_such_tool", {"a": 1}))
+    run = bench.new_run()
+    reply = bench.open(run).complete(asking("call it", tools=[TOOL]), within())
+    assert reply.body["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "no_such_tool"
+    assert [(row.state, row.fault) for row in bench.calls(run)] == [("done", "unknown_tool")]
+
+
+def test_missing_usage_is_estimated_and_marked(bench: Bench) -> None:
+    bench.server.fault_next("no_usage")
+    reply = bench.open().complete(asking("how much was it"), within())
+    assert reply.body["usage"]["estimated"] is True
+    assert reply.input_tokens > 0
+    assert reply.output_tokens > 0
+
+
+def test_a_reply_of_ten_megabytes_arrives(bench: Bench) -> None:
+    bench.server.fault_next("huge")
+    assert len(said(bench.open().complete(asking("say much"), within(60)))) == 10 << 20
+
+
+def test_the_price_is_that_of_the_resource_and_unknown_without_one(bench: Bench) -> None:
+    priced = ModelSpec("priced", "openai/scripted", "local", {}, price=Price(1.0, 2.0))
+    reply = bench.open(specs=(priced,)).complete(asking("dear"), within())
+    assert reply.usd == pytest.approx((reply.input_tokens + 2 * reply.output_tokens) / 1e6)
+    assert bench.open().complete(asking("free?"), within()).usd is None
+    listed = ModelSpec("listed", "openai/gpt-4o-mini", "local", {})
+    usd = bench.open(specs=(listed,)).complete(asking("listed"), within()).usd
+    assert usd is not None
+    assert 0 < usd < 0.01
+
+
+def test_parameters_of_the_resource_are_sent_under_those_of_the_request(bench: Bench) -> None:
+    warm = ModelSpec("warm", "openai/scripted", "local", {"temperature": 0.7, "max_tokens": 50})
+    bench.open(specs=(warm,)).complete(asking("how warm", max_tokens=20), within())
+    body = bench.server.requests[-1].body
+    assert (body["temperature"], body["max_tokens"]) == (0.7, 20)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        {"api_base": "http://127.0.0.1:1/v1"},
+        {"base_url": "http://127.0.0.1:1/v1"},
+        {"api_key": "mine"},
+        {"extra_headers": {"X-Scripted-Fault": "unauthorized"}},
+        {"mock_response": "a lie"},
+        {"custom_llm_provider": "ollama"},
+        {"num_retries": 7},
+        {"extra_body": {"model": "dearer"}},
+        {"fallbacks": ["gpt-5"]},
+    ],
+)
+def test_a_request_cannot_say_where_it_goes_or_with_which_key(
+    bench: Bench, attack: dict[str, object]
+) -> None:
+    before = len(bench.server.requests)
+    reply = bench.open().complete(asking(f"attack {next(iter(attack))}", **attack), within())
+    assert said(reply).startswith("attack")
+    received = bench.server.requests[before:]
+    assert len(received) == 1
+    assert not set(attack) & set(received[0].body)
+    assert received[0].body["model"] == "scripted"
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "words"),
+    [
+        ("openai/scripted", "nowhere", "no .providers.nowhere."),
+        ("openai/scripted", "keyless", "set GATEWAY_NO_SUCH_KEY"),
+        ("deepinfra/anything", "openai", "begin with 'openai/'"),  # that would be sent openai's key
+    ],
+)
+def test_a_provider_that_is_not_set_up_is_a_sentence(
+    bench: Bench, model: str, provider: str, words: str
+) -> None:
+    with pytest.raises(ModelFailed, match=words) as caught:
+        bench.open(specs=(ModelSpec("lost", model, provider, {}),)).complete(asking("lost"), within())
+    assert caught.value.kind == "auth"
+
+
+def test_without_a_key_of_its_own_a_server_is_sent_none(bench: Bench) -> None:
+    spec = ModelSpec("open", "openai/scripted", "open", {})
+    bench.open(specs=(spec,)).complete(asking("no key here"), within())
+    assert bench.server.requests[-1].headers["authorization"] == "Bearer none"
+
+
+def test_json_mode_and_several_choices_pass_through(bench: Bench) -> None:
+    reply = bench.open().complete(asking("two", n=2, response_format={"type": "json_object"}), within())
+    assert len(reply.body["choices"]) == 2
+    assert bench.server.requests[-1].body["response_format"] == {"type": "json_object"}
+    assert json.dumps(reply.body)

@@ -1,0 +1,219 @@
+"""Deaths at every moment: no call is lost or paid twice, and nothing is given that is not on record."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import Json, Mode
+from agentos.errors import ModelFailed
+from agentos.gateway.calls import Reading
+from agentos.gateway.client import GatewayModels
+from agentos.home import Home
+from agentos.testing import ModelServer
+from agentos.testing.modelserver.replies import Reply, say
+from tests.gateway.conftest import Bench, asking, make_home, said, settings_for, within
+
+KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "2"))  # of the gateway; each start takes three seconds
+
+
+def until(true: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@contextmanager
+def own_gateway(tmp_path: Path, server: ModelServer) -> Iterator[Bench]:
+    home = make_home(tmp_path / "home")
+    models = GatewayModels(home, settings_for(server, budget={"run_calls": 0}))
+    try:
+        yield Bench(home, server, models)
+    finally:
+        models.close()
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_lose_no_call_and_pay_none_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", "sk-for-the-killed-0123456789")
+    chance = random.Random(4)
+
+    def slowly(request: Json, number: int) -> Reply:
+        return say(f"{request['messages'][-1]['content']} #{number}", delay_s=chance.random() * 0.05)
+
+    with ModelServer(slowly) as server, own_gateway(tmp_path, server) as bench:
+        over = threading.Event()
+        asked: list[int] = []
+
+        def run(number: int) -> list[str]:
+            run_id, told = f"run-{number}", []
+            session = bench.open(run_id)
+            while not over.is_set():
+                text = f"worker {number} says {len(told) % 7}"  # equal calls come up again and again
+                told.append(said(session.complete(asking(text), within(60))))
+                assert told[-1].startswith(text + " #")
+            asked.append(len(told))
+            session.close()
+            return told
+
+        with ThreadPoolExecutor(8) as pool:
+            runs = [pool.submit(run, number) for number in range(8)]
+            for _ in range(KILLS):
+                before = len(server.requests)
+                until(lambda before=before: len(server.requests) > before + 20)  # type: ignore[misc]
+                time.sleep(chance.random() * 0.1)
+                assert bench.models.pid is not None
+                os.kill(bench.models.pid, signal.SIGKILL)
+            before = len(server.requests)
+            until(lambda: len(server.requests) > before + 20)
+            over.set()
+            told = {number: job.result(60) for number, job in enumerate(runs)}
+        assert server.paid == sum(asked)
+        assert all(len(set(texts)) == len(texts) for texts in told.values())  # none was given for two calls
+        for number, texts in list(told.items())[:2]:
+            replay = bench.open(mode=Mode.REPLAY, recordings=(f"run-{number}",))
+            again = [
+                said(replay.complete(asking(f"worker {number} says {place % 7}"), within()))
+                for place in range(len(texts))
+            ]
+            assert again == texts
+        assert server.paid == sum(asked)
+
+
+def test_a_killed_attempt_hands_its_call_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call was sent and paid, its answer never recorded: the next attempt sends the same key again."""
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", "sk-for-the-killed-0123456789")
+    with ModelServer(lambda request, number: say(f"#{number}", delay_s=0.5)) as server:
+        with own_gateway(tmp_path, server) as bench:
+            session = bench.open("run-a")
+            with ThreadPoolExecutor(1) as pool:
+                job = pool.submit(session.complete, asking("pay once, run-a"), within())
+                until(lambda: server.paid == 1)
+                pid = bench.models.pid
+                bench.models._closed = True  # as when the daemon died with it
+                assert pid is not None
+                os.kill(pid, signal.SIGKILL)
+                with pytest.raises(ModelFailed):
+                    job.result(20)
+            bench.models._closed = False
+            second = bench.open("run-b", Mode.RECORD, ("run-a",))
+            assert said(second.complete(asking("pay once, run-b"), within())) == "#1"
+            assert [row.state for row in bench.calls("run-a")] == ["moved"]
+        assert (server.paid, server.repeated) == (1, 1)
+
+
+DAEMON = """
+import os, sys, threading, time
+from pathlib import Path
+from agentos.gateway.client import GatewayModels
+from agentos.home import Home
+from agentos.ports import Grant
+from agentos.domain import Budget, Mode, ModelSpec
+from agentos.settings import Settings
+models = GatewayModels(Home(Path(sys.argv[1])), Settings(providers={"local": {"api_base": sys.argv[2]}}))
+session = models.open(Grant("run-1", Mode.RECORD, (ModelSpec("main", "openai/scripted", "local", {}),), Budget()))
+ask = lambda text: session.complete({"messages": [{"role": "user", "content": text}]}, time.monotonic() + 60)
+ask("first")
+print(models.pid, flush=True)
+ask("second")
+"""
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_when_the_daemon_dies_calls_under_way_come_to_their_record_and_the_gateway_ends(
+    tmp_path: Path,
+) -> None:
+    home = make_home(tmp_path / "home")
+    slow = lambda request, number: say(f"#{number}", delay_s=1.0 if number == 2 else 0.0)  # noqa: E731
+    with ModelServer(slow) as server:
+        with subprocess.Popen(
+            [sys.executable, "-c", DAEMON, str(home.root), server.base_url], stdout=subprocess.PIPE, text=True
+        ) as daemon:
+            assert daemon.stdout is not None
+            pid = int(daemon.stdout.readline())
+            until(lambda: server.paid == 2)
+            daemon.kill()
+        until(lambda: gone(pid))
+        record = Reading(home.calls)
+        rows = record.calls("run-1")
+        assert [(row.state, json.loads(record.body(row.response))["choices"][0]["message"]["content"])
+                for row in rows] == [("done", "#1"), ("done", "#2")]  # fmt: skip
+        record.close()
+
+
+def test_on_a_full_disk_nothing_is_given_and_afterwards_all_goes_on(bench: Bench) -> None:
+    run = bench.new_run()
+    session = bench.open(run)
+    session.complete(asking("before"), within())
+    pid = bench.models.pid
+    assert pid is not None
+    paid = bench.server.paid
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    try:
+        with pytest.raises(ModelFailed, match="cannot be recorded") as caught:
+            session.complete(asking("no room " * 5000), within())
+        assert caught.value.kind == "unreachable"
+        assert bench.server.paid == paid  # no intent on record, so nothing was sent
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert said(session.complete(asking("no room " * 5000), within())).startswith("no room")
+    assert bench.models.pid == pid
+    assert [row.state for row in bench.calls(run)] == ["done", "done"]
+
+
+def test_an_answer_that_cannot_be_recorded_is_not_given_and_not_paid_twice(bench: Bench) -> None:
+    run = bench.new_run()
+    session = bench.open(run)
+    session.complete(asking("before"), within())
+    pid = bench.models.pid
+    assert pid is not None
+    paid, repeated = bench.server.paid, bench.server.repeated
+    bench.server.fault_next("slow", seconds=0.5)
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(session.complete, asking("sent, then full"), within())
+        until(lambda: bench.server.paid > paid)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        try:
+            with pytest.raises(ModelFailed, match="cannot be recorded"):
+                job.result(20)
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert said(session.complete(asking("sent, then full"), within())).startswith("sent, then full")
+    assert bench.server.paid - paid == 1
+    assert bench.server.repeated - repeated == 1
+
+
+def test_a_gateway_that_cannot_start_says_why(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    home.keys.write_text('SOME_API_KEY = "x"\n')
+    home.keys.chmod(0o644)
+    with ModelServer() as server:
+        models = GatewayModels(home, settings_for(server))
+        with pytest.raises(ModelFailed, match="others may read it.*chmod 600") as caught:
+            Bench(home, server, models).open().complete(asking("x"), within())
+        assert caught.value.kind == "unreachable"
+        models.close()
