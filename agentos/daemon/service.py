@@ -20,12 +20,14 @@ from agentos.daemon.bundle import with_wheels
 from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.serving import Served, redactor
 from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
-from agentos.domain import EvolutionState, Layer
+from agentos.domain import EvolutionState, Layer, Mode
 from agentos.errors import AgentOSError, Unavailable
 from agentos.evolver import cycle, probation
 from agentos.evolver.parts import Parts
 from agentos.evolver.proposers.repair import RepairProposer
+from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
@@ -33,6 +35,7 @@ from agentos.ports import Durable
 from agentos.registry.store import Registry
 from agentos.sandboxes.choice import Choice
 from agentos.settings import Settings
+from agentos.trajectories.sending import Sender
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -69,6 +72,7 @@ class Service:
     parts: Parts
     tasks: TaskRunner
     stopping: Stopping
+    served: Served
 
     def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
         """What each kind of workflow does with its subject."""
@@ -167,6 +171,15 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _sender(home: Home, settings: Settings) -> Sender | None:
+    """Where finished runs are told to, if anywhere."""
+    if not settings.otlp:
+        return None
+    return Sender(
+        settings.otlp, lambda why: log.warning("telemetry", why=why), redactor(home, settings).value
+    )
+
+
 @contextmanager
 def service(home: Home, settings: Settings) -> Iterator[Service]:
     """Wire everything. Raises UserError on a home that is not whole, Unavailable without a sandbox."""
@@ -175,7 +188,12 @@ def service(home: Home, settings: Settings) -> Iterator[Service]:
         assert isinstance(ledger, Ledger)
         assert isinstance(registry, Registry)
         sandbox = Choice(home.root, settings.run_uid, settings.sandbox)
-        executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose)
+        stopping = Stopping()
+        served = Served(home, settings, (ledger, registry, sandbox), GatewayModels(home, settings))
+        serving = served.serving(lambda: executor, stopping.hold_if_set)
+        executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
+        sender = _sender(home, settings)
+        told = sender.send if sender else None
         repair = RepairProposer(BoxBenches(registry, sandbox), settings.parallel)
         parts = replace(
             parts,
@@ -183,7 +201,6 @@ def service(home: Home, settings: Settings) -> Iterator[Service]:
             replayer=Threads(settings.parallel),
             proposers={Layer.SKILL: (repair,), Layer.TOOL: (repair,)},
         )
-        stopping = Stopping()
         try:
             yield Service(
                 home=home,
@@ -192,8 +209,12 @@ def service(home: Home, settings: Settings) -> Iterator[Service]:
                 registry=registry,
                 sandbox=sandbox,
                 parts=parts,
-                tasks=TaskRunner(ledger, registry, executor, stopping),
+                tasks=TaskRunner(ledger, registry, executor, stopping, Mode(settings.recording), told),
                 stopping=stopping,
+                served=served,
             )
         finally:
+            served.close()
+            if sender is not None:
+                sender.close()
             sandbox.close()
