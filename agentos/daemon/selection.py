@@ -42,7 +42,9 @@ class Selection:
     missing: Sequence[ResourceId]
 
 
-def select(wish: Wish, names: Sequence[ResourceId], finder: Finder | None) -> Selection:
+def select(
+    wish: Wish, names: Sequence[ResourceId], finder: Finder | None, most: Mapping[Kind, int] = MOST
+) -> Selection:
     """The selection from all ``names`` of the snapshot; without a finder everything that is allowed.
 
     What the agent names outright is always there; what it allows by a pattern (``*``, ``csv-*``) is
@@ -63,16 +65,14 @@ def select(wish: Wish, names: Sequence[ResourceId], finder: Finder | None) -> Se
         allowed = {name for name in there if any(fnmatchcase(name, pattern) for pattern in wanted)}
         if kind is Kind.AGENT:
             allowed.discard(wish.agent)
-        elif finder is not None and len(allowed) > MOST[kind]:
-            allowed = _fitting(wish, kind, allowed, finder) | (named & there)
+        elif finder is not None and len(allowed) > most[kind]:
+            # all that fit, where not all is allowed: the best may be among what the agent may not have
+            limit = most[kind] if allowed == there else len(there)
+            found = finder.find(wish.snapshot, wish.goal, (kind,), limit)
+            fitting = [item.resource.name for item in found if item.resource.name in allowed]
+            allowed = {*fitting[: most[kind]], *(named & there)}
         resources |= {ResourceId(kind, name) for name in allowed}
     return Selection(sorted(resources), missing)
-
-
-def _fitting(wish: Wish, kind: Kind, allowed: set[str], finder: Finder) -> set[str]:
-    # all that fit, because the best may be among those that the agent may not have
-    found = finder.find(wish.snapshot, wish.goal, (kind,), 1 << 20)
-    return set([item.resource.name for item in found if item.resource.name in allowed][: MOST[kind]])
 
 
 def _as_name(kind: Kind, text: str) -> str:

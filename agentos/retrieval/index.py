@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 from agentos.domain import Json, Kind, ResourceId, Snapshot
 from agentos.ports import Snapshots
-from agentos.resources import parse_id
 from agentos.retrieval.embedding import Embedder
 from agentos.retrieval.ranking import Occurrences, Scope, Weights, best_first, bm25, fused
 from agentos.retrieval.storage import Storage, one_state, stems, transaction
@@ -27,7 +26,7 @@ _QUERY_WORDS = 48  # each costs about a millisecond at 10,000 resources
 _BATCH = 500  # resources in one transaction: others may write between
 _SPARE = 2_000  # entries of versions of the past that are kept before they are cleared away
 _MEANING = 2.0  # the worth of the ranking by meaning where that by words has 1 (on the dev half)
-_FUSED = 50  # places of each ranking that count when two become one
+_FUSED = 50  # places of each ranking, at least, that count when two become one
 
 
 class Digests(Snapshots, Protocol):
@@ -104,28 +103,28 @@ class Index:
     ) -> Sequence[Found]:
         """The resources of the snapshot that fit the text, best first; equal ones by name.
 
-        Fewer than ``limit`` when no more have anything in common with it. The same snapshot and
-        text give the same answer always. Raises Unavailable.
+        Fewer than ``limit`` when no more have anything in common with it. The same snapshot,
+        text and limit give the same answer always. Raises Unavailable.
         """
-        scores = self._scores(snapshot, query, tuple(sorted(kinds)))
+        scores = self._scores(snapshot, query, tuple(sorted(kinds)), limit)
         best: dict[str, float] = {}
         for (resource, _), score in scores.items():
             best[resource] = max(score, best.get(resource, 0.0))
-        return [Found(parse_id(name), round(best[name], 9)) for name in best_first(best)[:limit]]
+        return [Found(_resource(name), round(best[name], 9)) for name in best_first(best)[:limit]]
 
     def recall(self, snapshot: Snapshot, query: str, limit: int = 5) -> list[dict[str, Json]]:
         """The lessons of the snapshot's memories that fit, best first: {"id", "text", "score"}.
 
         ``id`` is ``memory/<name>#<number>``, the number being the lesson's place from 1.
         """
-        scores = self._scores(snapshot, query, (Kind.MEMORY,))
+        scores = self._scores(snapshot, query, (Kind.MEMORY,), limit)
         by_id = {f"{resource}#{part:06}": score for (resource, part), score in scores.items()}
         found: list[dict[str, Json]] = []
         texts: dict[str, list[str]] = {}
         for key in best_first(by_id)[:limit]:
             name, _, part = key.partition("#")
             if name not in texts:
-                texts[name] = lessons(self._registry.files(snapshot, name), parse_id(name))
+                texts[name] = lessons(self._registry.files(snapshot, name), _resource(name))
             if int(part) < len(texts[name]):  # a memory without a lesson is found by its name
                 text = texts[name][int(part)]
                 found.append({"id": f"{name}#{int(part) + 1}", "text": text, "score": round(by_id[key], 9)})
@@ -142,7 +141,7 @@ class Index:
     # --- searching ------------------------------------------------------------------------
 
     def _scores(
-        self, snapshot: Snapshot, query: str, kinds: tuple[Kind, ...]
+        self, snapshot: Snapshot, query: str, kinds: tuple[Kind, ...], limit: int
     ) -> dict[tuple[str, int], float]:
         query = query[:_QUERY_CHARACTERS]
         if not words(query):
@@ -153,37 +152,27 @@ class Index:
                 view = self._view(connection, snapshot)
                 with one_state(connection):
                     if self._state(connection) == view.state:
-                        return self._search(connection, view, kinds, query)
+                        scores = self._search(connection, view, kinds, query, max(limit, _FUSED))
+                        places = {view.places[entry]: score for entry, score in scores.items()}
+                        return {(place.resource, place.part): score for place, score in places.items()}
 
         return self._storage.use(search)
 
     def _search(
-        self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], query: str
-    ) -> dict[tuple[str, int], float]:
+        self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], query: str, depth: int
+    ) -> dict[int, float]:
+        """Entry -> score. ``depth`` places of each ranking count where two become one."""
         scope = view.scope(kinds)
         asked = telling_words(query)[:_QUERY_WORDS]
         scores = bm25(scope, _occurrences(connection, asked), self._weights)
-        if self._embedder is not None and scope.lengths:
-            scores = self._fuse(connection, view, kinds, scores, query)
-        places = {entry: view.places[entry] for entry in scores}
-        return {(place.resource, place.part): scores[entry] for entry, place in places.items()}
-
-    def _fuse(
-        self,
-        connection: sqlite3.Connection,
-        view: _View,
-        kinds: tuple[Kind, ...],
-        scores: Mapping[int, float],
-        query: str,
-    ) -> dict[int, float]:
-        """The ranking by words and the one by meaning as one."""
-        assert self._embedder is not None
+        if self._embedder is None or not scope.lengths:
+            return scores
         numbers, matrix = self._matrix(connection, view, kinds, self._embedder.name)
-        near = _nearest(numbers, matrix @ self._embedder.encode([query])[0])
+        near = _nearest(numbers, matrix @ self._embedder.encode([query])[0], depth)
         rankings = []
         for weight, ranking in ((1.0, scores), (_MEANING, near)):
             names = {view.places[entry].key(entry): value for entry, value in ranking.items()}
-            rankings.append((weight, best_first(names)[:_FUSED]))
+            rankings.append((weight, best_first(names)[:depth]))
         return {int(name.rpartition("#")[2]): score for name, score in fused(rankings).items()}
 
     def _matrix(
@@ -254,7 +243,7 @@ class Index:
         ]
         for start in range(0, len(new), _BATCH):
             read = [
-                (name, digest, entries(parse_id(name), self._registry.files(snapshot, name)))
+                (name, digest, entries(_resource(name), self._registry.files(snapshot, name)))
                 for name, digest in new[start : start + _BATCH]
             ]
             vectors = self._encode([entry for _, _, found in read for entry in found])
@@ -296,6 +285,11 @@ class Index:
             connection.execute("UPDATE pruned SET times = times + 1")
 
 
+def _resource(name: str) -> ResourceId:
+    kind, _, rest = name.partition("/")
+    return ResourceId(Kind(kind), rest)
+
+
 def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, entry: Entry) -> int:
     """The entry's number, new or as another process has given it."""
     key = (resource, digest, part)
@@ -317,12 +311,12 @@ def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, 
     return int(row[0])
 
 
-def _nearest(numbers: Sequence[int], nearness: Any) -> dict[int, float]:
+def _nearest(numbers: Sequence[int], nearness: Any, depth: int) -> dict[int, float]:
     """Entry -> nearness, of the nearest; more than are fused only where equal ones share the last place."""
     import numpy
 
     nearness = numpy.round(nearness, 5)  # the last digits depend on the processor and the order of rows
-    least = numpy.partition(nearness, -_FUSED)[-_FUSED] if len(numbers) > _FUSED else -numpy.inf
+    least = numpy.partition(nearness, -depth)[-depth] if len(numbers) > depth else -numpy.inf
     return {numbers[place]: float(nearness[place]) for place in numpy.nonzero(nearness >= least)[0].tolist()}
 
 

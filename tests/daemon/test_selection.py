@@ -13,6 +13,7 @@ from agentos.daemon.selection import MOST, Wish, select
 from agentos.domain import Json, Kind, ResourceId, Snapshot, Task
 from agentos.registry.store import Registry
 from agentos.resources import is_tool_file
+from agentos.retrieval.embedding import WordLlama
 from agentos.retrieval.index import Index
 
 EVERYTHING: Mapping[str, Json] = {"tools": ["*"], "skills": ["*"], "agents": []}
@@ -145,6 +146,20 @@ def test_a_pattern_is_searched_among_what_it_allows(bundle: Callable[..., Bundle
     found = bundle("invoice", "picky")
     assert resources(found, "tool") == {"zz-moon"}
     assert resources(found, "skill") == set()
+
+
+def test_what_is_allowed_is_found_behind_all_that_is_not(large: Registry, tmp_path: Path) -> None:
+    """Also by meaning, where every tool has a place in the ranking."""
+    snapshot = large.stable()
+    settings = {**EVERYTHING, "tools": ["invoice-[23]*", "zz-*"]}
+    wish = Wish(snapshot, "add up an invoice of kind 7", "default", settings)
+    for embedder in (None, WordLlama()):
+        index = Index(tmp_path / "index.db", large, embedder)
+        with_few = {**MOST, Kind.TOOL: 20}
+        found = select(wish, large.names(snapshot), index, with_few).resources
+        tools = {item.name for item in found if item.kind is Kind.TOOL}
+        assert len(tools) == 20
+        assert all(name.startswith(("invoice-2", "invoice-3")) for name in tools)
 
 
 def test_a_goal_cannot_widen_what_the_agent_may_have(bundle: Callable[..., Bundle]) -> None:
