@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from pydantic import BaseModel
@@ -30,6 +30,8 @@ from agentos.ports import Box, Plan
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
 
 _RESULT = {"answered": Result.PASSED, "failed": Result.FAILED, "limit": Result.BUDGET}
+# What only the kernel sees happen; a box that could write such steps could make up its own record.
+KERNEL_NODES = frozenset({"model", "external", "fetch", "person", "delegate", "recall", "remember"})
 _ANSWER_S = 30.0  # until a worker has to have taken an answer
 
 
@@ -44,6 +46,7 @@ class Job:
     inputs: Mapping[str, bytes]
     record: Callable[[Step], None]
     plan: Plan
+    redact: Callable[[Json], Json] = lambda value: value
     models: tuple[ModelSpec, ...] = ()
     cards: tuple[ToolCard, ...] = ()
 
@@ -108,6 +111,8 @@ class Conversation:
         while steps <= limits.steps:
             message, blobs = self._exchange.receive(kinds)
             if isinstance(message, StepFrame):
+                if message.node in KERNEL_NODES:
+                    raise self._exchange.broken(f"a step '{message.node}' is for the kernel alone to record")
                 steps += 1
                 self._exchange.measure(message.action, limits.output_bytes, "an action")
                 self._exchange.measure(message.observation, limits.output_bytes, "an observation")
@@ -115,7 +120,7 @@ class Conversation:
             elif isinstance(message, Ask):
                 self._desk.take(message)
             elif isinstance(message, FaultFrame):
-                return Ran(Result.FAILED, fault_of(message.fault))
+                return Ran(Result.FAILED, self._fault(message.fault))
             else:
                 assert isinstance(message, RunDone)
                 return self._done(message, blobs)
@@ -128,8 +133,8 @@ class Conversation:
         files = read_tar(blobs[0] if blobs else b"", FileLimits(total_bytes=limits.workspace_mb << 20))
         return Ran(
             result=Result.TIMEOUT if late else _RESULT[message.finished],
-            fault=fault_of(message.fault),
-            answer=message.answer,
+            fault=self._fault(message.fault),
+            answer=self._job.redact(message.answer),
             files=files.files,
             resources=tuple(sorted(set(message.resources))),
         )
@@ -142,6 +147,10 @@ class Conversation:
     def _end(box: Box) -> None:
         box.close()
 
+    def _fault(self, fault: WireFault | None) -> Fault | None:
+        found = fault_of(fault)
+        return found and replace(found, message=self._job.redact(found.message))
+
     def _saw(self, node: str, action: Json, observation: Json, duration_ms: float) -> Step:
         """A step that the kernel itself saw: a model call."""
         frame = StepFrame(node=node, action=action, observation=observation, duration_ms=duration_ms)
@@ -149,13 +158,14 @@ class Conversation:
 
     def _record(self, node: str, action: Json, observation: Json, frame: StepFrame) -> Step:
         with self._recording:
+            redact = self._job.redact
             step = Step(
                 run_id=self._job.run_id,
                 index=self._count,
                 node=node,
-                action=action,
-                observation=observation,
-                fault=fault_of(frame.fault),
+                action=redact(action),
+                observation=redact(observation),
+                fault=self._fault(frame.fault),
                 started_at=datetime.now(UTC) - timedelta(milliseconds=min(frame.duration_ms, 1e9)),
                 duration_ms=frame.duration_ms,
             )

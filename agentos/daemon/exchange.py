@@ -78,6 +78,10 @@ class Exchange:
         if size > limit:
             raise self._died("output", f"{what} has {size:,} bytes, {limit:,} are allowed")
 
+    def broken(self, detail: str) -> BoxDied:
+        """End the box, because what it sent may not be: the exception to raise."""
+        return self._died("protocol", detail)
+
     def _died(self, cause: str, detail: str = "") -> BoxDied:
         """End the box, and find the cause where only its usage knows."""
         late = time.monotonic() >= self._deadline

@@ -17,7 +17,8 @@ from agentos.daemon.bundle import Bundle, Tools, Unfit, asked_sandbox, bundle_of
 from agentos.daemon.conversation import Conversation, Job, Ran
 from agentos.daemon.grading import Grade, grade
 from agentos.daemon.replaying import drift
-from agentos.domain import Cost, Fault, ModelSpec, Outcome, Result, Snapshot, Step, Task, digest
+from agentos.daemon.selection import Finder
+from agentos.domain import Cost, Fault, Json, ModelSpec, Outcome, Result, Snapshot, Step, Task, digest
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.messages import ToolCard
 from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
@@ -38,8 +39,10 @@ _DEATH = {
 class Serving:
     """What a run is served with beside its bundle. The defaults serve a run that asks for nothing."""
 
-    models: Callable[[Task, Snapshot], tuple[ModelSpec, ...]] = lambda task, snapshot: ()
-    cards: Callable[[Snapshot, Bundle], tuple[ToolCard, ...]] = lambda snapshot, bundle: ()
+    models: Callable[[Bundle, Snapshot], tuple[ModelSpec, ...]] = lambda bundle, snapshot: ()
+    cards: Callable[[Bundle], tuple[ToolCard, ...]] = lambda bundle: ()
+    finder: Finder | None = None  # chooses what a task without a call gets; None: all that is allowed
+    redact: Callable[[Json], Json] = lambda value: value  # keeps secrets out of steps and answers
     answerers: Answerers = field(default_factory=dict)
 
 
@@ -90,14 +93,14 @@ class BoxExecutor:
         spent = Spent()
         drifted: tuple[str, ...] = ()
         try:
-            bundle = bundle_of(self._registry, task, snapshot)
+            bundle = bundle_of(self._registry, task, snapshot, self._serving.finder)
             workspace_mb = bundle.limits.workspace_mb
-            job = Job(task, snapshot, run_id, bundle, self._inputs(task), record, plan)
+            job = Job(task, snapshot, run_id, bundle, self._inputs(task), record, plan, self._serving.redact)
             if task.call is None:
                 job = replace(
                     job,
-                    models=self._serving.models(task, snapshot),
-                    cards=self._serving.cards(snapshot, bundle),
+                    models=self._serving.models(bundle, snapshot),
+                    cards=self._serving.cards(bundle),
                 )
             ran = self._in_a_box(sandbox, job, spent)
             drifted = drift(self._registry, bundle, plan, steps)

@@ -91,6 +91,8 @@ def _loop(tick: Tick, signals: Signals) -> None:
 
 def _end(parts: Service, lock: DaemonLock, *, by_force: bool) -> NoReturn:
     parts.stopping.set()
+    if not by_force:  # else the gateway sees that we are gone, and brings its calls to their record alone
+        parts.served.close()
     parts.sandbox.close()
     lock.release()
     log.info("stopped", by_force=by_force)

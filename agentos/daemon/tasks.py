@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
@@ -15,6 +15,7 @@ from agentos.errors import Conflict, Unavailable
 from agentos.evolver.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
 from agentos.ports import Plan, Snapshots
+from agentos.trajectories.chat import Happened
 
 MAX_ATTEMPTS = 3  # runs that the machinery lost before a task ends as `infra`
 _ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.WAITING)
@@ -62,12 +63,15 @@ class TaskRunner:
         executor: BoxExecutor,
         stopping: Stopping,
         mode: Mode = Mode.RECORD,
+        told: Callable[[Happened], None] | None = None,
     ) -> None:
+        """``told`` gets each finished run, and may not wait."""
         self._ledger = ledger
         self._snapshots = snapshots
         self._executor = executor
         self._stopping = stopping
         self._mode = mode
+        self._told = told
         self._in_flight: dict[str, str] = {}
 
     def attempt(self, task_id: str, now: datetime) -> bool:
@@ -154,6 +158,8 @@ class TaskRunner:
         outputs = self._kept(done.files)
         self._ledger.finish_run(run.id, done.outcome, done.answer, outputs, done.resources)
         log.info("run finished", task=task.id, run=run.id, result=done.outcome.result.value)
+        if self._told is not None:
+            self._told(Happened(task, self._ledger.run(run.id), done.steps))
         return True
 
     def cancel(self, task_id: str) -> None:

@@ -1,0 +1,101 @@
+"""What runs are served with: models, tools' cards, memories, people, other agents, the way out.
+
+Part of the composition: everything here is made once, when the daemon starts, and nothing of it
+costs before a run asks. A task that names its tool asks for nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from agentos.daemon.asks import Asking
+from agentos.daemon.benches import load_tools
+from agentos.daemon.bundle import Bundle
+from agentos.daemon.cards import Cards
+from agentos.daemon.delegating import Delegates
+from agentos.daemon.egress import Egress
+from agentos.daemon.execution import BoxExecutor, Serving
+from agentos.daemon.memories import Memories
+from agentos.daemon.modelling import model_asks
+from agentos.daemon.people import People
+from agentos.daemon.replaying import tool_asks
+from agentos.domain import Budget, ModelSpec, Snapshot
+from agentos.errors import NotFound
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+from agentos.messages import ToolCard
+from agentos.models.keys import read_keys
+from agentos.models.redaction import Redactor, known_secrets
+from agentos.models.resolving import spec_of
+from agentos.ports import Models, Sandbox
+from agentos.registry.store import Registry
+from agentos.retrieval.embedding import WordLlama
+from agentos.retrieval.index import Index
+from agentos.retrieval.storage import Storage
+from agentos.settings import Settings
+
+
+def redactor(home: Home, settings: Settings) -> Redactor:
+    """Knows every secret that this home has. Raises UserError when its key file is open to others."""
+    named = {provider.key_env for provider in settings.providers.values()}
+    variables = {name: os.environ[name] for name in named if name in os.environ}
+    return Redactor(known_secrets(os.environ, variables, read_keys(home.keys)))
+
+
+class Served:
+    """Makes ``Serving`` from the daemon's parts. ``executor`` gives what is made after this."""
+
+    def __init__(
+        self, home: Home, settings: Settings, parts: tuple[Ledger, Registry, Sandbox], models: Models
+    ) -> None:
+        self._home = home
+        self._settings = settings
+        self._ledger, self._registry, self._sandbox = parts
+        self._models = models
+        self._storage = Storage(home.index)
+        embedder = WordLlama() if settings.retrieval == "hybrid" else None
+        self._index = Index(self._storage, self._registry, embedder)
+        self._cards = Cards(self._storage, self._load)
+
+    def serving(self, executor: Callable[[], BoxExecutor], hold: Callable[[], None]) -> Serving:
+        """Everything that a run may ask for; ``hold`` returns only while the daemon may record."""
+        memories = Memories(self._ledger, self._index.recall)
+        own = self._settings.budget
+        budget = Budget(own.run_calls, own.run_tokens, own.run_usd)
+        return Serving(
+            models=self.specs,
+            cards=self._known_cards,
+            finder=self._index,
+            redact=redactor(self._home, self._settings).value,
+            answerers={
+                "model": model_asks(self._models, lambda asking: self.specs(asking.bundle, asking.snapshot)),
+                "tool": tool_asks,
+                "person": People(self._ledger).answerer,
+                "recall": memories.recalling,
+                "remember": memories.remembering,
+                "delegate": Delegates(self._ledger, executor, budget, hold).answerer,
+                "fetch": self._egress,
+            },
+        )
+
+    def specs(self, bundle: Bundle, snapshot: Snapshot) -> tuple[ModelSpec, ...]:
+        """The model of the bundle's agent at the snapshot; none where none is set up."""
+        try:
+            return (spec_of(self._registry, snapshot, bundle.agent["model"], self._settings.model),)
+        except NotFound:
+            return ()
+
+    def _egress(self, asking: Asking) -> Egress:
+        return Egress(self._settings.egress, asking)
+
+    def _known_cards(self, bundle: Bundle) -> tuple[ToolCard, ...]:
+        return self._cards.of(bundle)
+
+    def _load(self, files: Mapping[str, bytes], tools: Sequence[str]) -> tuple[list[ToolCard], list[str]]:
+        return load_tools(self._sandbox, files, tools)
+
+    def close(self) -> None:
+        """End the gateway and let go of the index."""
+        self._models.close()
+        self._index.close()
