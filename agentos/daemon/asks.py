@@ -89,6 +89,7 @@ class Asking:
     deadline: float  # on the time.monotonic clock
     step: Callable[[str, Json, Json, float], Step]
     spent: Spent
+    redact: Callable[[Json], Json] = lambda value: value  # as it is done to whatever is recorded
 
 
 class Answerer:

@@ -86,6 +86,7 @@ class Conversation:
             deadline=time.monotonic() + job.limits.wall_s,
             step=self._saw,
             spent=spent,
+            redact=job.redact,
         )
         self._desk = Desk(asking, answerers, self._answer, lambda: self._end(box))
 

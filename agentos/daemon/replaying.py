@@ -72,7 +72,7 @@ class ToolAsks(Answerer):
         if not isinstance(tool, str) or not isinstance(args, dict):
             raise Denied("request", "a call has the name of a tool and its arguments")
         path, says = self._declared(tool)
-        key = call_key(tool, args)
+        key = call_key(tool, self._asking.redact(args))  # on record it stands without its secrets
         with self._lock:
             number = self._asked[key]
             self._asked[key] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -143,11 +144,12 @@ class World:
         self.registry = Registry(home.registry)
         self.ledger = ledger
         self.models = Models()
+        self.sandbox = sandbox
         self.task: Task = replace(
             make_task("double", n=1), call=None, goal="try tools", id=fresh("task"), effects=ALL
         )
         serving = Serving(
-            models=lambda task, snapshot: (SPEC,),
+            models=lambda bundle, snapshot: (SPEC,),
             answerers={"model": model_asks(self.models, lambda asking: (SPEC,)), "tool": tool_asks},
         )
         self.executor = BoxExecutor(self.registry, ledger.blobs, sandbox, serving=serving)
@@ -349,6 +351,27 @@ def test_a_tool_that_declares_itself_idempotent_is_called_again(world: World) ->
     assert [step.node for step in again.steps if step.node == "external"] == ["external"]
     done = world.run(resumed(world, ("run-1", killed), ("run-2", again)), "run-3")
     assert outputs(done) == outputs(again)  # once it has a result, that is served
+
+
+def test_a_call_with_a_secret_in_its_arguments_is_found_again(world: World) -> None:
+    """It stands on record without the secret, and is neither made again nor lost."""
+    answerers = {"model": model_asks(world.models, lambda asking: (SPEC,)), "tool": tool_asks}
+
+    def redact(value: Json) -> Json:
+        return json.loads(json.dumps(value).replace("sesame", "[redacted]"))
+
+    world.executor = BoxExecutor(
+        world.registry,
+        world.ledger.blobs,
+        world.sandbox,
+        serving=Serving(models=lambda bundle, snapshot: (SPEC,), answerers=answerers, redact=redact),
+    )
+    world.harness("send:sesame", "send:sesame")
+    first = world.run()
+    assert "sesame" not in packed(first.steps).decode()
+    again = world.run(resumed(world, ("run-1", cut(first, "act", 1))), "run-2")
+    assert faults(again) == [None, "uncertain"]
+    assert not [step for step in again.steps if step.node == "external"]
 
 
 def test_in_a_trial_an_uncertain_call_is_not_on_record(world: World) -> None:
