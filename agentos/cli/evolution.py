@@ -326,7 +326,7 @@ def _trials_again(story: Story, *, quiet: bool) -> list[str]:
         if not quiet and sys.stderr.isatty():
             print(f"\r{next(count)} of {len(story.trials)} trials", end="", file=sys.stderr, flush=True)
 
-    with service(home, load_settings(home.settings)) as parts:
+    with service(home, load_settings(home.settings), socket_name="verify.sock") as parts:
         parts.sandbox.start()
         compared = run_again(parts.parts, story.evolution.id, done)
     if not quiet and sys.stderr.isatty():

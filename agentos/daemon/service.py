@@ -181,15 +181,23 @@ def _sender(home: Home, settings: Settings) -> Sender | None:
 
 
 @contextmanager
-def service(home: Home, settings: Settings) -> Iterator[Service]:
-    """Wire everything. Raises UserError on a home that is not whole, Unavailable without a sandbox."""
+def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock") -> Iterator[Service]:
+    """Wire everything. Raises UserError on a home that is not whole, Unavailable without a sandbox.
+
+    A second process on the home, beside its daemon, needs a ``socket_name`` of its own.
+    """
     with desk(home) as parts:
         ledger, registry = parts.records, parts.snapshots
         assert isinstance(ledger, Ledger)
         assert isinstance(registry, Registry)
         sandbox = Choice(home.root, settings.run_uid, settings.sandbox)
         stopping = Stopping()
-        served = Served(home, settings, (ledger, registry, sandbox), GatewayModels(home, settings))
+        served = Served(
+            home,
+            settings,
+            (ledger, registry, sandbox),
+            GatewayModels(home, settings, socket_name=socket_name),
+        )
         serving = served.serving(lambda: executor, stopping.hold_if_set)
         executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
         sender = _sender(home, settings)
