@@ -33,6 +33,7 @@ COMMANDS = {
     "evolve": ("agentos.cli.evolve", "Look for failures that have become evidence, now."),
     "evolution": ("agentos.cli.evolution", "What the program changed in itself, why, and how to undo it."),
     "registry": ("agentos.cli.registry", "Everything that shapes an agent, with its versions."),
+    "model": ("agentos.cli.model", "The models that agents may ask, and what was asked of them."),
     "sandbox": ("agentos.cli.sandbox", "What the sandbox holds back on this machine."),
     "audit": ("agentos.cli.audit", "Verify and read the log of decisions."),
     "doctor": ("agentos.cli.doctor", "Find leftovers and damage, and mend them."),

@@ -94,7 +94,7 @@ def test_a_day_and_an_evolution_have_accounts_of_their_own() -> None:
     run = Account("the run", "…", Budget(), Spent())
     day = Account("all runs of a day", "wait", Budget(usd=1.0), Spent(usd=0.5))
     hold = reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4))
-    with pytest.raises(ModelFailed, match="all runs of a day may use 1 US dollars.*0.4 reserved.*wait"):
+    with pytest.raises(ModelFailed, match=r"all runs of a day may use 1 US dollars.*0.4 reserved.*wait"):
         reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4))
     assert run.held == Spent(1, 10, 0.4)  # all or none
     hold.settle(Spent(1, 7, 0.1, 2.0))

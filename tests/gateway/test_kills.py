@@ -22,7 +22,6 @@ from agentos.domain import Json, Mode
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import Reading
 from agentos.gateway.client import GatewayModels
-from agentos.home import Home
 from agentos.testing import ModelServer
 from agentos.testing.modelserver.replies import Reply, say
 from tests.gateway.conftest import Bench, asking, make_home, said, settings_for, within
@@ -124,7 +123,6 @@ DAEMON = """
 import os, sys, threading, time
 from pathlib import Path
 from agentos.gateway.client import GatewayModels
-from agentos.home import Home
 from agentos.ports import Grant
 from agentos.domain import Budget, Mode, ModelSpec
 from agentos.settings import Settings
@@ -213,7 +211,7 @@ def test_a_gateway_that_cannot_start_says_why(tmp_path: Path) -> None:
     home.keys.chmod(0o644)
     with ModelServer() as server:
         models = GatewayModels(home, settings_for(server))
-        with pytest.raises(ModelFailed, match="others may read it.*chmod 600") as caught:
+        with pytest.raises(ModelFailed, match=r"others may read it.*chmod 600") as caught:
             Bench(home, server, models).open().complete(asking("x"), within())
         assert caught.value.kind == "unreachable"
         models.close()

@@ -1,0 +1,182 @@
+"""``agentos model``: which models there are, adding one, and trying whether one answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_table, print_text
+from agentos.errors import ModelFailed, UserError
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.cli.model_reading import Line
+    from agentos.domain import ModelSpec
+    from agentos.settings import Settings
+
+app = noun("The models that agents may ask, and what was asked of them.")
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+_TEST_S = 120.0
+_HINTS: Mapping[str, str] = {
+    "auth": "Then try again",
+    "unreachable": "Look whether the provider's api_base in agentos.toml is right and its server runs",
+    "timeout": "The server took the connection but did not answer in time; look at its log",
+    "overloaded": "The provider is overloaded or your quota is used up; try again later",
+    "request": "Look whether the model's name is one that the provider has: agentos model list",
+    "budget": "Raise [budget] in agentos.toml",
+}
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """Print the models, where each is reached, and today's calls (days are those of UTC)."""
+    from agentos.cli.model_reading import lines
+
+    found = lines(Home.find())
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ["NAME", "MODEL", "PROVIDER", "KEY", "PRICE", "CALLS", "TOKENS", "USD", "FAULTS"],
+        [_row(line) for line in found],
+        empty="There is no model. Try: agentos model add NAME --model openai/… --provider P --api-base URL",
+        below=True,
+    )
+
+
+def _row(line: Line) -> list[str]:
+    price = f"{line.price.input:g}/{line.price.output:g}" if line.price else ""
+    return [
+        line.name + (" (default)" if line.default else ""),
+        line.model,
+        line.provider,
+        line.key,
+        price,
+        f"{line.calls:,}" + (f" +{line.served:,} served" if line.served else ""),
+        f"{line.tokens:,}",
+        "unknown" if line.calls and line.usd is None else f"{line.usd or 0.0:.4f}",
+        ", ".join(f"{count} {kind}" for kind, count in line.faults.items()),
+    ]
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    model: Annotated[str, typer.Option(help="As litellm names it: openai/gpt-5, ollama_chat/qwen3, …")],
+    provider: Annotated[str, typer.Option(help="The [providers.NAME] of agentos.toml to use.")] = "",
+    api_base: Annotated[str, typer.Option(metavar="URL", help="Where that provider is reached.")] = "",
+    key_env: Annotated[str, typer.Option(metavar="VAR", help="The variable that has its key.")] = "",
+    parameter: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Sent with each request: temperature=0.2")
+    ] = None,
+    fallback: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Asked when this one is away; in this order.")
+    ] = None,
+    input_price: Annotated[
+        float | None, typer.Option(min=0, help="US dollars for a million tokens of input.")
+    ] = None,
+    output_price: Annotated[float | None, typer.Option(min=0, help="And of output.")] = None,
+    context: Annotated[int, typer.Option(help="Tokens that fit into a request.")] = 32_768,
+    description: Annotated[str, typer.Option(help="What it is good for.")] = "",
+    default: Annotated[
+        bool, typer.Option("--default", help="Agents use it unless they name another.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Add a model, or change one: a resource of the registry, and its provider in agentos.toml.
+
+    The first model becomes the default.
+    """
+    from agentos.cli.model_adding import Wanted, add_model
+
+    if (input_price is None) != (output_price is None):
+        raise UserError("Expected --input-price and --output-price together; found only one")
+    wanted = Wanted(
+        name,
+        model,
+        provider,
+        api_base,
+        key_env,
+        parameters=tuple(parameter or ()),
+        fallbacks=tuple(fallback or ()),
+        prices=None if input_price is None or output_price is None else (input_price, output_price),
+        context_tokens=context,
+        description=description or f"The model {model}",
+        default=default,
+    )
+    done = add_model(Home.find(), wanted)
+    if as_json:
+        print_json(done)
+        return
+    print_text(
+        f"The model '{name}' is {done.change}.{' It is the default.' if done.default else ''}", "green"
+    )
+    if done.settings:
+        print_text("agentos.toml was changed; a running daemon reads it when it starts again.")
+    print_text(f"Next: agentos model test {name}")
+
+
+@app.command("test")
+def try_(name: Annotated[str, typer.Argument(metavar="[NAME]")] = "default", as_json: Json = False) -> None:
+    """Ask a model one small thing, through a gateway as the daemon has it."""
+    from agentos.models.resolving import spec_of
+    from agentos.registry.store import Registry
+    from agentos.settings import load_settings
+
+    home = Home.find()
+    settings = load_settings(home.settings)
+    registry = Registry(home.registry)
+    spec = spec_of(registry, registry.stable(), name, settings.model)
+    try:
+        tried = _try(home, settings, spec)
+    except ModelFailed as error:
+        if as_json:
+            print_json({"model": spec.name, "ok": False, "kind": error.kind, "message": str(error)})
+            raise typer.Exit(1) from None
+        hint = _HINTS.get(error.kind, "See logs/gateway.log of the home")
+        raise UserError(
+            f"'{spec.name}' gave no usable answer ({error.kind}): {str(error).rstrip('.')}. {hint}"
+        ) from None
+    if as_json:
+        print_json(tried)
+        return
+    usd = "price unknown" if tried["usd"] is None else f"{tried['usd']:.6f} USD"
+    print_text(
+        f"'{tried['answered_by']}' answered in {tried['latency_ms']:.0f} ms: "
+        f"{tried['input_tokens']} tokens in, {tried['output_tokens']} out, {usd}",
+        "green",
+    )
+
+
+def _try(home: Home, settings: Settings, spec: ModelSpec) -> dict[str, Any]:
+    import os
+    import time
+
+    from agentos.domain import Budget, Mode, new_id
+    from agentos.gateway.client import GatewayModels
+    from agentos.ports import Grant
+
+    socket = f"gateway-{os.getpid()}.sock"  # beside that of the daemon
+    models = GatewayModels(home, settings, socket_name=socket)
+    try:
+        session = models.open(Grant(new_id("test"), Mode.LIVE, (spec,), Budget(calls=1, tokens=50_000)))
+        request = {"messages": [{"role": "user", "content": "Answer with the word: ok"}], "max_tokens": 1024}
+        reply = session.complete(request, time.monotonic() + _TEST_S)
+    finally:
+        models.close()
+        for left in (socket, f"{socket}.lock"):
+            (home.run / left).unlink(missing_ok=True)
+    return {
+        "model": spec.name,
+        "ok": True,
+        "answered_by": reply.model,
+        "latency_ms": reply.latency_ms,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "usd": reply.usd,
+    }

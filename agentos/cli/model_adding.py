@@ -1,0 +1,143 @@
+"""What ``agentos model add`` writes: a resource of the registry, and a provider in agentos.toml."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from agentos.cli.registry_edit import author
+from agentos.domain import Kind, ResourceId
+from agentos.errors import Invalid, NotFound, UserError
+from agentos.home import Home
+from agentos.models.canonical import RESOURCE_PARAMETERS
+from agentos.registry.store import Registry
+from agentos.resources import MAIN_FILE, examine
+from agentos.settings import load_settings
+
+_COMMENTED = re.compile(r"^# model = .*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person typed."""
+
+    name: str
+    model: str
+    provider: str
+    api_base: str
+    key_env: str
+    parameters: tuple[str, ...]
+    fallbacks: tuple[str, ...]
+    prices: tuple[float, float] | None
+    context_tokens: int
+    description: str
+    default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """``change`` is added, changed or unchanged; ``settings`` whether agentos.toml is different now."""
+
+    name: str
+    change: str
+    default: bool
+    settings: bool
+
+
+def add_model(home: Home, wanted: Wanted) -> Done:
+    """Write both; nothing is written when either would be refused. Raises UserError."""
+    registry = Registry(home.registry)
+    base = registry.stable()
+    resource = ResourceId(Kind.MODEL, wanted.name)
+    path = f"{resource}/{MAIN_FILE[Kind.MODEL]}"
+    document = _document(wanted)
+    if faults := examine(resource, {path: document}).faults:
+        raise Invalid(f"The model '{wanted.name}' was refused", list(faults))
+    known = {found.name for found in registry.names(base) if found.kind is Kind.MODEL}
+    if missing := [name for name in wanted.fallbacks if name not in known]:
+        raise NotFound(f"No model '{missing[0]}' to fall back to is in the registry. Try: agentos model list")
+    settings = load_settings(home.settings)
+    if not wanted.provider and (wanted.api_base or wanted.key_env):
+        raise UserError("--api-base and --key-env belong to a provider: name it with --provider")
+    if (
+        wanted.provider
+        and wanted.provider not in settings.providers
+        and not (wanted.api_base or wanted.key_env)
+    ):
+        raise UserError(
+            f"agentos.toml has no [providers.{wanted.provider}]: say where it is with --api-base, or with "
+            "which key it is reached with --key-env"
+        )  # fmt: skip
+    default = wanted.default or not settings.model
+    changed = _write_settings(home.settings, wanted, default=default)
+    present = registry.files(base, f"{resource}/").get(path)
+    if present != document:
+        what = "Change" if present else "Add"
+        registry.commit({path: document}, f"{what} {resource}", "edit", base=base, author=author())
+    change = "unchanged" if present == document else "changed" if present else "added"
+    return Done(wanted.name, change, default, changed)
+
+
+def _document(wanted: Wanted) -> bytes:
+    document = tomlkit.document()
+    document["description"] = wanted.description
+    document["model"] = wanted.model
+    if wanted.provider:
+        document["provider"] = wanted.provider
+    if wanted.fallbacks:
+        document["fallbacks"] = list(wanted.fallbacks)
+    document["context_tokens"] = wanted.context_tokens
+    if wanted.prices:
+        document["price"] = {"input_per_mtok": wanted.prices[0], "output_per_mtok": wanted.prices[1]}
+    if wanted.parameters:
+        document["parameters"] = dict(_parameter(text) for text in wanted.parameters)
+    return tomlkit.dumps(document).encode()
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UserError(f"Expected --parameter KEY=VALUE; found '{text}'")
+    if key not in RESOURCE_PARAMETERS:
+        known = ", ".join(sorted(RESOURCE_PARAMETERS))
+        raise UserError(f"'{key}' is no parameter that is sent to a model; there are: {known}")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def _write_settings(path: Path, wanted: Wanted, *, default: bool) -> bool:
+    """Whether anything changed. Comments and order stay as they are."""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = before
+    if default:  # where the first settings have it as a comment: above all tables, whatever is uncommented
+        text = _COMMENTED.sub(f'model = "{wanted.name}"', before, count=1)
+    document = tomlkit.parse(text)
+    if default:
+        document["model"] = wanted.name
+    given = {"api_base": wanted.api_base, "key_env": wanted.key_env}
+    if any(given.values()):
+        providers = document.setdefault("providers", tomlkit.table(is_super_table=True))
+        provider = providers.setdefault(wanted.provider, tomlkit.table())
+        provider.update({key: value for key, value in given.items() if value})
+    after = tomlkit.dumps(document)
+    if after == before:
+        return False
+    aside = path.with_name(path.name + ".new")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(after)
+            file.flush()
+            os.fsync(file.fileno())
+        load_settings(aside)  # raises Invalid, and then the file stays as it was
+        aside.rename(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return True

@@ -1,0 +1,89 @@
+"""``agentos model``: what a person types to have a model, and what is said when it does not answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tomllib
+from collections.abc import Callable
+
+import pytest
+
+from agentos.home import Home
+from agentos.testing import ModelServer, say
+
+Ran = subprocess.CompletedProcess[str]
+Agentos = Callable[..., Ran]
+
+
+def test_the_first_model_becomes_the_default_and_comments_stay(home: Home, agentos: Agentos) -> None:
+    assert "There is no model" in agentos("model", "list").stdout
+    before = home.settings.read_text()
+    agentos(
+        *("model", "add", "main", "--model", "openai/qwen3", "--provider", "local"),
+        *("--api-base", "http://127.0.0.1:9/v1", "--parameter", "temperature=0.2"),
+    )
+    after = home.settings.read_text()
+    settings = tomllib.loads(after)
+    assert settings["model"] == "main"
+    assert settings["providers"] == {"local": {"api_base": "http://127.0.0.1:9/v1"}}
+    kept = [line for line in before.splitlines() if line.startswith("#") and "model = " not in line]
+    assert [line for line in kept if line not in after] == []
+    agentos(
+        *("model", "add", "dear", "--model", "openai/gpt-5", "--provider", "openai"),
+        *("--key-env", "SOME_API_KEY", "--fallback", "main", "--input-price", "1.25", "--output-price", "10"),
+    )
+    found = {line["name"]: line for line in json.loads(agentos("model", "list", "--json").stdout)}
+    assert (found["main"]["default"], found["dear"]["default"]) == (True, False)
+    assert (found["main"]["key"], found["dear"]["key"]) == ("", "no")
+    assert found["dear"]["price"] == {"input": 1.25, "output": 10.0, "cached": None}
+    home.keys.write_text('SOME_API_KEY = "sk-never-shown-0123456789"\n')
+    home.keys.chmod(0o600)
+    shown = agentos("model", "list").stdout
+    assert "yes" in shown
+    assert "never-shown" not in shown
+    assert "model/dear" in agentos("registry", "list").stdout
+    assert "unchanged" in agentos("model", "add", "main", "--model", "openai/qwen3", "--provider", "local",
+                                  "--parameter", "temperature=0.2").stdout  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["Bad_Name", "--model", "openai/x"], "letters"),
+        (["m", "--model", "openai/x", "--provider", "p"], "agentos.toml has no [providers.p]"),
+        (["m", "--model", "openai/x", "--api-base", "http://x"], "--provider"),
+        (["m", "--model", "openai/x", "--parameter", "api_base=http://evil"], "no parameter"),
+        (["m", "--model", "openai/x", "--parameter", "temperature"], "KEY=VALUE"),
+        (["m", "--model", "openai/x", "--fallback", "none"], "No model 'none'"),
+        (["m", "--model", "openai/x", "--input-price", "1"], "together"),
+        (["m", "--model", "openai/x", "--provider", "p", "--api-base", "ftp://x"], "api_base"),
+        (["m", "--model", "openai/x", "--context", "5"], "context_tokens"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(
+    home: Home, agentos: Agentos, arguments: list[str], words: str
+) -> None:
+    before = home.settings.read_text()
+    assert words in agentos("model", "add", *arguments, code=1).stderr
+    assert home.settings.read_text() == before
+    assert agentos("model", "list", "--json").stdout.strip() == "[]"
+    assert not list(home.root.glob("*.new"))
+
+
+@pytest.mark.slow
+def test_a_model_is_tried_through_a_real_gateway(home: Home, agentos: Agentos) -> None:
+    with ModelServer(lambda request, number: say("ok")) as server:
+        agentos("model", "add", "main", "--model", "openai/scripted", "--provider", "local",
+                "--api-base", server.base_url)  # fmt: skip
+        assert "'main' answered in" in agentos("model", "test").stdout
+        server.fault_next("unauthorized")
+        said = agentos("model", "test", "main", code=1).stderr
+        assert "(auth)" in said
+        assert "Incorrect API key" in said
+        assert server.paid == 1
+    found = json.loads(agentos("model", "list", "--json").stdout)[0]
+    assert (found["calls"], found["faults"], found["usd"]) == (2, {"auth": 1}, None)
+    assert sorted(os.listdir(home.run)) == []
+    assert "No model 'nope'" in agentos("model", "test", "nope", code=1).stderr
