@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,3 +292,49 @@ def test_a_sandbox_cannot_answer_its_own_question(
         assert world.run(task).outcome.result is Result.WAITING
     else:
         assert source in (FORGED_FRAME, FORGED_KIND)
+
+
+# --- task run, which waits for the end ----------------------------------------------------------
+
+
+def test_whoever_waits_for_the_end_at_a_terminal_is_asked_there(
+    home: Home, registry: Registry, daemon: Any, tmp_path: Path
+) -> None:
+    agent(registry, "asker", ASK)
+    daemon.start()
+    file = tmp_path / "task.yaml"
+    file.write_text("goal: ask\nagent: asker\n")
+    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "task", "run", str(file)]
+    master, slave = os.openpty()
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave) as child:
+        os.close(slave)
+        said = b""
+        for asked, answer in enumerate((b"middle\n", b"2\n")):  # the first is no choice
+            while said.count(b"answer: ") <= asked:
+                said += os.read(master, 4096)
+            os.write(master, answer)
+        with suppress(OSError):  # how a terminal says that nobody is at the other end
+            while more := os.read(master, 4096):
+                said += more
+        assert child.wait(30) == 0, said
+    os.close(master)
+    assert b"Which one?" in said
+    assert b"Expected one of: left, right" in said
+    assert b"'given': 'right'" in said
+
+
+def test_whoever_waits_elsewhere_is_told_what_to_type(
+    home: Home, ledger: Ledger, registry: Registry, daemon: Any, tmp_path: Path, until: Any
+) -> None:
+    agent(registry, "asker", ASK)
+    daemon.start()
+    file = tmp_path / "task.yaml"
+    file.write_text("goal: ask\nagent: asker\n")
+    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "task", "run", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as child:
+        until(ledger.open_questions, "it asks")
+        (question,) = ledger.open_questions()
+        typed(home, "run", "answer", question.id, "left")
+        said, _ = child.communicate(timeout=30)
+    assert child.returncode == 0, said
+    assert f"agentos run answer {question.id}" in said

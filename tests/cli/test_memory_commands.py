@@ -1,0 +1,83 @@
+"""Proposed memories are shown, and become resources only by a person's word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from agentos.domain import Kind, Proposal, ProposalState, ResourceId
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
+
+Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TEXT = 'Dates are in UTC, "always"\nalso on Sundays \\ holidays'
+
+
+@pytest.fixture
+def ledger(home: Home) -> Iterator[Ledger]:
+    made = Ledger(home.ledger)
+    made.keep(Proposal("proposal-aaaaaaaaaaaaa", "run-1", "k", TEXT, "", NOW))
+    made.keep(Proposal("proposal-bbbbbbbbbbbbb", "run-1", "k", "Totals are gross", "a run failed", NOW))
+    yield made
+    made.close()
+
+
+def test_an_accepted_proposal_becomes_a_memory_with_a_version(
+    agentos: Agentos, home: Home, ledger: Ledger
+) -> None:
+    listed = agentos("memory", "list").stdout
+    assert "memory/default" in listed
+    assert "proposed" in listed
+    assert "Totals are gross" in agentos("memory", "show", "bbb").stdout
+    assert "memory/dates-are-in-utc-always" in agentos("memory", "accept", "aaa").stdout
+    registry = Registry(home.registry)
+    files = registry.files(registry.stable(), "memory/dates-are-in-utc-always")
+    text = files["memory/dates-are-in-utc-always/memory.md"].decode()
+    assert text.endswith('- Dates are in UTC, "always"\n  also on Sundays \\ holidays\n')
+    document = tomllib.loads(files["memory/dates-are-in-utc-always/resource.toml"].decode())
+    assert document["description"].startswith('Dates are in UTC, "always" also')
+    version = registry.latest(ResourceId(Kind.MEMORY, "dates-are-in-utc-always"))
+    assert version is not None
+    assert (version.origin, version.number) == ("edit", "1.0.0")
+    kept = ledger.get(Proposal, "proposal-aaaaaaaaaaaaa")
+    assert (kept.state, kept.resource) == (ProposalState.ACCEPTED, "memory/dates-are-in-utc-always")
+    assert "accepted as memory/dates" in agentos("memory", "accept", "aaa", code=1).stderr
+    assert "Dates are in UTC" in agentos("memory", "show", "dates-are-in-utc-always").stdout
+
+
+def test_a_rejected_proposal_is_no_memory(agentos: Agentos, home: Home, ledger: Ledger) -> None:
+    before = Registry(home.registry).stable()
+    agentos("memory", "reject", "bbb", "-m", "not so")
+    assert "rejected already" in agentos("memory", "accept", "bbb", code=1).stderr
+    assert "not so" in agentos("memory", "show", "bbb").stdout
+    assert Registry(home.registry).stable() == before
+    shown = json.loads(agentos("memory", "list", "--json").stdout)
+    assert [proposal["id"] for proposal in shown["proposals"]] == ["proposal-aaaaaaaaaaaaa"]
+    assert len(json.loads(agentos("memory", "list", "--all", "--json").stdout)["proposals"]) == 2
+
+
+def test_a_memory_is_never_overwritten_by_a_proposal(agentos: Agentos, home: Home, ledger: Ledger) -> None:
+    done = agentos("memory", "accept", "bbb", "--name", "default", code=1)
+    assert "memory/default already" in done.stderr
+    agentos("memory", "accept", "bbb", "--name", "totals")
+    ledger.keep(Proposal("proposal-ccccccccccccc", "run-1", "k", "Totals are", "another", NOW))
+    ledger.keep(Proposal("proposal-ddddddddddddd", "run-1", "k", "Totals! Are?", "a third", NOW))
+    assert "memory/totals-are " in agentos("memory", "accept", "ccc").stdout
+    assert "memory/totals-are-2" in agentos("memory", "accept", "ddd").stdout
+    assert "no proposal 'zzz'" in agentos("memory", "show", "zzz", code=1).stderr
+
+
+def test_accepting_again_after_a_crash_in_between_makes_no_second_one(
+    agentos: Agentos, home: Home, ledger: Ledger
+) -> None:
+    agentos("memory", "accept", "bbb")
+    ledger.keep(Proposal("proposal-eeeeeeeeeeeee", "run-1", "k", "Totals are gross", "a run failed", NOW))
+    assert "memory/totals-are-gross is" in agentos("memory", "accept", "eee").stdout
