@@ -224,7 +224,8 @@ def _predicted(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
 
 def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     """The table before/after. The hold-out is one row: its tasks are named nowhere."""
-    rows = flips(judged_trials(candidate, scene.story.trials))
+    judged = judged_trials(candidate, scene.story.trials)
+    rows = flips(judged)
     if not rows:
         return
     mine = [trial for trial in scene.story.trials if trial.candidate_id == candidate.id]
@@ -246,6 +247,8 @@ def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
             cut=True,
         )
     yield from _unnamed(rows, len(shown[:_ROWS_MAX]))
+    for cause in dict.fromkeys(cause for trial in judged for cause in trial.drift):
+        yield _Line(Text(f"drift: {clean(cause)}", style="yellow"), 2)
 
 
 def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:

@@ -20,7 +20,7 @@ from agentos.errors import Unavailable, UserError
 from agentos.evolver.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
 from agentos.messages import WHEELS
 from agentos.ports import Plan, RecordedTool, Recording, Snapshots
-from agentos.resources import tool_path
+from agentos.resources import tool_path, tool_reference
 from agentos.syntax import parse
 
 _AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and held against the record
@@ -164,7 +164,9 @@ def drift(snapshots: Snapshots, bundle: Bundle, plan: Plan, steps: Sequence[Step
             parted = True
         elif effects <= _AGAIN and (Effect.READ not in effects or not parted):
             what = " and ".join(sorted(effects))
-            found.setdefault(path, f"{call.tool} ({what}) gave another result than the one on record")
+            found.setdefault(
+                path, f"{tool_reference(path)} ({what}) gave another result than the one on record"
+            )
     return tuple(found.values())
 
 

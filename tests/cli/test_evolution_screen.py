@@ -177,3 +177,17 @@ def test_every_state_says_what_to_do_next(
     evolution = replace(scene.story.evolution, state=state)
     lines = screen(replace(scene, story=replace(scene.story, evolution=evolution)), monkeypatch, capsys)
     assert any(line.startswith("Next ") for line in lines)
+
+
+def test_drift_is_told_once_and_a_task_without_replay_as_absent(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifted = tuple(
+        replace(trial, drift=("clock (read) gave another result",)) for trial in scene.story.trials
+    )
+    lost = trials("task-c3", TrialSet.GUARD, Result.PASSED, Result.NOT_REPLAYABLE)
+    story = replace(scene.story, trials=(*drifted, *lost))
+    names = {**scene.names, "task-c3": "What was left?"}
+    told = "\n".join(screen(replace(scene, story=story, names=names), monkeypatch, capsys))
+    assert told.count("drift: clock (read) gave another result") == 1
+    assert "passes → absent" in told

@@ -281,7 +281,7 @@ def test_what_comes_out_differently_is_drift_once_for_each_tool(world: World) ->
     live = world.run()
     again = world.run(trial(world.recorded(live), Mode.REPLAY_THEN_LIVE), "trial-1")
     assert again.drift == (
-        "dice (pure) gave another result than the one on record",
+        "test-kit/dice (pure) gave another result than the one on record",
     )  # what only writes answers what it likes
 
 
