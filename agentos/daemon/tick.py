@@ -26,6 +26,7 @@ from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, R
 from agentos.errors import NotFound
 from agentos.evolver.mining import mine
 from agentos.evolver.probation import settle, suspicions
+from agentos.evolver.promotion import settle_overtaken
 from agentos.evolver.triage import settled, triage
 
 POLL_S = 0.05
@@ -192,7 +193,7 @@ class Tick:
         if self.engine.active(EVOLVE) or self.engine.active(PROMOTE):
             return
         for evolution in self._ledger.find(Evolution, state=EvolutionState.AWAITING_CONSENT):
-            if self._start_promotion(evolution):
+            if self._start_promotion(evolution) or settle_overtaken(self._service.parts, evolution):
                 return
         for state in sorted(RUNNING_STATES, reverse=True):
             for evolution in self._ledger.find(Evolution, state=state):

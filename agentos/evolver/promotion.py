@@ -48,12 +48,27 @@ def approve(parts: Parts, evolution: Evolution, principal: str) -> Consent:
             f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved."
         )
     candidate = parts.records.get(Candidate, evolution.candidate_id)
-    if parts.snapshots.stable().tree != candidate.base.tree:
+    if _is_overtaken(parts, candidate):
         raise Conflict(
             f"{evolution.id} is stale: the registry moved since it was judged; "
             f"type `agentos evolution reconsider {evolution.id}` to measure it again."
         )
     return _store(parts, candidate, principal)
+
+
+def _is_overtaken(parts: Parts, candidate: Candidate) -> bool:
+    """The registry moved since the candidate was judged, so the verdict says nothing any more."""
+    return parts.snapshots.stable().tree != candidate.base.tree
+
+
+def settle_overtaken(parts: Parts, evolution: Evolution) -> bool:
+    """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again."""
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
+        return False
+    if not _is_overtaken(parts, parts.records.get(Candidate, evolution.candidate_id)):
+        return False
+    _stale(parts, evolution, "the registry moved while it waited for consent")
+    return True
 
 
 def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:

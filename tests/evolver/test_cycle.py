@@ -33,7 +33,7 @@ from agentos.evolver.cycle import (
 from agentos.evolver.judge import recompute
 from agentos.evolver.mining import flag, mine
 from agentos.evolver.policy import ConsentPolicy, Policy, Surface
-from agentos.evolver.promotion import approve, decline, promote, roll_back
+from agentos.evolver.promotion import approve, decline, promote, roll_back, settle_overtaken
 from agentos.evolver.triage import DECLINED, reconsider, triage
 from agentos.ports import Proposal
 from agentos.testing import ScriptedProposer
@@ -314,6 +314,19 @@ def test_a_registry_that_moved_makes_it_stale_and_it_is_measured_again(world: Wo
     fresh = world.ledger.find(Evolution)[-1]
     assert fresh.evidence_id == waiting.evidence_id
     assert fresh.base == world.registry.stable()
+
+
+def test_what_waits_for_consent_goes_stale_by_itself(world: World) -> None:
+    world.policy = ASK
+    world.seed()
+    waiting = world.evolve(world.open())
+    assert not settle_overtaken(world.parts, waiting)
+    world.registry.edit({"skill/calc/SKILL.md": "y"})
+    assert settle_overtaken(world.parts, waiting)
+    ended = world.ledger.get(Evolution, waiting.id)
+    assert ended.state is EvolutionState.STALE
+    assert not settle_overtaken(world.parts, ended)
+    assert world.ledger.find(Evolution)[-1].base == world.registry.stable()
 
 
 def test_a_declined_edit_stays_declined_until_someone_reconsiders(world: World) -> None:
