@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from agentos.messages import (
+    Answer,
+    Ask,
     FaultFrame,
     GradeDone,
     GradeJob,
@@ -26,6 +28,7 @@ from agentos.messages import (
     RunJob,
     StepFrame,
     WireCheck,
+    WireFault,
 )
 from agentos.sandboxes.plainfiles import read_tar
 from agentos.wire import Channel, Frame
@@ -61,6 +64,15 @@ class Ran:
     steps: list[StepFrame]
     done: RunDone
     files: dict[str, bytes] = field(default_factory=dict)
+    asks: list[Ask] = field(default_factory=list)
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """What the model was asked, in order."""
+        return [ask.body for ask in self.asks if ask.what == "model"]
+
+    def acts(self) -> list[StepFrame]:
+        return [step for step in self.steps if step.node == "act"]
 
     @property
     def act(self) -> StepFrame:
@@ -112,9 +124,13 @@ class Worker:
         files: dict[str, str] | None = None,
         call: dict[str, Any] | None = None,
         inputs: dict[str, bytes] | None = None,
+        answer: Callable[[Ask], dict[str, Any] | WireFault] | None = None,
         **given: Any,
     ) -> Ran:
-        """Run to the end with the default harness, or with the one among the files."""
+        """Run to the end with the default harness, or with the one among the files.
+
+        ``answer`` gives the body of the answer to each ask, or the fault that it is refused with.
+        """
         files, inputs = dict(files or {}), inputs or {}
         if not any(path.startswith("harness/") for path in files):
             files |= {f"harness/default/{path.name}": path.read_text() for path in HARNESS.glob("*.*")}
@@ -125,12 +141,20 @@ class Worker:
         }  # fmt: skip
         job |= given | {"files": list(files), "inputs": list(inputs)}
         self.send(RunJob(**job), *(text.encode() for text in files.values()), *inputs.values())
-        steps = []
-        while (frame := self.receive()).head["type"] == "step":
-            steps.append(StepFrame.model_validate(frame.head))
+        steps: list[StepFrame] = []
+        asks: list[Ask] = []
+        while (frame := self.receive()).head["type"] in ("step", "ask"):
+            if frame.head["type"] == "step":
+                steps.append(StepFrame.model_validate(frame.head))
+                continue
+            asks.append(Ask.model_validate(frame.head))
+            assert answer is not None
+            body = answer(asks[-1])
+            reply = {"fault": body} if isinstance(body, WireFault) else {"body": body}
+            self.channel.send(Answer(id=asks[-1].id, **reply).model_dump())
         plain = read_tar(frame.blobs[0])
         assert not plain.refused
-        return Ran(steps, RunDone.model_validate(frame.head), plain.files)
+        return Ran(steps, RunDone.model_validate(frame.head), plain.files, asks)
 
     def grade(
         self, answer: Any, *asked: tuple[str, dict[str, Any]], tar: bytes = b"", wall_s: float = 20.0

@@ -8,6 +8,7 @@ import threading
 import traceback
 
 from agentos.wire import Channel
+from agentos.worker import warm  # noqa: F401 - what a box's template has imported as well
 from agentos.worker.job import serve
 
 

@@ -1,42 +1,49 @@
 """The default agent loop, as a LangGraph graph.
 
-    route ─┬─ call ── act ── observe ─┬─ verify ── finish
-           └─ think ──────────────────┴────────────┘
+    route ─┬─ call ── act ── observe ─── verify ── finish       a task that names its tool
+           └─ think ⇄ act ⇄ observe ─┬─ verify ── finish        any other (thinking.py)
+                └────────────────────┘
 
-Each node records one step and names the node that follows; there are no routers, because an
+Each node records what it did and names the node that follows; there are no routers, because an
 exception in a router would end the graph in silence. ``sdk`` is agentos.worker.sdk.Sdk.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from collections.abc import Sequence
+from typing import Literal, Protocol
 
 import hooks
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
-from turn import Turn
+from turn import Node, State, Turn
 
 from agentos.worker.sdk import Sdk, fault
 
 
-class State(TypedDict):
-    """Only where the run stands: graph state is copied at every step, so nothing large is in it."""
+class Agent(Protocol):
+    """What a run is driven by: its nodes, the first one first, the last one last."""
 
-    turn: int
+    def nodes(self) -> Sequence[Node]:
+        """The nodes of the graph; all but the last say where it goes on."""
+        ...
 
 
 class Loop:
-    """The nodes of one run."""
+    """The nodes of a run whose task names the tool."""
 
     def __init__(self, sdk: Sdk) -> None:
         self.sdk = sdk
         self.turn = Turn()
 
-    def route(self, state: State) -> Command[Literal["call", "think"]]:
+    def nodes(self) -> Sequence[Node]:
+        """See Agent."""
+        return (self.route, self.call, self.act, self.observe, self.verify, self.finish)
+
+    def route(self, state: State) -> Command[Literal["call"]]:
         """A task that names its tool needs no thought."""
-        goto: Literal["call", "think"] = "call" if self.sdk.task.call else "think"
-        self.sdk.step("route", {"goal": self.sdk.task.goal[:500]}, {"goto": goto})
-        return Command(goto=goto, update={"turn": state["turn"] + 1})
+        self.sdk.step("route", {"goal": self.sdk.task.goal[:500]}, {"goto": "call"})
+        return Command(goto="call", update={"turn": state["turn"] + 1})
 
     def call(self, state: State) -> Command[Literal["act"]]:
         """Take over the tool and the arguments that the task names."""
@@ -45,13 +52,6 @@ class Loop:
         self.turn.tool, self.turn.args = asked.tool, dict(asked.args)
         self.sdk.step("call", {"tool": asked.tool})
         return Command(goto="act")
-
-    def think(self, state: State) -> Command[Literal["finish"]]:
-        """Decide what to do with a model; there is none yet."""
-        why = "no model is configured: give the task a call, or set a model"
-        self.turn.fault = fault("no_model", why)
-        self.sdk.step("think", {"goal": self.sdk.task.goal[:500]}, None, self.turn.fault)
-        return Command(goto="finish")
 
     def act(self, state: State) -> Command[Literal["observe"]]:
         """Call the tool; the sdk records this step."""
@@ -90,11 +90,19 @@ class Loop:
 
 def run(sdk: Sdk) -> None:
     """What the worker calls, once for each run."""
-    loop = Loop(sdk)
+    agent: Agent = Loop(sdk) if sdk.task.call else _thinker(sdk)
+    nodes = agent.nodes()
     graph = StateGraph(State)
-    for node in (loop.route, loop.call, loop.think, loop.act, loop.observe, loop.verify):
+    for node in nodes:
         graph.add_node(node.__name__, node)
-    graph.add_node("finish", loop.finish)
-    graph.add_edge(START, "route")
-    graph.add_edge("finish", END)
-    graph.compile().invoke({"turn": 0}, {"recursion_limit": sdk.task.max_steps + 2})
+    graph.add_edge(START, nodes[0].__name__)
+    graph.add_edge(nodes[-1].__name__, END)
+    # Every node records a step or follows one that did, so the steps run out before this does.
+    graph.compile().invoke({"turn": 0}, {"recursion_limit": 3 * sdk.task.max_steps + 10})
+
+
+def _thinker(sdk: Sdk) -> Agent:
+    """Imported only here: a task that names its tool need not wait for it."""
+    from thinking import Thinker
+
+    return Thinker(sdk)

@@ -1,0 +1,160 @@
+"""What the model may call: the run's tools, and what the kernel and the harness themselves offer."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+
+from agentos.worker.sdk import Sdk, ToolCard
+
+Kind = Literal["tool", "read_skill", "read_output", "recall", "remember", "person", "agent"]
+_ASKS = ("recall", "remember", "person")  # what an agent may ask the kernel for, unless it says otherwise
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing to call. ``ref`` is the tool's or the agent's own name."""
+
+    name: str
+    kind: Kind
+    ref: str
+    description: str
+    schema: dict[str, Any]
+
+    def told(self, *, brief: bool) -> dict[str, Any]:
+        """In the form of the protocol; ``brief`` leaves out what the parameters are for."""
+        parameters = _lean(self.schema, {"title", "description"} if brief else {"title"})
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True)
+class Skill:
+    """What a skill says of itself, and its texts."""
+
+    name: str
+    description: str
+    files: tuple[str, ...]  # below its folder, SKILL.md first
+
+
+class Menu:
+    """Everything on offer in this run, by the name that the model calls it."""
+
+    def __init__(self, sdk: Sdk) -> None:
+        self.skills = _skills(sdk)
+        self.entries: dict[str, Entry] = {}
+        for entry in [*_own(sdk, self.skills), *_agents(sdk), *_tools(sdk)]:
+            self.entries.setdefault(entry.name, entry)
+
+    def told(self, *, brief: bool = False) -> list[dict[str, Any]]:
+        """All of it, in the form of the protocol."""
+        return [entry.told(brief=brief) for entry in self.entries.values()]
+
+
+def _tools(sdk: Sdk) -> list[Entry]:
+    """A tool whose effects the task does not allow is not offered."""
+    allowed = {*sdk.task.effects, "pure"}
+    cards = [card for card in sdk.tools() if set(card.effects) <= allowed]
+    taken: set[str] = {_plain_name(card) for card in cards if card.path.startswith("tool/")}
+    found = []
+    for card in cards:
+        name, ref = _plain_name(card), card.name
+        if card.path.startswith("skill/"):
+            skill = card.path.split("/")[1]
+            name, ref = (f"{skill}__{name}" if name in taken else name), f"{skill}/{card.name}"
+            taken.add(name)
+        found.append(Entry(name[:64], "tool", ref, card.description, card.input_schema))
+    return found
+
+
+def _plain_name(card: ToolCard) -> str:
+    return card.name.replace("-", "_")
+
+
+def _agents(sdk: Sdk) -> list[Entry]:
+    schema = _schema(
+        {
+            "goal": ("string", "What it is to do, with everything that it has to know"),
+            "inputs": ("array", "Files of the workspace that it gets a copy of"),
+        },
+        required=("goal",),
+    )
+    found = []
+    for name in sdk.agent.get("agents", []):
+        path = f"agent/{name}/resource.toml"
+        there = tomllib.loads(sdk.read(path)) if path in sdk.paths(path) else {}
+        description = f"Hand a part of the task to the agent '{name}' and get its answer. "
+        description += str(there.get("description", ""))
+        found.append(Entry(f"ask_{name.replace('-', '_')}", "agent", name, description.strip(), schema))
+    return found
+
+
+def _own(sdk: Sdk, skills: Sequence[Skill]) -> list[Entry]:
+    asks = sdk.agent.get("asks", _ASKS)
+    known = [
+        Entry("read_output", "read_output", "", "Read on in a result that was cut, by its reference",
+              _schema({"reference": ("string", "As it stands in the cut result, such as output:1"),
+                       "offset": ("integer", "The first character; 0 is the beginning"),
+                       "limit": ("integer", "How many characters, at most 8000")}, ("reference",))),
+        Entry("read_skill", "read_skill", "", "Read what a skill explains, before you use its tools",
+              _schema({"skill": ("string", "Its name"),
+                       "file": ("string", "One of its other files; without it, SKILL.md")}, ("skill",))),
+        Entry("recall", "recall", "", "Look up what was learnt in earlier tasks",
+              _schema({"query": ("string", "A few words"), "limit": ("integer", "At most so many")},
+                      ("query",))),
+        Entry("remember", "remember", "", "Propose a lesson that will hold in other tasks too; a person decides",
+              _schema({"text": ("string", "The lesson, in one or two sentences"),
+                       "why": ("string", "What shows it")}, ("text",))),
+        Entry("ask_person", "person", "", "Ask a person what only they can know or decide; it may take long",
+              _schema({"question": ("string", "Complete in itself"),
+                       "choices": ("array", "Answers to choose from, if there are some")}, ("question",))),
+    ]  # fmt: skip
+    if not skills:
+        known = [entry for entry in known if entry.kind != "read_skill"]
+    return [entry for entry in known if entry.kind not in _ASKS or entry.kind in asks]
+
+
+def _schema(properties: Mapping[str, tuple[str, str]], required: Sequence[str]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, (kind, description) in properties.items():
+        made[name] = {"type": kind, "description": description}
+        if kind == "array":
+            made[name]["items"] = {"type": "string"}
+    return {"type": "object", "properties": made, "required": list(required)}
+
+
+def _lean(value: Any, dropped: set[str]) -> Any:
+    """Without these annotations. A property that bears such a name is a schema, no text, and stays."""
+    if isinstance(value, list):
+        return [_lean(item, dropped) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _lean(item, dropped)
+        for key, item in value.items()
+        if not (key in dropped and isinstance(item, str))
+    }
+
+
+def _skills(sdk: Sdk) -> list[Skill]:
+    found = []
+    for path in sdk.paths("skill/"):
+        folder, _, file = path.rpartition("/")
+        if file == "SKILL.md" and folder.count("/") == 1:
+            texts = [other for other in sdk.paths(f"{folder}/") if other.endswith((".md", ".txt"))]
+            files = ["SKILL.md", *(text.removeprefix(f"{folder}/") for text in texts if text != path)]
+            found.append(Skill(folder.partition("/")[2], _description(sdk.read(path)), tuple(files)))
+    return found
+
+
+def _description(text: str) -> str:
+    parts = text.split("---\n", 2)
+    try:
+        front = yaml.safe_load(parts[1]) if len(parts) == 3 else {}
+    except yaml.YAMLError:
+        front = {}
+    return " ".join(str(front.get("description", "")).split()) if isinstance(front, dict) else ""
