@@ -18,6 +18,7 @@ from observations import TOLD_MAX, Outputs, clipped
 
 from agentos.worker.sdk import Sdk
 
+BUDGET_MIN = 256  # tokens; there is nothing sensible to say in less
 RESERVE_MAX = 4_096  # tokens kept free for the reply, or a quarter of the context
 _SYSTEM, _GOAL, _TOOLS = 0.30, 0.15, 0.30  # of the budget, at most
 _AFTER = 0.6  # of the room for history that is used after a compaction, so that it is rare
@@ -112,7 +113,7 @@ class Context:
 
     def narrow(self) -> None:
         """The provider counts more than we do: make do with two thirds of what was too much."""
-        self.budget = min(self.budget, self._asked_last) * 2 // 3
+        self.budget = max(BUDGET_MIN, min(self.budget, self._asked_last) * 2 // 3)
         self._frame()
 
     def request(self, last_word: str = "") -> dict[str, Any]:
