@@ -13,8 +13,7 @@ from typing import Any
 
 def tokens(value: Any) -> int:
     """How many tokens a JSON value may take: three bytes each, more than any text of ours has needed."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return len(text.encode("utf-8", "replace")) // 3 + 4
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")) // 3 + 4
 
 
 @dataclass
