@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -25,6 +26,7 @@ from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
 from agentos.daemon.execution import BoxExecutor
 from agentos.daemon.people import readable
 from agentos.domain import (
+    RESOURCE_NAME,
     Budget,
     Cost,
     Fault,
@@ -172,7 +174,7 @@ class _HandOvers(Answerer):
         asking = self._asking
         agent, goal, inputs = body.get("agent"), body.get("goal"), body.get("inputs") or {}
         allowed = asking.bundle.agent.get("agents", [])
-        if not isinstance(agent, str) or agent not in allowed:
+        if not isinstance(agent, str) or not _allows(allowed, agent):
             some = ", ".join(allowed) or "none"
             raise Denied("not_allowed", f"this agent may hand work to {some}, not to {agent!r:.80}")
         if asking.plan.depth >= DEPTH_MAX:
@@ -350,6 +352,12 @@ def _lost(ledger: Ledger, task_id: str, why: str) -> None:
         if run.outcome is None:
             ledger.finish_run(run.id, Outcome(Result.INFRA, 0.0, why))
     ledger.set_task_state(task_id, (TaskState.RUNNING,), TaskState.CANCELLED)
+
+
+def _allows(patterns: Sequence[str], agent: str) -> bool:
+    """Whether the document's list names the agent, outright or by a pattern."""
+    known = RESOURCE_NAME.fullmatch(agent) is not None
+    return known and any(fnmatchcase(agent, pattern) for pattern in patterns)
 
 
 def _files(inputs: Any, most: int) -> dict[str, bytes]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from typing import Any
@@ -135,7 +137,14 @@ def test_a_sub_task_is_a_run_of_its_own_below(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agents", "wanted"), [((), "helper"), (("other",), "helper"), (("helper",), "../helper")]
+    ("agents", "wanted"),
+    [
+        ((), "helper"),
+        (("other",), "helper"),
+        (("helper",), "../helper"),
+        (("*",), "../helper"),
+        (("oth*",), "helper"),
+    ],
 )
 def test_only_agents_that_the_document_names(world: World, agents: tuple[str, ...], wanted: str) -> None:
     for name in ("helper", "other"):
@@ -385,6 +394,13 @@ def test_what_fails_below_is_told_to_the_run_above(world: World) -> None:
 # --- with the daemon ----------------------------------------------------------------------------
 
 
+def typed(home: Home, *words: str, code: int = 0) -> str:
+    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
 def test_a_daemon_that_was_killed_takes_up_the_tree_and_nothing_else(
     home: Home, ledger: Ledger, daemon: Any, add: Any, until: Any, world: World
 ) -> None:
@@ -408,6 +424,12 @@ def test_a_daemon_that_was_killed_takes_up_the_tree_and_nothing_else(
     assert second.parent == newest.id
     assert ledger.tasks(TaskState.RUNNING) == []
     assert [view.state for view in ledger.handed_over(task.id)] == [TaskState.DONE]
+    shown = typed(home, "run", "show", newest.id)
+    assert f"helper: help with this  ({second.id}, passed)" in shown
+    assert f"goes on    from {newest.resumes}" in shown
+    assert f"handed by  {newest.id}" in typed(home, "run", "show", second.id)
+    assert f"part of {task.id}" in typed(home, "task", "cancel", second.task_id, code=1)
+    assert "↳ helper" in typed(home, "task", "list")
 
 
 def test_a_cancelled_task_takes_its_sub_tasks_along(
