@@ -1,0 +1,87 @@
+"""Finds lines by a regular expression."""
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+TOOL = {
+    "name": "search_files",
+    "description": "Find the lines of text files that match a regular expression, with file and line number",
+    "effects": ["read"],
+    "dependencies": [],
+}
+
+FILE_MAX = 8 << 20  # bytes; a larger file is left out, and named
+LINE_MAX = 400  # characters of a line that are shown
+
+
+class Input(BaseModel):
+    pattern: str = Field(min_length=1, description="As Python's re understands it")
+    path: str = Field(".", description="A folder or a file, relative to the workspace")
+    files: str = Field("*", description="Names of files with wildcards, such as *.py")
+    ignore_case: bool = False
+    limit: int = Field(100, ge=1, le=2_000, description="At most so many lines")
+
+
+class Match(BaseModel):
+    path: str
+    line: int
+    text: str
+
+
+class Output(BaseModel):
+    matches: list[Match]
+    more: bool = Field(description="Whether there are more than the limit")
+    skipped: list[str] = Field(description="Files that are too large to be searched")
+
+
+def run(input: Input) -> Output:
+    """Files that are no text are passed over. Raises ValueError for a pattern that is none."""
+    try:
+        wanted = re.compile(input.pattern, re.IGNORECASE if input.ignore_case else 0)
+    except re.error as error:
+        raise ValueError(f"{input.pattern!r} is no regular expression: {error}") from None
+    start, root = Path(input.path).resolve(), Path.cwd().resolve()
+    if not start.is_relative_to(root):
+        raise ValueError(f"{input.path} lies outside the workspace: give a path relative to it")
+    if not start.exists():
+        raise FileNotFoundError(f"there is no {input.path}")
+    matches: list[Match] = []
+    skipped: list[str] = []
+    for path in files_below(start, input.files):
+        name = path.relative_to(root).as_posix()
+        if path.stat().st_size > FILE_MAX:
+            skipped.append(name)
+            continue
+        for number, line in lines_of(path):
+            if not wanted.search(line):
+                continue
+            if len(matches) == input.limit:
+                return Output(matches=matches, more=True, skipped=skipped)
+            text = line if len(line) <= LINE_MAX else f"{line[:LINE_MAX]}…"
+            matches.append(Match(path=name, line=number, text=text))
+    return Output(matches=matches, more=False, skipped=skipped)
+
+
+def files_below(start: Path, pattern: str) -> Iterator[Path]:
+    """Plain files in the order of their paths; links are not followed."""
+    if start.is_file():
+        yield start
+        return
+    for place, folders, names in os.walk(start):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(place) / name
+            if fnmatch.fnmatch(name, pattern) and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered from 1, without their ends; none of a file that is no text."""
+    content = path.read_bytes()
+    if b"\0" not in content[:8_192]:
+        yield from enumerate(content.decode("utf-8", "replace").splitlines(), start=1)
