@@ -128,11 +128,14 @@ class TaskRunner:
         return self._snapshots.stable()
 
     def _plan(self, earlier: Sequence[Run]) -> Plan:
-        """Served from what earlier attempts left on record, if they came to anything."""
+        """Served from what earlier attempts left on record.
+
+        Also of one without any step: it may have been killed while it waited for a paid answer.
+        """
+        if not earlier:
+            return Plan(mode=self._mode)
         blobs = self._ledger.blobs
         trajectories = [(run.id, whole(blobs, self._ledger.steps(run.id))) for run in earlier]
-        if not any(steps for _, steps in trajectories):
-            return Plan(mode=self._mode)
         answers = self._ledger.answers(earlier[0].task_id)
         recording = recording_of(earlier[0].snapshot, trajectories, answers)
         return Plan(mode=self._mode, recording=recording, resume=True)

@@ -20,7 +20,7 @@ import pytest
 from agentos.daemon.execution import BoxExecutor, Serving
 from agentos.daemon.modelling import model_asks
 from agentos.daemon.replaying import tool_asks
-from agentos.domain import Effect, Limits, Mode, ModelSpec, Result, Share, Task, TaskState
+from agentos.domain import Effect, Limits, Mode, ModelSpec, Result, Share, Task, TaskState, new_id
 from agentos.evolver.recordings import recording_of, told, whole
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
@@ -35,7 +35,8 @@ from agentos.testing.modelserver.replies import Reply, say
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "2"))  # each start of a gateway takes three seconds
-TURNS = 4 * KILLS  # so that a run is not over before its last kill
+AT_ONCE = 3  # kills of one task
+TURNS = 4 * AT_ONCE  # so that a run is not over before its last kill
 SPEC = ModelSpec("main", "openai/scripted", "local", {})
 
 # A daemon's share in a run, in a process that can be killed.
@@ -105,7 +106,7 @@ def server(home: Home, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def task(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> Task:
+def new_task(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> Callable[[], Task]:
     tools = (
         ("note", "write", "open(input.text, 'w').write('x')"),
         ("look", "read", "sorted(os.listdir())"),
@@ -117,11 +118,14 @@ def task(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> Task:
         files[f"skill/test-kit/tools/{name}.py"] = source.encode()
     Registry(home.registry).commit(files, "For a test", "edit")
     effects = (Effect.PURE, Effect.READ, Effect.WRITE, Effect.EXTERNAL)
-    made = replace(
-        make_task("double", n=1), call=None, goal="go on", effects=effects, limits=Limits(wall_s=60.0)
-    )
-    ledger.add_task(made, Share.OPEN)
-    return made
+    free = replace(make_task("double", n=1), call=None, goal="go on", effects=effects, limits=Limits())
+
+    def add() -> Task:
+        made = replace(free, id=new_id("task"))
+        ledger.add_task(made, Share.OPEN)
+        return made
+
+    return add
 
 
 def drive(home: Home, task: Task) -> subprocess.Popen[bytes]:
@@ -130,27 +134,40 @@ def drive(home: Home, task: Task) -> subprocess.Popen[bytes]:
 
 
 def test_killed_at_random_moments_a_run_pays_once_and_acts_once(
-    home: Home, ledger: Ledger, task: Task, server: ModelServer, until: Any, sandbox: Bubblewrap
+    home: Home,
+    ledger: Ledger,
+    new_task: Callable[[], Task],
+    server: ModelServer,
+    until: Any,
+    sandbox: Bubblewrap,
 ) -> None:
     dice = random.Random(11)
-    for _ in range(KILLS):
-        paid = server.paid
+    for begun in range(0, KILLS, AT_ONCE):
+        task, paid, kills = new_task(), server.paid, min(AT_ONCE, KILLS - begun)
+        for _ in range(kills):
+            before = server.paid
+            with drive(home, task) as driver:
+                until(lambda: server.paid > before or driver.poll() is not None, "it asks", 60)  # noqa: B023 - called here
+                time.sleep(dice.uniform(0.0, 0.25))  # the point of the kill, not a wait
+                driver.send_signal(signal.SIGKILL)
         with drive(home, task) as driver:
-            until(lambda: server.paid > paid or driver.poll() is not None, "it asks", 60)  # noqa: B023 - called here
-            time.sleep(dice.uniform(0.0, 0.25))  # the point of the kill, not a wait
-            driver.send_signal(signal.SIGKILL)
-    with drive(home, task) as driver:
-        assert driver.wait(60) == 0
+            assert driver.wait(60) == 0
+        assert server.paid - paid == TURNS
+        acted_once(ledger, task, kills)
+    replayed(home, ledger, task, sandbox)
+    assert server.paid - paid == TURNS
+
+
+def acted_once(ledger: Ledger, task: Task, kills: int) -> None:
     assert ledger.task_view(task.id).state is TaskState.DONE
     newest, *lost = ledger.runs(task.id)
     assert newest.outcome is not None
     assert newest.outcome.result is Result.PASSED, newest.outcome
-    assert [run.outcome.result for run in lost if run.outcome] == [Result.INFRA] * KILLS
-    # paid once: each answer is another number, and there are no more numbers than turns
+    assert [run.outcome.result for run in lost if run.outcome] == [Result.INFRA] * kills
+    # each answer is another number, so none was paid for twice and given once
     answers = [item for item in newest.answer if item.startswith("answer")]
     assert len(set(answers)) == TURNS
-    assert server.paid == TURNS
-    # done once: no outside effect was let happen twice, though some may be uncertain
+    # no outside effect was let happen twice, though some may be uncertain
     begun = [
         (step.action["args"]["text"], step.action["number"])
         for run in (newest, *lost)
@@ -158,11 +175,8 @@ def test_killed_at_random_moments_a_run_pays_once_and_acts_once(
         if step.node == "external"
     ]
     assert len(begun) == len(set(begun)) == TURNS
-    assert sum(item == "uncertain" for item in newest.answer) <= KILLS
+    assert sum(item == "uncertain" for item in newest.answer) <= kills
     assert {kept.path for kept in newest.outputs} == {f"file{turn}" for turn in range(TURNS)}
-
-    replayed(home, ledger, task, sandbox)
-    assert server.paid == TURNS
 
 
 def replayed(home: Home, ledger: Ledger, task: Task, sandbox: Bubblewrap) -> None:

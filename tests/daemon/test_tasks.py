@@ -241,3 +241,14 @@ def test_waiting_for_a_person_is_no_lost_attempt(ledger: Ledger, task: Task) -> 
         assert ledger.set_task_state(task.id, (TaskState.WAITING,), TaskState.QUEUED)
     assert made.attempt(task.id, NOW)
     assert results(ledger, task) == ["waiting"] * (MAX_ATTEMPTS + 2) + ["passed"]
+
+
+def test_an_attempt_that_left_no_step_is_gone_on_from_all_the_same(ledger: Ledger, task: Task) -> None:
+    """It may have been killed while a paid answer was on its way: only the record of calls knows."""
+    lost_run(ledger, task, steps=0)
+    executor = Executor([attempt(passed=True)])
+    TaskRunner(ledger, Snapshots(), executor, Stopping()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    (plan,) = executor.plans
+    assert plan.resume
+    assert plan.recording is not None
+    assert plan.recording.run_ids == ("run-lost-1",)
