@@ -121,8 +121,22 @@ def recorded_failure(
     return sequential(evidence, effect, number)
 
 
+def every_flip(evidence: Evidence, effect: float, number: int, *, recorded: bool) -> tuple[bool, int]:
+    """The rules for deterministic tasks (evolver/judge.py) on tasks that vary; the base fresh or the mined runs."""
+    if recorded:
+        evidence.base[:2] = [[False] * TASKS] * 2
+    rounds = list(evidence.rounds(effect, 2 * TASKS))
+    tasks = [tuple(zip(*pairs, strict=True)) for pairs in zip(*rounds, strict=True)]
+    failing = [after for before, after in tasks if not any(before)]
+    fixed = sum(all(after) for after in failing)
+    broken = any(all(before) and not all(after) for before, after in tasks)
+    return fixed > 0 and not broken and fixed >= 0.5 * len(failing), 2 * TASKS
+
+
 RULES: dict[str, Acceptance] = {
     "agentos, evidence": sequential,
+    "every flip counts, base run afresh": partial(every_flip, recorded=False),
+    "every flip counts, base is the mined runs": partial(every_flip, recorded=True),
     "the same, error not divided": partial(sequential, divided=False),
     "sign test, 48 pairs, one look": partial(fixed, pairs=48),
     "sign test, 48 pairs, alpha/20": partial(fixed, pairs=48, alpha=RULE.alpha / 20),
