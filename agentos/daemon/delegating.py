@@ -258,18 +258,19 @@ class _HandOvers(Answerer):
         recording, ledger = self._asking.plan.recording, self._parts.ledger
         if recording is None:
             return None
-        trajectories: list[tuple[str, list[Step]]] = []
-        answers: dict[str, str] = {}
+        trajectories: dict[str, list[Step]] = {}
+        answers = dict(ledger.answers(handing.task_id(self._asking.task.id)))
         for run_id in recording.run_ids:
             try:
                 task_id = handing.task_id(ledger.run(run_id).task_id)
             except NotFound:  # a trial's, whose calls alone are on record
-                trajectories.append((handing.trial_id(run_id), []))
+                trajectories[handing.trial_id(run_id)] = []
                 continue
-            runs = [run for run in ledger.runs(task_id)[::-1] if run.parent == run_id]
-            trajectories += [(run.id, whole(ledger.blobs, ledger.steps(run.id))) for run in runs]
+            # also those under earlier attempts of the run above, which it went on from
+            for run in ledger.runs(task_id)[::-1]:
+                trajectories[run.id] = whole(ledger.blobs, ledger.steps(run.id))
             answers |= ledger.answers(task_id)
-        return recording_of(recording.snapshot, trajectories, answers)
+        return recording_of(recording.snapshot, list(trajectories.items()), answers)
 
     # --- a live run: a task and runs of its own -----------------------------------------------
 
@@ -318,11 +319,14 @@ class _HandOvers(Answerer):
             self._parts.ledger.add_task(task, share, TaskState.RUNNING)
 
     def _record(self, earlier: Sequence[Run], snapshot: Snapshot) -> Recording | None:
-        """What attempts before left, to go on from; None where they came to nothing."""
+        """What attempts before left, to go on from; None where there was none.
+
+        One without any step may have been killed while it waited for a paid answer.
+        """
+        if not earlier:
+            return None
         ledger = self._parts.ledger
         trajectories = [(run.id, whole(ledger.blobs, ledger.steps(run.id))) for run in earlier]
-        if not any(steps for _, steps in trajectories):
-            return None
         return recording_of(snapshot, trajectories, ledger.answers(earlier[0].task_id))
 
     def _execute(

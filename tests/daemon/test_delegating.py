@@ -351,12 +351,12 @@ def test_a_question_below_makes_the_whole_tree_wait(world: World) -> None:
 def test_a_trial_leaves_nothing_in_the_ledger_and_is_served_from_the_same_sub_task(world: World) -> None:
     world.agent("lead", LEAD, "helper")
     world.agent("helper", f"def run(sdk):\n    {SAY}\n    sdk.finish(sdk.ask_person('Which?'))\n")
-    run, _ = world.run()
+    world.run()
     world.ledger.answer(world.ledger.open_questions()[0].id, "left")
     live, done = world.run()
     (second, first) = world.children()
     before = world.ledger.counts()
-    recording = Recording((run.id, live.id), live.snapshot, ())
+    recording = Recording((live.id,), live.snapshot, ())
     plan = Plan(mode=Mode.REPLAY, recording=recording, evolution_id="evo-1")
     trial = world.executor.execute(world.task, live.snapshot, "trial-1", plan=plan)
     assert trial.answer == done.answer
@@ -370,7 +370,10 @@ def test_a_trial_leaves_nothing_in_the_ledger_and_is_served_from_the_same_sub_ta
     assert steps == [(step.node, step.observation) for step in done.steps]
 
     again = replace(recording, run_ids=("trial-1",))  # a trial that is verified from its own calls
-    world.executor.execute(world.task, live.snapshot, "trial-2", plan=replace(plan, recording=again))
+    verified = world.executor.execute(
+        world.task, live.snapshot, "trial-2", plan=replace(plan, recording=again)
+    )
+    assert verified.answer == done.answer
     assert world.models.grants[-1].recordings == (handing.trial_id("trial-1"),)
 
 
