@@ -276,6 +276,16 @@ def test_the_kernel_reads_effects_itself(world: World) -> None:
     assert world.run(trial(None), "trial-1").outcome.result is Result.NOT_REPLAYABLE
 
 
+@pytest.mark.parametrize("node", ["external", "model"])
+def test_a_worker_cannot_record_what_the_kernel_saw(world: World, node: str) -> None:
+    source = f"def run(sdk):\n    sdk.step({node!r}, {{}})\n    sdk.finish('recorded')\n"
+    world.write({"harness/default/harness.py": source.encode()})
+    done = world.run()
+    assert done.outcome.result is Result.FAILED
+    assert "for the kernel alone" in done.outcome.reason
+    assert done.steps == ()
+
+
 def test_what_comes_out_differently_is_drift_once_for_each_tool(world: World) -> None:
     world.harness("dice:a", "dice:b", "echo:x", "note:f", "look")
     live = world.run()
