@@ -120,6 +120,11 @@ def _tell_end(reader: Reader, run: Run) -> None:
         print_text(f"left       {file.path} ({file.size:,} bytes)")
     cost = run.outcome.cost
     print_text(f"took       {cost.wall_s:.2f} s, {cost.cpu_s:.2f} s of CPU")
+    if cost.calls:
+        served = cost.calls - cost.live_calls
+        calls = f"{cost.calls} model calls" + (f" ({served} from the record)" if served else "")
+        usd = "price unknown" if cost.usd is None else f"{cost.usd:.6f} USD"
+        print_text(f"asked      {calls}, {cost.tokens:,} tokens, {usd}")
     for flag in reader.flags(run.id):
         print_text(f"flagged    {flag.reason}", "yellow")
     if run.outcome.result is Result.WAITING:
@@ -226,11 +231,23 @@ def export(
 
 
 def _tell(step: Step) -> None:
-    said = f"{step.fault.type}: {step.fault.message}" if step.fault else _short(step.observation, _WIDTH)
+    said = f"{step.fault.type}: {step.fault.message}" if step.fault else _seen(step)
     print_text(
         f"{step.index:>4} {step.node:<8} {step.duration_ms:8.1f} ms  {_short(step.action, _WIDTH)}  →  {said}",
         "red" if step.fault else "",
     )
+
+
+def _seen(step: Step) -> str:
+    """What was observed; of a model's reply the words and the calls, and what it cost."""
+    seen = step.observation
+    if step.node != "model" or not isinstance(seen, dict) or "usage" not in seen:
+        return _short(seen, _WIDTH)
+    usage, message = seen["usage"], seen.get("message") or {}
+    cost = f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens"
+    cost += "" if seen.get("usd") is None else f", {seen['usd']:.6f} USD"
+    said = message.get("content") or [call["function"] for call in message.get("tool_calls") or ()]
+    return f"({'from the record' if seen.get('recorded') else cost}) {_short(said, _WIDTH)}"
 
 
 def _short(value: Any, width: int) -> str:
