@@ -29,6 +29,9 @@ from agentos.gateway.setup import Where
 TRIES_MAX = 5
 _RETRY_AFTER_MAX_S = 60.0
 _REPLY_MAX = 32 << 20
+# Never reached. litellm's timeout is for each read rather than the whole call, and it makes (and leaks)
+# a new client with its own connections for each value that it is given.
+_LITELLM_TIMEOUT_S = 24 * 3600.0
 _RETRIED = frozenset({"overloaded", "unreachable", "timeout", "malformed"})
 _AWAY = _RETRIED - {"malformed"}
 _PREFIX = re.compile(
@@ -171,10 +174,10 @@ async def _once(
     if left <= 0:
         raise CallFailed("timeout", f"no time was left to ask {spec.model}")
     try:
-        async with asyncio.timeout(left):  # litellm's own is for each read, not for the whole
+        async with asyncio.timeout(left):
             response = await litellm.acompletion(
                 model=spec.model,
-                timeout=left,
+                timeout=_LITELLM_TIMEOUT_S,
                 num_retries=0,
                 max_retries=0,
                 _skip_mcp_handler=True,  # else tools make it import an optional library, and look for servers
