@@ -237,7 +237,10 @@ def broken_tasks(tasks: Mapping[str, Sequence[Pair]], rule: Rule) -> tuple[str, 
     lost = tuple(
         task for task, pairs in tasks.items() if all(pair == (True, False) for pair in pairs[:rounds])
     )
-    return lost if len(lost) * 4.0**rounds >= len(tasks) / rule.beta else ()
+    if not lost:
+        return ()
+    log_mean = rounds * math.log(4) + math.log(len(lost) / len(tasks))
+    return lost if log_mean >= math.log(1 / rule.beta) else ()
 
 
 def rounds_to_tell(tasks: int, rule: Rule) -> int:

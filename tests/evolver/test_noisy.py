@@ -153,6 +153,12 @@ def test_calling_a_task_broken_errs_as_seldom_as_promised() -> None:
     assert 0 < ever((), 3) <= rule.beta
 
 
+def test_many_rounds_overflow_nothing() -> None:
+    tasks = {"kept": [SIGNS["="]] * 5000, "lost": [SIGNS["-"]] * 5000}
+    assert broken_tasks(tasks, RULE) == ("lost",)
+    assert rule_on(guards=Measured(tasks)).decision is Decision.REJECT
+
+
 @pytest.mark.parametrize("which", ["evidence", "guards", "hold_out"])
 def test_more_losses_than_wins_promote_in_no_set(which: str) -> None:
     worse = some(*["==-=+-=-" * 4] * 6)
