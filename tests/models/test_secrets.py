@@ -1,0 +1,96 @@
+"""Secrets: where keys are read, and what is taken out of a text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentos.errors import UserError
+from agentos.models.keys import read_keys
+from agentos.models.redaction import Redactor, known_secrets
+
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("secret", "name"),
+    [
+        ("sk-proj-abcdefghijklmnop1234", "api-key"),
+        ("AKIAIOSFODNN7EXAMPLE", "aws-key"),
+        ("ghp_" + "a1" * 18, "github-token"),
+        ("github_pat_" + "a1" * 18, "github-token"),
+        ("xoxb-1234567890-abcdef", "slack-token"),
+        ("AIza" + "b" * 35, "google-key"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlX2hlcmU", "jwt"),
+        (KEY, "private-key"),
+    ],
+)
+def test_a_well_known_key_is_taken_out_wherever_it_stands(secret: str, name: str) -> None:
+    clean = Redactor({})
+    assert clean.text(f"it is {secret}, really") == f"it is [redacted:{name}], really"
+    nested = {"a": [{"b": f"x {secret}"}], secret: 1, "args": json.dumps({"key": secret})}
+    found = json.dumps(clean.value(nested))
+    assert secret not in found
+    assert json.dumps(secret)[1:-1] not in found
+
+
+def test_a_bearer_keeps_its_word_and_loses_its_token() -> None:
+    assert Redactor({}).text("Authorization: Bearer abcdefghij0123456789xyz") == (
+        "Authorization: Bearer [redacted:bearer]"
+    )
+
+
+def test_known_values_are_named_and_found_within_json_within_json() -> None:
+    odd = 'pass"word\\with quotes'
+    clean = Redactor({"DB_PASSWORD": odd, "SHORTER": "pass"})
+    inner = json.dumps({"p": odd})
+    outer = {"arguments": inner, "deeper": json.dumps({"again": inner})}
+    assert "word" not in clean.value(outer)["arguments"]
+    assert clean.value({"x": odd}) == {"x": "[redacted:DB_PASSWORD]"}
+
+
+def test_innocent_text_is_left_as_it_is_and_not_copied() -> None:
+    value = {"text": "a risk-free task-based sk-8 ask-me desk-lamp xox eyJ earer", "n": [1, None, True]}
+    clean = Redactor({"A_TOKEN": "something-else-entirely"})
+    assert clean.value(value) == value
+    plain = {"text": "nothing"}
+    assert clean.value(plain) is plain
+
+
+def test_which_variables_are_secret() -> None:
+    environ = {
+        "X_API_KEY": "a" * 8,
+        "MY_TOKEN": "b" * 9,
+        "TOKENS": "c" * 9,
+        "S_SECRET": "short",
+        "PATH": "d" * 9,
+    }
+    assert sorted(known_secrets(environ, {"FROM_FILE": "e" * 9})) == ["FROM_FILE", "MY_TOKEN", "X_API_KEY"]
+
+
+def test_keys_are_read_from_a_file_of_their_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    assert read_keys(path) == {}
+    path.write_text('A_API_KEY = "value"\n')
+    for mode in (0o644, 0o660, 0o604):
+        path.chmod(mode)
+        with pytest.raises(UserError, match="chmod 600"):
+            read_keys(path)
+    path.chmod(0o600)
+    assert read_keys(path) == {"A_API_KEY": "value"}
+    link = tmp_path / "link.toml"
+    link.symlink_to(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_keys(link)
+
+
+@pytest.mark.parametrize("text", ['A_API_KEY = sk-secret-value"', "[table]\nx = 1", "A = 5"])
+def test_a_broken_file_of_keys_is_refused_without_quoting_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(UserError, match=r"keys\.toml") as caught:
+        read_keys(path)
+    assert "sk-secret" not in str(caught.value)
