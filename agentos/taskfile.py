@@ -12,7 +12,7 @@ import json
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -173,6 +173,7 @@ class _CallPart(_Part):
 
 
 _LIMITS = Limits()
+_FREE = Limits(steps=200, wall_s=600.0)  # of a task without a call: a model takes its time
 
 
 class _LimitsPart(_Part):
@@ -183,6 +184,8 @@ class _LimitsPart(_Part):
     workspace_mb: int = Field(_LIMITS.workspace_mb, ge=1, le=1 << 14)
     processes: int = Field(_LIMITS.processes, ge=4, le=4096)
     cost_usd: float = Field(_LIMITS.cost_usd, ge=0)
+    tokens: int = Field(_LIMITS.tokens, ge=0, le=1 << 40)
+    calls: int = Field(_LIMITS.calls, ge=0, le=1 << 20)
 
 
 class _TaskPart(_Part):
@@ -309,11 +312,16 @@ def _draft(item: Json, folder: Path) -> Draft:
         call=Call(part.call.tool, part.call.args) if part.call else None,
         files=files,
         agent=part.agent,
-        limits=Limits(**part.limits.model_dump()) if part.limits else _LIMITS,
+        limits=_limits_of(part),
         effects=tuple(Effect(name) for name in dict.fromkeys(part.effects)),
         checks=checks,
         schedule=part.schedule,
     )
+
+
+def _limits_of(part: _TaskPart) -> Limits:
+    given = part.limits.model_dump(exclude_unset=True) if part.limits else {}
+    return replace(_LIMITS if part.call else _FREE, **given)
 
 
 def _name_of(part: _TaskPart) -> str:

@@ -168,6 +168,13 @@ def test_source_that_would_exhaust_the_parser_is_a_fault() -> None:
         (Kind.AGENT, "description = 'x'\ntools = 'all'", "'tools' must be a list"),
         (Kind.AGENT, "description = 'x'\nevolvable = 'no'", "'evolvable' must be true or false"),
         (Kind.AGENT, "description = ", "is not TOML"),
+        (
+            Kind.AGENT,
+            "description = 'x'\nasks = ['money']",
+            "'money' cannot be asked; 'asks' may hold recall",
+        ),
+        (Kind.AGENT, "description = 'x'\ncompaction = 'none'", "'compaction' must be one of digest, model"),
+        (Kind.AGENT, "description = 'x'\n[limits]\ncolour = 3", "limit 'colour' is not one of steps"),
         (Kind.ENVIRONMENT, "description = 'x'\nlimits = 3", "'limits' must be a table"),
         (Kind.ENVIRONMENT, "description = 'x'\n[limits]\ncolour = 3", "limit 'colour' is not one of steps"),
         (Kind.ENVIRONMENT, "description = 'x'\n[limits]\nsteps = true", "must be a number"),

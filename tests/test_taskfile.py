@@ -207,3 +207,12 @@ def test_any_text_gives_tasks_or_a_sentence(text: str) -> None:
 )
 def test_json_values_come_through_unchanged(value: object) -> None:
     assert parse(json.dumps([value]), "x") == [value]
+
+
+def test_a_task_without_a_call_may_take_longer() -> None:
+    (free,) = drafts_of(b"goal: Think it over.", "t", Path())
+    assert free.limits == Limits(steps=200, wall_s=600.0)
+    (partly,) = drafts_of(b"goal: Think.\nlimits: {wall_s: 30, calls: 5, tokens: 1000}", "t", Path())
+    assert partly.limits == Limits(steps=200, wall_s=30.0, calls=5, tokens=1000)
+    (call,) = drafts_of(b"call: {tool: a}\nlimits: {memory_mb: 128}", "t", Path())
+    assert call.limits == Limits(memory_mb=128)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 from agentos.domain import Json, Kind, Limits
 
 DOCUMENT = "resource.toml"
+ASKS = ("recall", "remember", "person")  # what an agent may ask of the kernel beside its tools
+COMPACTIONS = ("digest", "model")  # who shortens a past that has become too long
 NAME_MAX = 64
 
 
@@ -44,6 +46,9 @@ _DEFAULTS: Mapping[Kind, Mapping[str, Json]] = {
         "tools": ["*"],
         "skills": ["*"],
         "agents": [],
+        "asks": list(ASKS),
+        "limits": {},
+        "compaction": "digest",
     },
     Kind.ENVIRONMENT: {"sandbox": "auto", "limits": {}},
     Kind.HARNESS: {"command": []},
@@ -68,9 +73,11 @@ def settings_of(kind: Kind, document: Mapping[str, Json], notes: Notes) -> dict[
     for key in ("harness", "prompt", "environment", "sandbox", "model"):
         if key in settings:
             notes.text(DOCUMENT, key, settings[key], NAME_MAX)
-    for key in ("tools", "skills", "agents", "command", "fallbacks"):
+    for key in ("tools", "skills", "agents", "asks", "command", "fallbacks"):
         if key in settings:
             notes.texts(DOCUMENT, key, settings[key])
+    if kind is Kind.AGENT:
+        _examine_agent(settings, notes)
     if "limits" in settings:
         _examine_limits(settings["limits"], notes)
     if kind is Kind.MODEL:
@@ -79,6 +86,17 @@ def settings_of(kind: Kind, document: Mapping[str, Json], notes: Notes) -> dict[
         f"{DOCUMENT}: unknown key '{key}'" for key in document if key not in {*defaults, "description"}
     ]
     return settings
+
+
+def _examine_agent(settings: Mapping[str, Json], notes: Notes) -> None:
+    asks = settings["asks"] if isinstance(settings["asks"], list) else []
+    notes.faults += [
+        f"{DOCUMENT}: '{asked}' cannot be asked; 'asks' may hold {', '.join(ASKS)}"
+        for asked in asks
+        if asked not in ASKS
+    ]
+    if settings["compaction"] not in COMPACTIONS:
+        notes.faults.append(f"{DOCUMENT}: 'compaction' must be one of {', '.join(COMPACTIONS)}")
 
 
 _PRICE_KEYS = ("input_per_mtok", "output_per_mtok", "cached_per_mtok")

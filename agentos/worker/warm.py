@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, TypedDict
 
+import yaml
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
@@ -54,6 +55,7 @@ def _warm_up() -> None:
     sys.path.remove("/nowhere/tool/warm")
     toolfile.card(tool, toolfile.declared(_TOOL, path))
     toolfile.call(tool, {"items": ["a"]}, 1000)
+    yaml.safe_load("name: front matter of a skill")
 
 
 _before = dict(os.environ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -11,13 +12,14 @@ import pytest
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.messages import RunDone, RunJob, StepFrame
+from agentos.messages import Answer, Ask, RunDone, RunJob, StepFrame
 from agentos.sandboxes.bubblewrap import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 
 PATH = "skill/demo/tools/probe.py"
-HARNESS = Path(__file__).parents[2] / "registry" / "harness" / "default"
+REGISTRY = Path(__file__).parents[2] / "registry"
+HARNESS = REGISTRY / "harness" / "default"
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +94,82 @@ def run(sdk):
     bomb = "if input.n == 0:\n    while True:\n        try: os.fork()\n        except OSError: pass\nreturn Output(n=len([p for p in os.listdir('/proc') if p.isdigit()]))"
     _, done = run(sandbox, tool("probe", bomb), harness)
     assert done.answer == [False, {"n": 3}]  # the worker, the tools' host, and the call itself
+
+
+def think(sandbox: Bubblewrap, *replies: list[tuple[str, dict[str, object]]]) -> list[list[str]]:
+    """A run of the harness and the tools that ship; what each reply's calls gave, as the model is told it."""
+    files = {f"harness/default/{path.name}": path.read_text() for path in HARNESS.glob("*.*")}
+    files |= {
+        f"tool/{path.parent.name}/tool.py": path.read_text() for path in REGISTRY.glob("tools/*/tool.py")
+    }
+    job = RunJob(
+        run_id="run-1", goal="a test", call=None, agent="default", effects=["pure", "read", "write"],
+        max_steps=100, tool_wall_s=20.0, output_bytes=1 << 18, memory_mb=256, harness="harness/default",
+        files=list(files), inputs=["in.txt"], models=[{"name": "fake", "context_tokens": 32_768}],
+    )  # fmt: skip
+    script = iter(replies)
+    told: list[list[str]] = []
+    deadline = time.monotonic() + 60
+    with sandbox.open(Limits(memory_mb=512, processes=64, workspace_mb=16)) as box:
+        blobs = (*(text.encode() for text in files.values()), b"one\ntwo\n")
+        box.channel.send(job.model_dump(), blobs)
+        while (frame := box.channel.receive(deadline=deadline)).head["type"] in ("step", "ask"):
+            if frame.head["type"] == "step":
+                continue
+            ask = Ask.model_validate(frame.head)
+            messages = ask.body["messages"]
+            ended = max(
+                (n for n, message in enumerate(messages) if message["role"] == "assistant"), default=-1
+            )
+            told.append(
+                [message["content"] for message in messages[ended + 1 :] if message["role"] == "tool"]
+            )
+            asked = [
+                {"id": f"{len(told)}-{n}", "function": {"name": name, "arguments": json.dumps(args)}}
+                for n, (name, args) in enumerate(next(script, []))
+            ]
+            message = {"role": "assistant", "content": None if asked else "done", "tool_calls": asked}
+            reply = {"reply": {"choices": [{"message": message}]}}
+            box.channel.send(Answer(id=ask.id, body=reply).model_dump())
+    done = RunDone.model_validate(frame.head)
+    assert (done.finished, done.answer) == ("answered", "done"), done.fault
+    return told[1:]
+
+
+def test_the_tools_that_ship_work_in_a_box(sandbox: Bubblewrap) -> None:
+    first, second, third = think(
+        sandbox,
+        [
+            ("read_file", {"path": "in.txt"}),
+            ("write_file", {"path": "out/a.txt", "text": "alpha\nbeta\n"}),
+            ("edit_file", {"path": "out/a.txt", "old": "beta", "new": "gamma"}),
+            ("list_files", {}),
+            ("search_files", {"pattern": "gam+a"}),
+        ],
+        [
+            ("shell", {"command": "wc -l < out/a.txt; id -u; ls /; cat /etc/shadow"}),
+            ("python", {"code": "import json, sys\nprint(json.dumps([1 + 1, sys.version_info >= (3, 11)]))"}),
+            ("shell", {"command": "sleep 20", "timeout_s": 0.2}),
+        ],
+        [("python", {"code": "import socket\nsocket.create_connection(('1.1.1.1', 53), 1)"})],
+    )
+    assert first[0].endswith("text:\none\ntwo\n")
+    assert '"path": "out/a.txt", "bytes": 12' in first[3]
+    assert '"line": 2, "text": "gamma"' in first[4]
+    shell, python, late = second
+    assert "stdout:\n2\n" in shell
+    assert "shadow: " in shell  # no such file, or not to be read
+    assert "\n0\n" not in shell
+    assert "stdout:\n[2, true]\n" in python
+    assert '"timed_out": true' in late
+    assert "Network is unreachable" in third[0]
+
+
+def test_what_one_call_leaves_running_is_gone_in_the_next(sandbox: Bubblewrap) -> None:
+    (left, there) = think(
+        sandbox,
+        [("shell", {"command": "(sleep 30 &); echo left"})],
+        [("shell", {"command": "grep -l sleep /proc/[0-9]*/comm; echo looked"}), ("list_files", {})],
+    )
+    assert "left" in left[0]
+    assert "stdout:\nlooked\n" in there[0]
