@@ -21,6 +21,8 @@ ACT, EXTERNAL = "act", "external"
 ASKED = frozenset({"model", EXTERNAL, "fetch", "person", "delegate"})
 UNCERTAIN = "uncertain"
 
+# What the kernel itself did outside while a call was made; a call that is served has none of it.
+_OUTSIDE = frozenset({EXTERNAL, "fetch"})
 _NUMBER_MAX = 10_000  # equal calls of one run; a step is the word of a worker, which may lie
 _REFERENCE = {"blob", "size", "head", "tail"}
 _UNSURE = {
@@ -158,7 +160,7 @@ def told(steps: Iterable[Step]) -> list[Json]:
     return [
         [step.node, step.action, _without_bookkeeping(step.observation), step.fault]
         for step in steps
-        if step.node != EXTERNAL
+        if step.node not in _OUTSIDE
     ]
 
 

@@ -1,0 +1,175 @@
+"""Replays of runs that asked models: nothing is asked again, the trajectory is the same, verdicts stand offline."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentos.daemon.service import service
+from agentos.domain import (
+    Arm,
+    Check,
+    Evolution,
+    EvolutionState,
+    Json,
+    Mode,
+    Result,
+    Share,
+    Task,
+    TaskState,
+    Trial,
+    canonical,
+)
+from agentos.evolver.recordings import recording_of, told, whole
+from agentos.evolver.triage import AT_WORK
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from agentos.ports import Plan
+from agentos.registry.store import Registry
+from agentos.settings import load_settings
+from agentos.testing import call, say
+from agentos.testing.modelserver.replies import Reply
+from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH, RIGHT
+from tests.daemon.thinking_world import (
+    KEY,
+    KEY_ENV,
+    agent,
+    free_task,
+    results,
+    scripted,
+    turn_of,
+    typed,
+    world,
+)
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+
+# Does what the task says, and has a model put the result into words.
+HARNESS = b"""
+import json
+def run(sdk):
+    result = sdk.call_tool(sdk.task.call.tool, dict(sdk.task.call.args))
+    if not result.ok:
+        sdk.fail(result.fault)
+        return
+    said = []
+    for word in ("first", "second"):
+        messages = [{"role": "user", "content": f"[phrase {word} {result.output['grade']} {said}]"}]
+        said.append(sdk.model({"messages": messages})["choices"][0]["message"]["content"])
+    sdk.finish({"grade": result.output["grade"], "said": said})
+"""
+
+
+def phrase(*words: str) -> Callable[[Json], Reply]:
+    return lambda request: say(f"in words: {' '.join(words)}")
+
+
+def steady(*_: str) -> Callable[[Json], Reply]:
+    """Parallel calls whose results are the same whenever they are made, but for the outside one."""
+
+    def reply(request: Json) -> Reply:
+        turn = turn_of(request)
+        if turn < 3:
+            text = {"text": f"steady-{turn}"}
+            return call("note", text, ("pure", text), ("post", text), ("pure", text))
+        return say(json.dumps(results(request)))
+
+    return reply
+
+
+def test_an_unchanged_snapshot_gives_the_same_trajectory_and_asks_nobody(
+    home: Home, ledger: Ledger, daemon: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    with world(home, scripted({"steady": steady})) as (server, seen):
+        daemon.start()
+        task = free_task("[steady]")
+        ledger.add_task(task, Share.OPEN)
+        until(lambda: ledger.task_view(task.id).state is TaskState.DONE, "it is done", 60)
+        daemon.signal(signal.SIGTERM)
+        assert daemon.ended() == 0
+        (run,) = ledger.runs(task.id)
+        assert run.outcome is not None
+        assert run.outcome.result is Result.PASSED, run.outcome
+        paid, posts = server.paid, seen.total()
+        assert (paid, posts) == (4, 3)
+    steps = whole(ledger.blobs, ledger.steps(run.id))
+    with service(home, load_settings(home.settings)) as served:  # and the server is down
+        for mode in (Mode.REPLAY, Mode.REPLAY_THEN_LIVE):
+            plan = Plan(
+                mode=mode, recording=recording_of(run.snapshot, [(run.id, steps)]), evolution_id="evo-1"
+            )
+            again = served.parts.executor.execute(task, run.snapshot, f"trial-{mode}", plan=plan)
+            assert again.outcome.result is Result.PASSED, again.outcome
+            assert canonical(told(again.steps)) == canonical(told(steps))
+            assert again.drift == ()
+            assert (again.outcome.cost.live_calls, again.outcome.cost.calls) == (0, 4)
+            assert again.answer == run.answer
+    assert seen.total() == posts
+
+
+def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> list[Task]:
+    """Tasks that a faulty tool makes fail, for an agent that asks a model about each result."""
+    files = {
+        PATH: FAULTY.encode(),
+        "skill/exam-kit/SKILL.md": b"---\nname: exam-kit\ndescription: Grades.\n---\n",
+        "harness/phrasing/resource.toml": b'description = "Phrases results"\n',
+        "harness/phrasing/harness.py": HARNESS,
+        **agent("phrasing", harness="phrasing"),
+    }
+    Registry(home.registry).commit(files, "An agent that phrases what a faulty tool says", "edit")
+    (home.root / "policy.toml").write_text("[propose]\nbudget_s = 5.0\n")
+    tasks = []
+    for points, needed in PAIRS:
+        check = Check("equals", {"value": "pass" if points >= needed else "fail", "path": "grade"})
+        task = make_task("exam-kit/grade", points=points, needed=needed)
+        tasks.append(replace(task, agent="phrasing", checks=(check,)))
+        ledger.add_task(tasks[-1], Share.OPEN)
+    return tasks
+
+
+def test_an_evolution_asks_only_what_its_edit_changed_and_stands_offline(
+    home: Home,
+    ledger: Ledger,
+    daemon: Any,
+    until: Any,
+    make_task: Callable[..., Task],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    with world(home, scripted({"phrase": phrase})) as (server, _):
+        set_exam(home, ledger, make_task)
+        daemon.start()
+        reader = Reader(home.ledger)
+
+        def over() -> bool:
+            found = list(reader.find(Evolution))
+            return bool(found) and not any(one.state in AT_WORK for one in found)
+
+        until(over, "the evolution has ended", 120)
+        daemon.signal(signal.SIGTERM)
+        assert daemon.ended() == 0
+        paid = server.paid
+    (evolution,) = reader.find(Evolution)
+    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    registry = Registry(home.registry)
+    assert registry.files(registry.stable(), PATH)[PATH].decode() == RIGHT
+    trials = reader.find(Trial, evolution_id=evolution.id)
+    base = [trial for trial in trials if trial.arm is Arm.BASE]
+    other = [trial for trial in trials if trial.arm is not Arm.BASE]
+    assert base
+    assert sum(trial.outcome.cost.live_calls for trial in base) == 0
+    assert all(trial.outcome.cost.calls == 2 for trial in base)
+    live = sum(trial.outcome.cost.live_calls for trial in other)
+    assert 0 < live < sum(trial.outcome.cost.calls for trial in other)
+    assert paid == 2 * len(PAIRS) + live  # the server is down from here on
+    assert "the same" in typed(home, "evolution", "verify", evolution.id)
+    assert f"{len(trials)} of {len(trials)} trials run again: the same" in typed(
+        home, "evolution", "verify", evolution.id, "--trials"
+    )
