@@ -24,6 +24,7 @@ from typing import Any
 
 from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
 from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.modelling import budget_of
 from agentos.daemon.people import readable
 from agentos.domain import (
     RESOURCE_NAME,
@@ -233,9 +234,7 @@ class _HandOvers(Answerer):
         wall_s = self._asking.deadline - time.monotonic()
         if wall_s < _LEAST_S:
             raise Denied("budget", "no time is left to hand anything over")
-        budget = Budget(
-            limits.calls or default.calls, limits.tokens or default.tokens, limits.cost_usd or default.usd
-        )
+        budget = budget_of(limits, default)
         if limit := spent.reached(budget):
             raise Denied("budget", f"nothing is left of what this run may use of models ({limit})")
         return replace(

@@ -19,14 +19,16 @@ _ENDS = {
 }
 _AWAY = frozenset({"unreachable", "overloaded", "timeout", "auth"})
 
+_NONE = Budget()
+
 
 class ModelAsks(Answerer):
     """One run's model calls. ``specs`` are the models it may ask, the agent's own first."""
 
-    def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: Asking) -> None:
+    def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: Asking, default: Budget) -> None:
         self._asking = asking
         plan = asking.plan
-        self._budget = budget_of(asking.bundle.limits)
+        self._budget = budget_of(asking.bundle.limits, default)
         recordings = plan.recording.run_ids if plan.recording else ()
         self._session = models.open(
             Grant(
@@ -63,16 +65,18 @@ class ModelAsks(Answerer):
         self._asking.step("model", {"model": str(body.get("model", "")), **sizes}, observation, duration_ms)
 
 
-def budget_of(limits: Limits) -> Budget:
-    """A task's own limits for model calls; what is 0 is decided by the settings."""
-    return Budget(limits.calls, limits.tokens, limits.cost_usd)
+def budget_of(limits: Limits, default: Budget) -> Budget:
+    """A task's own limits for model calls; where they are 0, the default ones."""
+    return Budget(
+        limits.calls or default.calls, limits.tokens or default.tokens, limits.cost_usd or default.usd
+    )
 
 
 def model_asks(
-    models: Models, specs: Callable[[Asking], Sequence[ModelSpec]]
+    models: Models, specs: Callable[[Asking], Sequence[ModelSpec]], default: Budget = _NONE
 ) -> Callable[[Asking], Answerer]:
-    """Makes the answerer of each run's model calls."""
-    return lambda asking: ModelAsks(models, specs(asking), asking)
+    """Makes the answerer of each run's model calls; ``default`` holds where a task sets no limit."""
+    return lambda asking: ModelAsks(models, specs(asking), asking, default)
 
 
 def _told(reply: Reply) -> Json:

@@ -69,7 +69,9 @@ class Served:
             finder=self._index,
             redact=redactor(self._home, self._settings).value,
             answerers={
-                "model": model_asks(self._models, lambda asking: self.specs(asking.bundle, asking.snapshot)),
+                "model": model_asks(
+                    self._models, lambda asking: self.specs(asking.bundle, asking.snapshot), budget
+                ),
                 "tool": tool_asks,
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,
