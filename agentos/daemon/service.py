@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
 _PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
-_PATIENCE_S = (1.0, 5.0, 15.0, *(30.0,) * 60)  # half an hour for an evolution whose machinery is away
+_PATIENCE_S = (1.0, 5.0, 15.0, *(30.0,) * 60)  # half an hour for work whose machinery is away
 
 log = structlog.get_logger("agentos.service")
 
@@ -79,9 +79,10 @@ class Service:
         return {RUN: self.run_task, EVOLVE: self.evolve, PROMOTE: self.finish_promotion, WATCH: self.watch}
 
     def run_task(self, steps: Steps, task_id: str) -> None:
-        """Attempt the task until a run counts."""
+        """Attempt the task until a run counts. While the ledger cannot be written, nothing is given up."""
+        held = _Held(steps, self.stopping, lambda why: log.warning("task waits", task=task_id, why=why))
         for number, pause_s in zip(range(MAX_ATTEMPTS + 1), (*_PAUSES_S, 0.0), strict=True):
-            if steps.step(f"attempt {number}", lambda: self.tasks.attempt(task_id, utc_now())):
+            if held.step(f"attempt {number}", lambda: self.tasks.attempt(task_id, utc_now())):
                 return
             steps.sleep(pause_s)
 
