@@ -118,7 +118,7 @@ def test_the_first_request_holds_everything_in_its_place(think: Any, tool: Tool)
 
 def test_an_agent_says_what_may_be_asked_and_whom(think: Any) -> None:
     files = {
-        "agent/default/resource.toml": AGENT + 'asks = ["recall"]\nagents = ["fact-finder"]\n',
+        "agent/default/resource.toml": AGENT + 'asks = ["recall"]\nagents = ["fact-*"]\n',
         "agent/fact-finder/resource.toml": 'description = "Finds facts."\n',
     }
     (request,) = think(Script(says("x")), files).requests
@@ -244,7 +244,7 @@ def test_other_agents_are_handed_parts_of_the_task(think: Any, tool: Tool) -> No
             return {"run": "r2", "ok": False, "answer": None, "reason": "it gave up"}
         return {"run": "r1", "ok": True, "answer": {"sum": 3}, "reason": ""}
 
-    files = {"agent/default/resource.toml": AGENT + 'agents = ["adder"]\n'}
+    files = {"agent/adder/resource.toml": 'description = "Adds."\n'}
     asked = calls(
         ("ask_adder", {"goal": "add", "inputs": ["t.txt"]}),
         ("ask_adder", {"goal": "fail"}),

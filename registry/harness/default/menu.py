@@ -76,6 +76,7 @@ def _plain_name(card: ToolCard) -> str:
 
 
 def _agents(sdk: Sdk) -> list[Entry]:
+    """The run is given the documents of those that its agent may ask."""
     schema = _schema(
         {
             "goal": ("string", "What it is to do, with everything that it has to know"),
@@ -84,12 +85,13 @@ def _agents(sdk: Sdk) -> list[Entry]:
         required=("goal",),
     )
     found = []
-    for name in sdk.agent.get("agents", []):
-        path = f"agent/{name}/resource.toml"
-        there = tomllib.loads(sdk.read(path)) if path in sdk.paths(path) else {}
+    for path in sdk.paths("agent/"):
+        name = path.split("/")[1]
+        if name == sdk.task.agent or not path.endswith("/resource.toml"):
+            continue
         description = f"Hand a part of the task to the agent '{name}' and get its answer. "
-        description += str(there.get("description", ""))
-        found.append(Entry(f"ask_{name.replace('-', '_')}", "agent", name, description.strip(), schema))
+        description += str(tomllib.loads(sdk.read(path)).get("description", ""))
+        found.append(Entry(f"ask_{name.replace('-', '_')}"[:64], "agent", name, description, schema))
     return found
 
 
