@@ -122,7 +122,7 @@ def _tell_end(reader: Reader, run: Run) -> None:
     print_text(f"took       {cost.wall_s:.2f} s, {cost.cpu_s:.2f} s of CPU")
     if cost.calls:
         served = cost.calls - cost.live_calls
-        calls = f"{cost.calls} model calls" + (f" ({served} from the record)" if served else "")
+        calls = f"{cost.calls} model call{'' if cost.calls == 1 else 's'}" + (f" ({served} from the record)" if served else "")
         usd = "price unknown" if cost.usd is None else f"{cost.usd:.6f} USD"
         print_text(f"asked      {calls}, {cost.tokens:,} tokens, {usd}")
     for flag in reader.flags(run.id):

@@ -27,6 +27,7 @@ class ModelAsks(Answerer):
 
     def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: Asking, default: Budget) -> None:
         self._asking = asking
+        self._default = specs[0].name if specs else ""
         plan = asking.plan
         self._budget = budget_of(asking.bundle.limits, default)
         recordings = plan.recording.run_ids if plan.recording else ()
@@ -62,7 +63,8 @@ class ModelAsks(Answerer):
 
     def _record(self, body: Mapping[str, Any], observation: Json, duration_ms: float) -> None:
         sizes = {name: len(body[name]) for name in ("messages", "tools") if isinstance(body.get(name), list)}
-        self._asking.step("model", {"model": str(body.get("model", "")), **sizes}, observation, duration_ms)
+        model = str(body.get("model") or self._default)
+        self._asking.step("model", {"model": model, **sizes}, observation, duration_ms)
 
 
 def budget_of(limits: Limits, default: Budget) -> Budget:
