@@ -14,6 +14,7 @@ from typing import Any
 
 from agentos.domain import Layer, Mode, Tier, digest
 from agentos.errors import Invalid
+from agentos.evolver.guards.findings import RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,35 @@ class Surface:
     allow: tuple[str, ...] = ("skill/*/tools/*.py", "tool/*/*.py")
     max_files: int = 1
     max_changed_lines: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What an edit of Python source may not do; docs/guards.md explains the rules."""
+
+    refuse: tuple[str, ...] = (
+        "import",
+        "dynamic",
+        "reflection",
+        "process",
+        "network",
+        "inside",
+        "sdk",
+        "text",
+        "record",
+        "hooks",
+        "growth",
+        "scanner",
+    )
+    refuse_high: tuple[str, ...] = ("except", "checks")
+    imports: tuple[str, ...] = ("pydantic",)
+    imports_harness: tuple[str, ...] = ("pydantic", "langgraph", "agentos.worker.sdk")
+    deny: tuple[str, ...] = ()
+    max_new_statements: int = 40
+    max_new_branches: int = 12
+    max_new_constants: int = 2000
+    max_nesting: int = 6
+    max_line: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +145,7 @@ class Policy:
 
     mine: Mine = field(default_factory=Mine)
     surface: Surface = field(default_factory=Surface)
+    screen: Screen = field(default_factory=Screen)
     evidence: EvidencePolicy = field(default_factory=EvidencePolicy)
     propose: Propose = field(default_factory=Propose)
     replay: ReplayPolicy = field(default_factory=ReplayPolicy)
@@ -131,6 +162,7 @@ class Policy:
 _SECTIONS = {
     "mine": Mine,
     "surface": Surface,
+    "screen": Screen,
     "evidence": EvidencePolicy,
     "propose": Propose,
     "replay": ReplayPolicy,
@@ -143,6 +175,7 @@ _SECTIONS = {
 _WORDS: Mapping[type[Any], tuple[str, ...]] = {
     ConsentPolicy: ("auto", "ask"),
     SandboxPolicy: ("auto", "docker", "bubblewrap"),
+    Screen: tuple(RULES),
     ReplayPolicy: (Mode.REPLAY_THEN_LIVE, Mode.REPLAY, Mode.LIVE),
 }
 
@@ -205,7 +238,11 @@ def _fault_of(default: object, value: object, words: tuple[str, ...]) -> str:
         return "" if value in words else f"must be {choice}, not {value!r}"
     if isinstance(default, tuple):
         good = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        return "" if good else "must be a list of patterns"
+        if not good:
+            return "must be a list of patterns"
+        choosing = words and default and set(default) <= set(words)
+        wrong = [item for item in value if item not in words] if choosing else []  # type: ignore[attr-defined] # a list
+        return f"may name only {', '.join(words)}, not {wrong[0]!r}" if wrong else ""
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         return f"must be a number of at least 0, not {value!r}"
     if isinstance(default, int) and not isinstance(value, int):

@@ -17,6 +17,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.evolver.curate import Sets, case_of, visible_guards
+from agentos.evolver.guards.guarding import guard, refusal, tier_of
 from agentos.evolver.parts import Parts
 from agentos.evolver.screen import screen
 from agentos.ports import Brief, Proposal
@@ -60,6 +61,7 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
         reason = screen({brief.path: brief.source}, proposal.files, checks, parts.policy.surface)
         if not reason and digest(dict(proposal.files)) in reverted:
             reason = "the same edit was promoted before and rolled back"
+        reason = reason or _guarded(parts, evolution, proposal, rank)
         candidate = stored.get(rank) or _store(
             parts, evolution, evidence, diagnosis, (rank, proposer, proposal, reason)
         )
@@ -70,6 +72,22 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
         if len(accepted) == brief.max_candidates or refused == REFUSED_MAX:
             break
     return accepted
+
+
+def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) -> str:
+    """Why the guards refuse the edit; what they only mark is noted for whoever is asked to consent."""
+    resources = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    base = {
+        path: content.decode("utf-8", "replace")
+        for resource in sorted(resources)
+        for path, content in parts.snapshots.files(evolution.base, resource).items()
+        if path.endswith(".py")
+    }
+    found = guard(base, proposal.files, parts.policy.screen)
+    reason = refusal(found, parts.policy.screen, tier_of(proposal.files))
+    if found and not reason:
+        parts.audit.note("candidate.marked", evolution.id, {"rank": rank, "findings": [*map(str, found)]})
+    return reason
 
 
 def _proposals(parts: Parts, diagnosis: Diagnosis, brief: Brief) -> Iterator[tuple[str, Proposal]]:

@@ -1,0 +1,324 @@
+"""What a module's text says without running it: what names stand for, constants, and what is ever reached.
+
+All of it errs on the side of seeing more: a name stands for everything that it is bound to anywhere in
+the file, whatever the scope.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agentos.syntax import parse
+
+UNKNOWN = object()
+_LONGEST = 1_000  # characters of a text that is still put together
+_BUILTINS = frozenset(dir(builtins))
+_NAMED = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.ExceptHandler,
+    ast.MatchAs,
+    ast.MatchStar,
+)
+_COMPARE = {
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Is: lambda a, b: a is b,
+    ast.IsNot: lambda a, b: a is not b,
+}
+
+
+@dataclass
+class Reading:
+    """One file. ``names`` maps a name to the dotted paths that it may stand for."""
+
+    path: str
+    source: str
+    tree: ast.Module
+    names: dict[str, set[str]] = field(default_factory=dict)
+    constants: dict[str, object] = field(default_factory=dict)
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+
+    def dotted(self, node: ast.AST) -> set[str]:
+        """The dotted paths that an expression may stand for; empty when nothing is known of it."""
+        if isinstance(node, ast.Name):
+            own = self.names.get(node.id, set())
+            return own | {f"builtins.{node.id}"} if node.id in _BUILTINS else own
+        if isinstance(node, ast.Attribute):
+            return {f"{path}.{node.attr}" for path in self.dotted(node.value)}
+        if isinstance(node, ast.NamedExpr):
+            return self.dotted(node.value)
+        return {path for part in _choices(node) for path in self.dotted(part)}
+
+    def fold(self, node: ast.AST) -> object:
+        """The value of an expression made of constants alone, else UNKNOWN."""
+        try:
+            return _fold(node, self.constants)
+        except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
+            return UNKNOWN
+
+    def truth(self, node: ast.AST) -> bool | None:
+        """Whether a condition always or never holds, None where that depends."""
+        if isinstance(node, ast.BoolOp):
+            parts = [self.truth(value) for value in node.values]
+            decides = isinstance(node.op, ast.Or)
+            if decides in parts:
+                return decides
+            return None if None in parts else not decides
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            held = self.truth(node.operand)
+            return None if held is None else not held
+        value = self.fold(node)
+        return None if value is UNKNOWN else bool(value)
+
+    def reached(self) -> Iterator[ast.AST]:
+        """Every node that is not shut off by a constant condition or by an end before it."""
+        yield from self._body(self.tree.body)
+
+    def _body(self, body: list[ast.stmt]) -> Iterator[ast.AST]:
+        for statement in body:
+            yield from self._node(statement)
+            if self._ends(statement):
+                return
+
+    def _node(self, node: ast.AST) -> Iterator[ast.AST]:
+        yield node
+        held = self.truth(node.test) if isinstance(node, ast.If | ast.While | ast.IfExp) else None
+        for name, value in ast.iter_fields(node):
+            if (name == "body" and held is False) or (name == "orelse" and held is True):
+                continue
+            if isinstance(node, ast.BoolOp) and name == "values":
+                yield from self._operands(node)
+            elif isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                yield from self._body(value)
+            else:
+                for child in value if isinstance(value, list) else [value]:
+                    if isinstance(child, ast.AST):
+                        yield from self._node(child)
+
+    def _operands(self, node: ast.BoolOp) -> Iterator[ast.AST]:
+        decides = isinstance(node.op, ast.Or)
+        for value in node.values:
+            yield from self._node(value)
+            if self.truth(value) is decides:
+                return
+
+    def _ends(self, node: ast.stmt) -> bool:
+        """Nothing after this statement in its block is ever reached."""
+        if isinstance(node, ast.Return | ast.Raise | ast.Continue | ast.Break):
+            return True
+        if isinstance(node, ast.If):
+            held = self.truth(node.test)
+            branches = [
+                branch for branch, shut in ((node.body, False), (node.orelse, True)) if held is not shut
+            ]
+            return all(any(map(self._ends, branch)) for branch in branches)
+        if isinstance(node, ast.While) and self.truth(node.test):
+            return not any(isinstance(inner, ast.Break) for inner in ast.walk(node))
+        return False
+
+
+def read(path: str, source: str) -> Reading:
+    """Raises SyntaxError, ValueError, RecursionError or MemoryError."""
+    tree = parse(source)
+    reading = Reading(path, source, tree)
+    bound: Counter[str] = Counter()
+    assigned: list[tuple[str, ast.expr]] = []
+    perhaps: list[tuple[str, ast.expr]] = []
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            reading.parents[child] = node
+        bound.update(_bound(node))
+        assigned += _assigned(node)
+        perhaps += _perhaps(node)
+        for name, dotted in _imported(node):
+            reading.names.setdefault(name, set()).add(dotted)
+    for _ in range(3):  # x = os; y = x; z = y
+        for name, value in (*assigned, *perhaps):
+            if known := reading.dotted(value):
+                reading.names.setdefault(name, set()).update(known)
+        for name, value in assigned:
+            if bound[name] == 1 and (folded := reading.fold(value)) is not UNKNOWN:
+                reading.constants[name] = folded
+    return reading
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.alias):
+        yield (node.asname or node.name).split(".")[0]
+    elif isinstance(node, _NAMED) and node.name:
+        yield node.name
+    elif isinstance(node, ast.Global | ast.Nonlocal):
+        yield from node.names
+        yield from node.names  # bound elsewhere: no constant
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names with the value that this statement gives them."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _pairs(target, node.value)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        yield from _pairs(node.target, node.value)
+
+
+def _perhaps(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names with a value that they may have: a loop's and a parameter's default."""
+    if isinstance(node, ast.For | ast.comprehension):
+        for value in _choices(node.iter):
+            yield from _pairs(node.target, value)
+    elif isinstance(node, ast.arguments):
+        positional = [*node.posonlyargs, *node.args]
+        late = zip(reversed(positional), reversed(node.defaults), strict=False)
+        named = zip(node.kwonlyargs, node.kw_defaults, strict=True)
+        yield from ((arg.arg, value) for arg, value in (*late, *named) if value is not None)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, part in zip(target.elts, value.elts, strict=False):
+            yield from _pairs(one, part)
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            root = alias.name.split(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (root, root)
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
+
+
+def _choices(node: ast.AST) -> list[ast.expr]:
+    """The expressions one of which this one gives."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    if isinstance(node, ast.Subscript):
+        return _choices(node.value)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return node.elts
+    if isinstance(node, ast.Dict):
+        return node.values
+    if isinstance(node, ast.Await | ast.Starred):
+        return [node.value]
+    return []
+
+
+# --- constants ---------------------------------------------------------------------------------
+
+
+def _fold(node: ast.AST, names: Mapping[str, object]) -> object:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return names.get(node.id, UNKNOWN)
+    if isinstance(node, ast.List | ast.Tuple):
+        return _all([_fold(item, names) for item in node.elts])
+    if isinstance(node, ast.JoinedStr | ast.FormattedValue):
+        return _formatted(node, names)
+    if isinstance(node, ast.BinOp):
+        return _operated(node.op, _fold(node.left, names), _fold(node.right, names))
+    if isinstance(node, ast.UnaryOp):
+        return _negated(node.op, _fold(node.operand, names))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _compared(node.ops[0], _fold(node.left, names), _fold(node.comparators[0], names))
+    if isinstance(node, ast.Subscript):
+        return _cut(node, names)
+    if isinstance(node, ast.Call) and not node.keywords:
+        return _called(node, names)
+    return UNKNOWN
+
+
+def _all(values: list[object]) -> object:
+    return UNKNOWN if UNKNOWN in values else tuple(values)
+
+
+def _formatted(node: ast.JoinedStr | ast.FormattedValue, names: Mapping[str, object]) -> object:
+    if isinstance(node, ast.FormattedValue):
+        return _fold(node.value, names) if node.format_spec is None else UNKNOWN
+    values = [_fold(part, names) for part in node.values]
+    return UNKNOWN if UNKNOWN in values else _short("".join(map(str, values)))
+
+
+def _short(value: object) -> object:
+    return UNKNOWN if isinstance(value, str | bytes) and len(value) > _LONGEST else value
+
+
+def _operated(operator: ast.operator, left: object, right: object) -> object:
+    if isinstance(operator, ast.Add) and isinstance(left, str | int) and type(left) is type(right):
+        return _short(left + right)  # type: ignore[operator] # the types are equal
+    if isinstance(operator, ast.Add) and isinstance(left, bytes) and isinstance(right, bytes):
+        return _short(left + right)
+    if isinstance(operator, ast.Sub) and isinstance(left, int) and isinstance(right, int):
+        return left - right
+    return UNKNOWN
+
+
+def _negated(operator: ast.unaryop, value: object) -> object:
+    if value is UNKNOWN:
+        return UNKNOWN
+    if isinstance(operator, ast.Not):
+        return not value
+    return -value if isinstance(operator, ast.USub) and isinstance(value, int) else UNKNOWN
+
+
+def _compared(operator: ast.cmpop, left: object, right: object) -> object:
+    if UNKNOWN in (left, right) or type(operator) not in _COMPARE:
+        return UNKNOWN
+    return _COMPARE[type(operator)](left, right)  # type: ignore[no-untyped-call] # any two constants
+
+
+def _cut(node: ast.Subscript, names: Mapping[str, object]) -> object:
+    value = _fold(node.value, names)
+    if not isinstance(value, str | bytes | tuple):
+        return UNKNOWN
+    if isinstance(node.slice, ast.Slice):
+        ends = [
+            _fold(end, names) if end else None
+            for end in (node.slice.lower, node.slice.upper, node.slice.step)
+        ]
+        whole = [end for end in ends if end is None or isinstance(end, int)]
+        return value[slice(*whole)] if len(whole) == len(ends) else UNKNOWN
+    index = _fold(node.slice, names)
+    return value[index] if isinstance(index, int) else UNKNOWN
+
+
+def _called(node: ast.Call, names: Mapping[str, object]) -> object:
+    """The few calls by which texts are put together."""
+    args = [_fold(argument, names) for argument in node.args]
+    if UNKNOWN in args:
+        return UNKNOWN
+    if isinstance(node.func, ast.Name) and len(args) == 1:
+        if node.func.id == "chr" and isinstance(args[0], int):
+            return chr(args[0])
+        return str(args[0]) if node.func.id == "str" and isinstance(args[0], str | int) else UNKNOWN
+    if not isinstance(node.func, ast.Attribute):
+        return UNKNOWN
+    text, name = _fold(node.func.value, names), node.func.attr
+    if isinstance(text, str) and name == "join" and isinstance(args[0], tuple):
+        return _short(text.join(args[0]))
+    if isinstance(text, str) and name in ("lower", "upper", "strip", "casefold", "swapcase") and not args:
+        return getattr(text, name)()
+    if isinstance(text, str) and name == "replace" and len(args) == 2:
+        return _short(text.replace(str(args[0]), str(args[1])))
+    if isinstance(text, bytes) and name == "decode":
+        return text.decode()
+    return UNKNOWN
