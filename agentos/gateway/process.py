@@ -38,7 +38,11 @@ log = logging.getLogger("agentos.gateway")
 
 
 class _Lines(logging.Formatter):
-    """JSON lines, as the daemon's log."""
+    """JSON lines, as the daemon's log, without secrets: an exception may quote what it met."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -49,7 +53,7 @@ class _Lines(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0]:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line)
+        return json.dumps(self._redactor.value(line))
 
 
 def serve(root: Path, name: str, stdin: IO[bytes]) -> NoReturn:
@@ -81,13 +85,7 @@ def _provider_keys(setup: Setup) -> dict[str, str]:
 
 def _set_up_log(path: Path, setup: Setup, redactor: Redactor) -> None:
     handler = RotatingFileHandler(path, maxBytes=setup.log_mb << 20, backupCount=_LOGS_KEPT, encoding="utf-8")
-    handler.setFormatter(_Lines())
-
-    def clean(record: logging.LogRecord) -> bool:
-        record.msg, record.args = redactor.text(record.getMessage()), ()
-        return True
-
-    handler.addFilter(clean)
+    handler.setFormatter(_Lines(redactor))
     logging.basicConfig(level=setup.log_level.upper(), handlers=[handler], force=True)
     for library in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "asyncio"):
         found = logging.getLogger(library)  # they log what is asked and answered

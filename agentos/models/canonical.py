@@ -58,7 +58,7 @@ def request_key(asked: Mapping[str, Any], spec: ModelSpec, run_id: str) -> str:
     return digest(canonical_form(asked, spec, run_id))
 
 
-def canonical_form(asked: Mapping[str, Any], spec: ModelSpec, run_id: str) -> Json:
+def canonical_form(asked: Mapping[str, Any], spec: ModelSpec, run_id: str) -> bytes:
     """The request as any run would have asked it."""
     ids = _numbered(asked["messages"])
     form = {
@@ -66,9 +66,9 @@ def canonical_form(asked: Mapping[str, Any], spec: ModelSpec, run_id: str) -> Js
         **{key: value for key, value in asked.items() if not _empty(value)},
         "messages": [_message(message, ids) for message in asked["messages"]],
     }
-    text = canonical(form).decode("utf-8", "surrogatepass")
-    marks = [mark for mark in (run_id, run_mark(run_id)) if mark and mark in text]
-    return _without(form, marks) if marks else form
+    plain = canonical(form)
+    marks = [mark for mark in (run_id, run_mark(run_id)) if mark and mark.encode() in plain]
+    return canonical(_without(form, marks)) if marks else plain
 
 
 def _numbered(messages: list[Any]) -> Mapping[str, str]:

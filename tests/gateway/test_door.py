@@ -55,6 +55,22 @@ def test_a_run_cannot_use_the_control_of_the_gateway(bench: Bench) -> None:
     assert process.request("GET", "/control/stats", token, b"", within()).status == 401
 
 
+def test_the_daemon_sees_what_is_open(bench: Bench) -> None:
+    session = bench.open()
+    process, _ = session._opened(within())
+    secret = bench.models._setup.secret
+
+    def stats() -> dict[str, int]:
+        found: dict[str, int] = json.loads(
+            process.request("GET", "/control/stats", secret, b"", within()).body
+        )
+        return found
+
+    before = stats()
+    session.close()
+    assert stats() == {"grants": before["grants"] - 1, "in_flight": 0}
+
+
 def test_a_run_may_ask_its_own_models_only(bench: Bench) -> None:
     second = ModelSpec("second", "openai/scripted", "local", {})
     session = bench.open(specs=(SPEC, second))
