@@ -126,6 +126,7 @@ DAEMON = """
 import os, sys, threading, time
 from pathlib import Path
 from agentos.gateway.client import GatewayModels
+from agentos.home import Home
 from agentos.ports import Grant
 from agentos.domain import Budget, Mode, ModelSpec
 from agentos.settings import Settings
