@@ -328,6 +328,11 @@ class Plan:
     parent: str = ""  # the run that handed over this task
     depth: int = 0  # how many such hand-overs lie above
 
+    @property
+    def replays(self) -> bool:
+        """What it asks of the outside comes from a record or not at all, and nothing of it is kept."""
+        return bool(self.evolution_id) or self.mode is Mode.REPLAY
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

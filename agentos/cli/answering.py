@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentos.cli.output import print_text
-from agentos.domain import Question, Task
+from agentos.domain import Question
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -29,19 +29,12 @@ def questions_of(reader: Reader, id: str) -> Sequence[Question]:
     if kind == "question":
         return [reader.get(Question, found)]
     task = reader.task(reader.run(found).task_id if kind == "run" else found)
-    questions = reader.open_questions(root_of(reader, task).id)
+    questions = reader.open_questions(reader.root_of(task).id)
     own = [question for question in questions if found in (question.run_id, question.task_id)]
     if not questions:
         state = reader.task_view(task.id).state.value
         raise Conflict(f"{found} waits for no answer: its task is {state}.")
     return own or questions
-
-
-def root_of(reader: Reader, task: Task) -> Task:
-    """The task that people gave, of which this one is a part."""
-    while task.parent:
-        task = reader.task(task.parent)
-    return task
 
 
 def tell(question: Question) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentos.cli.answering import chosen, give, questions_of, root_of, tell
+from agentos.cli.answering import chosen, give, questions_of, tell
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.domain import Proposal, Question, Result, Run, Step, Task
@@ -122,13 +122,15 @@ def _tell_end(reader: Reader, run: Run) -> None:
     print_text(f"took       {cost.wall_s:.2f} s, {cost.cpu_s:.2f} s of CPU")
     if cost.calls:
         served = cost.calls - cost.live_calls
-        calls = f"{cost.calls} model call{'' if cost.calls == 1 else 's'}" + (f" ({served} from the record)" if served else "")
+        calls = f"{cost.calls} model call{'' if cost.calls == 1 else 's'}" + (
+            f" ({served} from the record)" if served else ""
+        )
         usd = "price unknown" if cost.usd is None else f"{cost.usd:.6f} USD"
         print_text(f"asked      {calls}, {cost.tokens:,} tokens, {usd}")
     for flag in reader.flags(run.id):
         print_text(f"flagged    {flag.reason}", "yellow")
     if run.outcome.result is Result.WAITING:
-        for question in reader.open_questions(root_of(reader, reader.task(run.task_id)).id):
+        for question in reader.open_questions(reader.root_of(reader.task(run.task_id)).id):
             tell(question)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.answering import ask_here, root_of, tell
+from agentos.cli.answering import ask_here, tell
 from agentos.cli.group import noun
 from agentos.cli.output import clean, print_json, print_table, print_text
 from agentos.domain import Outcome, Question, Result, Run, Task, TaskState
@@ -107,7 +107,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
     reader = Reader(Home.find().ledger)
     task_id = reader.resolve("task", id)
     view = _view(reader, task_id)
-    questions = reader.open_questions(root_of(reader, view["task"]).id)
+    questions = reader.open_questions(reader.root_of(view["task"]).id)
     if as_json:
         print_json({**view, "questions": questions})
         return

@@ -34,7 +34,6 @@ from agentos.domain import (
     InputFile,
     Json,
     Limits,
-    Mode,
     Outcome,
     Result,
     Run,
@@ -134,8 +133,6 @@ class _HandOvers(Answerer):
         self._idle = threading.Event()
         self._idle.set()
         self._below = ""  # the run that is under way
-        plan = asking.plan
-        self._trial = bool(plan.evolution_id) or plan.mode is Mode.REPLAY
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """{"run", "ok", "answer", "reason"}. Raises Denied, or RunEnds with what the run below ended with."""
@@ -193,12 +190,12 @@ class _HandOvers(Answerer):
 
     def _outcome(self, handing: Handing) -> tuple[Outcome, Json]:
         """How the handed-over task ended, now or in an attempt before, and its answer."""
-        kept = None if self._trial else self._kept(handing)
+        kept = None if self._asking.plan.replays else self._kept(handing)
         if kept is not None and kept.outcome is not None:
             self._asking.spent.merge(Cost(calls=kept.outcome.cost.calls))
             return kept.outcome, self._parts.ledger.blobs.expand(kept.answer)
         task = self._task(handing)
-        done = self._tried(task, handing) if self._trial else self._run(task)
+        done = self._tried(task, handing) if self._asking.plan.replays else self._run(task)
         self._asking.spent.merge(done.outcome.cost)
         return done.outcome, done.answer
 

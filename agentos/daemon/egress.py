@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
-from agentos.domain import Effect, Fault, Json, Mode, Result
+from agentos.domain import Effect, Fault, Json, Result
 from agentos.errors import Unavailable
 
 BODY_MAX = 4 << 20  # of a response
@@ -35,7 +35,7 @@ class Egress(Answerer):
         asking = self._asking
         if Effect.EXTERNAL not in asking.task.effects:
             raise Denied("effect", "the task does not allow outside effects: add 'external' to its effects")
-        if asking.plan.evolution_id or asking.plan.mode is Mode.REPLAY:
+        if asking.plan.replays:
             why = "a replay came to a request to the outside, which is never repeated"
             raise RunEnds(Result.NOT_REPLAYABLE, Fault("not_recorded", why))
         method, url, headers, content = _request(body)

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentos.daemon.asks import Answerer, Asking, Denied
 from agentos.daemon.people import readable
-from agentos.domain import Json, Mode, Proposal, Snapshot, digest
+from agentos.domain import Json, Proposal, Snapshot, digest
 from agentos.ledger.store import Ledger
 
 TEXT_MAX = 2_000  # characters of a proposed memory
@@ -77,8 +77,7 @@ class _Proposals(Answerer):
         self._seen.add(proposal_id)
         if len(self._seen) > PROPOSALS_MAX:
             raise Denied("limit", f"a run may propose {PROPOSALS_MAX} memories, no more")
-        plan = self._asking.plan
-        if not plan.evolution_id and plan.mode is not Mode.REPLAY:
+        if not self._asking.plan.replays:
             asking, now = self._asking, datetime.now(UTC)
             self._ledger.keep(Proposal(proposal_id, asking.run_id, asking.task.key, text, why, now))
         self._asking.step("remember", {"text": text, "why": why}, {"proposed": proposal_id}, 0.0)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
-from agentos.domain import Fault, Json, Mode, Question, Result, Task, digest
+from agentos.domain import Fault, Json, Question, Result, digest
 from agentos.ledger.store import Ledger
 
 TEXT_MAX = 4_000  # characters of a question
@@ -45,13 +45,12 @@ class _Questions(Answerer):
         plan = self._asking.plan
         action = {"question": text, "choices": list(choices)}
         given = plan.recording.answers.get(text) if plan.recording else None
-        replays = bool(plan.evolution_id) or plan.mode is Mode.REPLAY
-        if given is None and not replays:
+        if given is None and not plan.replays:
             given = self._ledger.answers(self._asking.task.id).get(text)
         if given is not None:
             self._asking.step("person", action, {"answer": given}, 0.0)
             return {"answer": given}
-        if replays:
+        if plan.replays:
             why = f"a replay came to a question that nobody answered on record: {text[:200]}"
             raise RunEnds(Result.NOT_REPLAYABLE, Fault("not_recorded", why))
         self._ledger.keep(self._asked(text, choices))
@@ -64,19 +63,12 @@ class _Questions(Answerer):
             # asked again after a crash it is the same one
             id=f"question-{digest([task.id, text])[:13]}",
             task_id=task.id,
-            root_id=root_of(self._ledger, task).id,
+            root_id=self._ledger.root_of(task).id,
             run_id=self._asking.run_id,
             text=text,
             choices=choices,
             asked_at=datetime.now(UTC),
         )
-
-
-def root_of(ledger: Ledger, task: Task) -> Task:
-    """The task that people gave, of which this one is a part."""
-    while task.parent:
-        task = ledger.task(task.parent)
-    return task
 
 
 def readable(text: str) -> str:

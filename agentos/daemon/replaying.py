@@ -15,7 +15,7 @@ from typing import Any
 
 from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
 from agentos.daemon.bundle import Bundle
-from agentos.domain import Effect, Fault, Json, Mode, Result, Snapshot, Step
+from agentos.domain import Effect, Fault, Json, Result, Snapshot, Step
 from agentos.errors import Unavailable, UserError
 from agentos.evolver.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
 from agentos.messages import WHEELS
@@ -90,13 +90,12 @@ class ToolAsks(Answerer):
         self, action: Mapping[str, Json], says: Declared, found: RecordedTool | None
     ) -> Mapping[str, Json]:
         plan = self._asking.plan
-        replays = bool(plan.evolution_id) or plan.mode is Mode.REPLAY
         if found is not None:
             lost = found.result is None
-            again = not replays and says.idempotent and (lost or _told_unsure(found))
-            if not again and not (lost and replays):
+            again = not plan.replays and says.idempotent and (lost or _told_unsure(found))
+            if not again and not (lost and plan.replays):
                 return _served(found)
-        if replays:
+        if plan.replays:
             why = f"a replay came to a call of '{action['tool']}', which acts on the outside and is not on record"
             raise RunEnds(Result.NOT_REPLAYABLE, Fault("not_recorded", why))
         if Effect.EXTERNAL not in self._asking.task.effects:

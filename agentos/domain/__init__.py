@@ -48,6 +48,7 @@ from agentos.domain.runs import Outcome as Outcome
 from agentos.domain.runs import Result as Result
 from agentos.domain.runs import Run as Run
 from agentos.domain.runs import Step as Step
+from agentos.domain.runs import is_reference as is_reference
 from agentos.domain.tasks import Call as Call
 from agentos.domain.tasks import Check as Check
 from agentos.domain.tasks import InputFile as InputFile

@@ -104,3 +104,8 @@ class Run:
     resources: tuple[str, ...] = ()  # ResourceIds whose code or text the run used
     parent: str = ""  # the run that handed this one its task
     resumes: str = ""  # the run of the same task whose record this one went on from
+
+
+def is_reference(value: Json) -> bool:
+    """Whether it stands for a large value that lies in a blob. The ledger stores no other of this form."""
+    return isinstance(value, dict) and set(value) == {"blob", "size", "head", "tail"}

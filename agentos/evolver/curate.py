@@ -22,6 +22,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
     digest,
+    is_reference,
 )
 from agentos.evolver.parts import Parts
 from agentos.ports import Case
@@ -73,7 +74,7 @@ def visible_guards(parts: Parts, sets: Sets, path: str, tool: str) -> list[tuple
         if task.call is None or task.call.tool.rpartition("/")[2] != tool or not path:
             continue
         run = next((run for run in parts.journal.runs_of(task.key, 5) if _passed(run)), None)
-        if run is not None and not (isinstance(run.answer, dict) and "blob" in run.answer):
+        if run is not None and not is_reference(run.answer):
             shown.append((replace(case_of(parts, task), checks=()), run.answer))
     return shown
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from agentos.domain import Fault, Json, Snapshot, Step, canonical, digest
+from agentos.domain import Fault, Json, Snapshot, Step, canonical, digest, is_reference
 from agentos.errors import NotFound, Unavailable
 from agentos.ports import Blobs, RecordedTool, Recording
 
@@ -24,7 +24,6 @@ UNCERTAIN = "uncertain"
 # What the kernel itself did outside while a call was made; a call that is served has none of it.
 _OUTSIDE = frozenset({EXTERNAL, "fetch"})
 _NUMBER_MAX = 10_000  # equal calls of one run; a step is the word of a worker, which may lie
-_REFERENCE = {"blob", "size", "head", "tail"}
 _UNSURE = {
     "type": UNCERTAIN,
     "message": "the call was begun and its result was lost: what it does outside may or may not have happened",
@@ -122,7 +121,7 @@ def whole(blobs: Blobs, steps: Iterable[Step]) -> list[Step]:
 
 def _expanded(blobs: Blobs, value: Json) -> Json:
     # The ledger puts away a small value that only looks like a reference, so this is one of its own.
-    if isinstance(value, dict) and set(value) == _REFERENCE:
+    if is_reference(value):
         try:
             return json.loads(blobs.get(value["blob"]))
         except NotFound as error:

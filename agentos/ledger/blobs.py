@@ -14,13 +14,12 @@ import secrets
 import time
 from pathlib import Path
 
-from agentos.domain import Json
+from agentos.domain import Json, is_reference
 from agentos.errors import NotFound, Unavailable
 
 INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
 _SHOWN = 1_000  # characters of a big value that stay readable at either end
 _NAME = re.compile(r"[0-9a-f]{64}")
-_REFERENCE = {"blob", "size", "head", "tail"}
 
 
 class BlobStore:
@@ -66,7 +65,7 @@ class BlobStore:
             text = json.dumps(value)
         except RecursionError:
             return {"cut": "nested too deeply to be stored"}
-        if len(text) <= INLINE_MAX and not _is_reference(value):
+        if len(text) <= INLINE_MAX and not is_reference(value):
             return value
         shown = value if isinstance(value, str) else text
         data = text.encode()
@@ -74,7 +73,7 @@ class BlobStore:
 
     def expand(self, value: Json) -> Json:
         """What ``shrink`` was given."""
-        return json.loads(self.get(value["blob"])) if _is_reference(value) else value
+        return json.loads(self.get(value["blob"])) if is_reference(value) else value
 
     def sweep(self, older_than_s: float = 3600.0) -> int:
         """Remove what writers that died left aside; how many files that were."""
@@ -102,10 +101,6 @@ class BlobStore:
             aside.rename(path)
         finally:
             aside.unlink(missing_ok=True)
-
-
-def _is_reference(value: Json) -> bool:
-    return isinstance(value, dict) and set(value) == _REFERENCE
 
 
 def _flush_folder(path: Path) -> None:

@@ -235,6 +235,12 @@ class Reader:
         found = self.find(Question, task_id=task_id)
         return {question.text: question.answer for question in found if question.answer is not None}
 
+    def root_of(self, task: Task) -> Task:
+        """The task that people gave, of which this one is a part."""
+        while task.parent:
+            task = self.task(task.parent)
+        return task
+
     def open_questions(self, root_id: str | None = None) -> Sequence[Question]:
         """What waiting tasks wait for, oldest first; of one task that people gave, if named."""
         sql = (
