@@ -36,7 +36,7 @@ from tests.daemon.thinking_world import (
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
-KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "6"))
+KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "5"))
 TURNS = 5
 PARALLEL = 3
 _TURNS = ("box", "gateway", "daemon", "box", "gateway")
