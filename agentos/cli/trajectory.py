@@ -185,13 +185,13 @@ def export(
 ) -> None:
     """Write runs out, one JSON document a line. Known secrets are replaced."""
     from agentos.cli.trajectory_export import Chosen, export_lines
-    from agentos.models.keys import read_keys
-    from agentos.models.redaction import Redactor, known_secrets
+    from agentos.models.redaction import redactor_of
+    from agentos.settings import load_settings
     from agentos.trajectories.training import Left
 
     home = Home.find()
     chosen = Chosen(tuple(runs or ()), all, since, evolution)
-    redact = Redactor(known_secrets(os.environ, read_keys(home.keys))).value
+    redact = redactor_of(home, load_settings(home.settings)).value
     left: Counter[str] = Counter()
     written = 0
     lines = export_lines(home, chosen, format, content=content)

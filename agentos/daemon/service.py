@@ -20,7 +20,7 @@ from agentos.daemon.bundle import with_wheels
 from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
-from agentos.daemon.serving import Served, redactor
+from agentos.daemon.serving import Served
 from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
 from agentos.domain import EvolutionState, Layer, Mode
 from agentos.errors import AgentOSError, Unavailable
@@ -31,6 +31,7 @@ from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
+from agentos.models.redaction import redactor_of
 from agentos.ports import Durable
 from agentos.registry.store import Registry
 from agentos.sandboxes.choice import Choice
@@ -177,7 +178,7 @@ def _sender(home: Home, settings: Settings) -> Sender | None:
     if not settings.otlp:
         return None
     return Sender(
-        settings.otlp, lambda why: log.warning("telemetry", why=why), redactor(home, settings).value
+        settings.otlp, lambda why: log.warning("telemetry", why=why), redactor_of(home, settings).value
     )
 
 

@@ -6,7 +6,6 @@ costs before a run asks. A task that names its tool asks for nothing.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 
 from agentos.daemon.asks import Asking
@@ -25,8 +24,7 @@ from agentos.errors import NotFound
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
-from agentos.models.keys import read_keys
-from agentos.models.redaction import Redactor, known_secrets
+from agentos.models.redaction import redactor_of
 from agentos.models.resolving import spec_of
 from agentos.ports import Models, Sandbox
 from agentos.registry.store import Registry
@@ -34,13 +32,6 @@ from agentos.retrieval.embedding import WordLlama
 from agentos.retrieval.index import Index
 from agentos.retrieval.storage import Storage
 from agentos.settings import Settings
-
-
-def redactor(home: Home, settings: Settings) -> Redactor:
-    """Knows every secret that this home has. Raises UserError when its key file is open to others."""
-    named = {provider.key_env for provider in settings.providers.values()}
-    variables = {name: os.environ[name] for name in named if name in os.environ}
-    return Redactor(known_secrets(os.environ, variables, read_keys(home.keys)))
 
 
 class Served:
@@ -67,7 +58,7 @@ class Served:
             models=self.specs,
             cards=self._known_cards,
             finder=self._index,
-            redact=redactor(self._home, self._settings).value,
+            redact=redactor_of(self._home, self._settings).value,
             answerers={
                 "model": model_asks(
                     self._models, lambda asking: self.specs(asking.bundle, asking.snapshot), budget

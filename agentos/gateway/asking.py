@@ -76,6 +76,11 @@ class Providers:
 
     def arguments(self, spec: ModelSpec) -> dict[str, Any]:
         """litellm's ``api_base`` and ``api_key``; raises ModelFailed("auth") with what is missing."""
+        if "://" in spec.model:
+            # litellm sends the request, and a key, to an address that stands in a model's name
+            raise ModelFailed(
+                "auth", f"the model '{spec.name}' ({spec.model}) names an address; only api_base may"
+            )
         if not spec.provider:
             return {}
         where = self._providers.get(spec.provider)
@@ -96,7 +101,7 @@ class Providers:
         if not where.key_env:
             # never litellm's own choice: that would send OPENAI_API_KEY to any server that speaks OpenAI
             return {**base, "api_key": "none"} if base else base
-        key = self._keys.get(where.key_env) or os.environ.get(where.key_env)
+        key = os.environ.get(where.key_env) or self._keys.get(where.key_env)
         if not key:
             raise ModelFailed(
                 "auth",

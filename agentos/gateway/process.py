@@ -63,7 +63,8 @@ def serve(root: Path, name: str, stdin: IO[bytes]) -> NoReturn:
         keys = read_keys(home.keys)
         for variable, key in keys.items():
             os.environ.setdefault(variable, key)  # for models that name no provider of the settings
-        redactor = Redactor(known_secrets(os.environ, keys, _provider_keys(setup)))
+        named = {where.key_env for where in setup.providers.values()}
+        redactor = Redactor(known_secrets(os.environ, keys, named))
         _set_up_log(home.logs / "gateway.log", setup, redactor)
         lock = _locked(home.run / f"{name}.lock", stdin)
         listening = _listen(home.run, name)
@@ -76,11 +77,6 @@ def serve(root: Path, name: str, stdin: IO[bytes]) -> NoReturn:
     os.close(lock)
     logging.shutdown()
     os._exit(0)  # threads of libraries must not hold up the end
-
-
-def _provider_keys(setup: Setup) -> dict[str, str]:
-    names = {where.key_env for where in setup.providers.values()}
-    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _set_up_log(path: Path, setup: Setup, redactor: Redactor) -> None:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from agentos.domain import Json
+from agentos.home import Home
+from agentos.models.keys import read_keys
+
+if TYPE_CHECKING:
+    from agentos.settings import Settings
 
 _SHORTEST = 8  # a shorter value would be found in innocent text
 _SECRET_NAME = re.compile(r"(_API_KEY|_TOKEN|_SECRET|_ACCESS_KEY|_PASSWORD)$", re.IGNORECASE)
@@ -20,7 +27,8 @@ _PATTERNS: Mapping[str, str] = {
     "slack-token": r"\bxox[a-z]-[A-Za-z0-9-]{10,}",
     "google-key": r"\bAIza[A-Za-z0-9_-]{35}",
     "api-key": r"\bsk-[A-Za-z0-9_-]{16,}",
-    "jwt": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    # from the beginning of a word alone: else a text of nothing but beginnings takes quadratic time
+    "jwt": r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
     "bearer": r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,}=*",
 }
 
@@ -31,20 +39,27 @@ _MARKS = (
 )
 
 
-def known_secrets(environ: Mapping[str, str], *more: Mapping[str, str]) -> dict[str, str]:
-    """Name -> value of every variable whose name says that it is secret, and of all in ``more``."""
-    found = {name: value for name, value in environ.items() if _SECRET_NAME.search(name)}
-    for table in more:
-        found |= table
-    return {name: value for name, value in found.items() if len(value) >= _SHORTEST}
+def known_secrets(
+    environ: Mapping[str, str], keys: Mapping[str, str], named: Collection[str]
+) -> list[tuple[str, str]]:
+    """Name and value of every secret of a home: the ``keys`` of its file, the variables that its
+    providers name, and those whose names say it. A name may come twice, with two values."""
+    found = [(name, value) for name, value in environ.items() if name in named or _SECRET_NAME.search(name)]
+    return [(name, value) for name, value in (*found, *keys.items()) if len(value) >= _SHORTEST]
+
+
+def redactor_of(home: Home, settings: Settings) -> Redactor:
+    """Knows every secret of the home. Raises UserError when others may read its file of keys."""
+    named = {provider.key_env for provider in settings.providers.values()}
+    return Redactor(known_secrets(os.environ, read_keys(home.keys), named))
 
 
 class Redactor:
     """Replaces secrets by ``[redacted:NAME]``. Safe from many threads; costs little where there are none."""
 
-    def __init__(self, secrets: Mapping[str, str]) -> None:
+    def __init__(self, secrets: Collection[tuple[str, str]]) -> None:
         self._name_of: dict[str, str] = {}
-        for name, value in sorted(secrets.items()):
+        for name, value in sorted(secrets):
             # also as it stands within JSON text, such as the arguments of a tool call
             for spelt in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
                 self._name_of.setdefault(spelt, name)
@@ -54,7 +69,7 @@ class Redactor:
         self._pattern = re.compile("|".join([*known, *shapes]))
         self._marks = (*_MARKS, *literal)
         # one with quotes has as many spellings as JSON lies within JSON, so no text is passed over
-        self._odd = any(json.dumps(value)[1:-1] != value for value in secrets.values())
+        self._odd = any(json.dumps(value)[1:-1] != value for _, value in secrets)
 
     def text(self, text: str) -> str:
         """The text without secrets; itself where there are none."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from agentos.errors import UserError
+from agentos.home import Home
 from agentos.models.keys import read_keys
-from agentos.models.redaction import Redactor, known_secrets
+from agentos.models.redaction import Redactor, known_secrets, redactor_of
+from agentos.settings import Settings
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA PRIVATE KEY-----"
 
@@ -28,7 +31,7 @@ KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA PRIV
     ],
 )
 def test_a_well_known_key_is_taken_out_wherever_it_stands(secret: str, name: str) -> None:
-    clean = Redactor({})
+    clean = Redactor([])
     assert clean.text(f"it is {secret}, really") == f"it is [redacted:{name}], really"
     nested = {"a": [{"b": f"x {secret}"}], secret: 1, "args": json.dumps({"key": secret})}
     found = json.dumps(clean.value(nested))
@@ -37,14 +40,14 @@ def test_a_well_known_key_is_taken_out_wherever_it_stands(secret: str, name: str
 
 
 def test_a_bearer_keeps_its_word_and_loses_its_token() -> None:
-    assert Redactor({}).text("Authorization: Bearer abcdefghij0123456789xyz") == (
+    assert Redactor([]).text("Authorization: Bearer abcdefghij0123456789xyz") == (
         "Authorization: Bearer [redacted:bearer]"
     )
 
 
 def test_known_values_are_named_and_found_within_json_within_json() -> None:
     odd = 'pass"word\\with quotes'
-    clean = Redactor({"DB_PASSWORD": odd, "SHORTER": "pass"})
+    clean = Redactor([("DB_PASSWORD", odd), ("SHORTER", "pass")])
     inner = json.dumps({"p": odd})
     outer = {"arguments": inner, "deeper": json.dumps({"again": inner})}
     assert "word" not in clean.value(outer)["arguments"]
@@ -53,7 +56,7 @@ def test_known_values_are_named_and_found_within_json_within_json() -> None:
 
 def test_innocent_text_is_left_as_it_is_and_not_copied() -> None:
     value = {"text": "a risk-free task-based sk-8 ask-me desk-lamp xox eyJ earer", "n": [1, None, True]}
-    clean = Redactor({"A_TOKEN": "something-else-entirely"})
+    clean = Redactor([("A_TOKEN", "something-else-entirely")])
     assert clean.value(value) == value
     plain = {"text": "nothing"}
     assert clean.value(plain) is plain
@@ -66,8 +69,24 @@ def test_which_variables_are_secret() -> None:
         "TOKENS": "c" * 9,
         "S_SECRET": "short",
         "PATH": "d" * 9,
+        "PLAIN": "f" * 9,
     }
-    assert sorted(known_secrets(environ, {"FROM_FILE": "e" * 9})) == ["FROM_FILE", "MY_TOKEN", "X_API_KEY"]
+    found = known_secrets(environ, {"FROM_FILE": "e" * 9}, {"PLAIN"})
+    assert sorted(name for name, _ in found) == ["FROM_FILE", "MY_TOKEN", "PLAIN", "X_API_KEY"]
+
+
+def test_a_name_with_one_key_in_the_environment_and_another_in_the_file_hides_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path)
+    home.keys.write_text('PLAIN = "the-one-in-the-file"\n')
+    home.keys.chmod(0o600)
+    monkeypatch.setenv("PLAIN", "the-one-in-the-environment")
+    settings = Settings.model_validate({"providers": {"local": {"key_env": "PLAIN"}}})
+    clean = redactor_of(home, settings)
+    assert (
+        clean.text("the-one-in-the-file, the-one-in-the-environment") == "[redacted:PLAIN], [redacted:PLAIN]"
+    )
 
 
 def test_keys_are_read_from_a_file_of_their_owner_only(tmp_path: Path) -> None:
@@ -94,3 +113,12 @@ def test_a_broken_file_of_keys_is_refused_without_quoting_it(tmp_path: Path, tex
     with pytest.raises(UserError, match=r"keys\.toml") as caught:
         read_keys(path)
     assert "sk-secret" not in str(caught.value)
+
+
+def test_no_text_makes_the_search_take_quadratic_time() -> None:
+    """A tool may print a mebibyte of anything, and the daemon stands still while it is searched."""
+    clean = Redactor([])
+    began = time.process_time()
+    for unit in ("-eyJaaaaaaaa", "eyJaaaaaaaa.", "-----BEGIN A", "xoxa-", "-AKIA", "ghp_"):
+        clean.text(unit * (400_000 // len(unit)))
+    assert time.process_time() - began < 5  # half a minute for the first alone, where each is a beginning
