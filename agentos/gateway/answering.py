@@ -339,7 +339,7 @@ class Answering:
             call,
             state="done" if error.kind in _FINAL else "failed",
             fault=error.kind,
-            message=self.redactor.text(str(error)),
+            message=_plain(self.redactor.text(str(error))),
             input_tokens=call.input_tokens if uncertain else 0,
             output_tokens=call.output_tokens if uncertain else 0,
             usd=call.usd if uncertain or call.usd is None else 0.0,
@@ -361,9 +361,14 @@ class Answering:
             estimated=int(usage.estimated),
             usd=_usd(answered.spec, usage) if known else answered.usd,
             fault=found.fault,
-            message=found.message,
+            message=_plain(found.message),
         )
         return call, body
+
+
+def _plain(text: str) -> str:
+    """As it can be stored: a provider's words may hold half of a surrogate pair."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _spent(call: Call) -> Spent:

@@ -284,7 +284,7 @@ _Write: TypeAlias = Callable[[sqlite3.Connection], None]
 class _Waiting:
     write: _Write
     done: asyncio.Future[None]
-    error: sqlite3.Error | None = None
+    error: Exception | None = None
 
 
 class Record(Reading):
@@ -352,13 +352,14 @@ class Record(Reading):
             for waiting in work:  # one that is too big must not take the others with it
                 waiting.error = self._commit([waiting])
 
-    def _commit(self, work: list[_Waiting]) -> sqlite3.Error | None:
+    def _commit(self, work: list[_Waiting]) -> Exception | None:
         try:
             self._writer.execute("BEGIN IMMEDIATE")
             for waiting in work:
                 waiting.write(self._writer)
             self._writer.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, OverflowError) as error:
+            # ValueError: a text that is no UTF-8, which must not end the one thread that writes
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             work[0].error = error

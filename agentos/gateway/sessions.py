@@ -43,7 +43,7 @@ class Session:
         """The granted model of this name; raises ModelFailed("not_allowed")."""
         if not self.grant.models:
             raise ModelFailed("not_allowed", "this run may ask no model")
-        if name is None or name in _DEFAULT_NAMES:
+        if name is None or (isinstance(name, str) and name in _DEFAULT_NAMES):
             return self.grant.models[0]
         for spec in self.grant.models:
             if spec.name == name:

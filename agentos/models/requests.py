@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,24 @@ MESSAGES_MAX = 10_000
 CHOICES_MAX = 16
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _PARTS = frozenset({"text", "image_url", "input_audio", "refusal", "thinking"})
+# What litellm stumbles over by itself would look like a provider that is away, and void the run.
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "frequency_penalty": (int, float),
+    "logit_bias": Mapping,
+    "logprobs": bool,
+    "parallel_tool_calls": bool,
+    "presence_penalty": (int, float),
+    "reasoning_effort": str,
+    "response_format": Mapping,
+    "seed": int,
+    "stop": (str, list),
+    "stream_options": Mapping,
+    "temperature": (int, float),
+    "tool_choice": (str, Mapping),
+    "top_k": int,
+    "top_logprobs": int,
+    "top_p": (int, float),
+}
 _BYTES_PER_TOKEN = 3.5  # of English and JSON with the usual tokenizers; low, so that more is reserved
 _OUTPUT_TOKENS = 2_048  # reserved for an answer whose length nobody limited
 
@@ -18,6 +37,8 @@ def request_fault(request: Any) -> str:
     pictures come as ``data:`` URLs, and tools are functions of the run's own."""
     if not isinstance(request, Mapping):
         return "the request must be a JSON object"
+    if fault := _parameter_fault(request):
+        return fault
     messages = request.get("messages")
     if not isinstance(messages, list) or not 1 <= len(messages) <= MESSAGES_MAX:
         return f"'messages' must be a list of 1 to {MESSAGES_MAX} messages"
@@ -33,8 +54,25 @@ def request_fault(request: Any) -> str:
     )
 
 
+def _parameter_fault(request: Mapping[str, Any]) -> str:
+    try:
+        json.dumps(request, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except (ValueError, RecursionError):
+        return (
+            "the request must be plain JSON: no NaN, no half of a surrogate pair, nothing nested too deeply"
+        )
+    for key, allowed in _TYPES.items():
+        value = request.get(key)
+        if value is not None and not isinstance(value, allowed):
+            return f"'{key}' cannot be {json.dumps(value)[:60]}"
+    stop = request.get("stop")
+    if isinstance(stop, list) and not all(isinstance(text, str) for text in stop):
+        return "'stop' must be a text or a list of texts"
+    return ""
+
+
 def _message_fault(message: Any) -> str:
-    if not isinstance(message, Mapping) or message.get("role") not in ROLES:
+    if not isinstance(message, Mapping) or not _is_one_of(message.get("role"), ROLES):
         return f"a message must be an object with a 'role' of {', '.join(sorted(ROLES))}"
     calls = message.get("tool_calls")
     if calls is not None and not (isinstance(calls, list) and all(_is_call(call) for call in calls)):
@@ -47,13 +85,19 @@ def _message_fault(message: Any) -> str:
     return next((fault for part in content if (fault := _part_fault(part))), "")
 
 
+def _is_one_of(value: Any, known: frozenset[str]) -> bool:
+    return isinstance(value, str) and value in known
+
+
 def _is_call(call: Any) -> bool:
     return isinstance(call, Mapping) and isinstance(call.get("function"), Mapping)
 
 
 def _part_fault(part: Any) -> str:
-    if not isinstance(part, Mapping) or part.get("type") not in _PARTS:
+    if not isinstance(part, Mapping) or not _is_one_of(part.get("type"), _PARTS):
         return f"a part of a message must be an object with a 'type' of {', '.join(sorted(_PARTS))}"
+    if part["type"] == "text" and not isinstance(part.get("text"), str):
+        return "a part of the type 'text' needs its text"
     if part["type"] != "image_url":
         return ""
     image = part.get("image_url")
@@ -88,9 +132,10 @@ def tokens_of(size: int) -> int:
 
 
 def output_limit(asked: Mapping[str, Any]) -> int:
-    """How many tokens may be answered at most, as far as somebody said so."""
-    limit = asked.get("max_completion_tokens") or asked.get("max_tokens") or _OUTPUT_TOKENS
-    return int(limit) * int(asked.get("n") or 1)
+    """How many tokens may be answered at most, as far as somebody said so. Of two limits nobody knows
+    which one a provider keeps to."""
+    limits = [asked.get("max_completion_tokens") or 0, asked.get("max_tokens") or 0]
+    return int(max(limits) or _OUTPUT_TOKENS) * int(asked.get("n") or 1)
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -76,7 +76,7 @@ def test_a_run_may_ask_its_own_models_only(bench: Bench) -> None:
     session = bench.open(specs=(SPEC, second))
     assert session.complete(asking("who", model="second"), within()).model == "second"
     assert session.complete(asking("who", model="default"), within()).model == "main"
-    for name in ("third", "openai/scripted", 7):
+    for name in ("third", "openai/scripted", 7, ["main"]):
         with pytest.raises(ModelFailed, match="may ask main, second") as caught:
             session.complete(asking("who", model=name), within())
         assert caught.value.kind == "not_allowed"
@@ -96,6 +96,16 @@ def test_a_run_may_ask_its_own_models_only(bench: Bench) -> None:
         {"messages": [{"role": "root", "content": "x"}]},
         {**asking("x"), "n": 100},
         {**asking("x"), "max_tokens": -5},
+        {**asking("x"), "stop": "\ud800"},
+        {**asking("\ud800")},
+        {**asking("x"), "temperature": float("nan")},
+        {**asking("x"), "temperature": "hot"},
+        {**asking("x"), "stop": [{}]},
+        {**asking("x"), "stream": True, "stream_options": "x"},
+        {**asking("x"), "response_format": 7},
+        {"messages": [{"role": [], "content": "x"}]},
+        {"messages": [{"role": "user", "content": [{"type": {}}]}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]},
         {**asking("x"), "tools": [{"type": "web_search"}]},
         {**asking("x"), "tools": [{"type": "mcp", "server_url": "http://127.0.0.1:1"}]},
         {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "http://x"}}]}]},

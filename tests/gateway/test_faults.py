@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from agentos.domain import ModelSpec, Price
 from agentos.errors import ModelFailed
+from agentos.gateway.calls import Call, Record
 from agentos.testing import call
 from tests.gateway.conftest import SPEC, Bench, asking, said, within
 
@@ -185,3 +189,26 @@ def test_json_mode_and_several_choices_pass_through(bench: Bench) -> None:
     assert len(reply.body["choices"]) == 2
     assert bench.server.requests[-1].body["response_format"] == {"type": "json_object"}
     assert json.dumps(reply.body)
+
+
+def test_words_that_cannot_be_stored_do_not_end_the_record(tmp_path: Path) -> None:
+    """Half of a surrogate pair in a row once ended the thread that writes, and with it all calls of all runs."""
+
+    async def write() -> None:
+        record = Record(tmp_path / "calls.db")
+        call = Call(*("x",) * 4, 0, *("x",) * 6, 0, 0, 0, None, 0.0, 0, *("x",) * 3, 0.0)
+        with pytest.raises(ModelFailed, match="cannot be recorded"):
+            await asyncio.wait_for(record.put(replace(call, message="\ud800")), 5)
+        await asyncio.wait_for(record.put(call), 5)
+        record.close()
+
+    asyncio.run(write())
+
+
+def test_an_address_in_a_models_name_gets_no_key(bench: Bench) -> None:
+    for provider in ("", "huggingface"):
+        spec = ModelSpec("far", f"huggingface/{bench.server.base_url}", provider, {})
+        before = len(bench.server.requests)
+        with pytest.raises(ModelFailed, match="names an address"):
+            bench.open(specs=(spec,)).complete(asking("where to?"), within())
+        assert sent_since(bench, before) == 0
