@@ -82,6 +82,8 @@ class RunJob(_Message):
     agent: str
     effects: list[str]
     max_steps: int
+    max_calls: int = 0  # of models; 0: no limit, as of tokens
+    max_tokens: int = 0
     tool_wall_s: float
     output_bytes: int
     memory_mb: int

@@ -21,6 +21,8 @@ from agentos.resources.documents import DOCUMENT
 
 _WHEELS_MB = 48  # of the 64 that /snapshot has
 
+_BUDGETS = frozenset({"calls", "tokens", "cost_usd"})  # limits whose 0 means: none is set here
+
 
 class Unfit(Exception):
     """The task and the snapshot do not go together; ``fault`` says why."""
@@ -78,7 +80,7 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
     return Bundle(
         files=files,
         harness=str(harness),
-        limits=_least(task.limits, limits),
+        limits=_least(_least(task.limits, limits), agent["limits"]),
         agent=agent,
         command=tuple(_settings(harness, registry.files(snapshot, str(harness)))["command"]),
     )
@@ -141,5 +143,10 @@ def _settings(resource: ResourceId, files: Mapping[str, bytes]) -> Mapping[str, 
 
 
 def _least(limits: Limits, allowed: Mapping[str, Json]) -> Limits:
-    """The lower of each limit; what the environment does not name is as the task says."""
-    return replace(limits, **{name: min(getattr(limits, name), most) for name, most in allowed.items()})
+    """The lower of each limit; what ``allowed`` does not name is as it was, and a budget of 0 is none."""
+    lower = {
+        name: min(filter(None, pair)) if name in _BUDGETS and any(pair) else min(pair)
+        for name, most in allowed.items()
+        if (pair := (getattr(limits, name), most))
+    }
+    return replace(limits, **lower)

@@ -190,6 +190,8 @@ def message_of(job: Job) -> RunJob:
         agent=task.agent,
         effects=[effect.value for effect in task.effects],
         max_steps=limits.steps,
+        max_calls=limits.calls,
+        max_tokens=limits.tokens,
         # a tool that hangs is to be told by the worker, which knows where it hung
         tool_wall_s=max(0.8 * limits.wall_s, limits.wall_s - 1.0),
         output_bytes=limits.output_bytes,

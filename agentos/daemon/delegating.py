@@ -28,7 +28,6 @@ from agentos.daemon.modelling import budget_of
 from agentos.daemon.people import readable
 from agentos.domain import (
     RESOURCE_NAME,
-    Budget,
     Cost,
     Fault,
     InputFile,
@@ -99,20 +98,18 @@ def key_of(agent: str, goal: str, inputs: Mapping[str, bytes]) -> str:
 class Delegates:
     """Makes the answerer of each run's hand-overs (``Serving.answerers["delegate"]``).
 
-    ``executor`` gives the executor, which is made after this; ``default`` is what a run without
-    limits of its own may use of models; ``hold`` returns only while the daemon may record.
+    ``executor`` gives the executor, which is made after this; ``hold`` returns only while the
+    daemon may record.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         executor: Callable[[], BoxExecutor],
-        default: Budget,
         hold: Callable[[], None] = lambda: None,
     ) -> None:
         self.ledger = ledger
         self.executor = executor
-        self.default = default
         self.hold = hold
 
     def answerer(self, asking: Asking) -> Answerer:
@@ -227,11 +224,11 @@ class _HandOvers(Answerer):
 
     def _limits(self) -> Limits:
         """What is left of the limits of the run above. Raises Denied where that is nothing."""
-        limits, default, spent = self._asking.bundle.limits, self._parts.default, self._asking.spent
+        limits, spent = self._asking.bundle.limits, self._asking.spent
         wall_s = self._asking.deadline - time.monotonic()
         if wall_s < _LEAST_S:
             raise Denied("budget", "no time is left to hand anything over")
-        budget = budget_of(limits, default)
+        budget = budget_of(limits)
         if limit := spent.reached(budget):
             raise Denied("budget", f"nothing is left of what this run may use of models ({limit})")
         return replace(

@@ -16,9 +16,10 @@ from agentos.daemon.asks import Answerers, Spent
 from agentos.daemon.bundle import Bundle, Tools, Unfit, asked_sandbox, bundle_of
 from agentos.daemon.conversation import Conversation, Job, Ran
 from agentos.daemon.grading import Grade, grade
+from agentos.daemon.modelling import with_default
 from agentos.daemon.replaying import drift
 from agentos.daemon.selection import Finder
-from agentos.domain import Cost, Fault, Json, ModelSpec, Outcome, Result, Snapshot, Step, Task, digest
+from agentos.domain import Budget, Cost, Fault, Json, ModelSpec, Outcome, Result, Snapshot, Step, Task, digest
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.messages import ToolCard
 from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
@@ -35,6 +36,9 @@ _DEATH = {
 }
 
 
+_NO_BUDGET = Budget()
+
+
 @dataclass(frozen=True, slots=True)
 class Serving:
     """What a run is served with beside its bundle. The defaults serve a run that asks for nothing."""
@@ -42,6 +46,7 @@ class Serving:
     models: Callable[[Bundle, Snapshot], tuple[ModelSpec, ...]] = lambda bundle, snapshot: ()
     cards: Callable[[Bundle], tuple[ToolCard, ...]] = lambda bundle: ()
     finder: Finder | None = None  # chooses what a task without a call gets; None: all that is allowed
+    budget: Budget = _NO_BUDGET  # of model calls, for runs whose task, agent and environment set none
     redact: Callable[[Json], Json] = lambda value: value  # keeps secrets out of steps and answers
     answerers: Answerers = field(default_factory=dict)
 
@@ -94,6 +99,7 @@ class BoxExecutor:
         drifted: tuple[str, ...] = ()
         try:
             bundle = bundle_of(self._registry, task, snapshot, self._serving.finder)
+            bundle = replace(bundle, limits=with_default(bundle.limits, self._serving.budget))
             workspace_mb = bundle.limits.workspace_mb
             job = Job(task, snapshot, run_id, bundle, self._inputs(task), record, plan, self._serving.redact)
             if task.call is None:

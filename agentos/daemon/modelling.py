@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
@@ -19,17 +20,15 @@ _ENDS = {
 }
 _AWAY = frozenset({"unreachable", "overloaded", "timeout", "auth"})
 
-_NONE = Budget()
-
 
 class ModelAsks(Answerer):
     """One run's model calls. ``specs`` are the models it may ask, the agent's own first."""
 
-    def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: Asking, default: Budget) -> None:
+    def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: Asking) -> None:
         self._asking = asking
         self._default = specs[0].name if specs else ""
         plan = asking.plan
-        self._budget = budget_of(asking.bundle.limits, default)
+        self._budget = budget_of(asking.bundle.limits)
         recordings = plan.recording.run_ids if plan.recording else ()
         self._session = models.open(
             Grant(
@@ -67,18 +66,26 @@ class ModelAsks(Answerer):
         self._asking.step("model", {"model": model, **sizes}, observation, duration_ms)
 
 
-def budget_of(limits: Limits, default: Budget) -> Budget:
-    """A task's own limits for model calls; where they are 0, the default ones."""
-    return Budget(
-        limits.calls or default.calls, limits.tokens or default.tokens, limits.cost_usd or default.usd
+def budget_of(limits: Limits) -> Budget:
+    """What the limits allow of model calls."""
+    return Budget(limits.calls, limits.tokens, limits.cost_usd)
+
+
+def with_default(limits: Limits, default: Budget) -> Limits:
+    """The limits, with the default budget where they set none."""
+    return replace(
+        limits,
+        calls=limits.calls or default.calls,
+        tokens=limits.tokens or default.tokens,
+        cost_usd=limits.cost_usd or default.usd,
     )
 
 
 def model_asks(
-    models: Models, specs: Callable[[Asking], Sequence[ModelSpec]], default: Budget = _NONE
+    models: Models, specs: Callable[[Asking], Sequence[ModelSpec]]
 ) -> Callable[[Asking], Answerer]:
-    """Makes the answerer of each run's model calls; ``default`` holds where a task sets no limit."""
-    return lambda asking: ModelAsks(models, specs(asking), asking, default)
+    """Makes the answerer of each run's model calls."""
+    return lambda asking: ModelAsks(models, specs(asking), asking)
 
 
 def _told(reply: Reply) -> Json:

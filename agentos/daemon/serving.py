@@ -58,16 +58,15 @@ class Served:
             models=self.specs,
             cards=self._known_cards,
             finder=self._index,
+            budget=budget,
             redact=redactor_of(self._home, self._settings).value,
             answerers={
-                "model": model_asks(
-                    self._models, lambda asking: self.specs(asking.bundle, asking.snapshot), budget
-                ),
+                "model": model_asks(self._models, lambda asking: self.specs(asking.bundle, asking.snapshot)),
                 "tool": tool_asks,
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,
                 "remember": memories.remembering,
-                "delegate": Delegates(self._ledger, executor, budget, hold).answerer,
+                "delegate": Delegates(self._ledger, executor, hold).answerer,
                 "fetch": self._egress,
             },
         )

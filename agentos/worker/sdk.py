@@ -70,6 +70,8 @@ class Task:
     agent: str
     effects: frozenset[str]  # pure, read, write, external
     max_steps: int
+    max_calls: int = 0  # of models; 0: no limit, as of tokens
+    max_tokens: int = 0
 
 
 class Sdk:
@@ -77,7 +79,16 @@ class Sdk:
 
     def __init__(self, talk: Talk, job: RunJob, held: Held, hosts: Sequence[ToolHost]) -> None:
         call = ToolCall(job.call["tool"], job.call["args"]) if job.call else None
-        self.task = Task(job.run_id, job.goal, call, job.agent, frozenset(job.effects), job.max_steps)
+        self.task = Task(
+            job.run_id,
+            job.goal,
+            call,
+            job.agent,
+            frozenset(job.effects),
+            job.max_steps,
+            job.max_calls,
+            job.max_tokens,
+        )
         self._talk = talk
         self._held = held
         self._hosts: queue.SimpleQueue[ToolHost] = queue.SimpleQueue()

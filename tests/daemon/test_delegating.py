@@ -56,13 +56,15 @@ class World:
         self.ledger = ledger
         self.task = task
         self.models = FakeModels(lambda request, number: {"content": "said"})
-        self.delegates = Delegates(ledger, lambda: self.executor, Budget(calls=10))
+        self.delegates = Delegates(ledger, lambda: self.executor)
         answerers = {
             "person": People(ledger).answerer,
             "delegate": self.delegates.answerer,
             "model": model_asks(self.models, lambda asking: (SPEC,)),
         }
-        serving = Serving(models=lambda task, snapshot: (SPEC,), answerers=answerers)
+        serving = Serving(
+            models=lambda bundle, snapshot: (SPEC,), budget=Budget(calls=10), answerers=answerers
+        )
         self.executor = BoxExecutor(self.registry, ledger.blobs, sandbox, serving=serving)
 
     def agent(self, name: str, source: str, *agents: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from agentos.daemon.bundle import Bundle, Unfit, bundle_of
 from agentos.daemon.selection import MOST, Wish, select
-from agentos.domain import Json, Kind, ResourceId, Snapshot, Task
+from agentos.domain import Json, Kind, Limits, ResourceId, Snapshot, Task
 from agentos.registry.store import Registry
 from agentos.resources import is_tool_file
 from agentos.retrieval.embedding import WordLlama
@@ -185,3 +185,18 @@ def test_without_a_finder_everything_allowed_is_there(bundle: Callable[..., Bund
     found = bundle("anything", finder=None)
     assert len(resources(found, "tool")) == 42
     assert len([path for path in found.files if is_tool_file(path)]) == 42
+
+
+def test_the_lowest_limit_holds_and_a_budget_of_nothing_is_none(
+    large: Registry, make_task: Callable[..., Task]
+) -> None:
+    documents = {
+        "agent/frugal/resource.toml": 'description = "x"\n[limits]\ncalls = 5\nwall_s = 20\n',
+        "environment/default/resource.toml": 'description = "x"\n[limits]\ncalls = 9\ntokens = 100\nwall_s = 30\n',
+    }
+    large.commit({path: text.encode() for path, text in documents.items()}, "Limits", "edit")
+    task = replace(
+        make_task("double", n=1), call=None, agent="frugal", limits=Limits(wall_s=60.0, cost_usd=2.0)
+    )
+    limits = bundle_of(large, task, large.stable()).limits
+    assert (limits.calls, limits.tokens, limits.cost_usd, limits.wall_s) == (5, 100, 2.0, 20)

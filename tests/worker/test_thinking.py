@@ -443,12 +443,13 @@ def test_calls_in_the_last_word_are_not_made(think: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "usage", "requests"), [("calls = 3", 0, 3), ("tokens = 60000", 14_000, 4)]
+    ("limits", "usage", "requests"), [({"max_calls": 3}, 0, 3), ({"max_tokens": 60_000}, 14_000, 4)]
 )
-def test_an_agents_own_limits_end_in_a_last_word(think: Any, limits: str, usage: int, requests: int) -> None:
-    files = {"agent/default/resource.toml": f"{AGENT}[limits]\n{limits}\n"}
+def test_what_a_run_may_use_ends_in_a_last_word(
+    think: Any, limits: dict[str, int], usage: int, requests: int
+) -> None:
     replies: Sequence[Said] = [calls(("probe", {"n": n})) for n in range(requests - 1)]
-    ran = think(Script(*replies, says("what I have"), usage=usage), files)
+    ran = think(Script(*replies, says("what I have"), usage=usage), **limits)
     assert (ran.done.answer, len(ran.requests)) == ("what I have", requests)
     assert "tools" not in ran.requests[-1]
 

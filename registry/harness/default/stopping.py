@@ -23,11 +23,11 @@ LAST_WORD = (
 
 
 class Spending:
-    """What the run has left. ``limits`` are the agent's own, as its document says them."""
+    """What the run has left of model calls and tokens; 0 means that there is no such limit."""
 
-    def __init__(self, limits: Mapping[str, Any]) -> None:
-        self._calls_max = int(limits.get("calls", 0))
-        self._tokens_max = int(limits.get("tokens", 0))
+    def __init__(self, calls_max: int, tokens_max: int) -> None:
+        self._calls_max = calls_max
+        self._tokens_max = tokens_max
         self.calls = 0
         self.tokens = self._last = 0  # the next call will take at least what the last one took
 

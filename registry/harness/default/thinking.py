@@ -37,7 +37,7 @@ class Thinker:
     def __init__(self, sdk: Sdk) -> None:
         self.sdk = sdk
         self.end = Turn()  # the answer, or why there is none
-        self.spending = Spending(sdk.agent.get("limits", {}))
+        self.spending = Spending(sdk.task.max_calls, sdk.task.max_tokens)
         self.circles, self.nonsense, self.reflection = Circles(), Nonsense(), Reflection()
         self.outputs = Outputs()
         self.stumbles = self.narrowed = 0
