@@ -166,7 +166,7 @@ def test_every_rule_has_a_bad_edit_and_none_has_another_name() -> None:
 def test_a_policy_names_rules_that_exist(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text('[screen]\nrefuse = ["import", "imports"]\n')
-    with pytest.raises(Invalid, match="may name only import, .* not 'imports'"):
+    with pytest.raises(Invalid, match=r"may name only import, .* not 'imports'"):
         load_policy(path)
     path.write_text('[screen]\nrefuse = []\ndeny = ["turtle"]\nimports = ["yaml"]\n')
     screen = load_policy(path).screen

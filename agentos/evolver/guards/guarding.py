@@ -27,7 +27,16 @@ def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> lis
     ``old`` holds the base's files of the resource, ``new`` whole new texts. Files that are not Python, and
     other kinds of resources, are not looked at. Raises Unavailable when the scanner is gone.
     """
-    paths = [path for path in new if path.endswith(".py") and path.split("/")[0] in _KINDS]
+    found = findings(old, new, screen)
+    paths = _sources(new)
+    if not refusal(found, screen, tier_of(paths)):  # it takes a process, and the verdict stands already
+        found += scan({path: old[path] for path in paths if path in old}, {path: new[path] for path in paths})
+    return found
+
+
+def findings(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> list[Finding]:
+    """As ``guard``, by our own rules alone."""
+    paths = _sources(new)
     try:
         before = [read(path, old[path]) for path in paths if path in old]
         after = [read(path, new[path]) for path in paths]
@@ -35,17 +44,17 @@ def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> lis
         return [Finding("text", paths[0], 0, f"not valid Python: {error}")]
     beside = {PurePosixPath(path).stem for path in (*old, *new) if path.endswith(".py")}
     found = added(_seen(before, beside, screen), _seen(after, beside, screen))
-    found += [*_shadowing(old, after), *lost(before, after), *growth(before, after, screen)]
-    base = {path: old[path] for path in paths if path in old}
-    if not refusal(found, screen, tier_of(paths)):  # it takes a process, and the verdict stands already
-        found += scan(base, {path: new[path] for path in paths})
-    return found
+    return [*found, *_shadowing(old, after), *lost(before, after), *growth(before, after, screen)]
 
 
-def refusal(findings: Sequence[Finding], screen: Screen, tier: Tier) -> str:
+def _sources(files: Iterable[str]) -> list[str]:
+    return [path for path in files if path.endswith(".py") and path.split("/")[0] in _KINDS]
+
+
+def refusal(found: Sequence[Finding], screen: Screen, tier: Tier) -> str:
     """Why the edit is refused, "" when it is not: the first finding of a rule that refuses in this tier."""
     rules = {*screen.refuse, *(screen.refuse_high if tier is Tier.HIGH else ())}
-    refused = [finding for finding in findings if finding.rule in rules]
+    refused = [finding for finding in found if finding.rule in rules]
     more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
     return f"{refused[0]}{more}" if refused else ""
 

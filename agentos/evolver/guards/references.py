@@ -138,24 +138,30 @@ def _name(reading: Reading, node: ast.Name) -> Iterator[Seen]:
 
 
 def _attribute(reading: Reading, node: ast.Attribute, own: Collection[str]) -> Iterator[Seen]:
-    name = node.attr
     rule, path = _rule_of(reading.dotted(node))
-    stored = not isinstance(node.ctx, ast.Load)
-    what = ast.unparse(node)[:60]
-    key = _around(reading, node)
     if rule:
-        yield _seen(reading, rule, node, f"uses {path}", key)
-    elif name in ATTRIBUTES and not _is_own(node):
-        yield _seen(reading, ATTRIBUTES[name], node, f"uses {what}", key)
-    elif stored and name in SDK_METHODS:
-        yield _seen(reading, "sdk", node, f"replaces {what}", key)
-    elif _is_dunder(name):
-        yield _seen(reading, "reflection", node, f"uses {what}", key)
-    elif name.startswith("_") and not _is_own(node) and name not in _NAMEDTUPLE:
-        if name in SDK_PRIVATE:
-            yield _seen(reading, "sdk", node, f"uses {what}, which is the sdk's own", key)
-        elif name not in own and not name.startswith("__"):
-            yield _seen(reading, "reflection", node, f"uses {what}, which is another object's own", key)
+        yield _seen(reading, rule, node, f"uses {path}", _around(reading, node))
+        return
+    rule, why = _unwanted_attribute(node, own)
+    if rule:
+        yield _seen(reading, rule, node, why.format(ast.unparse(node)[:60]), _around(reading, node))
+
+
+def _unwanted_attribute(node: ast.Attribute, own: Collection[str]) -> tuple[str, str]:
+    """The rule and the reason, with a place for what is used, for an attribute of whatever object."""
+    name = node.attr
+    if name in ATTRIBUTES and not _is_own(node):
+        return ATTRIBUTES[name], "uses {}"
+    if not isinstance(node.ctx, ast.Load) and name in SDK_METHODS:
+        return "sdk", "replaces {}"
+    if _is_dunder(name):
+        return "reflection", "uses {}"
+    if not name.startswith("_") or _is_own(node) or name in _NAMEDTUPLE:
+        return "", ""
+    if name in SDK_PRIVATE:
+        return "sdk", "uses {}, which is the sdk's own"
+    foreign = name not in own and not name.startswith("__")
+    return ("reflection", "uses {}, which is another object's own") if foreign else ("", "")
 
 
 def _is_dunder(name: str) -> bool:
@@ -224,17 +230,21 @@ def _text(reading: Reading, node: ast.AST) -> Iterator[Seen]:
     """Texts that name a place outside, or an attribute; those that stand alone say something to the reader."""
     if not isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
         return
-    above = reading.parents.get(node)
-    if isinstance(above, ast.Expr) or isinstance(reading.fold(above) if above else UNKNOWN, str | bytes):
-        return  # a docstring, or told by the whole text
     text = reading.fold(node)
     if isinstance(text, bytes):
         text = text.decode("latin-1")
     if not isinstance(text, str):
         return
-    if _OUTSIDE.search(text):
+    outside = _OUTSIDE.search(text)
+    private = text in SDK_PRIVATE or _FORMAT_ATTRIBUTE.search(text)
+    if not outside and not private:
+        return
+    above = reading.parents.get(node)
+    if isinstance(above, ast.Expr) or (above and isinstance(reading.fold(above), str | bytes)):
+        return  # a docstring, or told by the whole text
+    if outside:
         yield _seen(reading, "inside", node, f"names a place outside the workspace: {text[:60]}", text)
-    if text in SDK_PRIVATE or _FORMAT_ATTRIBUTE.search(text):
+    if private:
         yield _seen(reading, "sdk", node, f"a text that reaches a private attribute: {text[:60]}", text)
 
 

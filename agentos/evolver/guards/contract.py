@@ -1,0 +1,229 @@
+"""What every harness must do, tried on a candidate by tasks and tools that it has never seen.
+
+The suite belongs to the kernel: it is in no registry, and its names and values are new each time, so that
+no candidate can be written to fit. It needs no model: an executor without one is part of what is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from agentos.domain import Call, Json, Kind, Limits, ResourceId, Result, Snapshot, Task
+from agentos.ports import Attempt, Executor, Replayer
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LIMITS = Limits(steps=30, wall_s=30.0, output_bytes=64 << 10)
+_LARGE = 20_000  # characters: more than any prompt would show, less than the limit
+
+_TOOL = '''"""Answers."""
+
+from pydantic import BaseModel
+
+TOOL = {{"name": "{name}", "description": "Answers.", "effects": {effects}}}
+
+
+class Input(BaseModel):
+    text: str = ""
+
+
+class Output(BaseModel):
+    {field}
+
+
+def run(input: Input) -> Output:
+    {body}
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One task and what a harness has to make of it: ``fault`` says what it did instead, or ""."""
+
+    says: str
+    task: Task
+    fault: Callable[[Attempt], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """``files`` have to stand beside the candidate's (see Overlay) in what the executor reads."""
+
+    files: Mapping[str, bytes]
+    clauses: tuple[Clause, ...]
+
+
+def suite(harness: ResourceId, chance: random.Random, now: datetime) -> Suite:
+    """The clauses for this harness, with names and values drawn by ``chance``."""
+    words = iter(_words(chance, 9))
+    agent, told, echo, bad, nothing, large, outside, unknown = (next(words) for _ in range(8))
+    files = {
+        f"agent/{agent}/resource.toml": _agent(harness.name, agent),
+        f"environment/{agent}/resource.toml": b'description = "A sandbox."\n',
+        f"prompt/{agent}/prompt.md": b"Do what the task says.\n",
+        **_tool(echo, "text: str", "return Output(text=input.text[::-1])"),
+        **_tool(bad, "text: str", "raise LookupError(input.text)"),
+        **_tool(
+            nothing, "text: str | None = None\n    model_config = {'extra': 'forbid'}", "return Output()"
+        ),
+        **_tool(large, "text: str", f"return Output(text=input.text * {_LARGE})"),
+        **_tool(outside, "text: str", "return Output(text=input.text)", effects='["external"]'),
+    }
+
+    def task(name: str, call: Call | None, **limits: int) -> Task:
+        return Task(
+            id=f"task-{name}",
+            name=name,
+            goal=f"Tell about {told}",
+            call=call,
+            inputs=(),
+            agent=agent,
+            limits=replace(_LIMITS, **limits),
+            effects=(),
+            checks=(),
+            schedule=None,
+            created_at=now,
+        )
+
+    value = chance.choice(_LETTERS) + "-".join(_words(chance, 2))
+    calls = {name: Call(name, {"text": value}) for name in (echo, bad, nothing, outside, unknown)}
+    clauses = (
+        Clause(
+            "a call is passed through, and its result is the answer",
+            task(echo, calls[echo]),
+            _echoed(echo, value),
+        ),
+        Clause(
+            "a failed tool fails the run, with its fault",
+            task(bad, calls[bad]),
+            _failed(bad, "LookupError", value),
+        ),
+        Clause("an unknown tool fails the run", task(unknown, calls[unknown]), _ended("unknown_tool")),
+        Clause(
+            "a tool whose effect is not allowed is not called",
+            task(outside, calls[outside]),
+            _ended("effect"),
+        ),
+        Clause(
+            "a large answer is passed on whole",
+            task(large, Call(large, {"text": value[0]})),
+            _answered({"text": value[0] * _LARGE}),
+        ),
+        Clause(
+            "an answer beyond the limit fails the run",
+            task(f"{large}-2", Call(large, {"text": value})),
+            _ended("limit"),
+        ),
+        Clause("a spent step budget ends the run", task(f"{echo}-2", calls[echo], steps=2), _spent),
+        Clause(
+            "an answer that says nothing is not passed off as more", task(nothing, calls[nothing]), _honest
+        ),
+        Clause("a task that needs a model says that there is none", task(told, None), _ended("no_model")),
+    )
+    return Suite(files, clauses)
+
+
+def violations(executor: Executor, snapshot: Snapshot, tried: Suite, replayer: Replayer) -> Sequence[str]:
+    """The clauses that the snapshot's harness breaks, a sentence each; empty when it keeps the contract.
+
+    ``executor`` reads a registry that has the suite's files beside the snapshot's, and serves no model.
+    Raises Unavailable when the machinery failed: then nothing is known.
+    """
+
+    def broken(clause: Clause) -> str:
+        attempt = executor.execute(clause.task, snapshot, f"run-{clause.task.id}")
+        fault = clause.fault(attempt)
+        return f"{clause.says}: {fault}" if fault else ""
+
+    return [sentence for sentence in replayer.map(broken, tried.clauses) if sentence]
+
+
+def _words(chance: random.Random, count: int) -> list[str]:
+    """Different names that say nothing."""
+    found: set[str] = set()
+    while len(found) < count:
+        found.add("".join(chance.choices(_LETTERS, k=8)))
+    return sorted(found, key=lambda word: chance.random())
+
+
+def _agent(harness: str, name: str) -> bytes:
+    keys = {"description": "An agent.", "harness": harness, "prompt": name, "environment": name}
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items()).encode() + b"asks = []\n"
+
+
+def _tool(name: str, field: str, body: str, effects: str = '["pure"]') -> dict[str, bytes]:
+    text = _TOOL.format(name=name, field=field, body=body, effects=effects)
+    return {f"{Kind.TOOL.value}/{name}/tool.py": text.encode()}
+
+
+# --- what is looked at ---------------------------------------------------------------------------
+
+
+def _result(attempt: Attempt, result: Result) -> str:
+    outcome = attempt.outcome
+    if outcome.result is result:
+        return ""
+    return f"expected the run to end {result.value}, and it ended {outcome.result.value} ({outcome.reason[:200]})"
+
+
+def _answered(answer: Json) -> Callable[[Attempt], str]:
+    def look(attempt: Attempt) -> str:
+        wrong = "" if attempt.answer == answer else f"the answer is another: {str(attempt.answer)[:200]}"
+        return _result(attempt, Result.PASSED) or wrong
+
+    return look
+
+
+def _echoed(tool: str, value: str) -> Callable[[Attempt], str]:
+    def look(attempt: Attempt) -> str:
+        return _answered({"text": value[::-1]})(attempt) or _acted(
+            attempt, tool, {"text": value}, failed=False
+        )
+
+    return look
+
+
+def _failed(tool: str, fault: str, value: str) -> Callable[[Attempt], str]:
+    def look(attempt: Attempt) -> str:
+        unsaid = "" if value in attempt.outcome.reason else "the reason leaves out what the tool said"
+        acted = _acted(attempt, tool, {"text": value}, failed=True)
+        return _ended(fault)(attempt) or unsaid or acted
+
+    return look
+
+
+def _ended(fault: str) -> Callable[[Attempt], str]:
+    def look(attempt: Attempt) -> str:
+        found = attempt.outcome.fault.type if attempt.outcome.fault else "none"
+        another = "" if found == fault else f"expected the fault '{fault}', and it is '{found}'"
+        answer = "" if attempt.answer is None else "it gave an answer"
+        return _result(attempt, Result.FAILED) or another or answer
+
+    return look
+
+
+def _acted(attempt: Attempt, tool: str, args: Json, *, failed: bool) -> str:
+    """Exactly one step of the call, as it was made and as it went."""
+    steps = [step for step in attempt.steps if step.node == "act"]
+    if len(steps) != 1:
+        return f"expected one step 'act', and there are {len(steps)}"
+    action = steps[0].action
+    if not isinstance(action, dict) or (action.get("tool"), action.get("args")) != (tool, args):
+        return "the step 'act' names another call than the task"
+    if (steps[0].fault is not None) != failed:
+        return "the step 'act' does not say how the call went"
+    return ""
+
+
+def _spent(attempt: Attempt) -> str:
+    over = "it recorded more steps than allowed" if len(attempt.steps) > 2 else ""
+    return _result(attempt, Result.BUDGET) or over
+
+
+def _honest(attempt: Attempt) -> str:
+    if attempt.outcome.result is Result.FAILED or attempt.answer in ({"text": None}, {}):
+        return ""
+    return f"it answered {str(attempt.answer)[:200]}"
