@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,8 @@ def test_a_provider_that_is_away_for_a_while_costs_an_attempt_and_no_call(
     with world(home, scripted()) as (server, seen):
         daemon.start()
         task = free_task(f"[work 1 {TURNS}]")
-        server_paid = lambda: server.paid  # noqa: E731
         ledger.add_task(task, Share.OPEN)
-        until(lambda: server_paid() >= 1, "it asks", 60)
+        until(lambda: server.paid >= 1, "it asks", 60)
         server.fault_next("overloaded", times=7)  # one attempt gives up after five tries
         until(lambda: ledger.task_view(task.id).state is TaskState.DONE, "it is done", 90)
         newest, *lost = ledger.runs(task.id)
@@ -78,14 +77,13 @@ def test_a_disk_that_fills_up_in_the_middle_loses_no_call_and_no_task(tiny_home:
             ledger.add_task(task, Share.OPEN)
             until(lambda: server.paid >= 2, "it asks", 60)
             subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], stderr=subprocess.DEVNULL)
-            before = server.paid
             until(lambda: _stands_still(tiny_home), "somebody notices", 30)
             filler.unlink()
             until(lambda: ledger.task_view(task.id).state is TaskState.DONE, "it is done", 90)
             newest, *lost = ledger.runs(task.id)
             assert newest.outcome is not None
             assert newest.outcome.result is Result.PASSED, (newest.outcome, lost)
-            assert server.paid == 2 * TURNS + 1, before
+            assert server.paid == 2 * TURNS + 1
             assert max(seen.values()) == 1
             assert ledger.verify() == []
             daemon.signal(signal.SIGTERM)
@@ -122,11 +120,8 @@ with ThreadPoolExecutor(12) as pool:
 def test_a_budget_that_ends_amid_parallel_calls_lets_not_one_more_through(
     home: Home, ledger: Ledger, daemon: Any, until: Any
 ) -> None:
-    def echo(number: str) -> Callable[[Json], Reply]:
-        return lambda request: say(number, delay_s=0.2)
-
     def policy(request: Json, number: int) -> Reply:
-        return say(f"{request['messages'][-1]['content']}", delay_s=0.2)
+        return say(request["messages"][-1]["content"], delay_s=0.2)
 
     with world(home, policy) as (server, _):
         files = {

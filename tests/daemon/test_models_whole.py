@@ -250,7 +250,7 @@ def test_people_and_other_agents_are_asked_once_across_deaths(place: Place) -> N
     place.daemon.child.kill()  # type: ignore[union-attr]
     place.daemon.start()
     typed(place.home, "run", "answer", run.id, "--choice", "2")
-    until(lambda: place.seen["/77-0"], "the helper works")
+    until(lambda: place.seen["/77-0"], "the helper works", 60)
     place.daemon.child.kill()  # type: ignore[union-attr]
     place.daemon.start()
     until(lambda: place.ledger.task_view(run.task_id).state is TaskState.DONE, "it is done", 60)

@@ -143,6 +143,10 @@ def free_task(goal: str, *, checks: Sequence[Check] = (), **changes: Any) -> Tas
     return replace(made, **changes)
 
 
+# The words after the goal's first -> what is said to a request.
+Script = Callable[..., Callable[[Json], Reply]]
+
+
 # --- the model ----------------------------------------------------------------------------------
 
 
@@ -177,9 +181,11 @@ def work(number: str, turns: str) -> Callable[[Json], Reply]:
     return reply
 
 
-def scripted(more: Mapping[str, Callable[..., Callable[[Json], Reply]]] = {}, delay: Callable[[], float] = lambda: 0.0):  # type: ignore[no-untyped-def]  # fmt: skip
+def scripted(
+    more: Mapping[str, Script] | None = None, delay: Callable[[], float] = lambda: 0.0
+) -> Callable[[Json, int], Reply]:
     """The policy of a server: what the goal's word stands for."""
-    known = {"nothing": lambda: lambda request: say("ok"), "work": work, **more}
+    known: dict[str, Script] = {"nothing": lambda: lambda request: say("ok"), "work": work, **(more or {})}
 
     def policy(request: Json, number: int) -> Reply:
         word, args = asked(request)
