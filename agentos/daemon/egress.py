@@ -59,13 +59,10 @@ class Egress(Answerer):
         host = (target.hostname or "").rstrip(".")
         if target.scheme not in ("http", "https") or not host or target.username is not None:
             raise Denied("request", "a URL is http:// or https://, with a host and without a user")
-        named = [host if port is None else f"{host}:{port}", *([host] if port is None else [])]
-        for allowed in self._hosts:
-            exact = allowed.lower() in named
-            below = allowed.startswith("*.") and any(name.endswith(allowed[1:].lower()) for name in named)
-            if exact or below:
+        place = host if port is None else f"{host}:{port}"
+        for allowed in map(str.lower, self._hosts):
+            if place == allowed or (allowed.startswith("*.") and place.endswith(allowed[1:])):
                 return target
-        place = named[0]
         raise Denied(
             "effect", f"{place} is not a host that runs may reach: add it to 'egress' in agentos.toml"
         )

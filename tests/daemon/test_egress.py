@@ -54,6 +54,8 @@ DOCUMENT = 'description = "Fetches a URL."\n'
 
 class _Site(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        # what is left unread when the connection closes would reset it, perhaps before the answer is read
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path == "/away":
             self.send_response(302)
             self.send_header("Location", "http://192.0.2.1/")
