@@ -104,6 +104,20 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(file), f"{link}: no such heading"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_that_a_page_names_is_there(page: Path) -> None:
+    for named in re.findall(r"`((?:agentos|tests|benchmarks|docs)/[\w/.-]*\w)/?`", page.read_text()):
+        assert (ROOT / named).exists(), f"{named} is not there"
+
+
+def test_tests_that_the_promises_name_are_there() -> None:
+    there = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    names = re.findall(r"`(test_\w+)`", (ROOT / "docs" / "security.md").read_text())
+    assert names
+    for name in names:
+        assert f"def {name}(" in there, name
+
+
 # --- README as a new user reads it --------------------------------------------------------------
 
 NOT_RUN = ("make ",)  # these are what runs this very test

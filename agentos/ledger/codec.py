@@ -1,6 +1,6 @@
 """Domain records to JSON and back, driven by the records' own type hints.
 
-It covers what ``domain.py`` allows in a record and nothing else: text, numbers, aware datetimes,
+It covers what ``agentos.domain`` allows in a record and nothing else: text, numbers, aware datetimes,
 enums, tuples, mappings, optional values, other records, and JSON values passed through as they
 are. A type outside that list is a programming error and raises TypeError at first use.
 """
