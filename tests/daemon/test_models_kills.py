@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.doctoring import examine
-from agentos.domain import Result, Share, Task, TaskState
+from agentos.domain import Limits, Result, Share, Task, TaskState
 from agentos.gateway.calls import Reading
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -88,7 +88,8 @@ def test_a_storm_of_kills_loses_no_call_and_pays_none_twice(
     seed = random.Random(5)
     policy = scripted(delay=lambda: seed.uniform(0.0, 0.25))
     with world(home, policy, settings=f"parallel = {PARALLEL}") as (server, seen):
-        tasks = [free_task(f"[work {number} {TURNS}]") for number in range(2 * KILLS)]
+        limits = Limits(wall_s=600.0)  # a run waits for every gateway that is killed while it lives
+        tasks = [free_task(f"[work {number} {TURNS}]", limits=limits) for number in range(2 * KILLS)]
         for task in tasks[: 2 * PARALLEL]:
             ledger.add_task(task, Share.OPEN)
         left = tasks[2 * PARALLEL :]
@@ -102,7 +103,7 @@ def test_a_storm_of_kills_loses_no_call_and_pays_none_twice(
             storm.strike()
         print(f"killed: {dict(storm.killed)}")
         begun = [task for task in tasks if task not in left]
-        until(lambda: len(ledger.tasks(TaskState.DONE)) == len(begun), "all tasks are done", 120)
+        until(lambda: len(ledger.tasks(TaskState.DONE)) == len(begun), "all tasks are done", 180)
         lost = [ended_right(ledger, task) for task in begun]
         print(f"tasks: {len(begun)}, attempts lost: {sum(lost)}, {server.stats()}, posts: {seen.total()}")
         assert storm.killed.keys() == {"gateway", "daemon", "box"}
