@@ -153,7 +153,7 @@ class Conversation:
         return found and replace(found, message=self._job.redact(found.message))
 
     def _saw(self, node: str, action: Json, observation: Json, duration_ms: float) -> Step:
-        """A step that the kernel itself saw: a model call."""
+        """Record what the kernel itself saw: the nodes of ``KERNEL_NODES``."""
         frame = StepFrame(node=node, action=action, observation=observation, duration_ms=duration_ms)
         return self._record(node, action, observation, frame)
 
