@@ -140,7 +140,8 @@ def _name(reading: Reading, node: ast.Name) -> Iterator[Seen]:
 def _attribute(reading: Reading, node: ast.Attribute, own: Collection[str]) -> Iterator[Seen]:
     rule, path = _rule_of(reading.dotted(node))
     if rule:
-        yield _seen(reading, rule, node, f"uses {path}", _around(reading, node))
+        if not isinstance(reading.parents.get(node), ast.Attribute):  # os.environ.get is one finding, not two
+            yield _seen(reading, rule, node, f"uses {path}", _around(reading, node))
         return
     rule, why = _unwanted_attribute(node, own)
     if rule:
