@@ -193,6 +193,9 @@ class Trial:
     recording: str = ""  # the run whose record it was served from
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
     steps_sha256: str = ""  # the blob with its trajectory
+    # Of a candidate's trial in a fresh pair: how many candidates of the evidence have such pairs in this
+    # set, this one included. 0: no such pair, every flip of the task counts.
+    number: int = 0
 
 
 class Decision(StrEnum):

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentos.domain import (
+    IMPORT,
     Evidence,
     Evolution,
     EvolutionState,
     Json,
+    Mode,
     Result,
     Run,
     Share,
@@ -28,6 +30,8 @@ from agentos.evolver.parts import Parts
 from agentos.ports import Case
 
 LOOK_BACK = 200  # runs of the resource to choose guards and hold-outs from
+ALIKE = 20  # runs of equal work that say whether it asks models
+_BY_MODELS = frozenset({"model", "delegate"})  # steps: an agent that is handed work asks models
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +41,22 @@ class Sets:
     evidence: tuple[str, ...]
     guards: tuple[str, ...]
     hold_out: tuple[str, ...]
+    varying: tuple[str, ...] = ()  # of all these, those whose outcome varies: docs/judging.md
 
     def of(self, task_id: str) -> TrialSet:
         """The set a task is in."""
         if task_id in self.evidence:
             return TrialSet.EVIDENCE
         return TrialSet.GUARD if task_id in self.guards else TrialSet.HOLD_OUT
+
+    def ids(self, which: TrialSet, *, varying: bool) -> tuple[str, ...]:
+        """The tasks of a set that vary, or those that do not."""
+        named = {
+            TrialSet.EVIDENCE: self.evidence,
+            TrialSet.GUARD: self.guards,
+            TrialSet.HOLD_OUT: self.hold_out,
+        }
+        return tuple(task_id for task_id in named[which] if (task_id in self.varying) is varying)
 
 
 def choose_sets(parts: Parts, evidence: Evidence, resource: str) -> Sets:
@@ -53,7 +67,25 @@ def choose_sets(parts: Parts, evidence: Evidence, resource: str) -> Sets:
     guards = _take([run for run in runs if run.share is Share.OPEN and _passed(run)], seen, rules.max_guards)
     fixes = _past_fixes(parts, resource, seen)
     hold_out = _take([run for run in runs if run.share is Share.HOLD_OUT], seen, rules.max_hold_out)
-    return Sets(evidence.task_ids, tuple(dict.fromkeys((*fixes, *guards))), hold_out)
+    guards = tuple(dict.fromkeys((*fixes, *guards)))
+    return Sets(evidence.task_ids, guards, hold_out, varying(parts, (*evidence.task_ids, *guards, *hold_out)))
+
+
+def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
+    """Of these, the tasks whose outcome varies: live runs of the same work asked a model.
+
+    None where the policy has models answered from the record, or from it first: then every flip counts.
+    """
+    if parts.policy.replay.models != Mode.LIVE:
+        return ()
+    return tuple(task.id for task in parts.tasks(tuple(task_ids)) if _asks_models(parts, task))
+
+
+def _asks_models(parts: Parts, task: Task) -> bool:
+    runs = [run for run in parts.journal.runs_of(task.key, ALIKE) if run.sandbox != IMPORT]
+    if any(run.outcome is not None and run.outcome.cost.calls for run in runs):
+        return True
+    return any(step.node in _BY_MODELS for run in runs[:1] for step in parts.journal.steps(run.id))
 
 
 def case_of(parts: Parts, task: Task) -> Case:

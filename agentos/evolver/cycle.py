@@ -21,15 +21,17 @@ from agentos.domain import (
     ResourceId,
     Result,
     Trial,
+    TrialSet,
     canonical,
 )
-from agentos.evolver.curate import Sets, choose_sets
+from agentos.evolver.curate import Sets, choose_sets, varying
 from agentos.evolver.diagnosis import diagnose
 from agentos.evolver.judge import counted, judge, judged_trials
+from agentos.evolver.noisy import too_few
 from agentos.evolver.parts import Parts
 from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_on
 from agentos.evolver.proposing import propose
-from agentos.evolver.replay import replay_base, replay_candidate
+from agentos.evolver.replay import replay_base, replay_candidate, sieve
 from agentos.ports import Durable
 
 
@@ -63,7 +65,10 @@ def finish_promotion(parts: Parts, evolution_id: str, durable: Durable) -> Evolu
 
 
 def reproduce(parts: Parts, evolution_id: str) -> list[str]:
-    """The evidence that fails again on the base in every trial; ends the evolution when none does."""
+    """The evidence that fails again on the base; ends the evolution when none does.
+
+    In every trial; where the outcome varies, often enough for half of it to be gained (``steadiness``).
+    """
     evolution = parts.evolution(evolution_id)
     if evolution.state is EvolutionState.MINED:
         # The base is what is stable when the work begins, not when the evidence was sealed: other
@@ -71,14 +76,21 @@ def reproduce(parts: Parts, evolution_id: str) -> list[str]:
         evolution = replace(evolution, base=parts.snapshots.stable())
     evolution = parts.move(evolution, EvolutionState.REPRODUCING)
     evidence = parts.records.get(Evidence, evolution.evidence_id)
-    sets = Sets(evidence.task_ids, (), ())
-    trials = replay_base(parts, evolution, evidence.task_ids, sets)
+    sets = Sets(evidence.task_ids, (), (), varying(parts, evidence.task_ids))
+    trials = replay_base(parts, evolution, sets.ids(TrialSet.EVIDENCE, varying=False), sets)
+    _, fit = sieve(parts, evolution, sets.varying, sets)
     results: dict[str, set[bool]] = {}
     for trial in counted(trials):
         results.setdefault(trial.task_id, set()).add(trial.outcome.result is Result.PASSED)
-    failing = [task_id for task_id, seen in results.items() if seen == {False}]
+    failing = [
+        task_id
+        for task_id in evidence.task_ids
+        if results.get(task_id) == {False} or (task_id in fit and fit[task_id].serves)
+    ]
     if not failing:
-        parts.move(evolution, EvolutionState.NOT_REPRODUCIBLE, _not_failing(trials, results), end=True)
+        why = [_not_failing(trials, results)] if trials else []
+        why += dict.fromkeys(found.says for found in fit.values())
+        parts.move(evolution, EvolutionState.NOT_REPRODUCIBLE, "; ".join(why), end=True)
     return failing
 
 
@@ -94,7 +106,10 @@ def _not_failing(trials: Sequence[Trial], results: Mapping[str, set[bool]]) -> s
 
 
 def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> list[list[str]]:
-    """Evidence, guards and hold-out as ids; ends the evolution when nothing here may be edited."""
+    """Evidence, guards, hold-out, and which of them vary, as ids; [] ends the evolution.
+
+    It ends when nothing here may be edited, or when what an edit of it does could not be told.
+    """
     evolution = parts.evolution(evolution_id)
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     diagnosis = diagnose(parts, evidence, evolution.base)
@@ -105,7 +120,19 @@ def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> 
         parts.move(evolution, EvolutionState.CANNOT_FIX, reason, end=True)
         return []
     sets = choose_sets(parts, replace(evidence, task_ids=tuple(failing)), diagnosis.resource)
-    return [list(sets.evidence), list(sets.guards), list(sets.hold_out)]
+    if reason := _too_few(parts, sets):
+        parts.move(evolution, EvolutionState.HELD, reason, end=True)
+        return []
+    return [list(sets.evidence), list(sets.guards), list(sets.hold_out), list(sets.varying)]
+
+
+def _too_few(parts: Parts, sets: Sets) -> str:
+    """Why no candidate for evidence that varies could be judged, "" if one can: before any is paid for."""
+    if not sets.ids(TrialSet.EVIDENCE, varying=True):
+        return ""
+    needed = parts.policy.judge.min_tasks
+    tasks = len(sets.guards) + len(sets.hold_out) + len(sets.ids(TrialSet.EVIDENCE, varying=False))
+    return too_few(tasks, needed) if tasks < needed else ""
 
 
 def propose_candidates(parts: Parts, evolution_id: str, sets: Sets) -> list[str]:
@@ -162,10 +189,18 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
     """A plateau is told from candidates that did something, but not enough or not only good."""
     verdicts = [verdict_on(parts, candidate_id) for candidate_id in candidate_ids]
     tried = len(verdicts)
+    varies = any(
+        trial.number
+        for candidate_id in candidate_ids
+        for trial in parts.records.find(Trial, evolution_id=evolution.id, candidate_id=candidate_id)
+    )
     if any(verdict.fixed or verdict.broken for verdict in verdicts):
         which = "the only candidate" if tried == 1 else f"each of {tried} candidates"
         reason = f"{which} broke a guard or the hold-out, or fixed too little"
         parts.move(evolution, EvolutionState.REJECTED, reason, end=True)
+    elif varies:
+        which = "the only candidate" if tried == 1 else f"the last of {tried} candidates"
+        parts.move(evolution, EvolutionState.NO_IMPROVEMENT, f"{which}: {verdicts[-1].reasons[0]}", end=True)
     else:
         which = "the only candidate" if tried == 1 else f"none of {tried} candidates"
         how = "did not change" if tried == 1 else "changed"

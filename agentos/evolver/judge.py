@@ -10,13 +10,16 @@ For deterministic tasks every flip counts:
   is *left out*. A guard that passes on the base and cannot be replayed with the candidate holds the
   promotion: an edit must not get past what it makes impossible to measure.
 
+A task that *varies*, because it asks models, was tried afresh in pairs; such tasks are judged together by
+how often they pass (``rounds``, ``noisy``). Where there are both, a promotion needs both.
+
 The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials and the
 policy. ``recompute`` gives it again from the stored trials, offline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
@@ -31,10 +34,12 @@ from agentos.domain import (
     Verdict,
     digest,
 )
+from agentos.evolver.noisy import Beside, Ruling
 from agentos.evolver.policy import Policy
+from agentos.evolver.rounds import FIRST, Changed, changed, rule_on, varying
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256")
+_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number")
 _ADDED_COST = ("calls", "live_calls")
 
 
@@ -100,25 +105,53 @@ def _standing(trials: Sequence[Trial]) -> Standing:
 
 
 def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
-    """Of an evolution's trials those that count for a candidate: its own, and the base's of the same tasks."""
+    """Of an evolution's trials those that count for a candidate: its own, and the base's of the same tasks.
+
+    Of a task that varies, only the base's counterparts and those by which the task was chosen: the base
+    may have been tried oftener for another candidate.
+    """
     known = list(trials)
-    tasks = {trial.task_id for trial in known if trial.candidate_id == candidate.id}
-    return [
-        trial
-        for trial in known
-        if trial.candidate_id == candidate.id or (trial.arm is Arm.BASE and trial.task_id in tasks)
-    ]
+    own = [trial for trial in known if trial.candidate_id == candidate.id]
+    tasks = {trial.task_id for trial in own}
+    paired = {(trial.task_id, trial.repeat) for trial in own}
+    varies = varying(own)
+
+    def counts(trial: Trial) -> bool:
+        if trial.arm is not Arm.BASE or trial.task_id not in tasks:
+            return False
+        fresh = trial.task_id in varies and trial.repeat >= FIRST
+        return not fresh or (trial.task_id, trial.repeat) in paired
+
+    return [trial for trial in known if trial.candidate_id == candidate.id or counts(trial)]
+
+
+def ruling(
+    trials: Sequence[Trial], policy: Policy, untried: Mapping[TrialSet, Sequence[str]] | None = None
+) -> Ruling:
+    """On the tasks that vary, ``untried`` ones included; the others are counted beside them."""
+    varies = varying(trials)
+    table = [flip for flip in flips(trials) if flip.task_id not in varies and not flip.left_out]
+    beside = Beside(
+        evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is Standing.FAILS for flip in table),
+        tasks=sum(flip.after is Standing.PASSES for flip in table),
+    )
+    return rule_on(trials, policy.judge, beside, untried or {})
 
 
 def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verdict:
     """The verdict on a candidate. Needs the trials of both arms that its replay ran."""
-    table = flips(trials)
+    varies = varying(trials)
+    steady = [trial for trial in trials if trial.task_id not in varies]
+    table = flips(steady)
+    noisy = changed(trials, policy.judge) if varies else Changed((), (), ())
     judged = {Arm.BASE: candidate.base.tree, Arm.CANDIDATE: candidate.snapshot.tree}
     if any(trial.snapshot.tree != judged[trial.arm] for trial in trials):
         decision, reasons = (
             Decision.HOLD,
             ["some trials ran on other trees than the candidate's and its base's"],
         )
+    elif varies:
+        decision, reasons = _decide_both(table, steady, ruling(trials, policy), policy)
     else:
         decision, reasons = _decide(table, trials, policy)
     return Verdict(
@@ -127,9 +160,12 @@ def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verd
         candidate_id=candidate.id,
         decision=decision,
         reasons=tuple(reasons),
-        fixed=tuple(flip.task_id for flip in table if flip.fixed),
-        broken=tuple(flip.task_id for flip in table if flip.broken),
-        flaky=tuple(flip.task_id for flip in table if Standing.FLAKY in (flip.before, flip.after)),
+        fixed=(*(flip.task_id for flip in table if flip.fixed), *noisy.fixed),
+        broken=(*(flip.task_id for flip in table if flip.broken), *noisy.broken),
+        flaky=(
+            *(flip.task_id for flip in table if Standing.FLAKY in (flip.before, flip.after)),
+            *noisy.flaky,
+        ),
         candidate_tree=candidate.snapshot.tree,
         base_tree=candidate.base.tree,
         manifest_sha256=digest(candidate.manifest),
@@ -168,9 +204,29 @@ def recompute(
     ]
 
 
-def _decide(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
+def _decide_both(
+    table: Sequence[Flip], steady: Sequence[Trial], varying: Ruling, policy: Policy
+) -> tuple[Decision, list[str]]:
+    """Promote if both say so; a rejection goes before a hold."""
+    said = ["; ".join(varying.reasons)] if varying.decision is Decision.HOLD else list(varying.reasons)
+    both = [(varying.decision, said)]
+    if table:
+        both.insert(0, _decide(table, steady, policy, alone=False))
+    worst = next(
+        decision
+        for decision in (Decision.REJECT, Decision.HOLD, Decision.PROMOTE)
+        if decision in [found for found, _ in both]
+    )
+    return worst, [reason for found, reasons in both if found is worst for reason in reasons]
+
+
+def _decide(
+    table: Sequence[Flip], trials: Sequence[Trial], policy: Policy, *, alone: bool = True
+) -> tuple[Decision, list[str]]:
+    """On the tasks that do not vary; ``alone`` when they are all there are."""
     left_out = [flip for flip in table if flip.left_out]
-    decision, reasons = _decide_on([flip for flip in table if not flip.left_out], trials, policy)
+    rule = _decide_on if alone else _decide_beside
+    decision, reasons = rule([flip for flip in table if not flip.left_out], trials, policy)
     unknown = [
         flip for flip in left_out if flip.set is not TrialSet.EVIDENCE and flip.before is Standing.PASSES
     ]
@@ -187,15 +243,35 @@ def _decide(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> t
 
 def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
     rules = policy.judge
-    evidence = [flip for flip in table if flip.set is TrialSet.EVIDENCE]
-    failing = [flip for flip in evidence if flip.before is Standing.FAILS]
+    if not _failing(table):
+        return Decision.REJECT, ["no evidence fails on the base: there is nothing to fix"]
+    decision, reasons = _decide_beside(table, trials, policy)
+    if decision is not Decision.PROMOTE:
+        return decision, reasons
+    good = sum(flip.after is Standing.PASSES for flip in table)
+    if good < rules.min_tasks:
+        return Decision.HOLD, [
+            f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
+            f"add {rules.min_tasks - good} more with checks for the same tool, then reconsider"
+        ]
+    return decision, reasons
+
+
+def _failing(table: Sequence[Flip]) -> list[Flip]:
+    return [flip for flip in table if flip.set is TrialSet.EVIDENCE and flip.before is Standing.FAILS]
+
+
+def _decide_beside(
+    table: Sequence[Flip], trials: Sequence[Trial], policy: Policy
+) -> tuple[Decision, list[str]]:
+    """By what is fixed and what is broken; how many tasks there are is asked of all together."""
+    rules = policy.judge
+    failing = _failing(table)
     fixed = [flip for flip in failing if flip.fixed]
     broken = [flip for flip in table if flip.broken]
-    if not failing:
-        return Decision.REJECT, ["no evidence fails on the base: there is nothing to fix"]
     if broken:
         return Decision.REJECT, [_broken_sentence(flip) for flip in broken]
-    if not fixed or len(fixed) < rules.min_fixed_share * len(failing):
+    if failing and (not fixed or len(fixed) < rules.min_fixed_share * len(failing)):
         return Decision.REJECT, [
             f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, "
             f"at least {rules.min_fixed_share:.0%} are needed"
@@ -203,15 +279,10 @@ def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -
     slow = _too_costly(trials, policy)
     if slow:
         return Decision.REJECT, [slow]
-    good = sum(flip.after is Standing.PASSES for flip in table)
-    if good < rules.min_tasks:
-        return Decision.HOLD, [
-            f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
-            f"add {rules.min_tasks - good} more with checks for the same tool, then reconsider"
-        ]
     counts = {which: [flip for flip in table if flip.set is which] for which in TrialSet}
+    mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
     return Decision.PROMOTE, [
-        f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial",
+        *([mended] if failing else []),
         f"none of {len(counts[TrialSet.GUARD])} guards broke",
         f"the hold-out did not fall ({_hold_out_sentence(counts[TrialSet.HOLD_OUT])})",
     ]

@@ -79,6 +79,15 @@ class Spending:
     slack: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the tasks that do not vary add to a judgement; they are judged by flips, elsewhere."""
+
+    evidence: bool = False  # some of it does not vary, so that none of it need vary
+    tasks: int = 0  # that pass with the candidate
+
+
+ALONE = Beside()
 NOTHING, A_WIN, A_TIE = Tally(), Tally(wins=1), Tally(ties=1)
 
 
@@ -160,19 +169,17 @@ def decide(
     *,
     spending: Sequence[Spending] = (),
     spent_usd: float = 0.0,
+    beside: Beside = ALONE,
 ) -> Ruling:
     """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs."""
     sets = {which: measured.get(which, Measured({})) for which in TrialSet}
-    if not sets[TrialSet.EVIDENCE].tasks:
+    if not sets[TrialSet.EVIDENCE].tasks and not beside.evidence:
         return Ruling(Decision.REJECT, ("there is no evidence: nothing to improve",))
     findings = {which: _finding(which, found, rule) for which, found in sets.items()}
     costs = [cost_bounded(item, sets[TrialSet.EVIDENCE].number, rule) for item in spending]
     refuted = [item.says for item in (*findings.values(), *costs) if item.standing is Standing.REFUTED]
     if refuted:
         return Ruling(Decision.REJECT, tuple(refuted))
-    if len(sets[TrialSet.GUARD].tasks) + len(sets[TrialSet.HOLD_OUT].tasks) < rule.min_tasks:
-        too_few = f"guards and hold-out are fewer than {rule.min_tasks} tasks: add tasks with checks for the same resource"
-        return Ruling(Decision.HOLD, (too_few,), exhausted=True)
     for which, finding in findings.items():
         if finding.standing is Standing.OPEN:
             return _hold(which, finding, sets[which], rule, spent_usd)
@@ -180,7 +187,18 @@ def decide(
         if finding.standing is Standing.OPEN:
             where = TrialSet.GUARD if sets[TrialSet.GUARD].tasks else TrialSet.HOLD_OUT
             return _hold(where, finding, sets[where], rule, spent_usd)
+    tasks = len(sets[TrialSet.GUARD].tasks) + len(sets[TrialSet.HOLD_OUT].tasks) + beside.tasks
+    if tasks < rule.min_tasks:
+        return Ruling(Decision.HOLD, (too_few(tasks, rule.min_tasks),), exhausted=True)
     return Ruling(Decision.PROMOTE, tuple(item.says for item in (*findings.values(), *costs)))
+
+
+def too_few(tasks: int, needed: int) -> str:
+    """Why nothing can be told of a candidate, and what to do."""
+    return (
+        f"guards and hold-out are fewer than {needed} tasks: "
+        f"add {needed - tasks} more with checks for the same resource, then reconsider"
+    )
 
 
 def improved(found: Tally, number: int, rule: Rule) -> Finding:

@@ -91,7 +91,7 @@ class ReplayPolicy:
 
     repeats: int = 2
     infra_retries: int = 3
-    models: str = Mode.REPLAY_THEN_LIVE.value
+    models: str = Mode.LIVE.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,16 @@ class Judge:
     min_tasks: int = 3
     max_cpu_ratio: float = 2.0
     cpu_slack_s: float = 0.25
+    # Of tasks whose outcome varies: docs/judging.md, and noisy.Rule.
+    alpha: float = 0.05
+    beta: float = 0.1
+    min_effect: float = 0.2
+    margin: float = 0.1
+    max_ratio: float = 2.0
+    dear_share: float = 0.25
+    min_rounds: int = 2
+    max_pairs: int = 240
+    max_usd: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +190,12 @@ _WORDS: Mapping[type[Any], tuple[str, ...]] = {
 }
 
 
+# Numbers that are chances or shares, neither 0 nor 1.
+_SHARES: Mapping[type[Any], tuple[str, ...]] = {
+    Judge: ("alpha", "beta", "min_effect", "margin", "dear_share")
+}
+
+
 def load_policy(path: Path) -> Policy:
     """Read a policy file; raises Invalid with one sentence per fault."""
     document = _toml(path)
@@ -224,6 +240,8 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
             faults.append(f"[{name}] {key} is not a setting; known are {', '.join(known)}")
             continue
         fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
+        if not fault and key in _SHARES.get(kind, ()) and not 0 < value < 1:  # type: ignore[operator] # a number
+            fault = f"must lie between 0 and 1, not be {value!r}"
         if fault:
             faults.append(f"[{name}] {key} {fault}")
         else:

@@ -5,7 +5,8 @@ has an id made of what it is (evolution, candidate, task, arm, repeat), so a rep
 short goes on where it stood. A trial that the machinery lost is run again and never counted.
 
 A trial of work that asked models, or acted on the outside, is served from the record of a live run:
-the failing one of evidence, a passing one of guards and hold-out (docs/replay.md).
+the failing one of evidence, a passing one of guards and hold-out (docs/replay.md). Tasks that vary ask
+their models afresh on both sides, in rounds, until ``judge.ruling`` has seen enough (docs/judging.md).
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from agentos.domain import (
     TIER_OF,
     Arm,
     Candidate,
+    Decision,
     Evolution,
     Kind,
     Mode,
+    Outcome,
     Result,
     Run,
     Snapshot,
@@ -32,14 +35,17 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.curate import Sets
-from agentos.evolver.judge import counted
+from agentos.evolver.judge import counted, ruling
 from agentos.evolver.parts import Parts
 from agentos.evolver.recordings import asks, packed, recording_of, whole
+from agentos.evolver.rounds import FIRST
+from agentos.evolver.steadiness import TRIALS, Fitness, fitness
 from agentos.ports import Attempt, Plan, Recording
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
 _UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
+_SHARED_BUDGETS = ("the evolution may use ", "all runs of a day may use ")  # gateway/answering.py
 LOOK_BACK = 20  # runs of equal work among which the one to be served from is chosen
 
 
@@ -53,6 +59,8 @@ class _Job:
     evolution_id: str
     candidate_id: str
     prefer: str  # sandbox, by the policy for the tier
+    fresh: bool = False  # models are asked, whatever is on record
+    number: int = 0  # as ``Trial.number``
 
     @property
     def id(self) -> str:
@@ -75,16 +83,122 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
-    for stage in (sets.evidence, sets.guards, sets.hold_out):
-        base = replay_base(parts, evolution, stage, sets)
-        own = _replay(
-            parts,
-            _jobs(parts, stage, sets, Arm.CANDIDATE, evolution, candidate),
-        )
+    rounds = _Rounds(parts, evolution, candidate, sets) if sets.varying else None
+    for stage in TrialSet:
+        steady = sets.ids(stage, varying=False)
+        base = replay_base(parts, evolution, steady, sets)
+        own = _replay(parts, _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate))
         trials += base + own
-        if _lost(parts, base, own, stage is sets.evidence):
+        if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
+            break
+        if rounds and not rounds.goes_on(stage, trials):
             break
     return trials
+
+
+def sieve(
+    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets
+) -> tuple[list[Trial], dict[str, Fitness]]:
+    """Fresh trials of varying tasks on the base, and by task whether it can serve in its set.
+
+    They choose the tasks, so they are in no pair. A task that cannot be replayed serves nowhere.
+    """
+    jobs = _fresh(parts, evolution, task_ids, sets, range(TRIALS))
+    trials = _replay(parts, jobs)
+    fit: dict[str, Fitness] = {}
+    for task_id in task_ids:
+        own = [trial for trial in trials if trial.task_id == task_id]
+        lost = next((trial for trial in own if trial.outcome.result is Result.NOT_REPLAYABLE), None)
+        if lost:
+            fit[task_id] = Fitness(serves=False, says=f"not replayable: {lost.outcome.reason}")
+        else:
+            fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id))
+    return trials, fit
+
+
+class _Rounds:
+    """The fresh pairs of one candidate's varying tasks, made until enough is known."""
+
+    def __init__(self, parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> None:
+        self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
+        self._tasks = {which: sets.ids(which, varying=True) for which in TrialSet}
+        self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
+        self._sieved: set[TrialSet] = set()
+        self._numbers: dict[TrialSet, int] = {}
+
+    def goes_on(self, stage: TrialSet, trials: list[Trial]) -> bool:
+        """Make pairs, adding them to ``trials``, until the sets up to ``stage`` are decided.
+
+        False when no further trial is worth its price: the judge sees the same and says why.
+        """
+        if not self._choose(stage, trials):
+            return False
+        order = list(TrialSet)
+        while True:
+            found = ruling(trials, self._parts.policy, self._tasks)
+            which = found.undecided
+            if found.decision is Decision.REJECT or (which and found.exhausted):
+                return False
+            # Whether there are tasks enough is known when those that do not vary were tried as well.
+            if which is None or order.index(which) > order.index(stage):
+                return True
+            trials += self._round(which)
+
+    def _choose(self, stage: TrialSet, trials: list[Trial]) -> bool:
+        """The tasks that are steady enough; False when too few are left. Guards and hold-out together."""
+        chosen = [stage] if stage is TrialSet.EVIDENCE else [TrialSet.GUARD, TrialSet.HOLD_OUT]
+        for which in [item for item in chosen if item not in self._sieved]:
+            self._sieved.add(which)
+            made, fit = sieve(self._parts, self._evolution, self._tasks[which], self._sets)
+            self._tasks[which] = tuple(task_id for task_id, found in fit.items() if found.serves)
+            trials += [trial for trial in made if trial.task_id in self._tasks[which]]
+        if stage is TrialSet.EVIDENCE:
+            return True
+        steady = sum(len(self._sets.ids(which, varying=False)) for which in TrialSet)
+        fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
+        return steady + fitting >= self._parts.policy.judge.min_tasks
+
+    def _round(self, which: TrialSet) -> list[Trial]:
+        """One pair of each task of the set."""
+        repeats = range(FIRST + self._made[which], FIRST + self._made[which] + 1)
+        self._made[which] += 1
+        base = _fresh(self._parts, self._evolution, self._tasks[which], self._sets, repeats)
+        if which not in self._numbers:
+            self._numbers[which] = _number(self._parts, self._evolution, self._candidate, which)
+        own = [
+            replace(
+                job,
+                arm=Arm.CANDIDATE,
+                snapshot=self._candidate.snapshot,
+                candidate_id=self._candidate.id,
+                number=self._numbers[which],
+            )
+            for job in base
+        ]
+        return _replay(self._parts, base + own)
+
+
+def _number(parts: Parts, evolution: Evolution, candidate: Candidate, which: TrialSet) -> int:
+    """Which candidate of this evidence it is that gets pairs of this set, those of other evolutions included."""
+    measured = {
+        trial.candidate_id
+        for other in parts.records.find(Evolution, evidence_id=evolution.evidence_id)
+        for trial in parts.records.find(Trial, evolution_id=other.id)
+        if trial.number and trial.set is which
+    }
+    return len(measured - {candidate.id}) + 1
+
+
+def _fresh(
+    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
+) -> list[_Job]:
+    """On the base, whose trials all candidates share."""
+    prefer = _prefer(parts, evolution)
+    return [
+        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", prefer, fresh=True)
+        for repeat in repeats
+        for task in parts.tasks(tuple(task_ids))
+    ]
 
 
 def _lost(parts: Parts, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
@@ -115,14 +229,18 @@ def _jobs(
     candidate: Candidate | None,
 ) -> list[_Job]:
     snapshot = candidate.snapshot if candidate else evolution.base
-    tier = TIER_OF[Kind(evolution.diagnosis.layer)] if evolution.diagnosis else Tier.MEDIUM
-    prefer = parts.policy.sandbox.preferred(tier)
+    prefer = _prefer(parts, evolution)
     candidate_id = candidate.id if candidate else ""
     return [
         _Job(task, sets.of(task.id), arm, repeat, snapshot, evolution.id, candidate_id, prefer)
         for repeat in range(parts.policy.replay.repeats)
         for task in parts.tasks(tuple(task_ids))
     ]
+
+
+def _prefer(parts: Parts, evolution: Evolution) -> str:
+    tier = TIER_OF[Kind(evolution.diagnosis.layer)] if evolution.diagnosis else Tier.MEDIUM
+    return parts.policy.sandbox.preferred(tier)
 
 
 def _replay(parts: Parts, jobs: Sequence[_Job]) -> list[Trial]:
@@ -153,6 +271,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
         drift=done.drift,
         steps_sha256=parts.blobs.put(packed(done.steps)),
+        number=job.number,
     )
     parts.records.put(trial)
     return trial
@@ -168,19 +287,37 @@ def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
             if attempt == retries:
                 raise
             continue
+        if away := _no_model(done.outcome):
+            raise Unavailable(f"the trial of {job.task.name} says nothing of the code: {away}")
         if done.outcome.result not in VOID:
             return done
     raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
 
 
+def _no_model(outcome: Outcome) -> str:
+    """Why no model answered that should have, "" if that did not end the run.
+
+    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
+    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
+    """
+    fault = outcome.fault
+    if fault is None:
+        return ""
+    if fault.type == "no_model":
+        return f"no model is configured ({fault.message})"
+    shared = fault.type == "budget" and fault.message.startswith(_SHARED_BUDGETS)
+    return fault.message if shared else ""
+
+
 def _plan(parts: Parts, job: _Job) -> Plan:
     """Where what the trial asks for comes from. Outside effects never come from anywhere but a record."""
-    policy = Mode(parts.policy.replay.models)
+    mode = Mode(parts.policy.replay.models)
     recording = _recording(parts, job)
-    mode = policy
-    if policy is Mode.LIVE:  # kept, all the same: the evolution can be verified offline
+    if job.fresh:  # kept, all the same: the evolution can be verified offline
         mode = Mode.RECORD
         recording = replace(recording, run_ids=()) if recording else None
+    elif mode is Mode.LIVE:  # no run of the task asked for a model
+        mode = Mode.REPLAY_THEN_LIVE
     return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id, prefer=job.prefer)
 
 

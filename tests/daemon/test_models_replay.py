@@ -124,7 +124,9 @@ def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> list
         **agent("phrasing", harness="phrasing"),
     }
     Registry(home.registry).commit(files, "An agent that phrases what a faulty tool says", "edit")
-    (home.root / "policy.toml").write_text("[propose]\nbudget_s = 5.0\n")
+    (home.root / "policy.toml").write_text(
+        '[propose]\nbudget_s = 5.0\n[replay]\nmodels = "replay-then-live"\n'
+    )
     tasks = []
     for points, needed in PAIRS:
         check = Check("equals", {"value": "pass" if points >= needed else "fail", "path": "grade"})

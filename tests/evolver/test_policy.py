@@ -32,6 +32,8 @@ def test_another_policy_has_another_digest(tmp_path: Path) -> None:
         ("[judge]\nmin = 1\n", "[judge] min is not a setting"),
         ("[judge]\nmin_tasks = -1\n", "at least 0"),
         ("[judge]\nmin_tasks = 1.5\n", "whole number"),
+        ("[judge]\nalpha = 0\n", "alpha must lie between 0 and 1"),
+        ("[judge]\nmargin = 1.0\n", "margin must lie between 0 and 1"),
         ("[judge]\nmin_tasks = true\n", "number"),
         ('[consent]\nhigh = "yes"\n', '"auto" or "ask"'),
         ('[replay]\nmodels = "paid"\n', '"replay-then-live" or "replay" or "live"'),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from conftest import World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SERVED = Policy(replay=ReplayPolicy(models="replay-then-live"))
 NOT_REPLAYABLE = Outcome(Result.NOT_REPLAYABLE, 0.0, "a call of 'send' is not on record")
 
 
@@ -62,6 +63,7 @@ def by_trial(world: World) -> list[tuple[Trial, Plan]]:
 
 
 def test_evidence_is_served_from_the_failing_run_and_guards_from_a_passing_one(world: World) -> None:
+    world.policy = SERVED
     world.seed()
     with_models(world)
     assert world.evolve(world.open()).state is EvolutionState.PROBATION
@@ -82,6 +84,7 @@ def test_evidence_is_served_from_the_failing_run_and_guards_from_a_passing_one(w
 
 
 def test_the_newest_fitting_run_is_taken_and_none_that_says_nothing(world: World) -> None:
+    world.policy = SERVED
     world.seed()
     task = world.failing[0]
 
