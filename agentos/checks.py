@@ -80,7 +80,10 @@ class Equals(_OnAnswer):
 
 
 class Contains(_OnAnswer):
-    """A part of a text, an element or sub-list of a list, or some of an object's entries."""
+    """A part of a text, an element or sub-list of a list, or some of an object's entries.
+
+    A text is looked for in a number as it is written: an agent's answer ``12`` is a number.
+    """
 
     value: Any
 
@@ -273,6 +276,8 @@ def _holds(whole: Any, part: Any) -> bool:
         return any(not difference(part, element) for element in whole) or all(
             any(not difference(value, element) for element in whole) for value in wanted
         )
+    if isinstance(whole, int | float) and not isinstance(whole, bool):
+        return isinstance(part, str) and part in json.dumps(whole)
     return False
 
 

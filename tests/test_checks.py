@@ -71,6 +71,11 @@ def test_deep_nesting_is_a_failed_check() -> None:
         ({"a": 2}, {"a": 1}, False),
         ({"a": 1}, [{"a": 1}], True),
         (1, 1, False),
+        ("12", 12, True),
+        ("13", 12, False),
+        ("6.5", 6.5, True),
+        ("r", True, False),
+        ("n", None, False),
         ("a", {"a": 1}, False),
     ],
 )
