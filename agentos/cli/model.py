@@ -23,11 +23,12 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on standar
 
 _TEST_S = 120.0
 _HINTS: Mapping[str, str] = {
-    "auth": "Then try again",
+    "auth": "When its key is there and right, try again",
     "unreachable": "Look whether the provider's api_base in agentos.toml is right and its server runs",
     "timeout": "The server took the connection but did not answer in time; look at its log",
     "overloaded": "The provider is overloaded or your quota is used up; try again later",
-    "request": "Look whether the model's name is one that the provider has: agentos model list",
+    "request": "Look whether the provider has a model of that name, and whether its api_base is whole "
+    "(most end in /v1): agentos model list",
     "budget": "Raise [budget] in agentos.toml",
 }
 
@@ -42,7 +43,7 @@ def list_(as_json: Json = False) -> None:
         print_json(found)
         return
     print_table(
-        ["NAME", "MODEL", "PROVIDER", "KEY", "PRICE", "CALLS", "TOKENS", "USD", "FAULTS"],
+        ["name", "model", "provider", "key", "price", "calls", "tokens", "usd", "faults"],
         [_row(line) for line in found],
         empty="There is no model. Try: agentos model add NAME --model openai/… --provider P --api-base URL",
         below=True,
@@ -55,7 +56,7 @@ def _row(line: Line) -> list[str]:
         line.name + (" (default)" if line.default else ""),
         line.model,
         line.provider,
-        line.key,
+        line.key or ("none needed" if line.provider else ""),
         price,
         f"{line.calls:,}" + (f" +{line.served:,} served" if line.served else ""),
         f"{line.tokens:,}",
@@ -81,7 +82,9 @@ def add(
         float | None, typer.Option(min=0, help="US dollars for a million tokens of input.")
     ] = None,
     output_price: Annotated[float | None, typer.Option(min=0, help="And of output.")] = None,
-    context: Annotated[int, typer.Option(help="Tokens that fit into a request.")] = 32_768,
+    context: Annotated[
+        int | None, typer.Option(min=1, help="Tokens that fit into a request; 32768 unless said.")
+    ] = None,
     description: Annotated[str, typer.Option(help="What it is good for.")] = "",
     default: Annotated[
         bool, typer.Option("--default", help="Agents use it unless they name another.")
@@ -90,9 +93,10 @@ def add(
 ) -> None:
     """Add a model, or change one: a resource of the registry, and its provider in agentos.toml.
 
-    The first model becomes the default.
+    The first model becomes the default. Of a model that is there, what you leave out stays as it is.
     """
     from agentos.cli.model_adding import Wanted, add_model
+    from agentos.daemon.liveness import daemon_info
 
     if (input_price is None) != (output_price is None):
         raise UserError("Expected --input-price and --output-price together; found only one")
@@ -106,10 +110,11 @@ def add(
         fallbacks=tuple(fallback or ()),
         prices=None if input_price is None or output_price is None else (input_price, output_price),
         context_tokens=context,
-        description=description or f"The model {model}",
+        description=description,
         default=default,
     )
-    done = add_model(Home.find(), wanted)
+    home = Home.find()
+    done = add_model(home, wanted)
     if as_json:
         print_json(done)
         return
@@ -117,13 +122,16 @@ def add(
         f"The model '{name}' is {done.change}.{' It is the default.' if done.default else ''}", "green"
     )
     if done.settings:
-        print_text("agentos.toml was changed; a running daemon reads it when it starts again.")
+        alive = (info := daemon_info(home)) is not None and info.alive
+        again = "the daemon runs without it until: agentos daemon stop && agentos daemon start"
+        print_text(f"agentos.toml was changed{f'; {again}' if alive else '.'}", "yellow" if alive else "")
     print_text(f"Next: agentos model test {name}")
 
 
 @app.command("test")
 def try_(name: Annotated[str, typer.Argument(metavar="[NAME]")] = "default", as_json: Json = False) -> None:
     """Ask a model one small thing, through a gateway as the daemon has it."""
+    from agentos.models.keys import read_keys
     from agentos.models.resolving import spec_of
     from agentos.registry.store import Registry
     from agentos.settings import load_settings
@@ -132,6 +140,7 @@ def try_(name: Annotated[str, typer.Argument(metavar="[NAME]")] = "default", as_
     settings = load_settings(home.settings)
     registry = Registry(home.registry)
     spec = spec_of(registry, registry.stable(), name, settings.model)
+    read_keys(home.keys)  # what is wrong with them is said better here than by a gateway that ends
     try:
         tried = _try(home, settings, spec)
     except ModelFailed as error:

@@ -20,12 +20,13 @@ from agentos.registry.store import Registry
 from agentos.resources import MAIN_FILE, examine
 from agentos.settings import load_settings
 
+CONTEXT_TOKENS = 32_768  # of a model that is added without a word on it
 _COMMENTED = re.compile(r"^# model = .*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a person typed."""
+    """What a person typed; what is empty was not, and stays as it is where the model is there already."""
 
     name: str
     model: str
@@ -35,7 +36,7 @@ class Wanted:
     parameters: tuple[str, ...]
     fallbacks: tuple[str, ...]
     prices: tuple[float, float] | None
-    context_tokens: int
+    context_tokens: int | None
     description: str
     default: bool
 
@@ -56,10 +57,15 @@ def add_model(home: Home, wanted: Wanted) -> Done:
     base = registry.stable()
     resource = ResourceId(Kind.MODEL, wanted.name)
     path = f"{resource}/{MAIN_FILE[Kind.MODEL]}"
-    document = _document(wanted)
+    present = registry.files(base, f"{resource}/").get(path)
+    document = _document(wanted, present or b"")
     if faults := examine(resource, {path: document}).faults:
         raise Invalid(f"The model '{wanted.name}' was refused", list(faults))
     known = {found.name for found in registry.names(base) if found.kind is Kind.MODEL}
+    if wanted.api_base and not wanted.api_base.startswith(("http://", "https://")):
+        raise UserError(
+            f"Expected --api-base as an address such as http://127.0.0.1:11434/v1; found '{wanted.api_base}'"
+        )
     if missing := [name for name in wanted.fallbacks if name not in known]:
         raise NotFound(f"No model '{missing[0]}' to fall back to is in the registry. Try: agentos model list")
     settings = load_settings(home.settings)
@@ -76,7 +82,6 @@ def add_model(home: Home, wanted: Wanted) -> Done:
         )  # fmt: skip
     default = wanted.default or not settings.model
     changed = _write_settings(home.settings, wanted, default=default)
-    present = registry.files(base, f"{resource}/").get(path)
     if present != document:
         what = "Change" if present else "Add"
         registry.commit({path: document}, f"{what} {resource}", "edit", base=base, author=author())
@@ -84,15 +89,17 @@ def add_model(home: Home, wanted: Wanted) -> Done:
     return Done(wanted.name, change, default, changed)
 
 
-def _document(wanted: Wanted) -> bytes:
-    document = tomlkit.document()
-    document["description"] = wanted.description
+def _document(wanted: Wanted, present: bytes) -> bytes:
+    document = tomlkit.parse(present.decode())
+    if wanted.description or document.get("description") in (None, f"The model {document.get('model')}"):
+        document["description"] = wanted.description or f"The model {wanted.model}"
     document["model"] = wanted.model
     if wanted.provider:
         document["provider"] = wanted.provider
     if wanted.fallbacks:
         document["fallbacks"] = list(wanted.fallbacks)
-    document["context_tokens"] = wanted.context_tokens
+    if wanted.context_tokens or "context_tokens" not in document:
+        document["context_tokens"] = wanted.context_tokens or CONTEXT_TOKENS
     if wanted.prices:
         document["price"] = {"input_per_mtok": wanted.prices[0], "output_per_mtok": wanted.prices[1]}
     if wanted.parameters:

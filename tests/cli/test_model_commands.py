@@ -48,6 +48,22 @@ def test_the_first_model_becomes_the_default_and_comments_stay(home: Home, agent
                                   "--parameter", "temperature=0.2").stdout  # fmt: skip
 
 
+def test_what_is_left_out_stays_as_it_is(home: Home, agentos: Agentos) -> None:
+    agentos("model", "add", "spare", "--model", "openai/spare")
+    agentos(
+        *("model", "add", "main", "--model", "openai/old", "--input-price", "1", "--output-price", "2"),
+        *("--parameter", "seed=7", "--context", "9000"),
+    )
+    agentos("model", "add", "main", "--model", "openai/new", "--fallback", "spare", "--default")
+    found = {line["name"]: line for line in json.loads(agentos("model", "list", "--json").stdout)}["main"]
+    assert (found["model"], found["default"], found["context_tokens"]) == ("openai/new", True, 9000)
+    assert found["price"] == {"input": 1.0, "output": 2.0, "cached": None}
+    shown = agentos("registry", "show", "model/main").stdout
+    assert "seed = 7" in shown
+    assert 'fallbacks = ["spare"]' in shown
+    assert "The model openai/new" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -58,7 +74,11 @@ def test_the_first_model_becomes_the_default_and_comments_stay(home: Home, agent
         (["m", "--model", "openai/x", "--parameter", "temperature"], "KEY=VALUE"),
         (["m", "--model", "openai/x", "--fallback", "none"], "No model 'none'"),
         (["m", "--model", "openai/x", "--input-price", "1"], "together"),
-        (["m", "--model", "openai/x", "--provider", "p", "--api-base", "ftp://x"], "api_base"),
+        (
+            ["m", "--model", "openai/x", "--provider", "p", "--api-base", "ftp://x"],
+            "--api-base as an address",
+        ),
+        (["m", "--model", "openai/x", "--provider", "p", "--api-base", "127.0.0.1:80"], "http://127.0"),
         (["m", "--model", "openai/x", "--context", "5"], "context_tokens"),
     ],
 )
