@@ -47,7 +47,7 @@ def list_(
     if as_json:
         print_json({"memories": memories, "proposals": proposals})
         return
-    rows = [(name, "memory", text) for name, text in memories.items()]
+    rows = [(name, "memory", _lessons(text)) for name, text in memories.items()]
     rows += [(proposal.id, _standing(proposal), proposal.text) for proposal in proposals]
     print_table(("id", "is", "text"), rows, empty="Nothing is remembered yet.", below=True)
 
@@ -141,6 +141,12 @@ def _memories() -> dict[str, str]:
         for found in registry.names(main)
         if found.kind is Kind.MEMORY
     }
+
+
+def _lessons(text: str) -> str:
+    """A memory in one line, without its headings."""
+    lines = [line.strip() for line in text.splitlines() if not line.startswith("#")]
+    return " ".join(line for line in lines if line) or "nothing yet"
 
 
 def _standing(proposal: Proposal) -> str:
