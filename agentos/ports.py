@@ -7,7 +7,7 @@ what the exception means to the caller. The adapters live in ``registry``, ``led
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, TypeVar
@@ -24,6 +24,7 @@ from agentos.domain import (
     Reply,
     ResourceId,
     Run,
+    Sighting,
     Snapshot,
     Step,
     Task,
@@ -121,8 +122,11 @@ class Records(Protocol):
         """Records whose top-level fields equal these, oldest first."""
         ...
 
-    def newest(self, kind: type[R], limit: int) -> Sequence[R]:
-        """The ``limit`` records that were stored last, oldest first."""
+    def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
+        """The ``limit`` sightings of these failure classes that were stored last, oldest first.
+
+        Others do not count against the limit; how far it looks behind them is bounded.
+        """
         ...
 
 

@@ -61,8 +61,7 @@ def triage(parts: Parts) -> list[Evolution]:
     opened: list[Evolution] = []
     # Faults of the environment, the task or the call are quarantined: no edit of a resource mends them.
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
-    recent = parts.records.newest(Sighting, LOOK_BACK)
-    sightings = [item for item in recent if item.fingerprint.klass in mendable]
+    sightings = parts.records.newest_sightings(mendable, LOOK_BACK)
     for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
         past = [item for item in history if item.fingerprint_id == ripe.fingerprint.id]
         busy = {_file(sealed[item.evidence_id].fingerprint) for item in history if item.state in AT_WORK} | {

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +30,7 @@ from agentos.domain import (
     Result,
     Run,
     Share,
+    Sighting,
     Step,
     Task,
     TaskState,
@@ -45,6 +46,7 @@ from agentos.ledger.shelves import SHELVES, column_value, shelf_of
 R = TypeVar("R")
 
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
+_SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.2 s
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
 
@@ -269,10 +271,14 @@ class Reader:
         found = (from_text(kind, body) for (body,) in rows)
         return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
 
-    def newest(self, kind: type[R], limit: int) -> Sequence[R]:
-        """The ``limit`` records that were stored last, oldest first."""
-        sql = f"SELECT body FROM {shelf_of(kind).table} ORDER BY seq DESC LIMIT {limit:d}"
-        return [from_text(kind, body) for (body,) in self._rows(sql)][::-1]
+    def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
+        """The ``limit`` sightings of these failure classes that were stored last, oldest first."""
+        sql = (
+            f"SELECT body FROM (SELECT seq, body FROM sighting ORDER BY seq DESC LIMIT {_SIGHTINGS_MAX}) "
+            f"WHERE json_extract(body, '$.fingerprint.klass') IN ({', '.join('?' * len(classes))}) "
+            f"ORDER BY seq DESC LIMIT {limit:d}"
+        )
+        return [from_text(Sighting, body) for (body,) in self._rows(sql, *classes)][::-1]
 
     def story(self, evolution_id: str) -> Story:
         """Everything about one evolution; raises NotFound."""

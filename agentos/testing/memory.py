@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -175,9 +175,9 @@ class MemoryLedger:
             if isinstance(record, kind) and all(getattr(record, name) == equal[name] for name in equal)
         ]
 
-    def newest(self, kind: type[R], limit: int) -> Sequence[R]:
-        """The ``limit`` records that were stored last, oldest first."""
-        return self.find(kind)[-limit:]
+    def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
+        """The ``limit`` sightings of these failure classes that were stored last, oldest first."""
+        return [item for item in self.find(Sighting) if item.fingerprint.klass in classes][-limit:]
 
     def read(self, name: str) -> int:
         """The position of a cursor, 0 at first."""

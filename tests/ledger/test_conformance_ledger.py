@@ -208,14 +208,19 @@ def test_of_two_that_go_on_from_one_position_one_wins(book: Ledger | MemoryLedge
     book.advance("triage", 1, [sighting("run-1")], after=0)
     with pytest.raises(Conflict, match="another reader was faster"):
         book.advance("triage", 1, [sighting("run-2")], after=0)
-    assert [found.run_id for found in book.newest(Sighting, 9)] == ["run-1"]
+    assert [found.run_id for found in book.find(Sighting)] == ["run-1"]
 
 
-def test_the_newest_records_come_oldest_first(book: Ledger | MemoryLedger) -> None:
+def test_the_newest_sightings_come_oldest_first_and_others_hide_none(book: Ledger | MemoryLedger) -> None:
     for number in range(4):
         book.put(sighting(f"run-{number}"))
-    assert [found.run_id for found in book.newest(Sighting, 2)] == ["run-2", "run-3"]
-    assert len(book.newest(Sighting, 9)) == 4
+    other = replace(PRINT, id="f" * 16, klass="somewhere_else")
+    for number in range(9):
+        book.put(replace(sighting(f"foreign-{number}"), fingerprint=other))
+    ours = (PRINT.klass, "another")
+    assert [found.run_id for found in book.newest_sightings(ours, 2)] == ["run-2", "run-3"]
+    assert len(book.newest_sightings(ours, 9)) == 4
+    assert book.newest_sightings((), 9) == []
 
 
 def test_what_is_noted_is_kept(book: Ledger | MemoryLedger) -> None:
