@@ -171,4 +171,4 @@ def test_a_policy_names_rules_that_exist(tmp_path: Path) -> None:
     path.write_text('[screen]\nrefuse = []\ndeny = ["turtle"]\nimports = ["yaml"]\n')
     screen = load_policy(path).screen
     found = guard(BESIDE, {TOOL: SOURCES[TOOL] + "\n\nimport turtle, yaml\n"}, screen)
-    assert [str(finding) for finding in found] == ["tool/sum/tool.py:34: imports turtle (import)"]
+    assert [str(finding) for finding in found] == ["tool/sum/tool.py:31: imports turtle (import)"]

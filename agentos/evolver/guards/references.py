@@ -97,6 +97,16 @@ def references(reading: Reading) -> Iterator[Seen]:
         ):
             yield _seen(reading, "sdk", node, "makes an sdk of its own", node.name)
         yield from _text(reading, node)
+        yield from _annotation(reading, node)
+
+
+def _annotation(reading: Reading, node: ast.AST) -> Iterator[Seen]:
+    """An annotation may be a text, and pydantic runs that text: it may name types, and call nothing."""
+    notes = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+    for inner in (inner for note in notes if note is not None for inner in ast.walk(note)):
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and "(" in inner.value:
+            why = f"an annotation that is code: {inner.value[:60]}"
+            yield _seen(reading, "dynamic", inner, why, inner.value)
 
 
 def _rule_of(paths: Collection[str]) -> tuple[str, str]:

@@ -40,7 +40,10 @@ MODULES: Mapping[str, str] = {
         "network",
     ),
     **dict.fromkeys(_words("getpass grp mmap pwd"), "inside"),
-    **dict.fromkeys(_words("faulthandler tracemalloc trace bdb pdb"), "dynamic"),
+    **dict.fromkeys(
+        _words("bdb cProfile doctest faulthandler logging.config pdb profile timeit trace tracemalloc"),
+        "dynamic",
+    ),
 }
 
 _OS = {
@@ -76,6 +79,14 @@ NAMES: Mapping[str, str] = {
     ),
     **dict.fromkeys(["builtins.exit", "builtins.quit", "sys.exit", "builtins.SystemExit"], "process"),
     "builtins.getattr": "",  # looked at by its name argument
+    # they make code of texts
+    **dict.fromkeys(
+        _words(
+            "typing.get_type_hints typing.ForwardRef pydantic.create_model pydantic.TypeAdapter "
+            "dataclasses.make_dataclass string.Formatter"
+        ),
+        "dynamic",
+    ),
     "types.CodeType": "dynamic",
     "types.FunctionType": "dynamic",
     "types.ModuleType": "dynamic",
