@@ -7,7 +7,11 @@ made in a replay or a trial.
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
+import socket
+import ssl
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -48,6 +52,8 @@ class Egress(Answerer):
             raise Denied("unreachable", f"{target.hostname} does not answer: {error}") from None
         seen = {"status": status, "bytes": len(data)}
         asking.step("fetch", {"method": method, "url": url}, seen, _ms(began))
+        if len(data) > BODY_MAX:
+            raise Denied("limit", f"the response is larger than {BODY_MAX} bytes")
         return {"status": status, "headers": found, "body": base64.b64encode(data).decode()}
 
     def _allowed(self, url: str) -> SplitResult:
@@ -59,6 +65,8 @@ class Egress(Answerer):
         host = (target.hostname or "").rstrip(".")
         if target.scheme not in ("http", "https") or not host or target.username is not None:
             raise Denied("request", "a URL is http:// or https://, with a host and without a user")
+        if "%" in host:  # a zone within an address may read like a name that is allowed
+            raise Denied("request", "a host has no '%'")
         place = host if port is None else f"{host}:{port}"
         for allowed in map(str.lower, self._hosts):
             if place == allowed or (allowed.startswith("*.") and place.endswith(allowed[1:])):
@@ -76,7 +84,11 @@ def _request(body: Mapping[str, Any]) -> tuple[str, str, dict[str, str], bytes]:
         raise Denied("request", f"a request has a method of {', '.join(sorted(_METHODS))}, a URL and headers")
     if any(ord(letter) <= 32 or ord(letter) > 126 for letter in url):
         raise Denied("request", "a URL is made of visible ASCII characters")
-    sent = {str(name): str(value) for name, value in headers.items() if str(name).lower() not in _SET_BY_US}
+    sent = {
+        str(name): str(value)
+        for name, value in headers.items()
+        if str(name).strip().lower() not in _SET_BY_US
+    }
     try:
         return method, url, sent, base64.b64decode(str(body.get("body", "")), validate=True)
     except ValueError:
@@ -89,22 +101,39 @@ def _fetch(
     patience_s = min(_PATIENCE_S, deadline - time.monotonic())
     if patience_s <= 0:
         raise Unavailable("the run's time is over")
-    secure = target.scheme == "https"
-    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    connection = kind(target.hostname or "", target.port, timeout=patience_s)
+    until = time.monotonic() + patience_s
+    host, secure = target.hostname or "", target.scheme == "https"
+    connection = http.client.HTTPConnection(host, target.port or (443 if secure else 80))
     path = (target.path or "/") + (f"?{target.query}" if target.query else "")
-    try:
-        connection.request(method, path, content or None, dict(headers))
-        response = connection.getresponse()
-        data = response.read(BODY_MAX + 1)
-    except ValueError as error:  # a header with a line break
-        raise Denied("request", str(error)) from None
-    finally:
-        connection.close()
-    if len(data) > BODY_MAX:
-        raise Denied("limit", f"the response is larger than {BODY_MAX} bytes")
-    found = {name.lower(): value for name, value in response.getheaders()}
-    return response.status, found, data
+    plain = socket.create_connection((host, connection.port), patience_s)
+    with plain, plain.dup() as handle:
+        # The socket's own patience is for each read: whoever sends a byte now and then would hold us for ever.
+        cut = threading.Timer(patience_s, _cut, (handle,))
+        cut.start()
+        try:
+            connection.sock = _secured(plain, host) if secure else plain
+            connection.request(method, path, content or None, dict(headers))
+            response = connection.getresponse()
+            data = response.read(BODY_MAX + 1)
+        except ValueError as error:  # a header with a line break
+            raise Denied("request", str(error)) from None
+        finally:
+            cut.cancel()
+            connection.close()
+    if time.monotonic() >= until:
+        raise TimeoutError(f"not within {patience_s:.0f} s")
+    return response.status, {name.lower(): value for name, value in response.getheaders()}, data
+
+
+def _secured(plain: socket.socket, host: str) -> socket.socket:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context.wrap_socket(plain, server_hostname=host)
+
+
+def _cut(handle: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it is over already
+        handle.shutdown(socket.SHUT_RDWR)
 
 
 def _ms(began: float) -> float:

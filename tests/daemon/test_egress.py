@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +16,7 @@ import pytest
 from agentos.daemon.egress import Egress
 from agentos.daemon.execution import BoxExecutor, Serving
 from agentos.daemon.replaying import tool_asks
-from agentos.domain import Call, Effect, Mode, Result, new_id
+from agentos.domain import Call, Effect, Limits, Mode, Result, new_id
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
@@ -96,7 +99,9 @@ class World:
         serving = Serving(answerers={"fetch": lambda asking: Egress(hosts, asking), "tool": tool_asks})
         executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
         effects = more.pop("effects", (Effect.EXTERNAL,))
-        task = replace(self.task, call=Call("ask_outside", {"url": url, **more}), effects=effects)
+        limits = more.pop("limits", self.task.limits)
+        call = Call("ask_outside", {"url": url, **more})
+        task = replace(self.task, call=call, effects=effects, limits=limits)
         return executor.execute(task, self.registry.stable(), "run-e", plan=plan)
 
 
@@ -122,12 +127,14 @@ def test_a_named_host_is_reached_and_the_request_is_a_step(world: World, site: T
         ("http://allowed.example:1/", "is not a host"),
         ("file:///etc/passwd", "a URL is http"),
         ("http://[::1", "cannot be read"),
+        ("http://[::1%25.allowed.example]:{port}/", "no '%'"),
+        ("http://2130706433:{port}/", "is not a host"),
         ("http://allowed.example/a b", "visible ASCII"),
         ("http://allowed.example/\r\nHost: x", "visible ASCII"),
     ],
 )
 def test_no_other_host_is_reached(world: World, site: ThreadingHTTPServer, url: str, says: str) -> None:
-    done = world.run(url.replace("{port}", str(site.server_port)), ["allowed.example"])
+    done = world.run(url.replace("{port}", str(site.server_port)), ["allowed.example", "*.allowed.example"])
     assert says in done.answer["text"]
     assert site.seen == []  # type: ignore[attr-defined]
 
@@ -150,3 +157,27 @@ def test_without_the_effect_or_in_a_replay_nothing_leaves(world: World, site: Th
     trial = world.run(f"http://{place}/", [place], Plan(mode=Mode.REPLAY, evolution_id="evo-1"))
     assert trial.outcome.result is Result.NOT_REPLAYABLE
     assert site.seen == []  # type: ignore[attr-defined]
+
+
+def test_who_answers_by_drops_holds_nobody_beyond_the_time_of_the_run(world: World) -> None:
+    """Each byte in time, and the answer never: the run's slot would be held until the last one."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            with listening.accept()[0] as sock:
+                sock.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                with contextlib.suppress(OSError):
+                    while not over.wait(0.1):
+                        sock.sendall(b"x")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        place = f"127.0.0.1:{listening.getsockname()[1]}"
+        began = time.monotonic()
+        done = world.run(f"http://{place}/", [place], limits=Limits(wall_s=2))
+        took = time.monotonic() - began
+        over.set()
+        thread.join()
+    assert done.outcome.result is not Result.PASSED
+    assert took < 8
