@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HEADER_MAX = 8 << 20
+LEVELS_MAX = 200  # of nesting: whoever handles a value later may do so by recursion, from a deeper stack
+_LEVELS_AROUND = 20  # of the header itself
 _LENGTH = struct.Struct(">I")
 
 
@@ -42,6 +44,22 @@ class Frame:
 
     head: dict[str, Any]
     blobs: tuple[bytes, ...] = field(default=())
+
+
+def is_deeper(value: Any, levels: int, text: bytes) -> bool:
+    """Whether the JSON value, which ``text`` spells, is nested deeper; found without recursion."""
+    if text.count(b"[") + text.count(b"{") <= levels:
+        return False
+    level = [value]
+    while level and levels >= 0:
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list | tuple)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        levels -= 1
+    return bool(level)
 
 
 class Channel:
@@ -77,12 +95,15 @@ class Channel:
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size, deadline))
         if length > HEADER_MAX:
             raise FrameError(f"header of {length} bytes, at most {HEADER_MAX} are allowed")
+        data = self._read(length, deadline)
         try:
-            head = json.loads(self._read(length, deadline))
+            head = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise FrameError(f"the header is not JSON: {error}") from None
         if not isinstance(head, dict):
             raise FrameError("the header is not a JSON object")
+        if is_deeper(head, LEVELS_MAX + _LEVELS_AROUND, data):
+            raise FrameError(f"the header is nested more than {LEVELS_MAX} levels deep")
         sizes = head.pop("blobs", [])
         if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
             raise FrameError("'blobs' is not a list of lengths")

@@ -6,9 +6,11 @@ it, and an answer holds nothing that the run may not know. ``RunEnds`` from an a
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +23,7 @@ from agentos.wire import Closed, FrameError, Late
 
 ASKS_MAX = 10_000  # of one run
 _IN_FLIGHT_MAX = 32  # asks of one run that are answered side by side; others wait their turn
+_HELD_MAX = 16 << 20  # bytes of asks of one run that are not answered yet; beyond them nothing is read
 
 
 class RunEnds(Exception):
@@ -36,7 +39,8 @@ class Denied(Exception):
     """An ask that is answered with a fault; the run goes on."""
 
     def __init__(self, type: str, message: str) -> None:
-        self.fault = WireFault(type=type, message=message[:20_000], where="", resource="")
+        plain = message[:20_000].encode("utf-8", "replace").decode()  # it may quote what was asked
+        self.fault = WireFault(type=type, message=plain, where="", resource="")
         super().__init__(message)
 
 
@@ -118,22 +122,32 @@ class Desk:
     answerers: Answerers
     send: Callable[[Answer], None]
     stop: Callable[[], None]  # called once, when an ask has decided the run
-    ending: RunEnds | AgentOSError | None = None
+    ending: BaseException | None = None
     _count: int = 0
+    _held: int = 0
+    _room: threading.Condition = field(default_factory=threading.Condition)
     _made: dict[str, Answerer] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pool: ThreadPoolExecutor | None = None
     _over: bool = False
 
     def take(self, ask: Ask) -> None:
-        """Answer it on another thread."""
+        """Answer it on another thread. Waits while too much is unanswered: a run that only asks must
+        fill no memory but its own."""
         self._count += 1
         if self._count > ASKS_MAX:
             self._end(RunEnds(Result.BUDGET, Fault("limit", f"the run asked more than {ASKS_MAX} times")))
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_IN_FLIGHT_MAX, thread_name_prefix="ask")
-        self._pool.submit(self._serve, ask)
+        size = len(json.dumps(ask.body))
+        with self._room:
+            left_s = max(0.0, self.asking.deadline - time.monotonic())
+            self._room.wait_for(lambda: self._held == 0 or self._held + size <= _HELD_MAX, left_s)
+            self._held += size
+        answering = self._pool.submit(self._serve, ask)
+        answering.add_done_callback(self._answered)
+        answering.add_done_callback(lambda _: self._let_go(size))
 
     def answerer(self, what: str) -> Answerer | None:
         """The one for this kind of ask, made when it is first needed."""
@@ -166,11 +180,25 @@ class Desk:
         try:
             if answerer is None:
                 raise Denied("not_available", f"nothing here answers '{ask.what}'")
-            self.send(Answer(id=ask.id, body=dict(answerer.answer(ask.body))))
+            answer = Answer(id=ask.id, body=dict(answerer.answer(ask.body)))
+            try:
+                self.send(answer)
+            except FrameError as error:  # nothing of it was sent
+                raise Denied("limit", f"the answer to '{ask.what}' is too large: {error}") from None
         except Denied as error:
             self.send(Answer(id=ask.id, fault=error.fault))
 
-    def _end(self, error: RunEnds | AgentOSError) -> None:
+    def _let_go(self, size: int) -> None:
+        with self._room:
+            self._held -= size
+            self._room.notify_all()
+
+    def _answered(self, answering: Future[None]) -> None:
+        """A bug of an answerer ends the run; unheard of, it would leave the box waiting for an answer."""
+        if not answering.cancelled() and (bug := answering.exception()) is not None:
+            self._end(bug)
+
+    def _end(self, error: BaseException) -> None:
         with self._lock:
             first = self.ending is None
             self.ending = self.ending or error

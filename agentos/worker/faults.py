@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from agentos.messages import WHEELS, WireFault
+from agentos.wire import LEVELS_MAX, is_deeper
 
 MESSAGE_MAX = 2_000
 
@@ -90,7 +91,10 @@ def encode(value: Any, most: int) -> bytes:
             json.dumps(value, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise NotPlain("output", f"it is not JSON: {_text(error)}") from None
-    return data.encode()
+    encoded = data.encode()
+    if is_deeper(value, LEVELS_MAX, encoded):
+        raise NotPlain("output", f"it is nested more than {LEVELS_MAX} levels deep")
+    return encoded
 
 
 def _innermost(trace: TracebackType | None, root: Path, path: str) -> str:

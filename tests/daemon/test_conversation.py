@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,12 @@ import pytest
 from agentos.daemon.asks import Answerer, Denied
 from agentos.daemon.execution import BoxExecutor, Serving
 from agentos.daemon.modelling import model_asks
+from agentos.daemon.replaying import tool_asks
 from agentos.domain import Json, Limits, Mode, ModelSpec, Result, Task, new_id
 from agentos.errors import ModelFailed, Unavailable
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.models.redaction import Redactor
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap import Bubblewrap
@@ -46,11 +48,12 @@ class World:
         models: FakeModels,
         plan: Plan | None = None,
         limits: Limits | None = None,
+        redact: Callable[[Json], Json] = lambda value: value,
         **more: Any,
     ) -> Attempt:
         self.registry.commit({"harness/default/harness.py": harness.encode()}, "Another harness", "edit")
         answerers = {"model": model_asks(models, lambda asking: (SPEC,)), **more}
-        serving = Serving(models=lambda task, snapshot: (SPEC,), answerers=answerers)
+        serving = Serving(models=lambda task, snapshot: (SPEC,), answerers=answerers, redact=redact)
         executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
         task: Task = replace(self.task, limits=limits) if limits else self.task
         return executor.execute(task, self.registry.stable(), "run-m", plan=plan)
@@ -144,6 +147,21 @@ def test_an_ask_that_nobody_answers_is_refused(world: World) -> None:
     assert world.run(harness, FakeModels(lambda request, number: spoken(""))).answer == "not_available"
 
 
+def test_a_bug_of_an_answerer_ends_the_run_at_once_and_is_heard_of(world: World) -> None:
+    class Broken(Answerer):
+        def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+            raise KeyError("a bug")
+
+    began = time.monotonic()
+    with pytest.raises(KeyError, match="a bug"):
+        world.run(
+            "def run(sdk):\n    sdk.recall('x')\n",
+            FakeModels(lambda request, number: spoken("")),
+            recall=lambda asking: Broken(),
+        )
+    assert time.monotonic() - began < 15
+
+
 def test_a_run_that_hangs_in_an_answer_ends_on_time(world: World) -> None:
     class Slow(Answerer):
         def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
@@ -174,3 +192,76 @@ def test_a_flood_of_asks_ends_the_run(world: World, monkeypatch: pytest.MonkeyPa
     )
     done = world.run(harness, FakeModels(lambda request, number: spoken("")))
     assert (done.outcome.result, done.outcome.reason) == (Result.BUDGET, "the run asked more than 20 times")
+
+
+@pytest.mark.parametrize("what", ["sdk._talk.send(frame(deep))", "sdk._talk.ask('recall', {'query': deep})"])
+def test_what_is_nested_too_deeply_ends_the_box_and_not_the_daemon(world: World, what: str) -> None:
+    """Redaction walks by recursion, and there is more on the stack there than where the frame was read."""
+    harness = (
+        "from agentos.messages import StepFrame\n"
+        "def frame(value):\n"
+        "    return StepFrame(node='act', action=value, observation=None, duration_ms=0)\n"
+        "def run(sdk):\n"
+        "    deep = 'sk-'\n"
+        "    for _ in range(600):\n"
+        "        deep = [deep]\n"
+        f"    {what}\n"
+    )
+    done = world.run(harness, FakeModels(lambda request, number: spoken("")), redact=Redactor([]).value)
+    assert done.outcome.result is Result.FAILED
+    assert "nested more than" in done.outcome.reason
+
+
+def test_a_run_that_only_asks_fills_no_memory_but_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight mebibytes for each of ten thousand asks would wait for their turn in the daemon."""
+    monkeypatch.setattr("agentos.daemon.asks._HELD_MAX", 100_000)
+    answered = threading.Event()
+    seen: list[int] = []
+
+    class Slow(Answerer):
+        def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+            seen.append(len(seen))
+            answered.wait(1.0)
+            return {"memories": []}
+
+    harness = (
+        "from agentos.messages import Ask\n"
+        "def run(sdk):\n"
+        "    for number in range(40):\n"
+        "        sdk._talk.send(Ask(id=number, what='recall', body={'query': 'x' * 40_000}))\n"
+    )
+    world.run(
+        harness,
+        FakeModels(lambda request, number: spoken("")),
+        limits=Limits(wall_s=3),
+        recall=lambda asking: Slow(),
+    )
+    assert 2 <= len(seen) <= 10  # two at a time, each for a second
+
+
+def test_an_answer_that_no_frame_can_hold_is_said_to_be_too_large(world: World) -> None:
+    harness = (
+        "from agentos.worker.sdk import Refused\n"
+        "def run(sdk):\n"
+        "    try:\n"
+        "        sdk.model({'messages': []})\n"
+        "    except Refused as error:\n"
+        "        sdk.finish(error.fault.type)\n"
+    )
+    models = FakeModels(lambda request, number: spoken("x" * (9 << 20)))
+    assert world.run(harness, models, limits=Limits(wall_s=20)).answer == "limit"
+
+
+def test_a_refusal_may_quote_what_is_no_text(world: World) -> None:
+    harness = (
+        "from agentos.worker.sdk import Refused\n"
+        "def run(sdk):\n"
+        "    try:\n"
+        "        sdk._talk.ask('tool', {'tool': '\\ud800', 'args': {}})\n"
+        "    except Refused as error:\n"
+        "        sdk.finish(error.fault.type)\n"
+    )
+    models = FakeModels(lambda request, number: spoken(""))
+    assert world.run(harness, models, tool=tool_asks).answer == "unknown_tool"
