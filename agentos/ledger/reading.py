@@ -46,7 +46,7 @@ from agentos.ledger.shelves import SHELVES, column_value, shelf_of
 R = TypeVar("R")
 
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
-_SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.2 s
+_SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
 
