@@ -173,7 +173,8 @@ def _try(home: Home, settings: Settings, spec: ModelSpec) -> dict[str, Any]:
     socket = f"gateway-{os.getpid()}.sock"  # beside that of the daemon
     models = GatewayModels(home, settings, socket_name=socket)
     try:
-        session = models.open(Grant(new_id("test"), Mode.LIVE, (spec,), Budget(calls=1, tokens=50_000)))
+        budget = Budget(calls=1, tokens=50_000, usd=settings.budget.run_usd)
+        session = models.open(Grant(new_id("test"), Mode.LIVE, (spec,), budget))
         request = {"messages": [{"role": "user", "content": "Answer with the word: ok"}], "max_tokens": 1024}
         reply = session.complete(request, time.monotonic() + _TEST_S)
     finally:

@@ -98,18 +98,12 @@ class Answering:
         return session, self.tokens.add(session)
 
     def _accounts_of(self, grant: Grant) -> Iterator[Account]:
-        own, limits = grant.budget, self._limits
         account = self._accounts.get(f"run {grant.run_id}")
         if account is None:
             account = Account(
                 "the run",
                 "raise the limits of the task, or run_… of [budget] in agentos.toml",
-                Budget(
-                    own.calls or limits.run_calls,
-                    own.tokens or limits.run_tokens,
-                    own.usd or limits.run_usd,
-                    own.seconds,
-                ),
+                grant.budget,
                 self._record.spent(run_id=grant.run_id),
             )
             self._accounts[f"run {grant.run_id}"] = account
@@ -121,7 +115,7 @@ class Answering:
             account = Account(
                 "the evolution",
                 "raise evolution_usd of [budget] in agentos.toml",
-                Budget(usd=limits.evolution_usd),
+                Budget(usd=self._limits.evolution_usd),
                 self._record.spent(evolution_id=grant.evolution_id),
             )
             self._accounts[f"evolution {grant.evolution_id}"] = account

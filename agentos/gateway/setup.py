@@ -29,11 +29,8 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """As settings.Budgets."""
+    """As settings.Budgets, but for those of a run, which come with its grant."""
 
-    run_usd: float = 0.0
-    run_tokens: int = 0
-    run_calls: int = 0
     evolution_usd: float = 0.0
     day_usd: float = 0.0
     day_tokens: int = 0
@@ -53,10 +50,11 @@ class Setup:
     @classmethod
     def of(cls, settings: Settings) -> Setup:
         """What the settings say of models, with a fresh secret."""
+        budget = settings.budget
         return cls(
             secret=secrets.token_urlsafe(32),
             providers={name: Where(**item.model_dump()) for name, item in settings.providers.items()},
-            limits=Limits(**settings.budget.model_dump()),
+            limits=Limits(budget.evolution_usd, budget.day_usd, budget.day_tokens),
             model_calls=settings.model_calls,
             log_level=settings.log_level,
             log_mb=settings.log_mb,
