@@ -479,6 +479,18 @@ def test_a_port_that_is_taken_is_said_at_once_and_closing_twice_is_fine(server: 
 # --- from another process -----------------------------------------------------------------------
 
 
+def test_a_process_without_arguments_follows_the_rules() -> None:
+    command = [sys.executable, "-W", "error", "-m", "agentos.testing.modelserver"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        port = int(process.stdout.readline().rsplit(":", 1)[1].split("/")[0])
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as client:
+            client.request("POST", "/v1/chat/completions", json.dumps(ask("Total these numbers: 3, 4")))
+            answer = json.load(client.getresponse())
+        process.terminate()
+    assert answer["choices"][0]["message"]["content"] == "7"
+
+
 def test_a_process_of_its_own(tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text('knows = ["Always answer in upper case."]\n')

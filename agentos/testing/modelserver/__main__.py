@@ -1,5 +1,6 @@
 """``python -m agentos.testing.modelserver``: the scripted model as a process of its own.
 
+Without --script it follows rules (docs/models.md tells which), with --rules those of the file as well.
 Prints its base URL as the first line; ends on SIGTERM or Ctrl-C, printing what it counted.
 """
 
@@ -12,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-from agentos.testing.modelserver.policy import load
+from agentos.testing.modelserver.policy import Rules, load
 from agentos.testing.modelserver.replies import reply_from
 from agentos.testing.modelserver.server import ModelServer
 
@@ -26,6 +27,8 @@ def main() -> int:
     given = parser.parse_args()
     try:
         policy = load(given.rules) if given.rules else None
+        if not (given.rules or given.script):
+            policy = Rules()
         script = [reply_from(one) for one in json.loads(given.script.read_text())] if given.script else None
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
