@@ -32,7 +32,7 @@ def test_without_a_call_the_failure_is_clean(worker: Any) -> None:
     assert [step.node for step in ran.steps] == ["route", "think", "finish"]
     assert ran.done.finished == "failed"
     assert ran.done.fault.type == "no_model"
-    assert ran.done.fault.message == "no model is configured: give the task a call, or set a model"
+    assert ran.done.fault.message == "no model is set up (agentos model add), and the task has no call"
 
 
 HANG = "time.sleep(60)"

@@ -72,7 +72,7 @@ class Thinker:
         """Ask the model what to do next."""
         if not self.sdk.models:
             return self._thought(
-                {}, fault("no_model", "no model is configured: give the task a call, or set a model")
+                {}, fault("no_model", "no model is set up (agentos model add), and the task has no call")
             )
         why = self.spending.nearly_spent(self.sdk.steps_left)
         request = self.context.request(LAST_WORD.format(why=why) if why else "")
