@@ -82,7 +82,8 @@ def show(id: Id, as_json: AsJson = False) -> None:
     print_text(f"task       {run.task_id}, attempt {run.attempt}")
     print_text(f"snapshot   {run.snapshot.commit[:12]}")
     print_text(f"sandbox    {run.sandbox}, {run.level}")
-    print_text(f"used       {', '.join(run.resources) or 'nothing of the registry'}")
+    if run.resources:  # told by a run that came to its end
+        print_text(f"used       {', '.join(run.resources)}")
     if run.parent:
         print_text(f"handed by  {run.parent}")
     if run.resumes:

@@ -49,7 +49,7 @@ def files_of(given: Path) -> list[Path]:
     found = sorted(path for path in given.rglob("*.json*") if path.suffix in (".json", *_LINES))
     if not found:
         what = "holds no .json or .jsonl file" if given.is_dir() else "is no file"
-        raise UserError(f"{given} {what}; name files with records to import")
+        raise UserError(f"'{given}' {what}; name files with records to import")
     return found
 
 
