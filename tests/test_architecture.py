@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from agentos.syntax import parse
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "agentos"
 
@@ -75,7 +77,7 @@ def name_of(path: Path) -> str:
 
 def imports(path: Path) -> Iterator[str]:
     """Full dotted names, lazy imports included; TYPE_CHECKING blocks count too."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -169,7 +171,7 @@ def test_no_empty_names() -> None:
 
 
 def broad_handlers(path: Path) -> Iterator[int]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parse(path.read_text())):
         if isinstance(node, ast.ExceptHandler):
             names = (
                 {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ import typer
 from agentos.cli.answering import ask_here, tell
 from agentos.cli.group import noun
 from agentos.cli.output import clean, print_json, print_table, print_text
-from agentos.domain import Outcome, Question, Result, Run, Task, TaskState
+from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
 from agentos.errors import Conflict, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -229,8 +229,15 @@ def _ask(home: Home, questions: Sequence[Question], *, quiet: bool) -> None:
 def _tell_steps(reader: Reader, run: Run, told: Counter[str]) -> None:
     for step in reader.steps(run.id, after=told[run.id] - 1):
         mark = f" {step.fault.type}: {step.fault.message[:120]}" if step.fault else ""
-        print_text(f"  {step.index:>3} {step.node:<8} {step.duration_ms:8.1f} ms{mark}", "dim")
+        print_text(f"  {step.index:>3} {step.node:<8} {step.duration_ms:8.1f} ms{_of(step)}{mark}", "dim")
         told[run.id] = step.index + 1
+
+
+def _of(step: Step) -> str:
+    """Which tool, model or agent a step was about."""
+    if not isinstance(step.action, Mapping):
+        return ""
+    return next((f" {step.action[key]}"[:40] for key in ("tool", "model", "agent") if key in step.action), "")
 
 
 def _tell_end(counter: str, task: Task, state: TaskState, run: Run | None) -> None:

@@ -53,6 +53,7 @@ DEPTH_MAX = 3
 HANDED_MAX = 64  # by one run
 _GOAL_MAX = 64_000  # characters
 _NAME_MAX = 80
+_FILES_MAX = 1_000  # handed over with one task, as in a task's file
 _LEAST_S = 0.5  # with less time left nothing is begun
 _POLL_S = 0.05
 _TAKEN_UP = (TaskState.WAITING, TaskState.CANCELLED)  # when the run above comes to it again
@@ -361,6 +362,8 @@ def _files(inputs: Any, most: int) -> dict[str, bytes]:
     """The files to hand over, by their place in the workspace. Raises Denied."""
     if not isinstance(inputs, dict):
         raise Denied("request", "inputs are files: their paths, each with its text")
+    if len(inputs) > _FILES_MAX:
+        raise Denied("request", f"a task gets at most {_FILES_MAX:,} files")
     files: dict[str, bytes] = {}
     for name, text in inputs.items():
         place = PurePosixPath(name)

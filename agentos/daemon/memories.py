@@ -72,7 +72,7 @@ class _Proposals(Answerer):
             raise Denied("request", f"a memory is a text of 1 to {TEXT_MAX:,} characters")
         if not isinstance(why, str) or len(why) > WHY_MAX:
             raise Denied("request", f"a reason has at most {WHY_MAX} characters")
-        text, why = readable(text), readable(why)
+        text, why = map(self._asking.redact, (readable(text), readable(why)))
         proposal_id = f"proposal-{digest(['memory', normalised(text)])[:13]}"
         self._seen.add(proposal_id)
         if len(self._seen) > PROPOSALS_MAX:

@@ -18,6 +18,7 @@ _ENDS = {
     "not_allowed": Result.FAILED,
     "no_model": Result.FAILED,
 }
+_NAME_MAX = 200  # of what was asked by a name, as it is recorded
 _AWAY = frozenset({"unreachable", "overloaded", "timeout", "auth"})
 
 
@@ -62,7 +63,7 @@ class ModelAsks(Answerer):
 
     def _record(self, body: Mapping[str, Any], observation: Json, duration_ms: float) -> None:
         sizes = {name: len(body[name]) for name in ("messages", "tools") if isinstance(body.get(name), list)}
-        model = str(body.get("model") or self._default)
+        model = str(body.get("model") or self._default)[:_NAME_MAX]
         self._asking.step("model", {"model": model, **sizes}, observation, duration_ms)
 
 

@@ -8,7 +8,7 @@ ledger, which no sandbox can reach.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,7 +41,7 @@ class _Questions(Answerer):
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """{"answer": text}. Raises RunEnds where there is none yet, or none on record for a replay."""
-        text, choices = _question(body)
+        text, choices = _question(body, self._asking.redact)
         plan = self._asking.plan
         action = {"question": text, "choices": list(choices)}
         given = plan.recording.answers.get(text) if plan.recording else None
@@ -81,14 +81,14 @@ def readable(text: str) -> str:
     return "".join(kept).strip()
 
 
-def _question(body: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """What is asked, held against what may be. Raises Denied."""
+def _question(body: Mapping[str, Any], redact: Callable[[Json], Json]) -> tuple[str, tuple[str, ...]]:
+    """What is asked, held against what may be, as it may be stored. Raises Denied."""
     text, choices = body.get("question"), body.get("choices") or []
     if not isinstance(text, str) or not readable(text):
         raise Denied("request", "a question is a text that is not empty")
     if len(text) > TEXT_MAX:
         raise Denied("request", f"a question has at most {TEXT_MAX:,} characters, this one {len(text):,}")
-    return readable(text), _choices(choices)
+    return redact(readable(text)), _choices(redact(choices))
 
 
 def _choices(choices: Any) -> tuple[str, ...]:

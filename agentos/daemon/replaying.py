@@ -7,6 +7,7 @@ the worker says. docs/replay.md has the table of what happens to which effect in
 from __future__ import annotations
 
 import ast
+import json
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -71,6 +72,9 @@ class ToolAsks(Answerer):
         tool, args = body.get("tool"), body.get("args")
         if not isinstance(tool, str) or not isinstance(args, dict):
             raise Denied("request", "a call has the name of a tool and its arguments")
+        most = self._asking.bundle.limits.output_bytes  # it is recorded, as an action is
+        if len(json.dumps(args)) > most:
+            raise Denied("limit", f"the arguments of a call have at most {most:,} bytes")
         path, says = self._declared(tool)
         key = call_key(tool, self._asking.redact(args))  # on record it stands without its secrets
         with self._lock:

@@ -169,10 +169,11 @@ def test_work_is_handed_down_three_times_at_most(world: World) -> None:
 
 @pytest.mark.parametrize(
     "inputs",
-    [{"../up": "x"}, {"/etc/x": "x"}, {"a": 7}, {"a\x00": "x"}, [], {"": "x"}, "large"],
+    [{"../up": "x"}, {"/etc/x": "x"}, {"a": 7}, {"a\x00": "x"}, [], {"": "x"}, "large", "many"],
 )
 def test_inputs_that_do_not_fit_are_refused(world: World, inputs: Any) -> None:
-    given = "{'a': 'x' * (2 << 20)}" if inputs == "large" else repr(inputs)
+    long = {"large": "{'a': 'x' * (2 << 20)}", "many": "{str(n): '' for n in range(1_001)}"}
+    given = long[inputs] if isinstance(inputs, str) else repr(inputs)
     source = LEAD.replace(
         "sdk.delegate('helper', 'help with this')",
         f"sdk._talk.ask('delegate', {{'agent': 'helper', 'goal': 'g', 'inputs': {given}}})",

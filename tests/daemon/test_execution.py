@@ -135,7 +135,7 @@ def test_a_task_without_a_call_is_a_clean_failure(
     done = execute(replace(make_task("double"), call=None))
     assert done.outcome.fault is not None
     assert done.outcome.fault.type == "no_model"
-    assert "give the task a call" in done.outcome.reason
+    assert "agentos model add" in done.outcome.reason
 
 
 def test_an_unknown_agent_is_the_tasks_own_fault(

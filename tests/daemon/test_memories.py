@@ -13,6 +13,7 @@ from agentos.daemon.memories import PROPOSALS_MAX, Memories, normalised
 from agentos.domain import Json, Mode, Proposal, Snapshot, Task
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.models.redaction import Redactor
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.retrieval.index import Index
@@ -38,9 +39,8 @@ class World:
         self.task = replace(task, call=None, goal="remember")
         memories = Memories(ledger, Index(home.index, self.registry).recall)
         answerers = {"recall": memories.recalling, "remember": memories.remembering}
-        self.executor = BoxExecutor(
-            self.registry, ledger.blobs, sandbox, serving=Serving(answerers=answerers)
-        )
+        serving = Serving(answerers=answerers, redact=Redactor([]).value)
+        self.executor = BoxExecutor(self.registry, ledger.blobs, sandbox, serving=serving)
 
     def run(self, harness: str, plan: Plan | None = None, run_id: str = "run-1") -> Attempt:
         self.registry.commit({"harness/default/harness.py": harness.encode()}, "Another harness", "edit")
@@ -98,6 +98,13 @@ def test_what_is_no_memory_is_refused_and_there_are_only_so_many(world: World) -
     assert (last[0].keys(), last[1]) == ({"proposed"}, "limit")
     assert again == "limit"
     assert len(world.proposals()) == PROPOSALS_MAX
+
+
+def test_a_secret_is_not_proposed(world: World) -> None:
+    secret = "sk-proj-abcdefghijklmnop1234"
+    world.run(f"def run(sdk):\n    sdk.finish(sdk.remember('use {secret}', 'it is {secret}'))\n")
+    (proposal,) = world.proposals()
+    assert (proposal.text, proposal.why) == ("use [redacted:api-key]", "it is [redacted:api-key]")
 
 
 def test_recall_searches_the_snapshot_of_the_run(world: World) -> None:

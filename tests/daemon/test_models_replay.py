@@ -114,7 +114,11 @@ def test_an_unchanged_snapshot_gives_the_same_trajectory_and_asks_nobody(
     assert seen.total() == posts
 
 
-def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> list[Task]:
+SERVED = '[replay]\nmodels = "replay-then-live"\n'
+FEW_PAIRS = "[judge]\nmargin = 0.4\n"
+
+
+def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task], policy: str) -> list[Task]:
     """Tasks that a faulty tool makes fail, for an agent that asks a model about each result."""
     files = {
         PATH: FAULTY.encode(),
@@ -124,9 +128,7 @@ def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> list
         **agent("phrasing", harness="phrasing"),
     }
     Registry(home.registry).commit(files, "An agent that phrases what a faulty tool says", "edit")
-    (home.root / "policy.toml").write_text(
-        '[propose]\nbudget_s = 5.0\n[replay]\nmodels = "replay-then-live"\n'
-    )
+    (home.root / "policy.toml").write_text(f"[propose]\nbudget_s = 5.0\n{policy}")
     tasks = []
     for points, needed in PAIRS:
         check = Check("equals", {"value": "pass" if points >= needed else "fail", "path": "grade"})
@@ -146,7 +148,7 @@ def test_an_evolution_asks_only_what_its_edit_changed_and_stands_offline(
 ) -> None:
     monkeypatch.setenv(KEY_ENV, KEY)
     with world(home, scripted({"phrase": phrase})) as (server, _):
-        set_exam(home, ledger, make_task)
+        set_exam(home, ledger, make_task, SERVED)
         daemon.start()
         reader = Reader(home.ledger)
 
@@ -175,3 +177,39 @@ def test_an_evolution_asks_only_what_its_edit_changed_and_stands_offline(
     assert f"{len(trials)} of {len(trials)} trials run again: the same" in typed(
         home, "evolution", "verify", evolution.id, "--trials"
     )
+
+
+def test_what_asks_models_is_tried_afresh_in_pairs_and_the_verdict_stands_offline(
+    home: Home,
+    ledger: Ledger,
+    daemon: Any,
+    until: Any,
+    make_task: Callable[..., Task],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    with world(home, scripted({"phrase": phrase})) as (server, _):
+        set_exam(home, ledger, make_task, FEW_PAIRS)
+        daemon.start()
+        reader = Reader(home.ledger)
+
+        def over() -> bool:
+            found = list(reader.find(Evolution))
+            return bool(found) and not any(one.state in AT_WORK for one in found)
+
+        until(over, "the evolution has ended", 180)
+        daemon.signal(signal.SIGTERM)
+        assert daemon.ended() == 0
+        paid = server.paid
+    (evolution,) = reader.find(Evolution)
+    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    trials = reader.find(Trial, evolution_id=evolution.id)
+    assert all(trial.outcome.cost.live_calls == trial.outcome.cost.calls == 2 for trial in trials)
+    assert paid == 2 * len(PAIRS) + 2 * len(trials)
+    own = [trial for trial in trials if trial.arm is not Arm.BASE]
+    assert {trial.number for trial in own} == {1}
+    assert "the same" in typed(home, "evolution", "verify", evolution.id)
+    assert f"{len(trials)} of {len(trials)} trials run again: the same" in typed(
+        home, "evolution", "verify", evolution.id, "--trials"
+    )
+    assert "before and after" in typed(home, "evolution", "show", evolution.id)

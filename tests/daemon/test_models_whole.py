@@ -32,6 +32,7 @@ from tests.daemon.thinking_world import (
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
+ALONE = 'evolve = "manual"\n'  # an evolution's trials would be paid calls too
 SECRET = "Quiet-Harbour-4711-x9"  # looks like no key: only its name tells
 
 
@@ -136,7 +137,10 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     home = Home(root)
     home.keys.touch(mode=0o600)
     home.keys.write_text(f'SOME_PASSWORD = "{SECRET}"\n')
-    with pytest.MonkeyPatch.context() as patch, world(home, scripted(SCRIPTS)) as (server, seen):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        world(home, scripted(SCRIPTS), settings=ALONE) as (server, seen),
+    ):
         patch.setenv(KEY_ENV, KEY)
         files = {"tool/leak/tool.py": LEAK, "tool/leak/resource.toml": 'description = "leaks"\n'}
         files |= {"agent/leaky/resource.toml": 'description = "leaky"\ntools = ["leak"]\nskills = []\n'}
@@ -238,7 +242,7 @@ def test_a_spoilt_answer_in_the_middle_is_paid_once(place: Place, kind: str) -> 
 def test_a_budget_ends_the_run_and_not_one_call_more_is_paid(place: Place) -> None:
     paid = place.server.paid
     (run,) = place.done(free_task("[work 9 6]", limits=Limits(wall_s=60.0, calls=4)))
-    assert ended(run) == (Result.BUDGET, "budget")
+    assert ended(run) == (Result.FAILED, "limit")  # it was told in time, and did not give an answer
     assert place.server.paid == paid + 4
 
 

@@ -20,6 +20,7 @@ from agentos.daemon.people import People, readable
 from agentos.domain import Effect, Mode, Question, Result, Run, Share, Step, Task, TaskState, new_id
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.models.redaction import Redactor
 from agentos.ports import Attempt, Plan, Recording
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap import Bubblewrap
@@ -139,13 +140,31 @@ def test_waiting_takes_no_slot_and_can_be_cancelled(
 # --- in a box, without the daemon ---------------------------------------------------------------
 
 
+def test_a_question_is_stored_without_secrets_and_answered_all_the_same(
+    world: World, registry: Registry, ledger: Ledger, free: Callable[..., Task]
+) -> None:
+    secret = "sk-proj-abcdefghijklmnop1234"
+    agent(
+        registry,
+        "asker",
+        f"def run(sdk):\n    sdk.finish(sdk.ask_person('Is {secret} yours?', ['{secret}']))\n",
+    )
+    task = free()
+    assert world.run(task).outcome.result is Result.WAITING
+    (question,) = ledger.find(Question)
+    assert (question.text, question.choices) == ("Is [redacted:api-key] yours?", ("[redacted:api-key]",))
+    recorded = {question.text: "yes"}
+    plan = Plan(mode=Mode.REPLAY, recording=Recording((), registry.stable(), (), recorded))
+    assert world.executor.execute(task, registry.stable(), "run-x", plan=plan).answer == "yes"
+
+
 class World:
     """Runs a task as TaskRunner does, with People at the desk."""
 
     def __init__(self, ledger: Ledger, registry: Registry, sandbox: Bubblewrap) -> None:
         self.ledger = ledger
         self.registry = registry
-        serving = Serving(answerers={"person": People(ledger).answerer})
+        serving = Serving(answerers={"person": People(ledger).answerer}, redact=Redactor([]).value)
         self.executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=serving)
 
     def run(self, task: Task, plan: Plan | None = None) -> Attempt:

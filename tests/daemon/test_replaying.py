@@ -523,3 +523,18 @@ def test_a_daemon_killed_between_effect_and_record_does_not_do_it_twice(
     newest, oldest = world.ledger.runs(world.task.id)
     assert (newest.answer, newest.resumes) == ("uncertain", oldest.id)
     assert began(world) == 1
+
+
+def test_what_is_recorded_of_an_announced_call_is_as_large_as_an_action_may_be(world: World) -> None:
+    """Ten thousand asks of eight mebibytes each would be kept for ever."""
+    source = (
+        "from agentos.worker.sdk import Refused\n"
+        "def run(sdk):\n"
+        "    try:\n"
+        "        sdk._talk.ask('tool', {'tool': 'send', 'args': {'x': 'y' * (2 << 20)}})\n"
+        "    except Refused as error:\n"
+        "        sdk.finish(error.fault.type)\n"
+    )
+    world.write({"harness/default/harness.py": source.encode()})
+    done = world.run()
+    assert (done.answer, done.steps) == ("limit", ())

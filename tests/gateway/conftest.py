@@ -38,7 +38,8 @@ def said(reply: Reply) -> str:
 
 def echo(request: Json, number: int) -> Any:
     """What the server says to everything: the last words and the number of the paid call."""
-    return say(f"{request['messages'][-1]['content']} #{number}")
+    text = str(request["messages"][-1]["content"])
+    return say(f"{text} #{number}", delay_s=1.0 if text.startswith("slow") else 0.0)
 
 
 def make_home(root: Path) -> Home:

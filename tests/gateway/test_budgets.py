@@ -28,7 +28,7 @@ def kind_of(session: GatewaySession, text: str, **more: int) -> str:
 
 def side_by_side(session: GatewaySession, count: int, **more: int) -> Counter[str]:
     with ThreadPoolExecutor(count) as pool:
-        return Counter(pool.map(lambda number: kind_of(session, f"call {number}", **more), range(count)))
+        return Counter(pool.map(lambda number: kind_of(session, f"slow call {number}", **more), range(count)))
 
 
 def test_sixteen_calls_side_by_side_with_a_budget_of_five_make_exactly_five(bench: Bench, paid: Paid) -> None:

@@ -20,7 +20,9 @@ from agentos.ledger.codec import from_json, from_text, time_text, to_json, to_te
 RECORDS = [
     kind
     for _, kind in inspect.getmembers(domain, inspect.isclass)
-    if is_dataclass(kind) and kind.__module__ == domain.__name__
+    if is_dataclass(kind)
+    and kind.__module__.startswith(f"{domain.__name__}.")
+    and kind is not domain.ModelSpec  # it contains its own kind, and is read from the registry each time
 ]
 
 json_values = st.recursive(
