@@ -234,7 +234,7 @@ def test_what_is_no_question_is_refused(body: dict[str, Any]) -> None:
     from agentos.daemon.people import _question
 
     with pytest.raises(Denied):
-        _question(body)
+        _question(body, lambda value: value)
 
 
 def test_a_question_is_shown_without_what_a_terminal_would_obey(world: World, free: Any) -> None:
