@@ -17,12 +17,14 @@ from agentos.domain import (
     Call,
     Check,
     Json,
+    Layer,
     Limits,
     Mode,
     ModelSpec,
     Outcome,
     Reply,
     ResourceId,
+    Result,
     Run,
     Sighting,
     Snapshot,
@@ -443,8 +445,36 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """A run that a proposer may look at: of the evidence, or an open one of the same work beside it."""
+
+    task: Task
+    run: Run
+    steps: tuple[Step, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Beside a failing run of the same task it shows a contrast."""
+        return self.run.outcome is not None and self.run.outcome.result is Result.PASSED
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An attempt at the same failure that is over."""
+
+    layer: Layer
+    summary: str
+    files: tuple[str, ...]
+    end: str  # the evolution's end state and its reason
+
+
+@dataclass(frozen=True, slots=True)
 class Brief:
-    """All that a proposer gets: never a hold-out task, never a guard's checks."""
+    """All that a proposer gets: never a hold-out task, never a guard's checks.
+
+    ``path`` is the file at fault and ``source`` its text, both "" where a new resource is wanted;
+    ``files`` are the texts of the base that an edit in this layer may touch or should know.
+    """
 
     evolution_id: str
     base: Snapshot
@@ -455,6 +485,26 @@ class Brief:
     working_calls: tuple[tuple[Case, Json], ...]  # past successes: call, inputs, old output
     budget_s: float
     max_candidates: int
+    layer: Layer = Layer.TOOL
+    why: str = ""  # the diagnosis, in a sentence
+    files: Mapping[str, str] = field(default_factory=dict)
+    runs: tuple[Seen, ...] = ()  # failing ones of the evidence first, newest first
+    history: tuple[Earlier, ...] = ()  # oldest first
+    surface: tuple[str, ...] = ()  # registry paths that an edit may touch, as shell patterns
+
+
+class Adviser(Protocol):
+    """A model that the evolver may ask. Its calls are on record, within the evolution's budget."""
+
+    name: str  # of the model resource
+
+    def ask(self, evolution_id: str, purpose: str, request: Json) -> Reply:
+        """Answer a chat completion request; ``purpose`` is one of the evolution's, such as "propose".
+
+        The same request of the same evolution and purpose is answered from the record: it is safe in
+        a durable step. Raises ModelFailed, and Unavailable while the model cannot be reached.
+        """
+        ...
 
 
 class Proposer(Protocol):

@@ -21,6 +21,7 @@ from agentos.domain.evolution import Fingerprint as Fingerprint
 from agentos.domain.evolution import Layer as Layer
 from agentos.domain.evolution import Manifest as Manifest
 from agentos.domain.evolution import Sighting as Sighting
+from agentos.domain.evolution import Site as Site
 from agentos.domain.evolution import Trial as Trial
 from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict

@@ -109,6 +109,15 @@ class Evolution:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """Where an edit may mend a failure. ``path`` is "" where a new file of the layer's kind is wanted."""
+
+    layer: Layer
+    resource: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Which resource is at fault, in which layer, and what says so."""
 
@@ -117,6 +126,12 @@ class Diagnosis:
     path: str  # file within the registry that an edit would touch
     why: str
     step_refs: tuple[str, ...] = ()  # "run-id#index" of the steps it rests on
+    also: tuple[Site, ...] = ()  # where else it may be mended, cheapest first
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """All places where an edit may mend it, in the order in which they are tried."""
+        return (Site(self.layer, self.resource, self.path), *self.also)
 
 
 @dataclass(frozen=True, slots=True)

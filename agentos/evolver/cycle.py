@@ -17,8 +17,6 @@ from agentos.domain import (
     Evidence,
     Evolution,
     EvolutionState,
-    Kind,
-    ResourceId,
     Result,
     Trial,
     TrialSet,
@@ -30,7 +28,7 @@ from agentos.evolver.judge import counted, judge, judged_trials
 from agentos.evolver.noisy import too_few
 from agentos.evolver.parts import Parts
 from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_on
-from agentos.evolver.proposing import propose
+from agentos.evolver.proposing import propose, why_fixed, workable
 from agentos.evolver.replay import replay_base, replay_candidate, sieve
 from agentos.ports import Durable
 
@@ -230,9 +228,10 @@ def _untouchable(parts: Parts, evolution: Evolution) -> str:
     diagnosis = evolution.diagnosis
     if diagnosis is None:
         return "it was not diagnosed"
-    if not parts.proposers.get(diagnosis.layer):
+    if not any(parts.proposers.get(site.layer) for site in diagnosis.sites):
         return (
             f"the fault lies in the {diagnosis.layer.value} layer, which no proposer edits: {diagnosis.why}"
         )
-    kind, name = diagnosis.resource.split("/", 1)
-    return parts.evolvable.may_evolve(ResourceId(Kind(kind), name))
+    if workable(parts, diagnosis):
+        return ""
+    return next(filter(None, (why_fixed(parts, site) for site in diagnosis.sites)))

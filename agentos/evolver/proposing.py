@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from agentos.domain import (
     Candidate,
@@ -12,11 +13,14 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Kind,
+    Layer,
     Manifest,
     ResourceId,
+    Site,
     digest,
 )
-from agentos.evolver.curate import Sets, case_of, visible_guards
+from agentos.evolver.briefing import brief_for
+from agentos.evolver.curate import Sets
 from agentos.evolver.guards.guarding import guard, refusal, tier_of
 from agentos.evolver.parts import Parts
 from agentos.evolver.screen import screen
@@ -25,53 +29,79 @@ from agentos.ports import Brief, Proposal
 REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
 
 
-def brief_for(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets) -> Brief:
-    """What a proposer may know. Nothing here comes from the hold-out, nor from a guard's checks."""
-    kind, name = diagnosis.resource.split("/", 1)
-    source = parts.snapshots.files(evolution.base, diagnosis.path)[diagnosis.path].decode()
-    tasks = parts.tasks(sets.evidence)
-    tool = tasks[0].call.tool.rpartition("/")[2] if tasks[0].call else ""
-    return Brief(
-        evolution_id=evolution.id,
-        base=evolution.base,
-        resource=ResourceId(Kind(kind), name),
-        path=diagnosis.path,
-        source=source,
-        cases=tuple(case_of(parts, task) for task in tasks),
-        working_calls=tuple(visible_guards(parts, sets, diagnosis.path, tool)),
-        budget_s=parts.policy.propose.budget_s,
-        max_candidates=parts.policy.propose.max_candidates,
-    )
-
-
 def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets) -> list[str]:
     """Ids of the candidates worth a replay, best first; each stored and committed to its own ref.
 
-    A search that a crash cut short is done again, and may find other edits in the same time: what
-    it had stored by then stands.
+    The diagnosed site is tried first, then those where the failure may be mended too, each with its
+    share of the candidates. A search that a crash cut short is done again, and may find other edits in
+    the same time: what it had stored by then stands.
     """
-    brief = brief_for(parts, evolution, diagnosis, sets)
     stored = {item.rank: item for item in parts.records.find(Candidate, evolution_id=evolution.id)}
     evidence = parts.records.get(Evidence, evolution.evidence_id)
-    reverted = _reverted_edits(parts, diagnosis.path)
-    checks = [check for case in brief.cases for check in case.checks]
     accepted: list[str] = []
     refused = 0
-    for rank, (proposer, proposal) in enumerate(_proposals(parts, diagnosis, brief), 1):
-        reason = screen({brief.path: brief.source}, proposal.files, checks, parts.policy.surface)
-        if not reason and digest(dict(proposal.files)) in reverted:
-            reason = "the same edit was promoted before and rolled back"
-        reason = reason or _guarded(parts, evolution, proposal, rank)
-        candidate = stored.get(rank) or _store(
-            parts, evolution, evidence, diagnosis, (rank, proposer, proposal, reason)
+    rank = 0
+    sites = workable(parts, diagnosis)
+    most = parts.policy.propose.max_candidates
+    for left, site in zip(range(len(sites), 0, -1), sites, strict=True):
+        brief = replace(
+            brief_for(parts, evolution, site, sets, diagnosis.why),
+            max_candidates=max(1, (most - len(accepted)) // left),
         )
-        if candidate.screened:
-            refused += 1
-        else:
-            accepted.append(candidate.id)
-        if len(accepted) == brief.max_candidates or refused == REFUSED_MAX:
+        here = 0
+        for proposer, proposal in _proposals(parts, brief):
+            rank += 1
+            reason = _refusal(parts, evolution, brief, proposal, rank)
+            candidate = stored.get(rank) or _store(
+                parts, evolution, evidence, site.layer, (rank, proposer, proposal, reason)
+            )
+            refused += bool(candidate.screened)
+            if not candidate.screened:
+                accepted.append(candidate.id)
+                here += 1
+            if here == brief.max_candidates or refused == REFUSED_MAX:
+                break
+        if len(accepted) >= most or refused == REFUSED_MAX:
             break
     return accepted
+
+
+def workable(parts: Parts, diagnosis: Diagnosis) -> list[Site]:
+    """The diagnosis' sites that a proposer edits and an evolution may touch."""
+    return [
+        site for site in diagnosis.sites if parts.proposers.get(site.layer) and not why_fixed(parts, site)
+    ]
+
+
+def why_fixed(parts: Parts, site: Site) -> str:
+    """Why the site's resource may not be touched, "" when it may."""
+    kind, name = site.resource.split("/", 1)
+    return parts.evolvable.may_evolve(ResourceId(Kind(kind), name))
+
+
+def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int) -> str:
+    """Why a proposal is not worth a trial, "" when it is."""
+    old = {
+        path: text
+        for path, text in ((path, _text_at(parts, evolution, path)) for path in proposal.files)
+        if text is not None
+    }
+    checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
+    reason = screen(old, proposal.files, checks, parts.policy.surface)
+    if not reason and digest(dict(proposal.files)) in _reverted_edits(parts, [*proposal.files]):
+        reason = "the same edit was promoted before and rolled back"
+    return reason or _guarded(parts, evolution, proposal, rank)
+
+
+def _evidence_tasks(brief: Brief) -> Iterator[str]:
+    yield from dict.fromkeys(
+        [*(case.task_id for case in brief.cases), *(seen.task.id for seen in brief.runs)]
+    )
+
+
+def _text_at(parts: Parts, evolution: Evolution, path: str) -> str | None:
+    content = parts.snapshots.files(evolution.base, path).get(path)
+    return content.decode("utf-8", "replace") if content is not None else None
 
 
 def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) -> str:
@@ -90,8 +120,8 @@ def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) 
     return reason
 
 
-def _proposals(parts: Parts, diagnosis: Diagnosis, brief: Brief) -> Iterator[tuple[str, Proposal]]:
-    for proposer in parts.proposers.get(diagnosis.layer, ()):
+def _proposals(parts: Parts, brief: Brief) -> Iterator[tuple[str, Proposal]]:
+    for proposer in parts.proposers.get(brief.layer, ()):
         for proposal in proposer.propose(brief):
             yield proposer.name, proposal
 
@@ -100,7 +130,7 @@ def _store(
     parts: Parts,
     evolution: Evolution,
     evidence: Evidence,
-    diagnosis: Diagnosis,
+    layer: Layer,
     made: tuple[int, str, Proposal, str],
 ) -> Candidate:
     rank, proposer, proposal, reason = made
@@ -111,7 +141,7 @@ def _store(
         files=tuple(sorted(proposal.files)),
         predicted_fixes=proposal.predicted_fixes,
         tasks_at_risk=proposal.tasks_at_risk,
-        layer=diagnosis.layer,
+        layer=layer,
         why_this_layer=proposal.why_this_layer,
     )
     candidate_id = f"cand-{evolution.id.removeprefix('evo-')}-{rank}"
@@ -136,12 +166,12 @@ def _store(
     return candidate
 
 
-def _reverted_edits(parts: Parts, path: str) -> set[str]:
-    """Digests of edits of this file that a probation or a person took back."""
+def _reverted_edits(parts: Parts, paths: Sequence[str]) -> set[str]:
+    """Digests of edits of these files that a probation or a person took back."""
     found = set()
     for evolution in parts.records.find(Evolution, state=EvolutionState.ROLLED_BACK):
         if evolution.candidate_id:
             edit = parts.records.get(Candidate, evolution.candidate_id).edit
-            if path in edit.files:
+            if set(paths) & set(edit.files):
                 found.add(digest(dict(edit.files)))
     return found
