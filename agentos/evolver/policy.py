@@ -33,9 +33,18 @@ class Mine:
 class Surface:
     """What a candidate may touch."""
 
-    allow: tuple[str, ...] = ("skill/*/tools/*.py", "tool/*/*.py")
-    max_files: int = 1
+    allow: tuple[str, ...] = (
+        "memory/*/memory.md",
+        "prompt/*/prompt.md",
+        "skill/*/SKILL.md",
+        "skill/*/tools/*.py",
+        "tool/*/*.py",
+        "tool/*/resource.toml",
+        "harness/*/*.py",
+    )
+    max_files: int = 3
     max_changed_lines: int = 20
+    max_new_lines: int = 120
 
 
 @dataclass(frozen=True, slots=True)

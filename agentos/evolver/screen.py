@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from agentos.domain import Check, Json
+from agentos.domain import Check
 from agentos.evolver.policy import Surface
+from agentos.evolver.wording import SECRET, fault_of_text, leaves
 from agentos.syntax import parse
 
 # Libraries that a repair may start to use; anything else it must have used before.
@@ -37,6 +37,7 @@ HARMLESS_IMPORTS = frozenset(
         "math",
         "operator",
         "pathlib",
+        "pydantic",
         "re",
         "statistics",
         "string",
@@ -72,9 +73,6 @@ DANGEROUS = frozenset(
         "mmap",
     ]
 )
-SECRET = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY|AKIA[0-9A-Z]{16}|\b(?:sk|ghp|gho|xox[abp])[-_][A-Za-z0-9_-]{16,}|eyJ[\w-]{10,}\.[\w-]{10,}\."
-)
 
 
 def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Check], surface: Surface) -> str:
@@ -86,8 +84,12 @@ def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Chec
     if len(new) > surface.max_files:
         return f"it touches {len(new)} files, at most {surface.max_files} are allowed"
     for path, text in new.items():
-        reason = _path_fault(path, surface) or _size_fault(old.get(path, ""), text, surface)
-        reason = reason or _source_fault(old.get(path, ""), text, checks)
+        before = old.get(path)
+        reason = _path_fault(path, surface) or _size_fault(before, text, surface)
+        if not path.endswith(".py"):
+            reason = reason or fault_of_text(path, before or "", text, checks)
+        else:
+            reason = reason or _source_fault(before, text, checks, tool="harness/" not in path)
         if reason:
             return f"{path}: {reason}"
     return ""
@@ -104,7 +106,11 @@ def _path_fault(path: str, surface: Surface) -> str:
     return ""
 
 
-def _size_fault(old: str, new: str, surface: Surface) -> str:
+def _size_fault(old: str | None, new: str, surface: Surface) -> str:
+    if old is None:
+        lines = len(new.splitlines())
+        most = surface.max_new_lines
+        return f"a new file of {lines} lines, at most {most} are allowed" if lines > most else ""
     diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
     changed = sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in diff)
     if changed == 0:
@@ -114,18 +120,25 @@ def _size_fault(old: str, new: str, surface: Surface) -> str:
     return ""
 
 
-def _source_fault(old: str, new: str, checks: Sequence[Check]) -> str:
+def _source_fault(old: str | None, new: str, checks: Sequence[Check], *, tool: bool) -> str:
+    """``old`` is None for a new file, which has a contract to state, not to keep."""
     try:
-        before, after = parse(old), parse(new)
+        before, after = parse(old or ""), parse(new)
     except (SyntaxError, ValueError, RecursionError) as error:
         return f"not valid Python: {error}"
     secret = SECRET.search(new)
-    if secret and secret.group() not in old:
+    if secret and secret.group() not in (old or ""):
         return "it holds what looks like a secret"
+    if old is None:
+        stated = dict(_contract(after))
+        missing = [name for name in ("TOOL", "Input", "Output", "run") if tool and name not in stated]
+        fault = f"a tool without {missing[0]}" if missing else ""
+    else:
+        fault = _contract_fault(before, after) if tool else ""
     return (
-        _contract_fault(before, after)
+        fault
         or _new_names_fault(before, after)
-        or _handler_fault(before, after)
+        or (_handler_fault(before, after) if old is not None else "")
         or _constant_fault(before, after, checks)
     )
 
@@ -166,7 +179,8 @@ def _new_names_fault(before: ast.Module, after: ast.Module) -> str:
     imports = _imports(after) - _imports(before) - HARMLESS_IMPORTS
     if imports:
         return f"it starts to import {', '.join(sorted(imports))}"
-    names = (_names(after) - _names(before)) & DANGEROUS
+    own = {arg.arg for node in ast.walk(after) if isinstance(node, ast.arguments) for arg in node.args}
+    names = ((_names(after) - _names(before)) & DANGEROUS) - own
     if names:
         return f"it starts to use {', '.join(sorted(names))}"
     dunder = {name for name in _names(after) - _names(before) if name.startswith("__")}
@@ -189,7 +203,7 @@ def _handler_fault(before: ast.Module, after: ast.Module) -> str:
 
 def _constant_fault(before: ast.Module, after: ast.Module, checks: Sequence[Check]) -> str:
     new = _constants(after) - _constants(before)
-    expected = {repr(value) for check in checks for value in _leaves(check.spec.get("value"))}
+    expected = {repr(value) for check in checks for value in leaves(check.spec.get("value"))}
     hard_coded = {value for value in new & expected if len(value.strip("'\"")) > 2}
     return (
         f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})" if hard_coded else ""
@@ -202,14 +216,3 @@ def _constants(module: ast.Module) -> set[str]:
         for node in ast.walk(module)
         if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float)
     }
-
-
-def _leaves(value: Json) -> Iterator[Json]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _leaves(item)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield value

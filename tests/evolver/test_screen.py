@@ -49,8 +49,10 @@ def test_a_small_honest_edit_passes() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "harness/default/harness.py",
-        "skill/csv-report/SKILL.md",
+        "harness/default/resource.toml",
+        "agent/default/resource.toml",
+        "model/default/resource.toml",
+        "skill/csv-report/wheels.lock",
         "skill/csv-report/tools/deep/er.py",
         "skill/csv-report/../../harness/tools/x.py",
         "/etc/passwd.py",
@@ -93,7 +95,33 @@ def test_what_no_repair_may_do(old: str, new: str, says: str) -> None:
 
 def test_more_files_than_allowed_are_refused() -> None:
     other = PATH.replace("column_sum", "other")
-    assert "touches 2 files" in screen({}, {PATH: TOOL, other: TOOL}, CHECKS, Surface())
+    assert "touches 2 files" in screen({}, {PATH: TOOL, other: TOOL}, CHECKS, Surface(max_files=1))
+
+
+def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
+    path = "tool/column-sum/tool.py"
+    assert screen({}, {path: TOOL}, CHECKS, Surface()) == ""
+    assert "without Output" in screen({}, {path: TOOL.replace("Output", "Outcome")}, CHECKS, Surface())
+    started = TOOL.replace("total = 0.0", "total = eval('0.0')")
+    assert "starts to use eval" in screen({}, {path: started}, CHECKS, Surface())
+    assert "a new file of" in screen({}, {path: TOOL + "\n" * 200}, CHECKS, Surface())
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("- The total of march is 1234.5", "writes an expected value"),
+        ("- The key is sk-abcdefghijklmnop1234", "secret"),
+        ("- Amounts are in cents\u200b", "not seen"),
+        ("- Amounts are in \u202estnec", "not seen"),
+        ("- " + "x" * 700, "more than 600"),
+    ],
+)
+def test_a_text_may_not_bring_in_answers_secrets_or_what_is_not_seen(line: str, says: str) -> None:
+    path, old = "memory/default/memory.md", "# Lessons\n"
+    assert says in screen({path: old}, {path: f"{old}{line}\n"}, CHECKS, Surface())
+    assert screen({path: old}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, Surface()) == ""
+    assert screen({}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, Surface()) == ""
 
 
 def test_source_made_to_break_the_parser_is_refused() -> None:
