@@ -109,7 +109,7 @@ class Evolvable(Protocol):
 class Records(Protocol):
     """Stores domain records by type and id. Writes are durable when the call returns.
 
-    Types: Evidence, Evolution, Candidate, Trial, Verdict, Consent, Attestation, Sighting.
+    Types: Evidence, Evolution, Candidate, Trial, Verdict, Consent, Attestation, Sighting, Probe.
     """
 
     def put(self, record: object) -> None:
@@ -353,6 +353,7 @@ class Attempt:
     level: str
     files: Mapping[str, bytes] = field(default_factory=dict)  # what the run left in its workspace
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
+    memory_mb: float = 0.0  # the box's peak; 0.0 where it cannot be known
 
 
 class Executor(Protocol):

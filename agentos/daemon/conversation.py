@@ -66,6 +66,7 @@ class Ran:
     files: Mapping[str, bytes] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
     cpu_s: float = 0.0
+    memory_mb: float = 0.0
 
 
 class Conversation:

@@ -126,6 +126,7 @@ class BoxExecutor:
             level=sandbox.level,
             files=ran.files,
             drift=drifted,
+            memory_mb=ran.memory_mb,
         )
 
     def cancel(self, run_id: str) -> None:
@@ -156,7 +157,8 @@ class BoxExecutor:
                 with self._lock:
                     self._open.pop(job.run_id, None)
                     self._cancelled.discard(job.run_id)
-            return replace(ran, cpu_s=box.close().cpu_s)
+            used = box.close()
+            return replace(ran, cpu_s=used.cpu_s, memory_mb=used.memory_peak_mb)
 
     def _died(self, job: Job, error: BoxDied) -> Ran:
         """A dead box as what it says of the task; raises it when it says nothing of the task."""
