@@ -151,6 +151,20 @@ class SandboxPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbePolicy:
+    """What a snapshot has to show before runs are given it, where it changes how they are driven."""
+
+    passes: int = 3
+    time_s: float = 60.0
+    run_s: float = 15.0
+    canaries: int = 5
+    start_ratio: float = 2.0
+    start_slack_s: float = 0.5
+    memory_ratio: float = 1.5
+    memory_slack_mb: float = 32.0
+
+
+@dataclass(frozen=True, slots=True)
 class Probation:
     """How long a promotion is watched."""
 
@@ -171,6 +185,7 @@ class Policy:
     judge: Judge = field(default_factory=Judge)
     consent: ConsentPolicy = field(default_factory=ConsentPolicy)
     sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
+    probe: ProbePolicy = field(default_factory=ProbePolicy)
     probation: Probation = field(default_factory=Probation)
 
     @property
@@ -188,6 +203,7 @@ _SECTIONS = {
     "judge": Judge,
     "consent": ConsentPolicy,
     "sandbox": SandboxPolicy,
+    "probe": ProbePolicy,
     "probation": Probation,
 }
 # What a text may say, by section.
