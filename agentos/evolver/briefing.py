@@ -6,24 +6,19 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from agentos.domain import (
-    IMPORT,
     Candidate,
     Evolution,
     Kind,
     Layer,
     ResourceId,
-    Result,
-    Share,
     Site,
     Snapshot,
-    Task,
 )
 from agentos.evolver.curate import Sets, case_of, visible_guards
 from agentos.evolver.parts import Parts
+from agentos.evolver.runs import runs_of
 from agentos.ports import Brief, Earlier, Seen
 
-RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any
-LOOK_BACK = 12
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together
 
@@ -45,7 +40,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
     found = parts.snapshots.files(evolution.base, site.path) if site.path else {}
     tasks = parts.tasks(sets.evidence)
     tool = tasks[0].call.tool.rpartition("/")[2] if tasks[0].call else ""
-    runs = tuple(_runs(parts, tasks))
+    runs = runs_of(parts, tasks)
     return Brief(
         evolution_id=evolution.id,
         base=evolution.base,
@@ -63,28 +58,6 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
         history=tuple(_history(parts, evolution)),
         surface=parts.policy.surface.allow,
     )
-
-
-def _runs(parts: Parts, tasks: Sequence[Task]) -> Iterator[Seen]:
-    """Open runs of the evidence's work: the failing ones of all tasks first, then the passing ones."""
-    failing: list[Seen] = []
-    passing: list[Seen] = []
-    for task in tasks:
-        found: list[Seen] = []
-        for run in parts.journal.runs_of(task.key, LOOK_BACK):
-            if run.share is Share.OPEN and run.outcome is not None and run.sandbox != IMPORT:
-                found.append(Seen(task, run, tuple(parts.journal.steps(run.id))))
-        passed = [seen for seen in found if seen.passed][:RUNS_A_TASK]
-        failed = [seen for seen in found if _failed(seen)][: RUNS_A_TASK - bool(passed)]
-        failing += failed
-        passing += passed[: RUNS_A_TASK - len(failed)]
-    yield from failing
-    yield from passing
-
-
-def _failed(seen: Seen) -> bool:
-    outcome = seen.run.outcome
-    return outcome is not None and outcome.result in (Result.FAILED, Result.TIMEOUT, Result.BUDGET)
 
 
 def _files(parts: Parts, base: Snapshot, site: Site, runs: Sequence[Seen]) -> Iterator[tuple[str, str]]:

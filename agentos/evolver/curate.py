@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from agentos.domain import (
     IMPORT,
@@ -59,13 +60,13 @@ class Sets:
         return tuple(task_id for task_id in named[which] if (task_id in self.varying) is varying)
 
 
-def choose_sets(parts: Parts, evidence: Evidence, resource: str) -> Sets:
-    """Disjoint sets for a change of ``resource``."""
+def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
+    """Disjoint sets for a change of any of the ``resources``, an equal share for each."""
     rules = parts.policy.evidence
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
-    runs = parts.journal.runs_using(resource, LOOK_BACK)
+    runs = _in_turn([parts.journal.runs_using(resource, LOOK_BACK) for resource in dict.fromkeys(resources)])
     guards = _take([run for run in runs if run.share is Share.OPEN and _passed(run)], seen, rules.max_guards)
-    fixes = _past_fixes(parts, resource, seen)
+    fixes = _past_fixes(parts, frozenset(resources), seen)
     hold_out = _take([run for run in runs if run.share is Share.HOLD_OUT], seen, rules.max_hold_out)
     guards = tuple(dict.fromkeys((*fixes, *guards)))
     return Sets(evidence.task_ids, guards, hold_out, varying(parts, (*evidence.task_ids, *guards, *hold_out)))
@@ -127,12 +128,17 @@ def _take(runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _past_fixes(parts: Parts, resource: str, seen: set[str]) -> tuple[str, ...]:
-    """What an earlier, still standing promotion of the resource repaired, but for hidden tasks."""
+def _in_turn(groups: Sequence[Sequence[Run]]) -> list[Run]:
+    """One of each group, then the next of each."""
+    return [run for row in zip_longest(*groups) for run in row if run is not None]
+
+
+def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tuple[str, ...]:
+    """What an earlier, still standing promotion of these repaired, but for hidden tasks."""
     fixed: list[str] = []
     for evolution in parts.records.find(Evolution):
         standing = evolution.state in (EvolutionState.PROMOTED, EvolutionState.PROBATION)
-        if not standing or evolution.diagnosis is None or evolution.diagnosis.resource != resource:
+        if not standing or evolution.diagnosis is None or evolution.diagnosis.resource not in resources:
             continue
         for verdict in parts.records.find(Verdict, evolution_id=evolution.id):
             if verdict.candidate_id == evolution.candidate_id:

@@ -117,7 +117,11 @@ def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> 
     if reason:
         parts.move(evolution, EvolutionState.CANNOT_FIX, reason, end=True)
         return []
-    sets = choose_sets(parts, replace(evidence, task_ids=tuple(failing)), diagnosis.resource)
+    sets = choose_sets(
+        parts,
+        replace(evidence, task_ids=tuple(failing)),
+        *(site.resource for site in workable(parts, diagnosis)),
+    )
     if reason := _too_few(parts, sets):
         parts.move(evolution, EvolutionState.HELD, reason, end=True)
         return []

@@ -1,0 +1,33 @@
+"""Open live runs of the evidence's work: those that fail, and those that pass beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentos.domain import IMPORT, Result, Share, Task
+from agentos.evolver.parts import Parts
+from agentos.ports import Seen
+
+RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any
+LOOK_BACK = 12
+
+
+def runs_of(parts: Parts, tasks: Sequence[Task]) -> tuple[Seen, ...]:
+    """The failing ones of all tasks first, then the passing ones; each newest first."""
+    failing: list[Seen] = []
+    passing: list[Seen] = []
+    for task in tasks:
+        found: list[Seen] = []
+        for run in parts.journal.runs_of(task.key, LOOK_BACK):
+            if run.share is Share.OPEN and run.outcome is not None and run.sandbox != IMPORT:
+                found.append(Seen(task, run, tuple(parts.journal.steps(run.id))))
+        passed = [seen for seen in found if seen.passed][:RUNS_A_TASK]
+        failed = [seen for seen in found if _failed(seen)][: RUNS_A_TASK - bool(passed)]
+        failing += failed
+        passing += passed[: RUNS_A_TASK - len(failed)]
+    return (*failing, *passing)
+
+
+def _failed(seen: Seen) -> bool:
+    outcome = seen.run.outcome
+    return outcome is not None and outcome.result in (Result.FAILED, Result.TIMEOUT, Result.BUDGET)
