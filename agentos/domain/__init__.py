@@ -20,6 +20,7 @@ from agentos.domain.evolution import EvolutionState as EvolutionState
 from agentos.domain.evolution import Fingerprint as Fingerprint
 from agentos.domain.evolution import Layer as Layer
 from agentos.domain.evolution import Manifest as Manifest
+from agentos.domain.evolution import SafetyRate as SafetyRate
 from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Site as Site
 from agentos.domain.evolution import Trial as Trial
@@ -33,6 +34,8 @@ from agentos.domain.models import Reply as Reply
 from agentos.domain.people import Proposal as Proposal
 from agentos.domain.people import ProposalState as ProposalState
 from agentos.domain.people import Question as Question
+from agentos.domain.probes import Pass as Pass
+from agentos.domain.probes import Probe as Probe
 from agentos.domain.resources import RESOURCE_NAME as RESOURCE_NAME
 from agentos.domain.resources import TIER_OF as TIER_OF
 from agentos.domain.resources import Effect as Effect

@@ -29,6 +29,7 @@ from agentos.domain import (
     Question,
     Result,
     Run,
+    SafetyRate,
     Share,
     Sighting,
     Step,
@@ -91,6 +92,7 @@ class Story:
     verdicts: tuple[Verdict, ...]
     consents: tuple[Consent, ...]
     attestation: Attestation | None
+    rates: tuple[SafetyRate, ...] = ()
 
 
 class Reader:
@@ -294,6 +296,7 @@ class Reader:
             tuple(self.find(Verdict, **mine)),
             tuple(self.find(Consent, **mine)),
             attestations[-1] if attestations else None,
+            tuple(self.find(SafetyRate, **mine)),
         )
 
     # --- the rest -----------------------------------------------------------------------------

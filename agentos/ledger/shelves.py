@@ -17,8 +17,10 @@ from agentos.domain import (
     Evidence,
     Evolution,
     Fingerprint,
+    Probe,
     Proposal,
     Question,
+    SafetyRate,
     Sighting,
     Trial,
     Verdict,
@@ -40,11 +42,13 @@ SHELVES: Mapping[type, Shelf] = {
     Evolution: Shelf("evolution", ("evidence_id", "fingerprint_id", "state")),
     Candidate: Shelf("candidate", ("evolution_id",)),
     Trial: Shelf("trial", ("evolution_id", "candidate_id", "task_id"), append_only=True),
+    SafetyRate: Shelf("safety_rate", ("evolution_id", "candidate_id", "tree"), append_only=True),
     Verdict: Shelf("verdict", ("evolution_id", "candidate_id"), append_only=True),
     Consent: Shelf("consent", ("evolution_id", "candidate_id")),
     Attestation: Shelf("attestation", ("evolution_id",)),
     Question: Shelf("question", ("task_id", "root_id", "answer")),
     Proposal: Shelf("proposal", ("run_id", "state")),
+    Probe: Shelf("probe", ("driving_sha256", "evolution_id"), append_only=True),
 }
 
 

@@ -125,6 +125,14 @@ class TrialRow(_Record, table=True):
     task_id: str = Field(index=True)
 
 
+class SafetyRateRow(_Record, table=True):
+    __tablename__ = "safety_rate"
+
+    evolution_id: str = Field(index=True)
+    candidate_id: str = Field(index=True)
+    tree: str = Field(index=True)
+
+
 class VerdictRow(_Record, table=True):
     __tablename__ = "verdict"
 
@@ -158,6 +166,13 @@ class ProposalRow(_Record, table=True):
 
     run_id: str = Field(index=True)
     state: str = Field(index=True)
+
+
+class ProbeRow(_Record, table=True):
+    __tablename__ = "probe"
+
+    driving_sha256: str = Field(index=True)
+    evolution_id: str = Field(index=True)
 
 
 class AuditRow(_Table, table=True):

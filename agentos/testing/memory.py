@@ -13,8 +13,10 @@ from agentos.domain import (
     InputFile,
     Json,
     Outcome,
+    Probe,
     Result,
     Run,
+    SafetyRate,
     Share,
     Sighting,
     Step,
@@ -27,7 +29,7 @@ from agentos.errors import Conflict, NotFound
 
 R = TypeVar("R")
 
-_APPEND_ONLY = (Evidence, Sighting, Trial, Verdict)
+_APPEND_ONLY = (Evidence, Probe, SafetyRate, Sighting, Trial, Verdict)
 _ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.SCHEDULED, TaskState.WAITING)
 _STATE_AFTER = {Result.CANCELLED: TaskState.CANCELLED, Result.WAITING: TaskState.WAITING}
 

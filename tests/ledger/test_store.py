@@ -29,6 +29,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    SafetyRate,
     Share,
     Sighting,
     Snapshot,
@@ -83,11 +84,16 @@ def fill(ledger: Ledger, task: Task, run: Run, step: Step) -> None:
         )
     )
     ledger.put(
+        SafetyRate("safety-1", "evolution-1", "", Arm.BASE, snapshot, "a", True, (), (), (), "p", "auto", NOW)
+    )
+    ledger.put(
         Verdict("verdict-1", "evolution-1", "c", Decision.HOLD, (), (), (), (), "t", "t", "m", "r", "p")
     )
 
 
-@pytest.mark.parametrize("table", ["step", "sighting", "evidence", "trial", "verdict", "flag", "audit"])
+@pytest.mark.parametrize(
+    "table", ["step", "sighting", "evidence", "trial", "safety_rate", "verdict", "flag", "audit"]
+)
 def test_history_is_not_rewritten_even_by_raw_sql(
     table: str,
     ledger: Ledger,
