@@ -30,11 +30,10 @@ class Advice:
             raise ModelFailed("no_model", str(error)) from None
         grant = Grant(
             run_id=f"{evolution_id}-{purpose}",
-            mode=Mode.REPLAY_THEN_LIVE,
+            mode=Mode.RECORD,  # under one run id: what was answered before a crash is not asked again
             models=(spec,),
             budget=self._budget,
             evolution_id=evolution_id,
-            recordings=(f"{evolution_id}-{purpose}",),
         )
         session = self._models.open(grant)
         try:

@@ -20,13 +20,13 @@ from agentos.daemon.bundle import with_wheels
 from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.proposers import proposers_of
 from agentos.daemon.serving import Served
 from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
-from agentos.domain import EvolutionState, Layer, Mode
+from agentos.domain import EvolutionState, Mode
 from agentos.errors import AgentOSError, Unavailable
 from agentos.evolver import cycle, probation
 from agentos.evolver.parts import Parts
-from agentos.evolver.proposers.repair import RepairProposer
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -204,12 +204,11 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
         sender = _sender(home, settings)
         told = sender.send if sender else None
-        repair = RepairProposer(BoxBenches(registry, sandbox), settings.parallel)
         parts = replace(
             parts,
             executor=executor,
             replayer=Threads(settings.parallel),
-            proposers={Layer.SKILL: (repair,), Layer.TOOL: (repair,)},
+            proposers=proposers_of(BoxBenches(registry, sandbox), settings.parallel, served.adviser()),
         )
         try:
             yield Service(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from agentos.daemon.advising import Advice
 from agentos.daemon.asks import Asking
 from agentos.daemon.benches import load_tools
 from agentos.daemon.bundle import Bundle
@@ -26,7 +27,7 @@ from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
 from agentos.models.redaction import redactor_of
 from agentos.models.resolving import spec_of
-from agentos.ports import Models, Sandbox
+from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
 from agentos.retrieval.embedding import WordLlama
 from agentos.retrieval.index import Index
@@ -77,6 +78,19 @@ class Served:
             return (spec_of(self._registry, snapshot, bundle.agent["model"], self._settings.model),)
         except NotFound:
             return ()
+
+    def adviser(self, name: str = "") -> Adviser | None:
+        """The model ``name`` ("" is the setting's) for the evolver; None where it is not set up."""
+        own = self._settings.budget
+
+        def spec() -> ModelSpec:
+            return spec_of(self._registry, self._registry.stable(), name, self._settings.model)
+
+        try:
+            found = spec()
+        except NotFound:
+            return None
+        return Advice(found.name, self._models, spec, Budget(own.run_calls, own.run_tokens, own.run_usd))
 
     def _egress(self, asking: Asking) -> Egress:
         return Egress(self._settings.egress, asking)

@@ -1,0 +1,17 @@
+"""Which proposers work on which layer: those that search, and, where a model is set up, those that ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentos.domain import Layer
+from agentos.evolver.proposers.repair import RepairProposer
+from agentos.ports import Adviser, Benches, Proposer
+
+
+def proposers_of(
+    benches: Benches, parallel: int, adviser: Adviser | None
+) -> Mapping[Layer, tuple[Proposer, ...]]:
+    """By layer, in the order in which they are asked. ``adviser`` is None where no model is set up."""
+    repair = RepairProposer(benches, parallel)
+    return {Layer.SKILL: (repair,), Layer.TOOL: (repair,)}
