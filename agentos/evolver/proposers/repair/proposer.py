@@ -55,6 +55,8 @@ class RepairProposer:
 
         Raises Unavailable when a bench is gone.
         """
+        if not brief.path or not brief.cases:
+            return  # a new file is wanted, or nothing that could be tried: no call names this tool
         deadline = time.monotonic() + brief.budget_s
         try:
             program = Program(brief.source)
