@@ -124,6 +124,13 @@ class Records(Protocol):
         """Records whose top-level fields equal these, oldest first."""
         ...
 
+    def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
+        """Of these, the ``limit`` newest, newest first.
+
+        The names are those of fields that are looked up: what it costs follows the limit.
+        """
+        ...
+
     def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.
 
@@ -157,6 +164,10 @@ class Journal(Protocol):
 
     def runs_using(self, resource: str, limit: int) -> Sequence[Run]:
         """Finished runs that used the resource, newest first, at most one for each task key."""
+        ...
+
+    def recent_runs(self, resource: str, limit: int) -> Sequence[Run]:
+        """Finished runs that used the resource, newest first, also several of equal work."""
         ...
 
 

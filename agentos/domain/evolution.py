@@ -107,6 +107,11 @@ class Evolution:
     created_at: datetime | None = None
     ended_at: datetime | None = None
 
+    @property
+    def resource(self) -> str:
+        """The resource at fault, "" before the diagnosis."""
+        return self.diagnosis.resource if self.diagnosis else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:

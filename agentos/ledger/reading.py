@@ -207,6 +207,11 @@ class Reader:
         latest = "SELECT max(seq) FROM run_resource WHERE resource = ? GROUP BY task_key"
         return self._runs(f"WHERE seq IN ({latest}) ORDER BY seq DESC LIMIT {limit:d}", resource)
 
+    def recent_runs(self, resource: str, limit: int) -> Sequence[Run]:
+        """Finished runs that used the resource, newest first, also several of equal work."""
+        used = f"SELECT seq FROM run_resource WHERE resource = ? ORDER BY seq DESC LIMIT {limit:d}"
+        return self._runs(f"WHERE seq IN ({used}) ORDER BY seq DESC", resource)
+
     def _runs(self, rest: str, *values: object) -> list[Run]:
         return [from_text(Run, body) for (body,) in self._rows(f"SELECT body FROM run {rest}", *values)]
 
@@ -272,6 +277,15 @@ class Reader:
         rest = {name: value for name, value in equal.items() if name not in columns}
         found = (from_text(kind, body) for (body,) in rows)
         return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
+
+    def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
+        """The ``limit`` newest records with these columns, newest first."""
+        shelf = shelf_of(kind)
+        if others := [name for name in equal if name not in shelf.columns]:
+            raise TypeError(f"{shelf.table} is not looked up by {', '.join(others)}")
+        where = "WHERE " + " AND ".join(f"{name} = ?" for name in equal) if equal else ""
+        sql = f"SELECT body FROM {shelf.table} {where} ORDER BY seq DESC LIMIT {limit:d}"
+        return [from_text(kind, body) for (body,) in self._rows(sql, *map(column_value, equal.values()))]
 
     def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first."""

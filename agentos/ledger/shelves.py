@@ -29,7 +29,7 @@ from agentos.domain import (
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """``columns`` are field names; ``append_only`` records never change once they are there."""
+    """``columns`` are names of fields or properties; ``append_only`` records never change once they are there."""
 
     table: str
     columns: tuple[str, ...]
@@ -39,7 +39,7 @@ class Shelf:
 SHELVES: Mapping[type, Shelf] = {
     Sighting: Shelf("sighting", ("run_id", "task_key", "fingerprint"), append_only=True),
     Evidence: Shelf("evidence", ("fingerprint",), append_only=True),
-    Evolution: Shelf("evolution", ("evidence_id", "fingerprint_id", "state")),
+    Evolution: Shelf("evolution", ("evidence_id", "fingerprint_id", "state", "resource")),
     Candidate: Shelf("candidate", ("evolution_id",)),
     Trial: Shelf("trial", ("evolution_id", "candidate_id", "task_id"), append_only=True),
     SafetyRate: Shelf("safety_rate", ("evolution_id", "candidate_id", "tree"), append_only=True),

@@ -52,7 +52,7 @@ class RunResourceRow(_Table, table=True):
     """Which finished run used which resource, in the order that ``runs_using`` asks for."""
 
     __tablename__ = "run_resource"
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (Index("ix_run_resource_resource_seq", "resource", "seq"), {"sqlite_with_rowid": False})
 
     resource: str = Field(primary_key=True)
     task_key: str = Field(primary_key=True)
@@ -105,10 +105,12 @@ class EvidenceRow(_Record, table=True):
 
 class EvolutionRow(_Record, table=True):
     __tablename__ = "evolution"
+    __table_args__ = (Index("ix_evolution_resource_state", "resource", "state"),)
 
     evidence_id: str = Field(index=True)
     fingerprint_id: str = Field(index=True)
     state: str = Field(index=True)
+    resource: str = ""
 
 
 class CandidateRow(_Record, table=True):

@@ -149,6 +149,10 @@ class MemoryLedger:
                 newest.setdefault(run.task_key, run)
         return list(newest.values())[:limit]
 
+    def recent_runs(self, resource: str, limit: int) -> Sequence[Run]:
+        """Finished runs that used the resource, newest first, also several of equal work."""
+        return [run for run in self._newest_first() if resource in run.resources][:limit]
+
     def _newest_first(self) -> list[Run]:
         return [self._runs[run_id] for run_id in reversed(self._finished)]
 
@@ -176,6 +180,10 @@ class MemoryLedger:
             for record in self._records.get(kind, {}).values()
             if isinstance(record, kind) and all(getattr(record, name) == equal[name] for name in equal)
         ]
+
+    def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
+        """The ``limit`` newest of these, newest first."""
+        return self.find(kind, **equal)[::-1][:limit]
 
     def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first."""

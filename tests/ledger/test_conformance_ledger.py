@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import (
+    Diagnosis,
     Evidence,
     Evolution,
     EvolutionState,
     Fault,
     Fingerprint,
     InputFile,
+    Layer,
     Outcome,
     Result,
     Run,
@@ -221,6 +223,35 @@ def test_the_newest_sightings_come_oldest_first_and_others_hide_none(book: Ledge
     assert [found.run_id for found in book.newest_sightings(ours, 2)] == ["run-2", "run-3"]
     assert len(book.newest_sightings(ours, 9)) == 4
     assert book.newest_sightings((), 9) == []
+
+
+def test_the_newest_records_are_looked_up(book: Ledger | MemoryLedger) -> None:
+    base = Snapshot("a" * 40, "b" * 40)
+    diagnosis = Diagnosis(Layer.TOOL, "tool/x", "tool/x/tool.py", "it fails")
+    for number in range(6):
+        state = EvolutionState.PROMOTED if number % 2 else EvolutionState.HELD
+        book.put(
+            Evolution(f"evo-{number}", "evd-1", "f", state, base, diagnosis=diagnosis if number else None)
+        )
+    book.put(replace(book.get(Evolution, "evo-1"), reason="stored again"))
+    found = book.newest(Evolution, 2, resource="tool/x", state=EvolutionState.PROMOTED)
+    assert [item.id for item in found] == ["evo-5", "evo-3"]
+    assert [item.id for item in book.newest(Evolution, 9, resource="")] == ["evo-0"]
+    assert len(book.newest(Evolution, 4)) == 4
+
+
+def test_recent_runs_of_a_resource(
+    book: Ledger | MemoryLedger, make_task: Callable[..., Task], make_run: Callable[..., Run]
+) -> None:
+    for number in range(4):
+        task = make_task(f"task-{number}")
+        book.add_task(task, Share.OPEN)
+        book.begin_run(make_run(f"run-{number}", task=task))
+        used = ("tool/x", "harness/default") if number != 1 else ("harness/default",)
+        book.finish_run(f"run-{number}", PASSED, 1, (), used)
+    assert [run.id for run in book.recent_runs("tool/x", 9)] == ["run-3", "run-2", "run-0"]
+    assert [run.id for run in book.recent_runs("tool/x", 2)] == ["run-3", "run-2"]
+    assert book.recent_runs("tool/y", 2) == []
 
 
 def test_what_is_noted_is_kept(book: Ledger | MemoryLedger) -> None:
