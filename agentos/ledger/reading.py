@@ -40,7 +40,7 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
-from agentos.ledger.codec import from_text
+from agentos.ledger.codec import from_text, time_text
 from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
 from agentos.ledger.shelves import SHELVES, column_value, shelf_of
 
@@ -207,13 +207,18 @@ class Reader:
         latest = "SELECT max(seq) FROM run_resource WHERE resource = ? GROUP BY task_key"
         return self._runs(f"WHERE seq IN ({latest}) ORDER BY seq DESC LIMIT {limit:d}", resource)
 
-    def recent_runs(self, resource: str, limit: int) -> Sequence[Run]:
-        """Finished runs that used the resource, newest first, also several of equal work."""
-        used = f"SELECT seq FROM run_resource WHERE resource = ? ORDER BY seq DESC LIMIT {limit:d}"
-        return self._runs(f"WHERE seq IN ({used}) ORDER BY seq DESC", resource)
+    def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
+        """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""
+        end = time_text(before) if before else "~"  # beyond all times
+        return self._runs(
+            "JOIN run_resource AS used ON used.seq = run.seq WHERE used.resource = ? AND run.finished_at < ? "
+            f"ORDER BY used.seq DESC LIMIT {limit:d}",
+            resource,
+            end,
+        )
 
     def _runs(self, rest: str, *values: object) -> list[Run]:
-        return [from_text(Run, body) for (body,) in self._rows(f"SELECT body FROM run {rest}", *values)]
+        return [from_text(Run, body) for (body,) in self._rows(f"SELECT run.body FROM run {rest}", *values)]
 
     def steps(self, run_id: str, after: int = -1) -> Sequence[Step]:
         """The trajectory in order; only steps with an index beyond ``after``, to follow a run."""

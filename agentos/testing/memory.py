@@ -149,9 +149,10 @@ class MemoryLedger:
                 newest.setdefault(run.task_key, run)
         return list(newest.values())[:limit]
 
-    def recent_runs(self, resource: str, limit: int) -> Sequence[Run]:
-        """Finished runs that used the resource, newest first, also several of equal work."""
-        return [run for run in self._newest_first() if resource in run.resources][:limit]
+    def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
+        """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""
+        found = [run for run in self._newest_first() if resource in run.resources]
+        return [run for run in found if before is None or (run.finished_at or before) < before][:limit]
 
     def _newest_first(self) -> list[Run]:
         return [self._runs[run_id] for run_id in reversed(self._finished)]

@@ -252,6 +252,8 @@ def test_recent_runs_of_a_resource(
     assert [run.id for run in book.recent_runs("tool/x", 9)] == ["run-3", "run-2", "run-0"]
     assert [run.id for run in book.recent_runs("tool/x", 2)] == ["run-3", "run-2"]
     assert book.recent_runs("tool/y", 2) == []
+    third = book.run("run-2").finished_at
+    assert [run.id for run in book.recent_runs("tool/x", 9, third)] == ["run-0"]
 
 
 def test_what_is_noted_is_kept(book: Ledger | MemoryLedger) -> None:
