@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agentos.domain import Evolution, EvolutionState, Layer, Task
+from agentos.errors import Unavailable
 from agentos.evolver.policy import FailureClass, Policy
 from agentos.ports import (
     Audit,
@@ -21,6 +22,13 @@ from agentos.ports import (
     Replayer,
     Snapshots,
 )
+
+# Imports tool files (second argument) among a resource's files in a box: a sentence for each fault.
+Load = Callable[[Mapping[str, bytes], Sequence[str]], Sequence[str]]
+
+
+def _no_load(files: Mapping[str, bytes], tools: Sequence[str]) -> Sequence[str]:
+    raise Unavailable("Tools are loaded in the daemon; type `agentos daemon start`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,7 @@ class Parts:
     taxonomy: tuple[FailureClass, ...]
     consent_key: bytes
     now: Callable[[], datetime]
+    load: Load = _no_load
 
     def evolution(self, evolution_id: str) -> Evolution:
         """The evolution's present state; raises NotFound."""
