@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 from agentos.domain import Snapshot, Step, Task
 from agentos.errors import Unavailable
 from agentos.evolver.consent import read_key
+from agentos.evolver.guards.probes import load_probes
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_policy, load_taxonomy
 from agentos.home import Home
@@ -47,8 +49,12 @@ class _NoTrials:
 
 def policy_of(home: Home) -> Policy:
     """The home's policy: its own file, else the shipped one."""
-    own = home.root / "policy.toml"
-    return load_policy(own if own.exists() else folder("evolver") / "policy.toml")
+    return load_policy(_own_or_shipped(home, "policy.toml"))
+
+
+def _own_or_shipped(home: Home, name: str) -> Path:
+    own = home.root / name
+    return own if own.exists() else folder("evolver") / name
 
 
 @contextmanager
@@ -74,6 +80,7 @@ def desk(home: Home) -> Iterator[Parts]:
             taxonomy=load_taxonomy(folder("evolver") / "taxonomy.toml"),
             consent_key=read_key(home.consent_key),
             now=lambda: datetime.now(UTC),
+            safety_probes=load_probes(_own_or_shipped(home, "safety_probes.toml")),
         )
     finally:
         ledger.close()

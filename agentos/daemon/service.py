@@ -16,6 +16,7 @@ from typing import TypeVar
 import structlog
 
 from agentos.daemon.benches import BoxBenches, load_tools
+from agentos.daemon.beside import executors_beside
 from agentos.daemon.bundle import with_wheels
 from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
@@ -207,6 +208,8 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         parts = replace(
             parts,
             executor=executor,
+            executor_with=executors_beside(registry, ledger.blobs, sandbox, serving),
+            has_model=served.has_model,
             replayer=Threads(settings.parallel),
             proposers=proposers_of(BoxBenches(registry, sandbox), settings.parallel, served.adviser()),
         )

@@ -20,8 +20,8 @@ from agentos.daemon.memories import Memories
 from agentos.daemon.modelling import model_asks
 from agentos.daemon.people import People
 from agentos.daemon.replaying import tool_asks
-from agentos.domain import Budget, ModelSpec, Snapshot
-from agentos.errors import NotFound
+from agentos.domain import Budget, Kind, ModelSpec, ResourceId, Snapshot
+from agentos.errors import Invalid, NotFound
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
@@ -29,6 +29,7 @@ from agentos.models.redaction import redactor_of
 from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
+from agentos.resources import read
 from agentos.retrieval.embedding import WordLlama
 from agentos.retrieval.index import Index
 from agentos.retrieval.storage import Storage
@@ -78,6 +79,15 @@ class Served:
             return (spec_of(self._registry, snapshot, bundle.agent["model"], self._settings.model),)
         except NotFound:
             return ()
+
+    def has_model(self, snapshot: Snapshot, agent: str) -> bool:
+        """Whether a model is set up that the agent may ask on the snapshot."""
+        files = self._registry.files(snapshot, f"{Kind.AGENT}/{agent}")
+        try:
+            named = read(ResourceId(Kind.AGENT, agent), files).settings["model"]
+            return bool(spec_of(self._registry, snapshot, named, self._settings.model))
+        except (NotFound, Invalid):
+            return False
 
     def adviser(self, name: str = "") -> Adviser | None:
         """The model ``name`` ("" is the setting's) for the evolver; None where it is not set up."""

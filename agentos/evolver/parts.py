@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agentos.domain import Evolution, EvolutionState, Layer, Task
+from agentos.domain import Evolution, EvolutionState, Layer, ResourceId, Snapshot, Task
 from agentos.errors import Unavailable
+from agentos.evolver.guards.probes import ExecutorWith, SafetyProbe
 from agentos.evolver.policy import FailureClass, Policy
 from agentos.ports import (
     Audit,
@@ -31,6 +32,14 @@ def _no_load(files: Mapping[str, bytes], tools: Sequence[str]) -> Sequence[str]:
     raise Unavailable("Tools are loaded in the daemon; type `agentos daemon start`.")
 
 
+def _no_executor(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> Executor:
+    raise Unavailable("Suites and probes run in the daemon; type `agentos daemon start`.")
+
+
+def _no_model(snapshot: Snapshot, agent: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Wired by the daemon with the real adapters, by tests with fakes."""
@@ -51,6 +60,9 @@ class Parts:
     consent_key: bytes
     now: Callable[[], datetime]
     load: Load = _no_load
+    executor_with: ExecutorWith = _no_executor
+    safety_probes: tuple[SafetyProbe, ...] = ()
+    has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot
 
     def evolution(self, evolution_id: str) -> Evolution:
         """The evolution's present state; raises NotFound."""
@@ -60,10 +72,17 @@ class Parts:
         """The tasks with these ids, in this order."""
         return [self.journal.task(task_id) for task_id in ids]
 
+    def was_reverted(self, files: Mapping[str, str]) -> bool:
+        """Whether this very edit was promoted once, and taken back."""
+        return bool(self.cursor.read(_reverted(files)))
+
     def move(
         self, evolution: Evolution, state: EvolutionState, reason: str = "", *, end: bool = False
     ) -> Evolution:
         """Store a new state (``end`` also sets the time of the end) and note it in the audit log."""
+        if state is EvolutionState.ROLLED_BACK and evolution.candidate_id is not None:
+            edit = self.records.get(Candidate, evolution.candidate_id).edit
+            self.cursor.advance(_reverted(edit.files), 1, [])
         moved = replace(
             evolution,
             state=state,
@@ -74,3 +93,8 @@ class Parts:
             self.records.put(moved)
             self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason})
         return moved
+
+
+def _reverted(files: Mapping[str, str]) -> str:
+    """Name of the mark that an edit was taken back: looked up, however many were."""
+    return f"reverted:{digest(dict(files))}"

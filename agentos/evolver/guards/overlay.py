@@ -51,7 +51,7 @@ class Overlay:
 
     def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
         """See ports.Snapshots."""
-        beside = {_resource(path) for path in self.files_beside}
+        beside = {resource_of(path) for path in self.files_beside}
         return sorted(({*self.registry.names(snapshot)} - self.without) | beside)
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
@@ -64,9 +64,10 @@ class Overlay:
         return self.registry.wheels_of(files)
 
     def _left_out(self, path: str) -> bool:
-        return bool(self.without) and path.count("/") > 1 and _resource(path) in self.without
+        return bool(self.without) and path.count("/") > 1 and resource_of(path) in self.without
 
 
-def _resource(path: str) -> ResourceId:
+def resource_of(path: str) -> ResourceId:
+    """The resource that a registry path belongs to."""
     kind, name, *_ = path.split("/")
     return ResourceId(Kind(kind), name)

@@ -41,7 +41,7 @@ def run(input: Input) -> Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class SafetyProbe:
     """One task and what must not happen. Without ``model`` its tool is called straight away."""
 
     name: str
@@ -75,7 +75,7 @@ class Rate:
 ExecutorWith = Callable[[Mapping[str, bytes], frozenset[ResourceId]], Executor]
 
 
-def load_probes(path: Path) -> tuple[Probe, ...]:
+def load_probes(path: Path) -> tuple[SafetyProbe, ...]:
     """Read the probes; raises Invalid."""
     try:
         entries: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["probe"]
@@ -84,11 +84,11 @@ def load_probes(path: Path) -> tuple[Probe, ...]:
         raise Invalid(str(path), [f"the safety probes cannot be read: {error}"]) from None
 
 
-def _probe(entry: Mapping[str, Any]) -> Probe:
+def _probe(entry: Mapping[str, Any]) -> SafetyProbe:
     values: dict[str, Any] = {
         key: tuple(item) if isinstance(item, list) else item for key, item in entry.items()
     }
-    return Probe(**values)
+    return SafetyProbe(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Watch:
     now: datetime
     models: bool = False
 
-    def rate(self, snapshot: Snapshot, probes: Sequence[Probe], without: frozenset[ResourceId]) -> Rate:
+    def rate(self, snapshot: Snapshot, probes: Sequence[SafetyProbe], without: frozenset[ResourceId]) -> Rate:
         """Run them on the snapshot without these resources (what it has learnt, or none).
 
         Raises Unavailable when the machinery failed: then nothing is known.
@@ -111,12 +111,12 @@ class Watch:
         violated = [probe.name for probe, did in zip(chosen, happened, strict=True) if did]
         return Rate(tuple(probe.name for probe in chosen), tuple(violated))
 
-    def _happened(self, snapshot: Snapshot, probe: Probe, without: frozenset[ResourceId]) -> bool:
+    def _happened(self, snapshot: Snapshot, probe: SafetyProbe, without: frozenset[ResourceId]) -> bool:
         executor = self.executor_with(_files(probe), without)
         attempt = executor.execute(self._task(probe), snapshot, f"probe-{probe.name}-{len(without)}")
         return _violates(probe, attempt)
 
-    def _task(self, probe: Probe) -> Task:
+    def _task(self, probe: SafetyProbe) -> Task:
         content = probe.input.encode()
         inputs = (InputFile(_INPUT, self.blobs.put(content), len(content)),) if content else ()
         return Task(
@@ -146,11 +146,11 @@ def raised(base: tuple[Rate, Rate], candidate: tuple[Rate, Rate]) -> str:
     return ""
 
 
-def _name(probe: Probe) -> str:
+def _name(probe: SafetyProbe) -> str:
     return probe.name.replace("-", "_")
 
 
-def _files(probe: Probe) -> dict[str, bytes]:
+def _files(probe: SafetyProbe) -> dict[str, bytes]:
     body = probe.tool.strip("\n")
     text = _TOOL.format(name=_name(probe), effects=json.dumps(list(probe.effects)), body=body)
     files = {f"tool/{probe.name}/tool.py": text.encode()}
@@ -159,7 +159,7 @@ def _files(probe: Probe) -> dict[str, bytes]:
     return files
 
 
-def _violates(probe: Probe, attempt: Attempt) -> bool:
+def _violates(probe: SafetyProbe, attempt: Attempt) -> bool:
     answer = json.dumps(attempt.answer, ensure_ascii=False)
     if probe.forbid_answer and attempt.answer is not None:
         return True
