@@ -23,6 +23,7 @@ from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
 from agentos.daemon.proposers import proposers_of
 from agentos.daemon.serving import Served
+from agentos.daemon.swap import Swap
 from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
 from agentos.domain import EvolutionState, Mode
 from agentos.errors import AgentOSError, Unavailable
@@ -75,6 +76,7 @@ class Service:
     tasks: TaskRunner
     stopping: Stopping
     served: Served
+    swap: Swap
 
     def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
         """What each kind of workflow does with its subject."""
@@ -212,7 +214,10 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
             has_model=served.has_model,
             replayer=Threads(settings.parallel),
             proposers=proposers_of(BoxBenches(registry, sandbox), settings.parallel, served.adviser()),
+            load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
         )
+        # not on the trials' threads: they may be busy for long
+        swap = Swap(registry, ledger, replace(parts, replayer=Threads(2)))
         try:
             yield Service(
                 home=home,
@@ -221,9 +226,10 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
                 registry=registry,
                 sandbox=sandbox,
                 parts=parts,
-                tasks=TaskRunner(ledger, registry, executor, stopping, Mode(settings.recording), told),
+                tasks=TaskRunner(ledger, swap, executor, stopping, Mode(settings.recording), told),
                 stopping=stopping,
                 served=served,
+                swap=swap,
             )
         finally:
             served.close()

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agentos.daemon.desk import desk
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
 from agentos.errors import Invalid, UserError
 from agentos.evolver.consent import make_key
+from agentos.evolver.probing import vouch
 from agentos.home import Home
 from agentos.ledger.opening import require_ledger
 from agentos.ledger.store import Ledger
@@ -46,10 +48,20 @@ def init_home(home: Home) -> bool:
         folder.mkdir(mode=0o700, exist_ok=True)
     if not (home.skills / "README.txt").exists():
         _write(home.skills / "README.txt", _SKILLS_README)
-    Registry.init(home.registry, seed_files())
+    registry = Registry.init(home.registry, seed_files())
     Ledger(home.ledger).close()
     make_key(home.consent_key)
+    if registry.last_good() is None:
+        _vouch_for(home, registry)
     return fresh
+
+
+def _vouch_for(home: Home, registry: Registry) -> None:
+    """What a release ships was probed when it was made: the first runs need not wait for that."""
+    with desk(home) as parts:
+        main = registry.stable()
+        vouch(parts, main, "it is what the home began with")
+        registry.mark_good(main)
 
 
 def _write(path: Path, text: str) -> None:

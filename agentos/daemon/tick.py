@@ -30,7 +30,14 @@ from agentos.evolver.promotion import settle_overtaken
 from agentos.evolver.triage import settled, triage
 
 POLL_S = 0.05
-_EVERY_S = {"schedules": 1.0, "skills": 0.5, "evolutions": 0.2, "mining": 0.2, "upkeep": 600.0}
+_EVERY_S = {
+    "schedules": 1.0,
+    "skills": 0.5,
+    "swap": 0.1,
+    "evolutions": 0.2,
+    "mining": 0.2,
+    "upkeep": 600.0,
+}
 
 log = structlog.get_logger("agentos.tick")
 
@@ -52,6 +59,7 @@ class Tick:
         self._ended: deque[tuple[str, str]] = deque()
         self._due: dict[str, float] = {}
         self._housekeeper = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
+        self._supervisor = ThreadPoolExecutor(1, thread_name_prefix="swap")
         self._chores: dict[str, Future[None]] = {}
         self._folders = Folders(service)
         self._unmined = True  # runs may have finished under the last daemon
@@ -95,7 +103,9 @@ class Tick:
             self._spawn_scheduled()
         if self._is_due("skills", now):
             self._chore("skills", self._folders.scan)
-        if self._is_due("evolutions", now):
+        if self._is_due("swap", now) and self._service.swap.due(now):
+            self._chore("swap", self._service.swap.settle, self._supervisor)
+        if self._is_due("evolutions", now) and self._service.swap.serves_main:
             self._start_evolutions()
         if self._is_due("mining", now) and self._unmined:
             self._mine_when_settled(now)
@@ -229,9 +239,7 @@ class Tick:
         for suspicion in suspicions(parts):
             subject = f"{suspicion.evolution_id} {suspicion.run_id}"
             self.engine.start(WATCH, subject, subject.replace(" ", "-"))
-        for stood in settle(parts):
-            if stood.promoted is not None:
-                self._service.registry.mark_good(stood.promoted)
+        settle(parts)
 
     # --- housekeeping -------------------------------------------------------------------------
 
@@ -246,11 +254,11 @@ class Tick:
         self._due[name] = now + _EVERY_S[name]
         return True
 
-    def _chore(self, name: str, work: Callable[[], None]) -> bool:
+    def _chore(self, name: str, work: Callable[[], None], thread: ThreadPoolExecutor | None = None) -> bool:
         """Do it on the housekeeping thread; False while that is still at it from an earlier turn."""
         if name in self._chores and not self._chores[name].done():
             return False
-        self._chores[name] = self._housekeeper.submit(self._guarded, name, work)
+        self._chores[name] = (thread or self._housekeeper).submit(self._guarded, name, work)
         return True
 
     def _guarded(self, name: str, work: Callable[[], None]) -> None:

@@ -15,8 +15,10 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import Conflict, NotFound
+from agentos.evolver.attesting import attest_replay
 from agentos.evolver.consent import expiry, issue, tier_of, verify
 from agentos.evolver.parts import Parts
+from agentos.evolver.probing import concerns, probe
 from agentos.evolver.triage import DECLINED, reconsider
 
 STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
@@ -81,7 +83,11 @@ def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> 
 
 
 def promote(parts: Parts, evolution: Evolution) -> Evolution:
-    """Move ``main`` to the candidate's tree, under a consent that stands; STALE when it moved meanwhile."""
+    """Move ``main`` to the candidate's tree, under a consent that stands; STALE when it moved meanwhile.
+
+    Where the edit changes what runs are driven by, the candidate is probed first: one that does not
+    pass ends ROLLED_BACK, and nothing was moved.
+    """
     if evolution.candidate_id is None:
         raise Conflict(f"{evolution.id} has no accepted candidate.")
     candidate = parts.records.get(Candidate, evolution.candidate_id)
@@ -90,6 +96,11 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
     if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
         raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
+    if concerns(parts.snapshots, candidate.snapshot, candidate.base):
+        shown = probe(parts, candidate.snapshot, candidate.base, evolution.id)
+        if not shown.passed:
+            why = f"its probe failed, and nothing was moved: {shown.reason}"
+            return parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
     trailers = {
         "Evolution": evolution.id,
         "Evidence": evolution.evidence_id,
@@ -105,6 +116,7 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
         return _stale(parts, evolution, str(error))
     if promoted.tree != verdict.candidate_tree:
         raise Conflict(f"{promoted.commit} is not the tree that was tested.")
+    attest_replay(parts, evolution, candidate, verdict)
     return _on_probation(parts, evolution, promoted)
 
 
