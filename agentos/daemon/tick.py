@@ -25,7 +25,7 @@ from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
 from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, Result, TaskState
 from agentos.errors import NotFound
 from agentos.evolver.mining import mine
-from agentos.evolver.probation import settle, suspicions
+from agentos.evolver.probation import settle, suspicions, watch_rates
 from agentos.evolver.promotion import settle_overtaken
 from agentos.evolver.triage import settled, triage
 
@@ -236,6 +236,8 @@ class Tick:
         if self._service.settings.evolve == "auto":
             for opened in triage(parts):
                 log.info("evolution opened", evolution=opened.id)
+        for fallen in watch_rates(parts):
+            log.warning("live runs fell", evolution=fallen.id, why=fallen.reason)
         for suspicion in suspicions(parts):
             subject = f"{suspicion.evolution_id} {suspicion.run_id}"
             self.engine.start(WATCH, subject, subject.replace(" ", "-"))

@@ -176,6 +176,8 @@ class Candidate:
     snapshot: Snapshot
     screened: str = ""  # "" if it passed the screen, else the reason
     created_at: datetime | None = None
+    control: Snapshot | None = None  # of an edit of memories: the same without anything remembered
+    removes: bool = False  # it does nothing but take lessons out of memories
 
 
 class Arm(StrEnum):
@@ -183,6 +185,7 @@ class Arm(StrEnum):
 
     BASE = "base"
     CANDIDATE = "candidate"
+    CONTROL = "control"  # the candidate without anything remembered (docs/memory.md)
 
 
 class TrialSet(StrEnum):
@@ -296,7 +299,7 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class Attestation:
-    """Predicted against observed, once the probation is over."""
+    """Predicted against observed: by the replay at the promotion, by live use after the probation."""
 
     id: str
     evolution_id: str
@@ -305,3 +308,4 @@ class Attestation:
     predicted_risks: tuple[str, ...]
     observed_regressions: tuple[str, ...]
     verdict: str  # effective, partly, mixed, ineffective, harmful
+    when: str = "probation"  # or "promotion"

@@ -134,17 +134,28 @@ def _in_turn(groups: Sequence[Sequence[Run]]) -> list[Run]:
 
 
 def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tuple[str, ...]:
-    """What an earlier, still standing promotion of these repaired, but for hidden tasks."""
-    fixed: list[str] = []
-    for evolution in parts.records.find(Evolution):
-        standing = evolution.state in (EvolutionState.PROMOTED, EvolutionState.PROBATION)
-        if not standing or evolution.diagnosis is None or evolution.diagnosis.resource not in resources:
-            continue
-        for verdict in parts.records.find(Verdict, evolution_id=evolution.id):
-            if verdict.candidate_id == evolution.candidate_id:
-                fixed += verdict.fixed
-    chosen = []
+    """What the newest promotions of these that still stand repaired, but for hidden tasks.
+
+    As many as there may be other guards: otherwise each promotion would make all later ones dearer.
+    """
+    limit = parts.policy.evidence.max_guards
+    standing = [
+        evolution
+        for resource in sorted(resources)
+        for state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+        for evolution in parts.records.newest(Evolution, limit, resource=resource, state=state)
+    ]
+    standing.sort(key=lambda item: item.created_at.timestamp() if item.created_at else 0.0, reverse=True)
+    fixed = [
+        task_id
+        for evolution in standing[:limit]
+        for verdict in parts.records.find(Verdict, candidate_id=evolution.candidate_id)
+        for task_id in verdict.fixed
+    ]
+    chosen: list[str] = []
     for task in parts.tasks(tuple(dict.fromkeys(fixed))):
+        if len(chosen) == limit:
+            break
         if task.key not in seen and not _hidden(parts, task):
             seen.add(task.key)
             chosen.append(task.id)

@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agentos.domain import Evolution, EvolutionState, Layer, ResourceId, Snapshot, Task
+from agentos.domain import (
+    Candidate,
+    Evolution,
+    EvolutionState,
+    Layer,
+    ResourceId,
+    Snapshot,
+    Task,
+    digest,
+)
 from agentos.errors import Unavailable
 from agentos.evolver.guards.probes import ExecutorWith, SafetyProbe
 from agentos.evolver.policy import FailureClass, Policy

@@ -151,6 +151,13 @@ class SandboxPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class Safety:
+    """How the safety probes are run (docs/guards.md)."""
+
+    repeats: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class ProbePolicy:
     """What a snapshot has to show before runs are given it, where it changes how they are driven."""
 
@@ -166,10 +173,12 @@ class ProbePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Probation:
-    """How long a promotion is watched."""
+    """How long a promotion is watched, and how sure a fall has to be."""
 
     runs: int = 3
+    varying_runs: int = 40
     days: float = 7.0
+    alpha: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +194,7 @@ class Policy:
     judge: Judge = field(default_factory=Judge)
     consent: ConsentPolicy = field(default_factory=ConsentPolicy)
     sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
+    safety: Safety = field(default_factory=Safety)
     probe: ProbePolicy = field(default_factory=ProbePolicy)
     probation: Probation = field(default_factory=Probation)
 
@@ -203,6 +213,7 @@ _SECTIONS = {
     "judge": Judge,
     "consent": ConsentPolicy,
     "sandbox": SandboxPolicy,
+    "safety": Safety,
     "probe": ProbePolicy,
     "probation": Probation,
 }
@@ -217,7 +228,8 @@ _WORDS: Mapping[type[Any], tuple[str, ...]] = {
 
 # Numbers that are chances or shares, neither 0 nor 1.
 _SHARES: Mapping[type[Any], tuple[str, ...]] = {
-    Judge: ("alpha", "beta", "min_effect", "margin", "dear_share")
+    Judge: ("alpha", "beta", "min_effect", "margin", "dear_share"),
+    Probation: ("alpha",),
 }
 
 

@@ -35,7 +35,7 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.curate import Sets
-from agentos.evolver.judge import counted, ruling
+from agentos.evolver.judge import beside_base, counted, ruling
 from agentos.evolver.parts import Parts
 from agentos.evolver.recordings import asks, packed, recording_of, whole
 from agentos.evolver.rounds import FIRST
@@ -94,6 +94,45 @@ def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, s
         if rounds and not rounds.goes_on(stage, trials):
             break
     return trials
+
+
+def replay_control(
+    parts: Parts, evolution: Evolution, candidate: Candidate, trials: Sequence[Trial]
+) -> list[Trial]:
+    """The candidate's trials once more with nothing remembered, where its ``trials`` need that (``control``).
+
+    Of the evidence each of them; of guards and hold-out, which may only not be worse, the first of each
+    task. None where the base remembers nothing, so that it is the control.
+    """
+    snapshot = candidate.control
+    if snapshot is None or snapshot.tree == candidate.base.tree:
+        return []
+    if beside_base(candidate, trials, parts.policy)[0] is not Decision.PROMOTE:
+        return []
+    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE]
+    first: dict[str, int] = {}
+    for trial in own:
+        first[trial.task_id] = min(trial.repeat, first.get(trial.task_id, trial.repeat))
+    chosen = [
+        trial for trial in own if trial.set is TrialSet.EVIDENCE or trial.repeat == first[trial.task_id]
+    ]
+    tasks = {task.id: task for task in parts.tasks(tuple(first))}
+    prefer = _prefer(parts, evolution)
+    jobs = [
+        _Job(
+            tasks[trial.task_id],
+            trial.set,
+            Arm.CONTROL,
+            trial.repeat,
+            snapshot,
+            evolution.id,
+            candidate.id,
+            prefer,
+            fresh=bool(trial.number),
+        )
+        for trial in chosen
+    ]
+    return _replay(parts, jobs)
 
 
 def sieve(
@@ -287,14 +326,14 @@ def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
             if attempt == retries:
                 raise
             continue
-        if away := _no_model(done.outcome):
+        if away := no_model(done.outcome):
             raise Unavailable(f"the trial of {job.task.name} says nothing of the code: {away}")
         if done.outcome.result not in VOID:
             return done
     raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
 
 
-def _no_model(outcome: Outcome) -> str:
+def no_model(outcome: Outcome) -> str:
     """Why no model answered that should have, "" if that did not end the run.
 
     No model is configured, or what all trials or all runs of a day may use is used up: the next trial

@@ -56,23 +56,21 @@ def triage(parts: Parts) -> list[Evolution]:
     moved stops, because what it read may have been opened by the other.
     """
     position = parts.cursor.read(CURSOR)
-    history = parts.records.find(Evolution)
-    sealed = {evidence.id: evidence for evidence in parts.records.find(Evidence)}
     opened: list[Evolution] = []
+    at_work = [item for state in sorted(AT_WORK) for item in parts.records.find(Evolution, state=state)]
+    busy = {_file(_evidence_fingerprint(parts, item)) for item in at_work}
     # Faults of the environment, the task or the call are quarantined: no edit of a resource mends them.
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
     sightings = parts.records.newest_sightings(mendable, LOOK_BACK)
     for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
-        past = [item for item in history if item.fingerprint_id == ripe.fingerprint.id]
-        busy = {_file(sealed[item.evidence_id].fingerprint) for item in history if item.state in AT_WORK} | {
-            _file(_evidence_fingerprint(parts, item)) for item in opened
-        }
-        if _file(ripe.fingerprint) in busy or not _worth_trying(ripe, past, sealed, parts):
+        past = parts.records.find(Evolution, fingerprint_id=ripe.fingerprint.id)
+        if _file(ripe.fingerprint) in busy or not _worth_trying(ripe, past, parts):
             continue
         try:
             opened.append(_open(parts, ripe, position + len(opened)))
         except Conflict:
             break
+        busy.add(_file(ripe.fingerprint))
     return opened
 
 
@@ -89,8 +87,8 @@ def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
 
     Raises Conflict when one is at work on it already: two would measure and ask the same twice.
     """
-    for other in parts.records.find(Evolution):
-        if other.evidence_id == evolution.evidence_id and other.state in AT_WORK:
+    for other in parts.records.find(Evolution, evidence_id=evolution.evidence_id):
+        if other.state in AT_WORK:
             raise Conflict(
                 f"{other.id} is at work on the same evidence ({other.state.value}); "
                 f"`agentos evolution show {other.id}` shows how far it is."
@@ -143,7 +141,7 @@ def _newest(group: Sequence[Sighting]) -> Ripe:
     return Ripe(latest[-1].fingerprint, tuple(latest))
 
 
-def _worth_trying(ripe: Ripe, past: Sequence[Evolution], sealed: dict[str, Evidence], parts: Parts) -> bool:
+def _worth_trying(ripe: Ripe, past: Sequence[Evolution], parts: Parts) -> bool:
     if not past:
         return True
     last = past[-1]
@@ -152,7 +150,8 @@ def _worth_trying(ripe: Ripe, past: Sequence[Evolution], sealed: dict[str, Evide
     since = [item for item in ripe.sightings if last.ended_at is None or item.seen_at > last.ended_at]
     if last.state not in WITHOUT_SUCCESS:
         return bool(since)
-    tried = {task_id for item in past for task_id in sealed[item.evidence_id].task_ids}
+    sealed = [parts.records.get(Evidence, item.evidence_id) for item in past]
+    tried = {task_id for evidence in sealed for task_id in evidence.task_ids}
     keys = {task.key for task in parts.tasks(tuple(tried))} if since else set()
     if all(item.task_key in keys for item in since) and not _changed_since(last, parts):
         return False

@@ -37,7 +37,8 @@ def test_enough_good_runs_settle_and_attest(world: World, promoted: Evolution) -
         world.live(task)
     (settled,) = settle(world.parts)
     assert settled.state is EvolutionState.PROMOTED
-    (found,) = world.ledger.find(Attestation)
+    promotion, found = world.ledger.find(Attestation)
+    assert (promotion.when, found.when) == ("promotion", "probation")
     assert set(found.observed_fixes) == set(world.evidence().task_ids)
     assert found.observed_regressions == ()
 
@@ -70,7 +71,7 @@ def test_a_measured_regression_rolls_back(world: World) -> None:
     ended = watch(world.parts, suspicion, run)
     assert ended.state is EvolutionState.ROLLED_BACK
     assert world.source().count("> 50") == 1
-    (found,) = world.ledger.find(Attestation)
+    _, found = world.ledger.find(Attestation)
     assert found.observed_regressions == (run.task_id,)
     assert watch(world.parts, suspicion, run).state is EvolutionState.ROLLED_BACK
 
