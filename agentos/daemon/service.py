@@ -18,6 +18,7 @@ import structlog
 from agentos.daemon.benches import BoxBenches, load_tools
 from agentos.daemon.beside import executors_beside
 from agentos.daemon.bundle import with_wheels
+from agentos.daemon.coding import with_coder
 from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
@@ -207,13 +208,14 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
         sender = _sender(home, settings)
         told = sender.send if sender else None
+        proposers = proposers_of(BoxBenches(registry, sandbox), settings.parallel, served.adviser())
         parts = replace(
             parts,
             executor=executor,
             executor_with=executors_beside(registry, ledger.blobs, sandbox, serving),
             has_model=served.has_model,
             replayer=Threads(settings.parallel),
-            proposers=proposers_of(BoxBenches(registry, sandbox), settings.parallel, served.adviser()),
+            proposers=with_coder(proposers, home, served.workshop(), ledger),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
         )
         # not on the trials' threads: they may be busy for long

@@ -20,6 +20,7 @@ from agentos.daemon.memories import Memories
 from agentos.daemon.modelling import model_asks
 from agentos.daemon.people import People
 from agentos.daemon.replaying import tool_asks
+from agentos.daemon.workshop import BoxWorkshop
 from agentos.domain import Budget, Kind, ModelSpec, ResourceId, Snapshot
 from agentos.errors import Invalid, NotFound
 from agentos.home import Home
@@ -101,6 +102,16 @@ class Served:
         except NotFound:
             return None
         return Advice(found.name, self._models, spec, Budget(own.run_calls, own.run_tokens, own.run_usd))
+
+    def workshop(self) -> BoxWorkshop:
+        """Where coding agents work: the same boxes and models."""
+        return BoxWorkshop(
+            self._sandbox,
+            self._models,
+            lambda name, snapshot: spec_of(self._registry, snapshot, name, self._settings.model),
+            self._ledger.blobs,
+            redactor_of(self._home, self._settings).value,
+        )
 
     def _egress(self, asking: Asking) -> Egress:
         return Egress(self._settings.egress, asking)

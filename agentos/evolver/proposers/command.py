@@ -69,7 +69,7 @@ class CommandProposer:
     program: Mapping[str, bytes]
     workshop: Workshop
     audit: Audit
-    name: str = "command"
+    name = "command"
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
         """One edit, or none. Its budget is that of the coders' document: a search's would be too short.
