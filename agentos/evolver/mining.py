@@ -7,9 +7,9 @@ see is made of them.
 
 from __future__ import annotations
 
-from agentos.domain import Call, Run, Share, Sighting
+from agentos.domain import Call, Kind, Run, Share, Sighting
 from agentos.errors import UserError
-from agentos.evolver.fingerprints import Failure, failure_of
+from agentos.evolver.fingerprints import Doing, Failure, failure_of
 from agentos.evolver.parts import Parts
 from agentos.evolver.signals import read_signals
 
@@ -45,7 +45,11 @@ def flag(parts: Parts, run: Run) -> Sighting:
 
 def inspect(parts: Parts, run: Run) -> Failure | None:
     """The failure that a run shows, or None."""
-    return failure_of(run, tool_path(parts.journal.task(run.task_id).call, run.resources), parts.taxonomy)
+    task = parts.journal.task(run.task_id)
+    if task.call is not None:
+        return failure_of(run, tool_path(task.call, run.resources), parts.taxonomy)
+    doing = Doing(f"{Kind.AGENT.value}/{task.agent}", lambda: parts.journal.steps(run.id))
+    return failure_of(run, "", parts.taxonomy, doing)
 
 
 def tool_path(call: Call | None, resources: tuple[str, ...]) -> str:

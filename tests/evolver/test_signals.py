@@ -52,3 +52,25 @@ def test_a_pattern_again_and_again_is_oscillation() -> None:
 
 def test_differing_calls_with_one_observation_are_stagnation() -> None:
     assert Signal.STAGNATION in kinds(*(act(i, f"t{i}", i, "same") for i in range(3)))
+
+
+def test_a_command_that_failed_by_its_exit_status_is_a_failure() -> None:
+    seen = {"ok": True, "output": {"exit": 2, "stdout": "", "stderr": "boom"}}
+    assert kinds(act(0, "shell", 1, seen)) == [Signal.FAILURE]
+
+
+def test_asking_again_for_what_was_known_is_forgotten() -> None:
+    known = [act(0, "read", "a", "A"), act(1, "b"), act(2, "c"), act(3, "read", "a", "A")]
+    assert kinds(*known) == [Signal.FORGOTTEN]
+    assert kinds(*known[:3], act(3, "read", "a", "changed")) == []
+    assert kinds(known[0], act(1, "b"), act(2, "read", "a", "A")) == []
+
+
+def test_ids_of_imported_answers_do_not_make_them_differ() -> None:
+    seen = [{"output": "same", "message": {"tool_call_id": f"c{index}"}} for index in range(3)]
+    assert kinds(*(act(index, f"t{index}", index, seen[index]) for index in range(3))) == [Signal.STAGNATION]
+
+
+def test_a_sign_tells_where_it_began() -> None:
+    (sign,) = read_signals([act(0, "a"), *(act(index, "b", 1) for index in range(1, 5))])
+    assert (sign.since, sign.step) == (1, 4)
