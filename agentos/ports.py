@@ -454,6 +454,7 @@ class Proposal:
     why_this_layer: str
     predicted_fixes: tuple[str, ...]
     tasks_at_risk: tuple[str, ...]
+    unusable: str = ""  # why this is no edit at all: kept, so that it is counted, and never tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,7 +526,11 @@ class Proposer(Protocol):
     name: str
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
-        """Lazily; stops at the brief's budget. No proposal at all means: it cannot fix this."""
+        """Lazily; stops at the brief's budget. No proposal at all means: it cannot fix this.
+
+        Raises ModelFailed when a model that it needs cannot be asked any more in this evolution: what
+        was proposed stands. Raises Unavailable when the machinery is away: asked again, it goes on.
+        """
         ...
 
 

@@ -19,6 +19,7 @@ from agentos.domain import (
     Site,
     digest,
 )
+from agentos.errors import ModelFailed
 from agentos.evolver.briefing import brief_for
 from agentos.evolver.curate import Sets
 from agentos.evolver.guards.guarding import guard, refusal, tier_of
@@ -34,13 +35,15 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
 
     The diagnosed site is tried first, then those where the failure may be mended too, each with its
     share of the candidates. A search that a crash cut short is done again, and may find other edits in
-    the same time: what it had stored by then stands.
+    the same time: what it had stored by then stands. Where one proposer of a layer finds something, those
+    after it are spared, unless the failure was worked on before.
     """
     stored = {item.rank: item for item in parts.records.find(Candidate, evolution_id=evolution.id)}
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     accepted: list[str] = []
     refused = 0
     rank = 0
+    silent: set[str] = set()
     sites = workable(parts, diagnosis)
     most = parts.policy.propose.max_candidates
     for left, site in zip(range(len(sites), 0, -1), sites, strict=True):
@@ -48,8 +51,8 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
             brief_for(parts, evolution, site, sets, diagnosis.why),
             max_candidates=max(1, (most - len(accepted)) // left),
         )
-        here = 0
-        for proposer, proposal in _proposals(parts, brief):
+        here: list[str] = []
+        for proposer, proposal in _proposals(parts, brief, here, silent):
             rank += 1
             reason = _refusal(parts, evolution, brief, proposal, rank)
             candidate = stored.get(rank) or _store(
@@ -58,8 +61,8 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
             refused += bool(candidate.screened)
             if not candidate.screened:
                 accepted.append(candidate.id)
-                here += 1
-            if here == brief.max_candidates or refused == REFUSED_MAX:
+                here.append(candidate.id)
+            if len(here) == brief.max_candidates or refused == REFUSED_MAX:
                 break
         if len(accepted) >= most or refused == REFUSED_MAX:
             break
@@ -81,6 +84,8 @@ def why_fixed(parts: Parts, site: Site) -> str:
 
 def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int) -> str:
     """Why a proposal is not worth a trial, "" when it is."""
+    if proposal.unusable:
+        return proposal.unusable
     old = {
         path: text
         for path, text in ((path, _text_at(parts, evolution, path)) for path in proposal.files)
@@ -120,10 +125,25 @@ def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) 
     return reason
 
 
-def _proposals(parts: Parts, brief: Brief) -> Iterator[tuple[str, Proposal]]:
+def _proposals(
+    parts: Parts, brief: Brief, here: list[str], silent: set[str]
+) -> Iterator[tuple[str, Proposal]]:
+    """``here`` grows with what is accepted; ``silent``, which grows too, has nobody to ask any more."""
     for proposer in parts.proposers.get(brief.layer, ()):
-        for proposal in proposer.propose(brief):
-            yield proposer.name, proposal
+        if proposer.name in silent or (here and not brief.history):
+            continue
+        try:
+            for proposal in proposer.propose(brief):
+                yield proposer.name, proposal
+        except ModelFailed as error:
+            silent.add(proposer.name)
+            yield proposer.name, _no_more(proposer.name, error)
+
+
+def _no_more(proposer: str, error: ModelFailed) -> Proposal:
+    why = f"nothing more could be asked ({error.kind}): {error}"
+    summary = f"{proposer} could not go on"
+    return Proposal("", summary, proposer, {}, "", (), (), unusable=why)
 
 
 def _store(

@@ -1,0 +1,106 @@
+"""From the block of an answer to the new text of files. The model names no path: only a new resource's name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+
+from agentos.domain import Kind, Layer, ResourceId
+from agentos.evolver.proposers.model.answer import Answer, Unusable
+from agentos.ports import Brief
+from agentos.resources import examine, name_fault
+from agentos.resources.documents import DOCUMENT
+
+_HUNK = re.compile(
+    r"^<{5,} ?SEARCH\n(?P<old>.*?)^={5,}\n(?P<new>.*?)^>{5,} ?REPLACE\s*?$", re.DOTALL | re.MULTILINE
+)
+_HEADER = re.compile(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
+_LIST_MARK = re.compile(r"^[-*+]\s+")
+NEW = frozenset({Layer.SKILL, Layer.TOOL})  # layers in which a new resource can be the edit
+
+
+def edited(brief: Brief, answer: Answer, form: str, taken: Collection[ResourceId]) -> Mapping[str, str]:
+    """Registry path -> new text. ``form`` is the policy's; ``taken`` are the resources that there are.
+
+    Raises Unusable.
+    """
+    if not brief.path:
+        return _new(brief.layer, answer, taken)
+    if brief.layer is Layer.MEMORY:
+        text = _memory(brief.source, answer.block)
+    elif form == "diff" or _HUNK.search(answer.block):
+        text = replaced(brief.source, answer.block)
+    else:
+        text = answer.block.rstrip() + "\n"
+    if text == brief.source:
+        raise Unusable("the edit changes nothing")
+    return {brief.path: text}
+
+
+def replaced(source: str, block: str) -> str:
+    """The source with each SEARCH part replaced; spaces at the ends of lines do not count."""
+    hunks = list(_HUNK.finditer(block))
+    if not hunks:
+        raise Unusable("the block has no part of the form <<<<<<< SEARCH … ======= … >>>>>>> REPLACE")
+    lines = source.splitlines()
+    for number, hunk in enumerate(hunks, 1):
+        old, new = hunk["old"].splitlines(), hunk["new"].splitlines()
+        if not any(line.strip() for line in old):
+            lines += new
+            continue
+        wanted = [line.rstrip() for line in old]
+        there = [line.rstrip() for line in lines]
+        places = [at for at in range(len(lines)) if there[at : at + len(wanted)] == wanted]
+        if len(places) != 1:
+            found = f"{len(places)} times" if places else "nowhere"
+            raise Unusable(
+                f"the SEARCH lines of part {number} stand {found} in the file; copy whole lines that "
+                "stand there once"
+            )
+        lines[places[0] : places[0] + len(wanted)] = new
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _memory(source: str, block: str) -> str:
+    """One lesson more, or one changed."""
+    if _HUNK.search(block):
+        text = replaced(source, block)
+    else:
+        lines = [line.strip() for line in block.splitlines() if line.strip()]
+        if len(lines) != 1:
+            raise Unusable(f"the block must hold one line, the new lesson; it holds {len(lines)}")
+        gap = "\n" if source.rstrip().rpartition("\n")[2][:1] in ("-", "") else "\n\n"
+        text = f"{source.rstrip()}{gap}- {_LIST_MARK.sub('', lines[0])}\n".lstrip("\n")
+    before, after = _lessons(source), _lessons(text)
+    if len(after - before) > 1 or len(before - after) > 1:
+        raise Unusable("it changes more than one lesson; one at a time can be measured")
+    return text
+
+
+def _lessons(text: str) -> set[str]:
+    return {line.strip() for line in text.splitlines() if line.strip()}
+
+
+def _new(layer: Layer, answer: Answer, taken: Collection[ResourceId]) -> Mapping[str, str]:
+    findings = answer.findings
+    resource = ResourceId(Kind(layer.value), findings.name)
+    if fault := name_fault(findings.name):
+        raise Unusable(f"'name': {fault}")
+    if resource in taken:
+        raise Unusable(
+            f"'name': there is a {layer.value} {findings.name} already; give a new one its own name"
+        )
+    if not findings.description:
+        raise Unusable("'description': a sentence is missing, which says what it is for")
+    # A JSON text is a YAML and a TOML text too.
+    said = json.dumps(findings.description, ensure_ascii=False)
+    body = answer.block.strip("\n") + "\n"
+    if layer is Layer.SKILL:
+        page = _HEADER.sub("", body, count=1).lstrip("\n")
+        files = {f"{resource}/SKILL.md": f"---\nname: {findings.name}\ndescription: {said}\n---\n\n{page}"}
+    else:
+        files = {f"{resource}/tool.py": body, f"{resource}/{DOCUMENT}": f"description = {said}\n"}
+    if faults := examine(resource, {path: text.encode() for path, text in files.items()}).faults:
+        raise Unusable("; ".join(faults[:3]))
+    return files
