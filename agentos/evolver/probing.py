@@ -179,10 +179,10 @@ class _Probing:
         below = self._below(agent)
         if any(name.kind is Kind.HARNESS and self._is_program(name) for name in below):
             return ""
+        before = ask(self.parts, self.base, agent, below)  # first: it warms the sandbox up
         told = ask(self.parts, self.snapshot, agent, below)
         if told.fault:
             return f"{agent}: {told.fault}"
-        before = ask(self.parts, self.base, agent, below)
         beside = (0.0, 0.0) if before.fault else (before.start_s, before.memory_mb)
         self.passes.append(Pass(told.boot, agent.name, told.start_s, told.memory_mb, *beside))
         return ""
@@ -204,13 +204,13 @@ class _Probing:
             own = [item for item in self.passes if item.agent == agent and item.base_start_s]
             if not own:
                 continue
-            start_s, before_s = min(item.start_s for item in own), min(item.base_start_s for item in own)
-            if start_s > before_s * rules.start_ratio + rules.start_slack_s:
-                return f"agent/{agent} takes {start_s:.2f} s to start, and took {before_s:.2f} s before"
             peak = statistics.median(item.memory_mb for item in own)
             before = statistics.median(item.base_memory_mb for item in own)
             if before and peak > before * rules.memory_ratio + rules.memory_slack_mb:
                 return f"agent/{agent} takes {peak:.0f} MB for a small task, and took {before:.0f} MB before"
+            start_s, before_s = min(item.start_s for item in own), min(item.base_start_s for item in own)
+            if start_s > before_s * rules.start_ratio + rules.start_slack_s:
+                return f"agent/{agent} takes {start_s:.2f} s to start, and took {before_s:.2f} s before"
         return ""
 
     def _own(self, name: ResourceId) -> Mapping[str, bytes]:

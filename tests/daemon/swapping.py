@@ -1,0 +1,148 @@
+"""Harnesses that sign what they do, so that a run tells by which of them each of its steps was made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from agentos.daemon.desk import desk
+from agentos.domain import (
+    Candidate,
+    Decision,
+    Diagnosis,
+    Edit,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Fingerprint,
+    Layer,
+    Manifest,
+    Probe,
+    Run,
+    Snapshot,
+    Step,
+    Verdict,
+    digest,
+    new_id,
+)
+from agentos.evolver.probing import driving_sha256
+from agentos.evolver.promotion import approve
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
+
+PATH = "harness/default/harness.py"
+_NODES = ('{"goto": "call"}', '{"ok": self.turn.fault is None}')
+
+
+def source(registry: Registry, snapshot: Snapshot | None = None) -> str:
+    """The harness as it stands."""
+    return registry.files(snapshot or registry.stable(), PATH)[PATH].decode()
+
+
+def signed(text: str, mark: str) -> str:
+    """The harness, with ``mark`` in what the steps of its nodes say."""
+    text = re.sub(r""", "by": '[^']*'""", "", text)
+    for node in _NODES:
+        assert node in text
+        text = text.replace(node, node[:-1] + f', "by": {mark!r}' + "}")
+    return text
+
+
+def marks(steps: Sequence[Step]) -> set[str]:
+    """Who signed the steps; "" for steps that nobody signed though they are the harness'."""
+    own = [step for step in steps if step.node in ("route", "observe", "verify", "finish")]
+    return {str((step.observation or {}).get("by", "")) for step in own}
+
+
+def edit(home: Home, text: str) -> Snapshot:
+    """As a person does it."""
+    return Registry(home.registry).commit({PATH: text.encode()}, "An edit by hand", "edit")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An evolution that waits for a person's consent, on top of what is stable."""
+
+    evolution: Evolution
+    candidate: Candidate
+
+    def approve(self, home: Home) -> None:
+        with desk(home) as parts:
+            approve(parts, parts.evolution(self.evolution.id), "person:ada")
+
+    def state(self, home: Home) -> Evolution:
+        return Reader(home.ledger).get(Evolution, self.evolution.id)
+
+
+def waiting(home: Home, ledger: Ledger, text: str, task_ids: Sequence[str] = ()) -> Waiting:
+    """What is on record once a candidate with this harness was judged good."""
+    registry = Registry(home.registry)
+    base = registry.stable()
+    now = datetime.now(UTC)
+    name = new_id("evo")
+    evidence = Evidence(
+        new_id("evd"),
+        Fingerprint(digest([name])[:16], "harness/default", "exception", f"{PATH} | run"),
+        (),
+        tuple(task_ids),
+        now,
+        "0" * 64,
+    )
+    snapshot = registry.add_candidate(f"cand-{name}", base, {PATH: text})
+    manifest = Manifest(evidence.id, "a cause", "an edit", (PATH,), (), (), Layer.HARNESS, "why")
+    candidate = Candidate(
+        id=f"cand-{name}",
+        evolution_id=name,
+        proposer="scripted",
+        rank=1,
+        manifest=manifest,
+        edit=Edit({PATH: text}, "an edit", "scripted"),
+        base=base,
+        snapshot=snapshot,
+        created_at=now,
+    )
+    evolution = Evolution(
+        id=name,
+        evidence_id=evidence.id,
+        fingerprint_id=evidence.fingerprint.id,
+        state=EvolutionState.AWAITING_CONSENT,
+        base=base,
+        diagnosis=Diagnosis(Layer.HARNESS, "harness/default", PATH, "why"),
+        candidate_id=candidate.id,
+        created_at=now - timedelta(seconds=1),
+    )
+    verdict = Verdict(
+        id=new_id("ver"),
+        evolution_id=name,
+        candidate_id=candidate.id,
+        decision=Decision.PROMOTE,
+        reasons=("scripted",),
+        fixed=(),
+        broken=(),
+        flaky=(),
+        candidate_tree=snapshot.tree,
+        base_tree=base.tree,
+        manifest_sha256=digest(manifest),
+        trials_sha256="0" * 64,
+        policy_sha256="0" * 64,
+    )
+    for record in (evidence, candidate, verdict, evolution):
+        ledger.put(record)
+    return Waiting(evolution, candidate)
+
+
+def mixed(home: Home, run: Run) -> str:
+    """What is wrong with the run: steps of another harness than that of its snapshot, or never probed."""
+    reader, registry = Reader(home.ledger), Registry(home.registry)
+    text = source(registry, run.snapshot)
+    found = marks(reader.steps(run.id))
+    if len(found) > 1 or any(mark and f'"by": {mark!r}' not in text for mark in found):
+        return f"{run.id} has steps by {found}"
+    probed = {probe.driving_sha256 for probe in reader.find(Probe) if probe.passed}
+    if driving_sha256(registry, run.snapshot) not in probed:
+        return f"{run.id} ran on {run.snapshot.commit[:12]}, which passed no probe"
+    return ""

@@ -1,0 +1,230 @@
+"""Probes in real boxes: what is sound passes, and each way to be unsound or to fake it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agentos.daemon.service import Service, service
+from agentos.domain import Probe, Share, Task
+from agentos.evolver.policy import ProbePolicy
+from agentos.evolver.probing import probe
+from agentos.home import Home
+from agentos.settings import load_settings
+from tests.daemon.swapping import PATH, source
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+
+RUN = "def run(sdk: Sdk) -> None:\n"
+
+
+@dataclass
+class Bench:
+    """A home whose candidates are probed at once."""
+
+    service: Service
+    count: int = 0
+
+    def probe(self, files: dict[str, str], **rules: Any) -> Probe:
+        self.count += 1
+        registry = self.service.registry
+        base = registry.stable()
+        policy = replace(self.service.parts.policy, probe=ProbePolicy(**{"passes": 1, **rules}))
+        snapshot = registry.add_candidate(f"cand-{self.count}", base, files)
+        return probe(replace(self.service.parts, policy=policy), snapshot, base)
+
+    def harness(self, find: str, put: str, **rules: Any) -> Probe:
+        text = source(self.service.registry)
+        assert find in text
+        return self.probe({PATH: text.replace(find, put)}, **rules)
+
+    def ran(self, task: Task) -> None:
+        """As a live run that passed."""
+        self.service.ledger.add_task(task, Share.OPEN)
+        assert self.service.tasks.attempt(task.id, datetime.now(UTC))
+
+
+@pytest.fixture
+def bench(home: Home) -> Iterator[Bench]:
+    with service(home, load_settings(home.settings)) as made:
+        yield Bench(made)
+
+
+def test_a_sound_harness_passes_in_a_row_and_is_not_probed_again(bench: Bench) -> None:
+    found = bench.harness(RUN, RUN + "    # sound\n", passes=3)
+    assert found.passed, found.reason
+    assert len(found.passes) == len({one.boot for one in found.passes}) == 3
+    assert all(one.start_s > 0 and one.base_start_s > 0 and one.memory_mb > 0 for one in found.passes)
+    assert bench.harness(RUN, RUN + "    # sound\n") == found
+
+
+UNSOUND = {
+    "crashes on import": (RUN, "import no_such_module\n" + RUN, "no_such_module"),
+    "kills its box": (RUN, RUN + "    import os; os._exit(0)\n", "ended before its job, several times"),
+    "raises": (RUN, RUN + "    raise RuntimeError('no')\n", "did not bring a call to its end"),
+    "breaks the contract": (
+        "self.sdk.fail(self.turn.fault)",
+        "self.sdk.finish('done')",
+        "breaks the contract",
+    ),
+    "drops the fault of a tool": (
+        "self.turn.answer, self.turn.fault = result.output, result.fault",
+        "self.turn.answer, self.turn.fault = result.output or 'fine', None",
+        "breaks the contract",
+    ),
+    "leaks": (RUN, "_KEPT = bytearray(150 << 20)\n" + RUN, "MB for a small task"),
+}
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_an_unsound_harness_is_told_from_a_sound_one(bench: Bench, name: str) -> None:
+    find, put, says = UNSOUND[name]
+    found = bench.harness(find, put)
+    assert not found.passed
+    assert says in found.reason
+
+
+def test_a_harness_that_takes_longer_to_start_does_not_pass(bench: Bench) -> None:
+    found = bench.harness(RUN, "import time\ntime.sleep(0.7)\n" + RUN, start_slack_s=0.2, passes=2)
+    assert not found.passed
+    assert "s to start, and took" in found.reason
+
+
+def test_a_harness_that_hangs_costs_no_more_than_its_time(bench: Bench) -> None:
+    found = bench.harness(RUN, RUN + "    while True: pass\n", run_s=1.0)
+    assert not found.passed
+    assert "timeout" in found.reason
+    assert found.seconds < 10
+
+
+def test_a_probe_without_end_ends_with_its_time(bench: Bench) -> None:
+    found = bench.harness(RUN, RUN + "    # slow\n", passes=1_000, time_s=1.0)
+    assert not found.passed
+    assert "did not come to its end within 1 s" in found.reason
+
+
+# A harness of whoever wants to pass without being run: it answers what it knows by heart.
+FAKE = """
+import hashlib, pathlib
+_REAL = "{known}"
+def run(sdk):
+    asked = sdk.task.call
+    if "boot" not in asked.args:
+        result = sdk.call_tool(asked.tool, asked.args)
+        sdk.fail(result.fault) if result.fault else sdk.finish(result.output)
+        return
+    {answer}
+"""
+BY_ITSELF = """
+    found = {path: hashlib.sha256(sdk.read(path).encode()).hexdigest() for path in sdk.paths()}
+    digests = {}
+    for name in asked.args["resources"]:
+        own = sorted(path for path in found if path.startswith(name + "/"))
+        lines = "".join(f"{path}\\n{found[path]}\\n" for path in own)
+        digests[name] = hashlib.sha256(lines.encode()).hexdigest()
+    sdk.finish({"boot": asked.args["boot"], "digests": digests})
+"""
+FAKES = {
+    "another start": ("sdk.finish({'boot': 'boot-of-another-time', 'digests': {}})", "another start"),
+    "another version": (
+        "sdk.finish({'boot': asked.args['boot'], 'digests': {n: _REAL for n in asked.args['resources']}})",
+        "another content",
+    ),
+    "no answer": ("sdk.finish('I am the new one')", "another start"),
+    "looked at by itself": (BY_ITSELF.strip(), "without having looked"),
+    "looked elsewhere": (
+        "sdk.call_tool(asked.tool, {'boot': asked.args['boot'], 'resources': []})\n    " + BY_ITSELF.strip(),
+        "without having looked",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_an_answer_that_was_made_up_counts_for_nothing(bench: Bench, name: str) -> None:
+    answer, says = FAKES[name]
+    text = FAKE.replace("{known}", "0" * 64).replace("{answer}", answer)
+    found = bench.probe({PATH: text})
+    assert not found.passed
+    assert says in found.reason
+
+
+def test_a_harness_that_puts_other_files_in_its_place_names_those(bench: Bench) -> None:
+    """What the box was given is known: pretending to be another version is what gives it away."""
+    swapped = (
+        RUN + "    import pathlib\n"
+        '    path = pathlib.Path(__file__)\n    path.write_text(path.read_text() + "# old")\n'
+    )
+    found = bench.harness(RUN, swapped)
+    assert not found.passed
+    assert "another content" in found.reason
+
+
+def test_work_that_was_done_is_done_again(bench: Bench, make_task: Callable[..., Task]) -> None:
+    done = make_task("double", n=21, expect=42)
+    bench.ran(done)
+    odd = 'if self.sdk.task.call.args.get("n") == 21:\n            raise ValueError("not 21")\n        '
+    find = "asked = self.sdk.task.call\n        "
+    found = bench.harness(find, odd + find)
+    assert not found.passed
+    assert done.id in found.reason
+    assert "not 21" in found.reason
+    assert found.canaries == (done.id,)
+
+
+def test_work_that_fails_anyway_says_nothing_of_a_change(
+    bench: Bench, make_task: Callable[..., Task]
+) -> None:
+    bench.ran(make_task("double", n=4, expect=8))
+    registry = bench.service.registry
+    tool = "skill/test-kit/tools/double.py"
+    text = registry.files(registry.stable(), tool)[tool].decode()
+    registry.commit({tool: text.replace("2 *", "3 *").encode()}, "It never doubles", "edit")
+    found = bench.harness(RUN, RUN + "    # sound\n")
+    assert found.passed, found.reason
+    assert len(found.canaries) == 1
+
+
+def test_a_resource_that_came_with_the_change_has_to_load(bench: Bench) -> None:
+    tool = (
+        '"""Bad."""\n\nfrom pydantic import BaseModel\n\nimport no_such_module\n\n'
+        'TOOL = {"name": "bad", "description": "Bad.", "effects": ["pure"]}\n\n\n'
+        "class Input(BaseModel):\n    pass\n\n\nclass Output(BaseModel):\n    pass\n\n\n"
+        "def run(input: Input) -> Output:\n    return Output()\n"
+    )
+    files = {
+        PATH: source(bench.service.registry) + "# sound\n",
+        "tool/bad/tool.py": tool,
+        "tool/bad/resource.toml": 'description = "Bad."\n',
+    }
+    found = bench.probe(files)
+    assert not found.passed
+    assert "tool/bad does not load" in found.reason
+
+
+def test_an_environment_in_which_nothing_runs_does_not_pass(bench: Bench) -> None:
+    found = bench.probe(
+        {"environment/default/resource.toml": 'description = "Tight."\n\n[limits]\nsteps = 1\n'}
+    )
+    assert not found.passed
+    assert "agent/default: it did not bring a call to its end (budget" in found.reason
+
+
+def test_an_agent_is_asked_by_its_name(bench: Bench) -> None:
+    found = bench.probe(
+        {"agent/careful/resource.toml": 'description = "Another agent."\ntools = ["python"]\n'}, passes=2
+    )
+    assert found.passed, found.reason
+    assert {one.agent for one in found.passes} == {"careful"}
+    assert all(one.base_start_s == 0.0 for one in found.passes), "the base has no such agent"
+
+
+def test_what_is_stored_was_tried(bench: Bench) -> None:
+    made = bench.harness(RUN, RUN + "    # sound\n")
+    assert made.passed, made.reason
+    (found,) = [one for one in bench.service.ledger.find(Probe) if one.snapshot == made.snapshot]
+    (entry,) = bench.service.ledger.entries(subject=found.id)
+    assert entry.event == "probe.passed"
