@@ -44,6 +44,8 @@ from agentos.domain.resources import ResourceId as ResourceId
 from agentos.domain.resources import Snapshot as Snapshot
 from agentos.domain.resources import Tier as Tier
 from agentos.domain.resources import Version as Version
+from agentos.domain.reviews import Opinion as Opinion
+from agentos.domain.reviews import Review as Review
 from agentos.domain.runs import IMPORT as IMPORT
 from agentos.domain.runs import CheckResult as CheckResult
 from agentos.domain.runs import Cost as Cost

@@ -28,6 +28,7 @@ from agentos.domain import (
     Json,
     Question,
     Result,
+    Review,
     Run,
     SafetyRate,
     Share,
@@ -93,6 +94,7 @@ class Story:
     consents: tuple[Consent, ...]
     attestation: Attestation | None
     rates: tuple[SafetyRate, ...] = ()
+    reviews: tuple[Review, ...] = ()
 
 
 class Reader:
@@ -316,6 +318,7 @@ class Reader:
             tuple(self.find(Consent, **mine)),
             attestations[-1] if attestations else None,
             tuple(self.find(SafetyRate, **mine)),
+            tuple(self.find(Review, **mine)),
         )
 
     # --- the rest -----------------------------------------------------------------------------

@@ -177,6 +177,13 @@ class ProbeRow(_Record, table=True):
     evolution_id: str = Field(index=True)
 
 
+class ReviewRow(_Record, table=True):
+    __tablename__ = "review"
+
+    evolution_id: str = Field(index=True)
+    candidate_id: str = Field(index=True)
+
+
 class AuditRow(_Table, table=True):
     __tablename__ = "audit"
 

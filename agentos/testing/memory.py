@@ -15,6 +15,7 @@ from agentos.domain import (
     Outcome,
     Probe,
     Result,
+    Review,
     Run,
     SafetyRate,
     Share,
@@ -29,7 +30,7 @@ from agentos.errors import Conflict, NotFound
 
 R = TypeVar("R")
 
-_APPEND_ONLY = (Evidence, Probe, SafetyRate, Sighting, Trial, Verdict)
+_APPEND_ONLY = (Evidence, Probe, Review, SafetyRate, Sighting, Trial, Verdict)
 _ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.SCHEDULED, TaskState.WAITING)
 _STATE_AFTER = {Result.CANCELLED: TaskState.CANCELLED, Result.WAITING: TaskState.WAITING}
 
