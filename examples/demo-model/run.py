@@ -1,0 +1,186 @@
+"""Agents that think, and a loop that finds what each of them lacks: a lesson, a rule, a skill, a tool.
+
+Drives the `agentos` command as a user would. Without MODEL the tasks are done by the rule-following model
+server that agentos ships, and the edits are written by `stand_in.py`, a script that says so: no network,
+no key. With MODEL=provider/name both are done by that model, through the same commands.
+
+    python examples/demo-model/run.py [--home FOLDER] [--strict]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from stand_in import StandIn
+from tasks import AGENTS, WRONG_LESSON, tasks
+
+from agentos.testing import ModelServer
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "demo"))
+
+from driving import LIVE, STYLE, Agentos, DemoError, Json, Round, fresh, submit, watch  # noqa: E402
+
+# The stand-in answers alike each time, so a trial may be served from the record up to where an edit made
+# a difference, and every flip counts. A real model is tried afresh in pairs, as shipped (docs/judging.md).
+SERVED = '[replay]\nmodels = "replay-then-live"\n'
+POLICY = "[propose]\nbudget_s = 20.0\nmax_candidates = 10\n[evidence]\nmax_guards = 10\nmax_hold_out = 8\n"
+KEY_ENV = "AGENTOS_DEMO_KEY"
+
+
+@contextmanager
+def daemon(agentos: Agentos, model: str) -> Iterator[None]:
+    """A fresh home with a model, the demo's agents, a wrong lesson, and a running daemon."""
+    with ExitStack() as stack:
+        agentos("init")
+        agentos("daemon", "stop")
+        policy = POLICY
+        if model:
+            agentos("model", "add", "demo", "--model", model, "--default")
+        else:
+            os.environ[KEY_ENV] = "not-needed"
+            server = stack.enter_context(ModelServer(policy=StandIn()))
+            where = ("--provider", "demo", "--api-base", server.base_url, "--key-env", KEY_ENV)
+            agentos("model", "add", "demo", "--model", "openai/scripted", *where, "--default")
+            policy += SERVED
+        (agentos.home / "policy.toml").write_text(policy)
+        furnish(agentos)
+        agentos("daemon", "start")
+        stack.callback(agentos, "daemon", "stop", "--now")
+        yield
+
+
+def furnish(agentos: Agentos) -> None:
+    """The agents, and what one of them was taught wrongly."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in AGENTS:
+            document = Path(folder) / name / "resource.toml"
+            document.parent.mkdir()
+            document.write_text(f'description = "Does the work of the {name} desk."\n')
+            agentos("registry", "edit", f"agent/{name}", "--file", str(document.parent), "--yes")
+        lesson = Path(folder) / "memory.md"
+        lesson.write_text(WRONG_LESSON)
+        edit = ("registry", "edit", "memory/default/memory.md", "--file", str(lesson), "--yes")
+        agentos(*edit, "--reason", "somebody remembered it wrongly")
+
+
+# --- the closing tables -----------------------------------------------------------------------
+
+
+def by_agent(documents: list[Json], before: Round, after: Round) -> Table:
+    """Tasks passed before and after, for each agent."""
+    table = Table("agent", "what it lacks", "tasks", "before", "after", title="Tasks", title_justify="left")
+    for agent, lack in AGENTS.items():
+        names = [item["name"] for item in documents if item["agent"] == agent]
+        counts = [sum(each.results[name] == "passed" for name in names) for each in (before, after)]
+        style = "green" if counts[1] > counts[0] else "red"
+        table.add_row(agent, lack, str(len(names)), str(counts[0]), Text(str(counts[1]), style=style))
+    table.add_section()
+    table.add_row("all", "", str(len(documents)), str(before.passed), str(after.passed), style="bold")
+    return table
+
+
+def edits(stories: list[Json]) -> Table:
+    """Every edit that was tried, with what became of it."""
+    table = Table("layer", "edit", "trials", "verdict", "because", title="Edits tried", title_justify="left")
+    for story in stories:
+        verdicts = {item["candidate_id"]: item for item in story["verdicts"]}
+        for candidate in story["candidates"]:
+            verdict = verdicts.get(candidate["id"])
+            if verdict is None:
+                continue
+            trials = sum(trial["candidate_id"] == candidate["id"] for trial in story["trials"])
+            kept = (
+                candidate["id"] == story["evolution"]["candidate_id"] and story["evolution"]["state"] in LIVE
+            )
+            decision = "promoted" if kept else verdict["decision"]
+            style = STYLE.get("promoted" if kept else "rejected", "")
+            manifest = candidate["manifest"]
+            table.add_row(
+                manifest["layer"],
+                Text(manifest["edit"]),
+                str(trials),
+                Text(decision, style=style),
+                Text(verdict["reasons"][0]),
+            )
+        table.add_section()
+    return table
+
+
+def demo(console: Console, folder: Path, model: str) -> list[str]:
+    """The whole job; one sentence for each thing that the demo should show and did not."""
+    began = time.monotonic()
+    agentos = Agentos(folder / "home")
+    documents = tasks()
+    with daemon(agentos, model):
+        who = model or "the scripted stand-in"
+        console.print(f"{len(AGENTS)} agents and {who}; {len(documents)} free-form tasks follow.")
+        first = submit(agentos, documents, folder, console, "tasks, first time")
+        watch(agentos, console, leave=True)
+        second = submit(agentos, documents, folder, console, "the same tasks again")
+        evolutions = watch(agentos, console, leave=False)
+        stories = [agentos.json("evolution", "show", item["id"]) for item in evolutions]
+        console.print(by_agent(documents, first, second))
+        console.print(edits(stories))
+        console.print(
+            f"Done in {time.monotonic() - began:.0f} s. The home is {agentos.home}.", soft_wrap=True
+        )
+    return missing(stories, first, second)
+
+
+def missing(stories: list[Json], first: Round, second: Round) -> list[str]:
+    """What the demo promises and this pass did not show."""
+    candidates = {item["id"]: item for story in stories for item in story["candidates"]}
+    live = [story["evolution"] for story in stories if story["evolution"]["state"] in LIVE]
+    layers = {candidates[item["candidate_id"]]["manifest"]["layer"] for item in live}
+    reasons = [
+        (candidates[verdict["candidate_id"]]["manifest"]["layer"], " ".join(verdict["reasons"]))
+        for story in stories
+        for verdict in story["verdicts"]
+        if verdict["decision"] != "promote"
+    ]
+    sentences = {
+        f"no {layer} was promoted": layer in layers for layer in ("memory", "prompt", "skill", "tool")
+    } | {
+        "no prompt was refused by the hold-out": any(
+            layer == "prompt" and "hidden tasks" in why for layer, why in reasons
+        ),
+        "no memory was refused by the control": any(
+            layer == "memory" and "nothing remembered" in why for layer, why in reasons
+        ),
+        "no more tasks passed than before": second.passed > first.passed,
+    }
+    return [sentence for sentence, holds in sentences.items() if not holds]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Show the loop on agents that think.")
+    parser.add_argument(
+        "--home", type=Path, default=ROOT / ".demo-model", help="where to make the home (wiped first)"
+    )
+    parser.add_argument("--strict", action="store_true", help="fail when something promised was not shown")
+    options = parser.parse_args()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
+    try:
+        lacking = demo(console, fresh(options.home.absolute()), os.environ.get("MODEL", ""))
+    except DemoError as error:
+        console.print(Text(str(error), style="red"))
+        return 1
+    for sentence in lacking:
+        console.print(f"Not shown this time: {sentence}.", style="yellow")
+    return 1 if lacking and options.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""What the demos share: the `agentos` command on a home, tasks submitted, evolutions watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+AT_WORK = {"mined", "reproducing", "proposing", "replaying", "promoting"}
+LIVE = {"probation", "promoted"}
+STYLE = {"promoted": "green", "probation": "green", "cannot_fix": "red", "rejected": "yellow"}
+QUIET_S = 3.0  # nothing at work for this long: it is done
+DEADLINE_S = 1200.0  # in containers, on a busy machine
+
+Json = dict[str, Any]
+
+
+class DemoError(Exception):
+    """A sentence for the person who runs the demo."""
+
+
+class Agentos:
+    """The `agentos` command on one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def __call__(self, *arguments: str) -> str:
+        """Run it; its output. Raises DemoError with what it said when it fails."""
+        done = subprocess.run(
+            [sys.executable, "-m", "agentos", *arguments],
+            env={**os.environ, "AGENTOS_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise DemoError(f"agentos {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        """What a reading command says with --json."""
+        return json.loads(self(*arguments, "--json"))
+
+
+@dataclass(frozen=True)
+class Round:
+    """The tasks submitted once: result by task name, and names by id."""
+
+    results: dict[str, str]
+    names: dict[str, str]
+
+    @property
+    def passed(self) -> int:
+        return list(self.results.values()).count("passed")
+
+
+def wait_for(what: str, check: Callable[[], bool], every_s: float = 1.0) -> None:
+    """Poll until ``check`` holds; DemoError at the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not check():
+        if time.monotonic() > deadline:
+            raise DemoError(f"waited {DEADLINE_S:.0f} s for {what}; see the log in the home's logs/")
+        time.sleep(every_s)
+
+
+def fresh(folder: Path) -> Path:
+    """The folder, emptied of an earlier demo; a daemon that it left running is stopped."""
+    if (folder / "home").exists():
+        Agentos(folder / "home")("daemon", "stop", "--now")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def submit(agentos: Agentos, documents: list[Json], folder: Path, console: Console, title: str) -> Round:
+    """Add tasks and wait until all are done."""
+    file = folder / "submitted.yaml"
+    file.write_text(yaml.safe_dump(documents, sort_keys=False, allow_unicode=True))
+    ids = agentos.json("task", "add", str(file))
+    names = {id: document["name"] for id, document in zip(ids, documents, strict=True)}
+    results: dict[str, str] = {}
+    columns = (TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task(title, total=len(documents))
+
+        def done() -> bool:
+            for run in agentos.json("run", "list", "--limit", str(2 * len(documents))):
+                if run["task_id"] in names and run["outcome"]:
+                    results[names[run["task_id"]]] = run["outcome"]["result"]
+            progress.update(bar, completed=len(results))
+            return len(results) == len(documents)
+
+        wait_for("the tasks to be done", done)
+    return Round(results, names)
+
+
+def watch(agentos: Agentos, console: Console, *, leave: bool) -> list[Json]:
+    """Show the evolutions until nothing has been at work for a while; ``leave`` the table standing."""
+    quiet_since = time.monotonic()
+    seen = ""
+    evolutions: list[Json] = []
+    with Live(console=console, refresh_per_second=4, transient=not leave) as live:
+
+        def settled() -> bool:
+            nonlocal quiet_since, seen, evolutions
+            evolutions = agentos.json("evolution", "list")
+            now = json.dumps([[item["id"], item["state"]] for item in evolutions])
+            if now != seen or any(item["state"] in AT_WORK for item in evolutions):
+                seen, quiet_since = now, time.monotonic()
+            live.update(evolution_table(evolutions))
+            return time.monotonic() - quiet_since > QUIET_S
+
+        wait_for("the evolutions to end", settled, every_s=1.5)
+    console.print()
+    return evolutions
+
+
+def evolution_table(evolutions: list[Json]) -> Table:
+    """One line an evolution."""
+    table = Table("resource", "state", "edit, or why there is none", box=None, header_style="bold")
+    for item in evolutions:
+        state = Text(item["state"], style=STYLE.get(item["state"], "cyan"))
+        table.add_row(item["resource"] or "…", state, Text(item["edit"] or item["reason"]))
+    return table
