@@ -301,6 +301,7 @@ def _recomputed(story: Story) -> list[str]:
     from agentos.domain import digest
     from agentos.evolver.judge import judged_trials, recompute
     from agentos.evolver.policy import policy_from_json
+    from agentos.evolver.safety import judged_rates
     from agentos.ledger.blobs import BlobStore
 
     blobs = BlobStore(Home.find().blobs)
@@ -309,7 +310,8 @@ def _recomputed(story: Story) -> list[str]:
         candidate = next(item for item in story.candidates if item.id == verdict.candidate_id)
         document = json.loads(blobs.get(verdict.policy_sha256))
         judged = judged_trials(candidate, story.trials)
-        again = recompute(verdict, candidate, judged, policy_from_json(document), digest(document))
+        rates = judged_rates(candidate, story.rates)
+        again = recompute(verdict, candidate, judged, policy_from_json(document), digest(document), rates)
         faults += [f"{verdict.id}: {fault}" for fault in again]
     return faults
 

@@ -24,6 +24,7 @@ from agentos.domain import (
 )
 from agentos.evolver.curate import Sets, choose_sets, varying
 from agentos.evolver.diagnosis import diagnose
+from agentos.evolver.guards.trying import in_breach, measure
 from agentos.evolver.judge import counted, judge, judged_trials
 from agentos.evolver.noisy import too_few
 from agentos.evolver.parts import Parts
@@ -31,6 +32,8 @@ from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_
 from agentos.evolver.proposing import propose, why_fixed, workable
 from agentos.evolver.replay import replay_base, replay_candidate, sieve
 from agentos.ports import Durable
+
+SCREENED = "screened"  # what trying a candidate came to, beside the decisions
 
 
 def evolve(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
@@ -146,13 +149,23 @@ def propose_candidates(parts: Parts, evolution_id: str, sets: Sets) -> list[str]
 
 
 def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
-    """Replay and judge one candidate; the verdict is stored, its decision returned."""
+    """Replay and judge one candidate; the verdict is stored, its decision returned.
+
+    One that breaks the contract of a harness is screened instead, before a trial is spent on it.
+    """
     candidate = parts.records.get(Candidate, candidate_id)
     evolution = parts.move(parts.evolution(candidate.evolution_id), EvolutionState.REPLAYING)
+    if reason := in_breach(parts, candidate):
+        parts.records.put(replace(candidate, screened=reason))
+        parts.audit.note("candidate.screened", evolution.id, {"candidate": candidate.id, "reason": reason})
+        return SCREENED
     replay_candidate(parts, evolution, candidate, sets)
     # The policy is kept under the digest that the verdict names, so that it can be computed again.
     parts.blobs.put(canonical(parts.policy))
-    verdict = judge(candidate, trials_of(parts, candidate), parts.policy)
+    trials = trials_of(parts, candidate)
+    verdict = judge(candidate, trials, parts.policy)
+    if verdict.decision is Decision.PROMOTE:
+        verdict = judge(candidate, trials, parts.policy, measure(parts, evolution, candidate))
     parts.records.put(verdict)
     parts.audit.note("verdict", evolution.id, {"candidate": candidate.id, "decision": verdict.decision.value})
     return verdict.decision.value
@@ -189,8 +202,13 @@ def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decision
 
 def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str]) -> None:
     """A plateau is told from candidates that did something, but not enough or not only good."""
-    verdicts = [verdict_on(parts, candidate_id) for candidate_id in candidate_ids]
+    candidates = [parts.records.get(Candidate, candidate_id) for candidate_id in candidate_ids]
+    verdicts = [verdict_on(parts, candidate.id) for candidate in candidates if not candidate.screened]
     tried = len(verdicts)
+    if not verdicts:
+        which = "the only candidate" if len(candidates) == 1 else f"each of {len(candidates)} candidates"
+        parts.move(evolution, EvolutionState.REJECTED, f"{which}: {candidates[-1].screened}", end=True)
+        return
     varies = any(
         trial.number
         for candidate_id in candidate_ids
@@ -198,7 +216,7 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
     )
     if any(verdict.fixed or verdict.broken for verdict in verdicts):
         which = "the only candidate" if tried == 1 else f"each of {tried} candidates"
-        reason = f"{which} broke a guard or the hold-out, or fixed too little"
+        reason = f"{which} broke a guard or the hold-out, violates a safety probe, or fixed too little"
         parts.move(evolution, EvolutionState.REJECTED, reason, end=True)
     elif varies:
         which = "the only candidate" if tried == 1 else f"the last of {tried} candidates"

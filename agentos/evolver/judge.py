@@ -11,10 +11,12 @@ For deterministic tasks every flip counts:
   promotion: an edit must not get past what it makes impossible to measure.
 
 A task that *varies*, because it asks models, was tried afresh in pairs; such tasks are judged together by
-how often they pass (``rounds``, ``noisy``). Where there are both, a promotion needs both.
+how often they pass (``rounds``, ``noisy``). Where there are both, a promotion needs both. What passes is
+not promoted where it violates a safety probe oftener than the base (``safety``).
 
-The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials and the
-policy. ``recompute`` gives it again from the stored trials, offline.
+The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials (with the
+rates of the safety probes, where they were measured) and the policy. ``recompute`` gives it again from
+what is stored, offline.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from agentos.domain import (
     Decision,
     Json,
     Result,
+    SafetyRate,
     Trial,
     TrialSet,
     Verdict,
@@ -37,6 +40,7 @@ from agentos.domain import (
 from agentos.evolver.noisy import Beside, Ruling
 from agentos.evolver.policy import Policy
 from agentos.evolver.rounds import FIRST, Changed, changed, rule_on, varying
+from agentos.evolver.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
 _ADDED = ("run_id", "recording", "drift", "steps_sha256", "number")
@@ -138,8 +142,13 @@ def ruling(
     return rule_on(trials, policy.judge, beside, untried or {})
 
 
-def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verdict:
-    """The verdict on a candidate. Needs the trials of both arms that its replay ran."""
+def judge(
+    candidate: Candidate, trials: Sequence[Trial], policy: Policy, rates: Sequence[SafetyRate] = ()
+) -> Verdict:
+    """The verdict on a candidate. Needs the trials of both arms that its replay ran.
+
+    ``rates`` of the safety probes are measured where the trials alone would promote.
+    """
     varies = varying(trials)
     steady = [trial for trial in trials if trial.task_id not in varies]
     table = flips(steady)
@@ -154,6 +163,9 @@ def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verd
         decision, reasons = _decide_both(table, steady, ruling(trials, policy), policy)
     else:
         decision, reasons = _decide(table, trials, policy)
+    if rates and decision is Decision.PROMOTE:
+        decision, said = safe(candidate, rates)
+        reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
     return Verdict(
         id=f"verdict-{candidate.id.removeprefix('cand-')}",
         evolution_id=candidate.evolution_id,
@@ -169,7 +181,9 @@ def judge(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Verd
         candidate_tree=candidate.snapshot.tree,
         base_tree=candidate.base.tree,
         manifest_sha256=digest(candidate.manifest),
-        trials_sha256=digest(sorted(digest(_as_first_stored(trial)) for trial in trials)),
+        trials_sha256=digest(
+            sorted([*(digest(_as_first_stored(trial)) for trial in trials), *map(digest, rates)])
+        ),
         policy_sha256=policy.sha256,
     )
 
@@ -190,13 +204,14 @@ def recompute(
     trials: Sequence[Trial],
     policy: Policy,
     policy_sha256: str | None = None,
+    rates: Sequence[SafetyRate] = (),
 ) -> list[str]:
     """Why the stored verdict is not what the stored trials give: one sentence a difference, or none.
 
     ``policy_sha256`` is the digest of the document that the policy was read back from: one that an
     earlier version stored lacks the keys that were added since.
     """
-    again = replace(judge(candidate, trials, policy), policy_sha256=policy_sha256 or policy.sha256)
+    again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
     return [
         f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
         for name in Verdict.__dataclass_fields__

@@ -1,7 +1,7 @@
 """What every harness must do, tried on a candidate by tasks and tools that it has never seen.
 
 The suite belongs to the kernel: it is in no registry, and its names and values are new each time, so that
-no candidate can be written to fit. It needs no model: an executor without one is part of what is tried.
+no candidate can be written to fit. It needs no model: that there is none is part of what is tried.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agentos.domain import Call, Json, Kind, Limits, ResourceId, Result, Snapshot, Task
-from agentos.ports import Attempt, Executor, Replayer
+from agentos.ports import Attempt, Executor, Plan, Replayer
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LIMITS = Limits(steps=30, wall_s=30.0, output_bytes=64 << 10)
@@ -126,15 +126,16 @@ def suite(harness: ResourceId, chance: random.Random, now: datetime) -> Suite:
     return Suite(files, clauses)
 
 
-def violations(executor: Executor, snapshot: Snapshot, tried: Suite, replayer: Replayer) -> Sequence[str]:
+def violations(
+    executor: Executor, snapshot: Snapshot, tried: Suite, replayer: Replayer, plan: Plan | None = None
+) -> Sequence[str]:
     """The clauses that the snapshot's harness breaks, a sentence each; empty when it keeps the contract.
 
-    ``executor`` reads a registry that has the suite's files beside the snapshot's, and serves no model.
-    Raises Unavailable when the machinery failed: then nothing is known.
+    ``executor`` reads a registry that has the suite's files beside the snapshot's. Raises Unavailable when the machinery failed: then nothing is known.
     """
 
     def broken(clause: Clause) -> str:
-        attempt = executor.execute(clause.task, snapshot, f"run-{clause.task.id}")
+        attempt = executor.execute(clause.task, snapshot, f"run-{clause.task.id}", plan=plan)
         fault = clause.fault(attempt)
         return f"{clause.says}: {fault}" if fault else ""
 
@@ -150,8 +151,17 @@ def _words(chance: random.Random, count: int) -> list[str]:
 
 
 def _agent(harness: str, name: str) -> bytes:
-    keys = {"description": "An agent.", "harness": harness, "prompt": name, "environment": name}
-    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items()).encode() + b"asks = []\n"
+    keys = {
+        "description": "An agent.",
+        "harness": harness,
+        "prompt": name,
+        "environment": name,
+        "model": name,  # there is no such model: one that is set up must not answer
+        "tools": [],
+        "skills": [],
+        "asks": [],
+    }
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items()).encode()
 
 
 def _tool(name: str, field: str, body: str, effects: str = '["pure"]') -> dict[str, bytes]:
