@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from agentos.domain import Layer, Mode, Tier, digest
+from agentos.domain import RESOURCE_NAME, Layer, Mode, Tier, digest
 from agentos.errors import Invalid
 from agentos.evolver.guards.findings import RULES
 
@@ -88,10 +88,12 @@ class EvidencePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Propose:
-    """What a search may cost."""
+    """What a search may cost, and who writes edits where a model is set up."""
 
     budget_s: float = 45.0
     max_candidates: int = 6
+    model: str = ""  # name of a model resource; "" is the settings'
+    form: str = "diff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,20 @@ class ConsentPolicy:
     def asks(self, tier: Tier) -> bool:
         """True when a person has to approve."""
         return str(getattr(self, tier.value)) != "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPolicy:
+    """For which tiers a second model is heard before an edit may be promoted."""
+
+    low: str = "off"
+    medium: str = "off"
+    high: str = "off"
+    model: str = ""  # name of a model resource
+
+    def wants(self, tier: Tier) -> bool:
+        """True when an edit of this tier is reviewed."""
+        return str(getattr(self, tier.value)) != "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +208,7 @@ class Policy:
     propose: Propose = field(default_factory=Propose)
     replay: ReplayPolicy = field(default_factory=ReplayPolicy)
     judge: Judge = field(default_factory=Judge)
+    review: ReviewPolicy = field(default_factory=ReviewPolicy)
     consent: ConsentPolicy = field(default_factory=ConsentPolicy)
     sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
     safety: Safety = field(default_factory=Safety)
@@ -211,6 +228,7 @@ _SECTIONS = {
     "propose": Propose,
     "replay": ReplayPolicy,
     "judge": Judge,
+    "review": ReviewPolicy,
     "consent": ConsentPolicy,
     "sandbox": SandboxPolicy,
     "safety": Safety,
@@ -220,6 +238,8 @@ _SECTIONS = {
 # What a text may say, by section.
 _WORDS: Mapping[type[Any], tuple[str, ...]] = {
     ConsentPolicy: ("auto", "ask"),
+    ReviewPolicy: ("off", "advise"),
+    Propose: ("diff", "whole"),
     SandboxPolicy: ("auto", "docker", "bubblewrap"),
     Screen: tuple(RULES),
     ReplayPolicy: (Mode.REPLAY_THEN_LIVE, Mode.REPLAY, Mode.LIVE),
@@ -231,6 +251,9 @@ _SHARES: Mapping[type[Any], tuple[str, ...]] = {
     Judge: ("alpha", "beta", "min_effect", "margin", "dear_share"),
     Probation: ("alpha",),
 }
+
+# Texts that name a resource.
+_NAMES: Mapping[type[Any], tuple[str, ...]] = {Propose: ("model",), ReviewPolicy: ("model",)}
 
 
 def load_policy(path: Path) -> Policy:
@@ -248,6 +271,8 @@ def load_policy(path: Path) -> Policy:
             parts[name] = _section(kind, name, section, faults)
         else:
             faults.append(f"[{name}] must be a table")
+    if not faults and not parts["review"].model and any(map(parts["review"].wants, Tier)):
+        faults.append('[review] asks for a review and names no model; add model = "NAME"')
     if faults:
         raise Invalid(str(path), faults)
     return Policy(**parts)
@@ -276,7 +301,11 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
         if key not in known:
             faults.append(f"[{name}] {key} is not a setting; known are {', '.join(known)}")
             continue
-        fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
+        if key in _NAMES.get(kind, ()):
+            good = isinstance(value, str) and (not value or RESOURCE_NAME.fullmatch(value))
+            fault = "" if good else f"must be the name of a model, not {value!r}"
+        else:
+            fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
         if not fault and key in _SHARES.get(kind, ()) and not 0 < value < 1:  # type: ignore[operator] # a number
             fault = f"must lie between 0 and 1, not be {value!r}"
         if fault:
