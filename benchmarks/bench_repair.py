@@ -106,7 +106,8 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if not (options.data / PROGRAMS).is_file():
-        sys.exit(f"No data at {options.data / PROGRAMS}; say where with --data PATH.")
+        print(f"skipped: there are no programs at {options.data / PROGRAMS}; say where with --data PATH")
+        return
     scores = []
     for row in rows(options.data, options.only):
         scores.append(score(row, options.budget))
@@ -124,22 +125,52 @@ def tell(found: Score) -> None:
 
 
 def summary(scores: list[Score]) -> None:
-    """The table."""
+    """The result lines. What they stand beside was measured on the same programs (docs/repair.md)."""
     count = max(1, len(scores))
     plausible = [s for s in scores if s.first]
     correct = [s for s in scores if s.correct]
-    print(f"programs                      {len(scores)}")
-    print(f"with a failing example        {sum(s.evidence > 0 for s in scores)}")
-    print(f"plausible                     {len(plausible)} ({len(plausible) / count:.0%})")
-    print(f"correct, first proposal       {len(correct)} ({len(correct) / count:.0%})")
-    print(f"correct, any of ten           {sum(s.any_correct for s in scores)}")
-    print(f"precision of the first        {len(correct) / max(1, len(plausible)):.0%}")
+    unseen = sum(not s.evidence for s in scores)
+    programs = f"of {len(scores)} programs, {unseen} of which pass their examples and count as not repaired"
+    report("plausible", share(len(plausible), count), "", f"{programs}; passes the example tests")
+    report(
+        "correct, first patch",
+        share(len(correct), count),
+        "38% by fixed operators in fixed order, 55% with ingredients of the file",
+        "passes the hidden tests",
+    )
+    report(
+        "precision of the first patch",
+        share(len(correct), max(1, len(plausible))),
+        "62% by enumeration with ingredients",
+        f"{len(plausible) - len(correct)} first patches are wrong",
+    )
+    report("a correct one among the first ten", share(sum(s.any_correct for s in scores), count), "", "")
     searched = [s for s in scores if s.evidence]
-    if searched:
-        print(f"seconds, median               {statistics.median(s.seconds for s in searched):.1f}")
-        print(
-            f"tries per second              {sum(s.tries for s in searched) / sum(s.seconds for s in searched):.0f}"
-        )
+    if not searched:
+        return
+    tries, seconds = [s.tries for s in searched], [s.seconds for s in searched]
+    report(
+        "candidates tried for each program",
+        f"{statistics.median(tries):.0f}, median",
+        f"{statistics.median(s.proposals for s in searched):.0f} proposed",
+        f"{min(tries)} to {max(tries)}, {sum(tries) / sum(seconds):.0f} a second",
+    )
+    report(
+        "time for each program",
+        f"{statistics.median(seconds):.1f} s, median",
+        "",
+        f"{max(seconds):.1f} s at most, {sum(seconds):.0f} s in all",
+    )
+
+
+def share(part: int, whole: int) -> str:
+    """A share with its count."""
+    return f"{part / whole:.0%} ({part})"
+
+
+def report(what: str, value: str, beside: str, remarks: str) -> None:
+    """One result line."""
+    print(f"| {what} | {value} | {beside} | {remarks} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -65,11 +65,11 @@ def fault_in(step: Step) -> Fault | None:
     if step.fault is not None:
         return step.fault
     seen = step.observation
-    if is_reference(seen):
-        return _cut(seen) if step.node == "act" else None
     if not isinstance(seen, dict):
         return None
     if step.node == "act":
+        if "blob" in seen and is_reference(seen):
+            return _cut(seen)
         output = seen.get("output")
         if isinstance(output, str):
             # Tools of this home raise: what they give as text is content, whatever it begins with.

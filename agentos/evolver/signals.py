@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from agentos.domain import Json, Step, canonical
+from agentos.domain import Json, Step
 from agentos.evolver.observed import fault_in, tool_of
 
 LOOP_MIN = 3  # equal calls in a row
@@ -112,9 +112,9 @@ def _sign(signal: Signal, streak: Sequence[Step], detail: str) -> Sign:
 def _forgotten(acts: Sequence[Step]) -> list[Sign]:
     """What was known already was asked again: it was lost from view, or from mind."""
     found: list[Sign] = []
-    last: dict[bytes, int] = {}
+    last: dict[str, int] = {}
     for place, step in enumerate(acts):
-        call = canonical(step.action)
+        call = repr(step.action)  # a tenth of what a canonical form costs; arguments come in one order
         before = last.get(call, place)
         if place - before >= FORGOTTEN_MIN and _result(acts[before]) == _result(step):
             first = acts[before].index
