@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -166,8 +167,8 @@ class Journal(Protocol):
         """Finished runs that used the resource, newest first, at most one for each task key."""
         ...
 
-    def recent_runs(self, resource: str, limit: int) -> Sequence[Run]:
-        """Finished runs that used the resource, newest first, also several of equal work."""
+    def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
+        """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""
         ...
 
 
@@ -482,6 +483,18 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """One lesson of a memory, and how runs ended that had it before them (``evolver/remembering.py``)."""
+
+    path: str  # of the memory
+    id: str
+    text: str
+    uses: int
+    successes: int
+    score: float  # from 0 to 1; 0.5 where nothing is known
+
+
+@dataclass(frozen=True, slots=True)
 class Brief:
     """All that a proposer gets: never a hold-out task, never a guard's checks.
 
@@ -504,6 +517,9 @@ class Brief:
     runs: tuple[Seen, ...] = ()  # failing ones of the evidence first, newest first
     history: tuple[Earlier, ...] = ()  # oldest first
     surface: tuple[str, ...] = ()  # registry paths that an edit may touch, as shell patterns
+    memories: tuple[Remembered, ...] = ()  # of the memory layer: every lesson in ``files``
+    wished: tuple[str, ...] = ()  # of the memory layer: what runs of this work asked to be remembered
+    successes: tuple[Seen, ...] = ()  # of the skill layer: passing runs of other work, without its checks
 
 
 class Adviser(Protocol):

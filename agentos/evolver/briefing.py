@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from agentos.domain import (
@@ -10,17 +11,26 @@ from agentos.domain import (
     Evolution,
     Kind,
     Layer,
+    ProposalState,
     ResourceId,
+    Result,
+    Share,
     Site,
     Snapshot,
+    Task,
 )
-from agentos.evolver.curate import Sets, case_of, visible_guards
+from agentos.domain import Proposal as Wish
+from agentos.evolver.curate import Sets, case_of, shown_guards, visible_guards
 from agentos.evolver.parts import Parts
+from agentos.evolver.remembering import LOOK_BACK as FARED_BACK
+from agentos.evolver.remembering import fared, is_memory
 from agentos.evolver.runs import runs_of
-from agentos.ports import Brief, Earlier, Seen
+from agentos.ports import Brief, Earlier, Remembered, Seen
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together
+WISHES_BACK = 100  # open proposals of runs to look through
+RUNS_BACK = 5  # of a guard's work to find a passing one in
 
 # What an edit of a layer may touch, and what belongs beside it: the kinds whose files are shown.
 _SHOWN = {
@@ -41,6 +51,8 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
     tasks = parts.tasks(sets.evidence)
     tool = tasks[0].call.tool.rpartition("/")[2] if tasks[0].call else ""
     runs = runs_of(parts, tasks)
+    files = dict(_files(parts, evolution.base, site, runs))
+    remembers = site.layer is Layer.MEMORY
     return Brief(
         evolution_id=evolution.id,
         base=evolution.base,
@@ -53,11 +65,43 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
         max_candidates=parts.policy.propose.max_candidates,
         layer=site.layer,
         why=why,
-        files=dict(_files(parts, evolution.base, site, runs)),
+        files=files,
         runs=runs,
         history=tuple(_history(parts, evolution)),
         surface=parts.policy.surface.allow,
+        memories=fared_of(parts, files) if remembers else (),
+        wished=_wished(parts, tasks) if remembers else (),
+        successes=_successes(parts, sets) if site.layer is Layer.SKILL else (),
     )
+
+
+def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[Remembered, ...]:
+    """The lessons of these memories, by path, and how open runs ended that had them."""
+    memories = {path: text for path, text in files.items() if is_memory(path)}
+    runs = {path: parts.journal.recent_runs(path.rpartition("/")[0], FARED_BACK) for path in memories}
+
+    def text_at(snapshot: Snapshot, path: str) -> str:
+        return parts.snapshots.files(snapshot, path).get(path, b"").decode("utf-8", "replace")
+
+    return fared(memories, runs, text_at, parts.now(), parts.policy.mine.half_life_days)
+
+
+def _wished(parts: Parts, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """What runs of this very work asked to be remembered, and nobody has decided on; newest first."""
+    keys = {task.key for task in tasks}
+    waiting = parts.records.newest(Wish, WISHES_BACK, state=ProposalState.OPEN)
+    return tuple(wish.text for wish in waiting if wish.task_key in keys)
+
+
+def _successes(parts: Parts, sets: Sets) -> tuple[Seen, ...]:
+    """Passing runs of the guards that a proposer may see, whose checks it may not."""
+    found = []
+    for task in shown_guards(parts, sets):
+        runs = [run for run in parts.journal.runs_of(task.key, RUNS_BACK) if run.share is Share.OPEN]
+        run = next((run for run in runs if run.outcome and run.outcome.result is Result.PASSED), None)
+        if task.call is None and run is not None:
+            found.append(Seen(replace(task, checks=()), run, tuple(parts.journal.steps(run.id))))
+    return tuple(found)
 
 
 def _files(parts: Parts, base: Snapshot, site: Site, runs: Sequence[Seen]) -> Iterator[tuple[str, str]]:

@@ -59,8 +59,6 @@ def held_against(
     own = [trial for trial in trials if trial.arm is Arm.CANDIDATE]
     if candidate.control is None or not none:
         return Decision.HOLD, "it changes what is remembered, and its trials without any memory are missing"
-    if any(trial.snapshot.tree != candidate.control.tree for trial in none):
-        return Decision.HOLD, "some trials without memory ran on another tree than its control's"
     steady = [trial for trial in trials if trial.task_id not in varies]
     pairs = {which: _pairs(none, own, which, varies) for which in TrialSet}
     harm = _steady_harm(steady, none) or _varying_harm(pairs, policy.judge)

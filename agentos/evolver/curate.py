@@ -97,13 +97,20 @@ def case_of(parts: Parts, task: Task) -> Case:
     return Case(task.id, task.call, inputs, task.checks)
 
 
-def visible_guards(parts: Parts, sets: Sets, path: str, tool: str) -> list[tuple[Case, Json]]:
-    """Calls and old answers of the share of guards that a proposer may see, chosen by a stable hash."""
+def shown_guards(parts: Parts, sets: Sets) -> list[Task]:
+    """The share of the guards that a proposer may see, chosen by a stable hash."""
     share = parts.policy.evidence.visible_guards
+    return [
+        task
+        for task in parts.tasks(sets.guards)
+        if int(digest(["visible", task.key])[:8], 16) / 16**8 < share
+    ]
+
+
+def visible_guards(parts: Parts, sets: Sets, path: str, tool: str) -> list[tuple[Case, Json]]:
+    """Calls and old answers of those guards, where they call the tool at fault."""
     shown: list[tuple[Case, Json]] = []
-    for task in parts.tasks(sets.guards):
-        if int(digest(["visible", task.key])[:8], 16) / 16**8 >= share:
-            continue
+    for task in shown_guards(parts, sets):
         if task.call is None or task.call.tool.rpartition("/")[2] != tool or not path:
             continue
         run = next((run for run in parts.journal.runs_of(task.key, 5) if _passed(run)), None)

@@ -30,7 +30,7 @@ from agentos.evolver.noisy import too_few
 from agentos.evolver.parts import Parts
 from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_on
 from agentos.evolver.proposing import propose, why_fixed, workable
-from agentos.evolver.replay import replay_base, replay_candidate, sieve
+from agentos.evolver.replay import replay_base, replay_candidate, replay_control, sieve
 from agentos.ports import Durable
 
 SCREENED = "screened"  # what trying a candidate came to, beside the decisions
@@ -160,6 +160,7 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
         parts.audit.note("candidate.screened", evolution.id, {"candidate": candidate.id, "reason": reason})
         return SCREENED
     replay_candidate(parts, evolution, candidate, sets)
+    replay_control(parts, evolution, candidate, trials_of(parts, candidate))
     # The policy is kept under the digest that the verdict names, so that it can be computed again.
     parts.blobs.put(canonical(parts.policy))
     trials = trials_of(parts, candidate)

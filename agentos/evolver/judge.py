@@ -10,6 +10,8 @@ For deterministic tasks every flip counts:
   is *left out*. A guard that passes on the base and cannot be replayed with the candidate holds the
   promotion: an edit must not get past what it makes impossible to measure.
 
+A candidate that changes what is remembered is held against a third arm as well (``control``).
+
 A task that *varies*, because it asks models, was tried afresh in pairs; such tasks are judged together by
 how often they pass (``rounds``, ``noisy``). Where there are both, a promotion needs both. What passes is
 not promoted where it violates a safety probe oftener than the base (``safety``).
@@ -37,6 +39,7 @@ from agentos.domain import (
     Verdict,
     digest,
 )
+from agentos.evolver.control import held_against
 from agentos.evolver.noisy import Beside, Ruling
 from agentos.evolver.policy import Policy
 from agentos.evolver.rounds import FIRST, Changed, changed, rule_on, varying
@@ -79,7 +82,8 @@ def flips(trials: Iterable[Trial]) -> list[Flip]:
     """One row a task, in the order evidence, guards, hold-out."""
     rows: dict[str, dict[Arm, list[Trial]]] = {}
     for trial in trials:
-        rows.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})[trial.arm].append(trial)
+        if trial.arm is not Arm.CONTROL:
+            rows.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})[trial.arm].append(trial)
     order = list(TrialSet)
     table = [
         Flip(
@@ -150,19 +154,11 @@ def judge(
     ``rates`` of the safety probes are measured where the trials alone would promote.
     """
     varies = varying(trials)
-    steady = [trial for trial in trials if trial.task_id not in varies]
-    table = flips(steady)
+    table = flips(trial for trial in trials if trial.task_id not in varies)
     noisy = changed(trials, policy.judge) if varies else Changed((), (), ())
-    judged = {Arm.BASE: candidate.base.tree, Arm.CANDIDATE: candidate.snapshot.tree}
-    if any(trial.snapshot.tree != judged[trial.arm] for trial in trials):
-        decision, reasons = (
-            Decision.HOLD,
-            ["some trials ran on other trees than the candidate's and its base's"],
-        )
-    elif varies:
-        decision, reasons = _decide_both(table, steady, ruling(trials, policy), policy)
-    else:
-        decision, reasons = _decide(table, trials, policy)
+    decision, reasons = beside_base(candidate, trials, policy)
+    if decision is Decision.PROMOTE and (found := held_against(candidate, trials, varies, policy)):
+        decision, reasons = found[0], [found[1]]
     if rates and decision is Decision.PROMOTE:
         decision, said = safe(candidate, rates)
         reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
@@ -186,6 +182,19 @@ def judge(
         ),
         policy_sha256=policy.sha256,
     )
+
+
+def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
+    """What the comparison with the base alone says; a promotion may need more (``control``, safety probes)."""
+    both = [trial for trial in trials if trial.arm is not Arm.CONTROL]
+    judged = {Arm.BASE: candidate.base, Arm.CANDIDATE: candidate.snapshot, Arm.CONTROL: candidate.control}
+    if any((side := judged[trial.arm]) is None or trial.snapshot.tree != side.tree for trial in trials):
+        return Decision.HOLD, ["some trials ran on other trees than the candidate's and its base's"]
+    varies = varying(both)
+    if not varies:
+        return _decide(flips(both), both, policy)
+    steady = [trial for trial in both if trial.task_id not in varies]
+    return _decide_both(flips(steady), steady, ruling(both, policy), policy)
 
 
 def _as_first_stored(trial: Trial) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from agentos.domain import (
@@ -11,21 +11,22 @@ from agentos.domain import (
     Edit,
     Evidence,
     Evolution,
-    EvolutionState,
     Kind,
     Layer,
     Manifest,
     ResourceId,
     Site,
-    digest,
 )
 from agentos.errors import ModelFailed
 from agentos.evolver.briefing import brief_for
+from agentos.evolver.control import is_asked
 from agentos.evolver.curate import Sets
 from agentos.evolver.guards.guarding import guard, refusal, tier_of
 from agentos.evolver.parts import Parts
+from agentos.evolver.remembering import emptied, is_memory, only_removes
 from agentos.evolver.screen import screen
 from agentos.ports import Brief, Proposal
+from agentos.resources import parse_id
 
 REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
 
@@ -93,9 +94,19 @@ def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposa
     }
     checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
     reason = screen(old, proposal.files, checks, parts.policy.surface)
-    if not reason and digest(dict(proposal.files)) in _reverted_edits(parts, [*proposal.files]):
+    if not reason and parts.was_reverted(proposal.files):
         reason = "the same edit was promoted before and rolled back"
-    return reason or _guarded(parts, evolution, proposal, rank)
+    return reason or _pinned(parts, evolution, proposal) or _guarded(parts, evolution, proposal, rank)
+
+
+def _pinned(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:
+    """Why one of the resources that it touches beside the site's may not be touched, "" when all may."""
+    touched = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    there = {str(name) for name in parts.snapshots.names(evolution.base)}
+    for resource in sorted(touched & there):
+        if reason := parts.evolvable.may_evolve(parse_id(resource)):
+            return reason
+    return ""
 
 
 def _evidence_tasks(brief: Brief) -> Iterator[str]:
@@ -182,16 +193,24 @@ def _store(
         screened=reason,
         created_at=parts.now(),
     )
+    if not reason:
+        candidate = _with_control(parts, candidate)
     parts.records.put(candidate)
     return candidate
 
 
-def _reverted_edits(parts: Parts, paths: Sequence[str]) -> set[str]:
-    """Digests of edits of these files that a probation or a person took back."""
-    found = set()
-    for evolution in parts.records.find(Evolution, state=EvolutionState.ROLLED_BACK):
-        if evolution.candidate_id:
-            edit = parts.records.get(Candidate, evolution.candidate_id).edit
-            if set(paths) & set(edit.files):
-                found.add(digest(dict(edit.files)))
-    return found
+def _with_control(parts: Parts, candidate: Candidate) -> Candidate:
+    """An edit of memories with what it is held against beside its base: the same with nothing remembered."""
+    files = candidate.edit.files
+    if not is_asked(candidate):
+        return candidate
+    memories = {
+        path: content.decode("utf-8", "replace")
+        for path, content in parts.snapshots.files(candidate.base, Kind.MEMORY.value).items()
+        if is_memory(path)
+    }
+    without = emptied(memories, files)
+    control = candidate.base
+    if without:
+        control = parts.candidates.add_candidate(f"{candidate.id}-control", candidate.base, without)
+    return replace(candidate, control=control, removes=only_removes(memories, files))

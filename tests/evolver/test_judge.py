@@ -138,7 +138,7 @@ def test_no_trials_promote_nothing() -> None:
     assert decide()[0] is Decision.REJECT
 
 
-@pytest.mark.parametrize("arm", list(Arm))
+@pytest.mark.parametrize("arm", [Arm.BASE, Arm.CANDIDATE])
 def test_trials_on_another_tree_than_the_one_to_be_promoted_hold(arm: Arm) -> None:
     """The tested snapshot is the promoted one: what ran elsewhere proves nothing, however good it looks."""
     moved = [
@@ -179,7 +179,7 @@ def unreplayable(group: list[Trial], arm: Arm, repeats: tuple[int, ...] = (0, 1)
     ]
 
 
-@pytest.mark.parametrize("arm", list(Arm))
+@pytest.mark.parametrize("arm", [Arm.BASE, Arm.CANDIDATE])
 def test_evidence_that_cannot_be_replayed_counts_neither_way(arm: Arm) -> None:
     decision, reasons = decide(*GOOD, unreplayable(trials("e3", "ff", "pp"), arm))
     assert decision is Decision.PROMOTE
