@@ -219,6 +219,7 @@ class Trial:
     # Of a candidate's trial in a fresh pair: how many candidates of the evidence have such pairs in this
     # set, this one included. 0: no such pair, every flip of the task counts.
     number: int = 0
+    alike: bool = False  # of a candidate's on a hidden task that fails on the base as the evidence does
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from agentos.domain import (
     Verdict,
     digest,
 )
+from agentos.evolver.alike import over_fitted
 from agentos.evolver.control import held_against
 from agentos.evolver.noisy import Beside, Ruling
 from agentos.evolver.policy import Policy
@@ -46,7 +47,7 @@ from agentos.evolver.rounds import FIRST, Changed, changed, rule_on, varying
 from agentos.evolver.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number")
+_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike")
 _ADDED_COST = ("calls", "live_calls")
 
 
@@ -157,6 +158,8 @@ def judge(
     table = flips(trial for trial in trials if trial.task_id not in varies)
     noisy = changed(trials, policy.judge) if varies else Changed((), (), ())
     decision, reasons = beside_base(candidate, trials, policy)
+    if decision is Decision.PROMOTE and (fitted := over_fitted(trials, policy.judge)):
+        decision, reasons = Decision.REJECT, [fitted]
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, varies, policy)):
         decision, reasons = found[0], [found[1]]
     if rates and decision is Decision.PROMOTE:

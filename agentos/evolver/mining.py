@@ -7,7 +7,9 @@ see is made of them.
 
 from __future__ import annotations
 
-from agentos.domain import Call, Kind, Run, Share, Sighting
+from collections.abc import Sequence
+
+from agentos.domain import Call, Kind, Run, Share, Sighting, Step
 from agentos.errors import UserError
 from agentos.evolver.fingerprints import Doing, Failure, failure_of
 from agentos.evolver.parts import Parts
@@ -43,12 +45,14 @@ def flag(parts: Parts, run: Run) -> Sighting:
     return sighting
 
 
-def inspect(parts: Parts, run: Run) -> Failure | None:
-    """The failure that a run shows, or None."""
+def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
+    """The failure that a run shows, or None. ``steps`` are its own where the journal does not know it."""
     task = parts.journal.task(run.task_id)
     if task.call is not None:
         return failure_of(run, tool_path(task.call, run.resources), parts.taxonomy)
-    doing = Doing(f"{Kind.AGENT.value}/{task.agent}", lambda: parts.journal.steps(run.id))
+    doing = Doing(
+        f"{Kind.AGENT.value}/{task.agent}", lambda: parts.journal.steps(run.id) if steps is None else steps
+    )
     return failure_of(run, "", parts.taxonomy, doing)
 
 

@@ -34,6 +34,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import NotFound, Unavailable
+from agentos.evolver.alike import REPEATS, failing_alike
 from agentos.evolver.curate import Sets
 from agentos.evolver.judge import beside_base, counted, ruling
 from agentos.evolver.parts import Parts
@@ -61,6 +62,7 @@ class _Job:
     prefer: str  # sandbox, by the policy for the tier
     fresh: bool = False  # models are asked, whatever is on record
     number: int = 0  # as ``Trial.number``
+    alike: bool = False  # as ``Trial.alike``
 
     @property
     def id(self) -> str:
@@ -87,12 +89,16 @@ def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, s
     for stage in TrialSet:
         steady = sets.ids(stage, varying=False)
         base = replay_base(parts, evolution, steady, sets)
-        own = _replay(parts, _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate))
+        alike = failing_alike(parts, evolution, base)
+        jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
+        own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
         trials += base + own
         if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
             break
         if rounds and not rounds.goes_on(stage, trials):
             break
+    else:
+        trials += rounds.alike() if rounds else []
     return trials
 
 
@@ -109,7 +115,7 @@ def replay_control(
         return []
     if beside_base(candidate, trials, parts.policy)[0] is not Decision.PROMOTE:
         return []
-    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE]
+    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and not trial.alike]
     first: dict[str, int] = {}
     for trial in own:
         first[trial.task_id] = min(trial.repeat, first.get(trial.task_id, trial.repeat))
@@ -164,6 +170,7 @@ class _Rounds:
         self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
         self._sieved: set[TrialSet] = set()
         self._numbers: dict[TrialSet, int] = {}
+        self._alike: frozenset[str] = frozenset()  # hidden tasks too bad to be in a pair
 
     def goes_on(self, stage: TrialSet, trials: list[Trial]) -> bool:
         """Make pairs, adding them to ``trials``, until the sets up to ``stage`` are decided.
@@ -190,12 +197,31 @@ class _Rounds:
             self._sieved.add(which)
             made, fit = sieve(self._parts, self._evolution, self._tasks[which], self._sets)
             self._tasks[which] = tuple(task_id for task_id, found in fit.items() if found.serves)
+            self._alike |= failing_alike(self._parts, self._evolution, made) - {*self._tasks[which]}
             trials += [trial for trial in made if trial.task_id in self._tasks[which]]
         if stage is TrialSet.EVIDENCE:
             return True
         steady = sum(len(self._sets.ids(which, varying=False)) for which in TrialSet)
         fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
         return steady + fitting >= self._parts.policy.judge.min_tasks
+
+    def alike(self) -> list[Trial]:
+        """The candidate's trials of hidden tasks that fail on the base as the evidence does."""
+        task_ids = sorted(self._alike)
+        base = _fresh(self._parts, self._evolution, task_ids, self._sets, range(REPEATS))
+        return _replay(
+            self._parts,
+            [
+                replace(
+                    job,
+                    arm=Arm.CANDIDATE,
+                    snapshot=self._candidate.snapshot,
+                    candidate_id=self._candidate.id,
+                    alike=True,
+                )
+                for job in base
+            ],
+        )
 
     def _round(self, which: TrialSet) -> list[Trial]:
         """One pair of each task of the set."""
@@ -311,6 +337,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         drift=done.drift,
         steps_sha256=parts.blobs.put(packed(done.steps)),
         number=job.number,
+        alike=job.alike,
     )
     parts.records.put(trial)
     return trial
