@@ -163,11 +163,11 @@ def _store(parts: Parts, candidate: Candidate, principal: str) -> Consent:
 
 def _standing_consent(parts: Parts, candidate: Candidate, verdict: Verdict) -> Consent:
     """The newest consent that verifies; raises Conflict with the newest one's fault when none does."""
-    fault = Conflict(f"Nobody consented to {candidate.id}.")
+    faults = []
     for consent in reversed(parts.records.find(Consent, candidate_id=candidate.id)):
         try:
             verify(parts.consent_key, consent, candidate, verdict, parts.now())
             return consent
         except Conflict as error:
-            fault = error
-    raise fault
+            faults.append(error)
+    raise faults[0] if faults else Conflict(f"Nobody consented to {candidate.id}.")
