@@ -13,6 +13,30 @@ PATIENCE_S = 180.0  # for one answer
 _AWAY = frozenset({"unreachable", "overloaded", "timeout"})
 
 
+def another(find: Callable[[str], ModelSpec], name: str, author: str) -> ModelSpec:
+    """The model ``name``, found by ``find``.
+
+    Raises NotFound, and ModelFailed where it, or one that it falls back to, is one that the author's does:
+    nobody reviews what he wrote. The same model of another provider is the same model.
+    """
+    found = find(name)
+    try:
+        own = _models_of(find(author))
+    except NotFound:
+        return found
+    if same := _models_of(found) & own:
+        raise ModelFailed(
+            "not_allowed",
+            f"the reviewer '{name}' is the model that writes the edits ({', '.join(sorted(same))}); name one "
+            "of another family under [review] model in policy.toml",
+        )
+    return found
+
+
+def _models_of(spec: ModelSpec) -> set[str]:
+    return {one.model.rpartition("/")[2] for one in (spec, *spec.fallbacks)}
+
+
 class Advice:
     """Implements ``ports.Adviser``. ``spec`` finds the model as it is set up now; raises NotFound."""
 

@@ -6,12 +6,19 @@ from collections.abc import Mapping
 
 from agentos.domain import Layer
 from agentos.evolver.proposers.repair import RepairProposer
-from agentos.ports import Adviser, Benches, Proposer
+from agentos.ports import Benches, Proposer
 
 
 def proposers_of(
-    benches: Benches, parallel: int, adviser: Adviser | None
+    benches: Benches, parallel: int, writer: Proposer | None
 ) -> Mapping[Layer, tuple[Proposer, ...]]:
-    """By layer, in the order in which they are asked. ``adviser`` is None where no model is set up."""
+    """By layer, in the order in which they are asked. ``writer`` is None where no model is set up."""
     repair = RepairProposer(benches, parallel)
-    return {Layer.SKILL: (repair,), Layer.TOOL: (repair,)}
+    asked = (writer,) if writer else ()
+    return {
+        Layer.MEMORY: asked,
+        Layer.PROMPT: asked,
+        Layer.SKILL: (repair, *asked),
+        Layer.TOOL: (repair, *asked),
+        Layer.HARNESS: asked,
+    }

@@ -30,6 +30,7 @@ from agentos.domain import EvolutionState, Mode
 from agentos.errors import AgentOSError, Unavailable
 from agentos.evolver import cycle, probation
 from agentos.evolver.parts import Parts
+from agentos.evolver.proposers.model import ModelProposer
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -208,7 +209,11 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
         sender = _sender(home, settings)
         told = sender.send if sender else None
-        proposers = proposers_of(BoxBenches(registry, sandbox), settings.parallel, served.adviser())
+        rules = parts.policy.propose
+        writer = (
+            ModelProposer(found, registry, rules.form) if (found := served.adviser(rules.model)) else None
+        )
+        proposers = proposers_of(BoxBenches(registry, sandbox), settings.parallel, writer)
         parts = replace(
             parts,
             executor=executor,
@@ -216,6 +221,7 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
             has_model=served.has_model,
             replayer=Threads(settings.parallel),
             proposers=with_coder(proposers, home, served.workshop(), ledger),
+            reviewer=served.reviewer(parts.policy.review.model, rules.model),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
         )
         # not on the trials' threads: they may be busy for long

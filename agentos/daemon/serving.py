@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from agentos.daemon.advising import Advice
+from agentos.daemon.advising import Advice, another
 from agentos.daemon.asks import Asking
 from agentos.daemon.benches import load_tools
 from agentos.daemon.bundle import Bundle
@@ -112,6 +112,18 @@ class Served:
             self._ledger.blobs,
             redactor_of(self._home, self._settings).value,
         )
+
+    def reviewer(self, name: str, author: str) -> Adviser | None:
+        """The model ``name`` for reviews, None for "". The author of the edits is refused when it is asked."""
+        if not name:
+            return None
+        own = self._settings.budget
+
+        def find(wanted: str) -> ModelSpec:
+            return spec_of(self._registry, self._registry.stable(), wanted, self._settings.model)
+
+        budget = Budget(own.run_calls, own.run_tokens, own.run_usd)
+        return Advice(name, self._models, lambda: another(find, name, author), budget)
 
     def _egress(self, asking: Asking) -> Egress:
         return Egress(self._settings.egress, asking)

@@ -31,6 +31,7 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_on
 from agentos.evolver.proposing import propose, why_fixed, workable
 from agentos.evolver.replay import replay_base, replay_candidate, replay_control, sieve
+from agentos.evolver.review import held_back
 from agentos.ports import Durable
 
 SCREENED = "screened"  # what trying a candidate came to, beside the decisions
@@ -185,9 +186,7 @@ def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decision
         parts.records.put(replace(evolution, candidate_id=best))
         return best
     if not candidate_ids:
-        where = evolution.diagnosis.path if evolution.diagnosis else "this file"
-        reason = f"the search found no edit of {where} that makes its failing tasks pass"
-        parts.move(evolution, EvolutionState.CANNOT_FIX, reason, end=True)
+        parts.move(evolution, EvolutionState.CANNOT_FIX, _nothing_to_try(parts, evolution), end=True)
     elif Decision.HOLD.value in decisions:
         held = candidate_ids[decisions.index(Decision.HOLD.value)]
         parts.move(
@@ -199,6 +198,15 @@ def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decision
     else:
         _end_without_any(parts, evolution, candidate_ids)
     return ""
+
+
+def _nothing_to_try(parts: Parts, evolution: Evolution) -> str:
+    if refused := parts.records.find(Candidate, evolution_id=evolution.id):
+        which = "the only proposal was" if len(refused) == 1 else f"all {len(refused)} proposals were"
+        last = "" if len(refused) == 1 else "the last one: "
+        return f"nothing was tried: {which} screened out: {last}{refused[-1].screened}"
+    where = evolution.diagnosis.path if evolution.diagnosis else "this file"
+    return f"the search found no edit of {where} that makes its failing tasks pass"
 
 
 def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str]) -> None:
@@ -229,9 +237,12 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
 
 
 def seek_consent(parts: Parts, evolution_id: str) -> str:
-    """The policy's consent at once, or wait for a person's."""
+    """The policy's consent at once, or wait for a person's; nobody's where a review fails the edit."""
     evolution = parts.evolution(evolution_id)
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
+    if why := held_back(parts, evolution, candidate):
+        parts.move(evolution, EvolutionState.HELD, why, end=True)
+        return ""
     if asks(parts, candidate):
         parts.move(evolution, EvolutionState.AWAITING_CONSENT, "the policy asks a person for this tier")
         return ""
@@ -239,9 +250,9 @@ def seek_consent(parts: Parts, evolution_id: str) -> str:
 
 
 def promote_if_consented(parts: Parts, evolution_id: str) -> str:
-    """Promote unless it waits for a person."""
+    """Promote unless it waits for a person, or was held."""
     evolution = parts.evolution(evolution_id)
-    if evolution.state is EvolutionState.AWAITING_CONSENT:
+    if evolution.state in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
         return evolution.state.value
     return promote(parts, evolution).state.value
 

@@ -20,6 +20,7 @@ from agentos.errors import Unavailable
 from agentos.evolver.guards.probes import ExecutorWith, SafetyProbe
 from agentos.evolver.policy import FailureClass, Policy
 from agentos.ports import (
+    Adviser,
     Audit,
     Blobs,
     CandidateStore,
@@ -69,6 +70,7 @@ class Parts:
     consent_key: bytes
     now: Callable[[], datetime]
     load: Load = _no_load
+    reviewer: Adviser | None = None
     executor_with: ExecutorWith = _no_executor
     safety_probes: tuple[SafetyProbe, ...] = ()
     has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot

@@ -19,6 +19,7 @@ from agentos.evolver.attesting import attest_replay
 from agentos.evolver.consent import expiry, issue, tier_of, verify
 from agentos.evolver.parts import Parts
 from agentos.evolver.probing import concerns, probe
+from agentos.evolver.review import failing_review
 from agentos.evolver.triage import DECLINED, reconsider
 
 STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
@@ -95,6 +96,8 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
     consent = _standing_consent(parts, candidate, verdict)
     if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
         raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
+    if failing_review(parts, candidate) is not None:
+        raise Conflict(f"The review of {candidate.id} fails it.")
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
     if concerns(parts.snapshots, candidate.snapshot, candidate.base):
         shown = probe(parts, candidate.snapshot, candidate.base, evolution.id)

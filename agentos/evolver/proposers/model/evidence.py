@@ -50,26 +50,36 @@ def flat(value: Json, most: int) -> str:
     return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-(most // 3) :]}"
 
 
-def told(brief: Brief, room: Room) -> Told:
-    """The brief's failing tasks and the working calls beside them."""
+def told(
+    runs: Sequence[Seen],
+    room: Room,
+    cases: Sequence[Case] = (),
+    working: Sequence[tuple[Case, Json]] = (),
+) -> Told:
+    """The failing tasks of the runs and cases, and the working calls beside them."""
     labels: dict[str, str] = {}
     parts: list[str] = []
-    cases = {case.task_id: case for case in brief.cases}
-    tasks = list(dict.fromkeys([seen.task.id for seen in brief.runs if not seen.passed] + [*cases]))
+    by_id = {case.task_id: case for case in cases}
+    tasks = list(dict.fromkeys([seen.task.id for seen in runs if not seen.passed] + [*by_id]))
     for number, task_id in enumerate(tasks, 1):
         labels[f"T{number}"] = task_id
         if number <= room.tasks:
-            runs = [seen for seen in brief.runs if seen.task.id == task_id]
-            lines = list(_of_runs(runs, room)) if runs else list(_of_case(cases[task_id], room))
+            its = [seen for seen in runs if seen.task.id == task_id]
+            lines = list(_of_runs(its, room)) if its else list(_of_case(by_id[task_id], room))
             parts.append(f"Failing task T{number}:\n" + quoted("\n".join(lines)))
     if len(tasks) > room.tasks:
         parts.append(f"{len(tasks) - room.tasks} more tasks fail alike (T{room.tasks + 1} to T{len(tasks)}).")
-    for number, (case, output) in enumerate(brief.working_calls, 1):
+    for number, (case, output) in enumerate(working, 1):
         labels[f"W{number}"] = case.task_id
         if number <= room.tasks:
             text = f"call: {_call(case, room)}\nresult: {flat(output, room.text)}"
             parts.append(f"Working task W{number}, which must go on working:\n{quoted(text)}")
     return Told("\n\n".join(parts), labels)
+
+
+def told_of(brief: Brief, room: Room) -> Told:
+    """All that a brief holds of it."""
+    return told(brief.runs, room, brief.cases, brief.working_calls)
 
 
 def _of_runs(runs: Sequence[Seen], room: Room) -> Iterator[str]:

@@ -11,7 +11,7 @@ from agentos.errors import ModelFailed
 from agentos.evolver.proposers.model.answer import Answer, Unusable, parse
 from agentos.evolver.proposers.model.asking import Talk, choice, talk, texts
 from agentos.evolver.proposers.model.editing import NEW, edited
-from agentos.evolver.proposers.model.evidence import NARROW, WIDE, Room, told
+from agentos.evolver.proposers.model.evidence import NARROW, WIDE, Room, told_of
 from agentos.ports import Adviser, Brief, Proposal, Snapshots
 
 LAYERS = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS)
@@ -93,7 +93,7 @@ class _Sitting:
             asked.again(faults[-1], answer, texts()["propose"]["repair"])
 
     def _talk(self, own: list[str]) -> Talk:
-        return talk(self.brief, self.room, told(self.brief, self.room), self.form, own, self.names)
+        return talk(self.brief, self.room, told_of(self.brief, self.room), self.form, own, self.names)
 
     def _ask(self, asked: Talk) -> str:
         longest = self.room.answer_tokens
@@ -114,7 +114,7 @@ class _Sitting:
             return self.brief
         firsts = {path: text.lstrip().partition("\n")[0].strip('"') for path, text in own.items()}
         try:
-            said = self._ask(choice(self.brief, told(self.brief, NARROW), firsts))
+            said = self._ask(choice(self.brief, told_of(self.brief, NARROW), firsts))
         except ModelFailed as error:
             if error.kind not in _OWN and error.kind != "context":
                 raise
@@ -123,7 +123,7 @@ class _Sitting:
         return replace(self.brief, path=path, source=own.get(path, self.brief.source))
 
     def _proposal(self, answer: Answer, files: Mapping[str, str]) -> Proposal:
-        labels = told(self.brief, self.room).labels
+        labels = told_of(self.brief, self.room).labels
         findings = answer.findings
         return Proposal(
             cause=findings.cause,
