@@ -13,7 +13,17 @@ from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.output import clean
-from agentos.domain import Candidate, Evolution, EvolutionState, Result, Run, Trial, TrialSet, Verdict
+from agentos.domain import (
+    Candidate,
+    Evolution,
+    EvolutionState,
+    Opinion,
+    Result,
+    Run,
+    Trial,
+    TrialSet,
+    Verdict,
+)
 from agentos.evolver.judge import Flip, Standing, flips, judged_trials
 from agentos.evolver.policy import Probation
 from agentos.evolver.triage import DECLINED
@@ -156,7 +166,7 @@ def _lines(scene: Scene) -> Iterator[_Line]:
     yield from _head(scene)
     yield from _evidence(scene)
     found = story.evolution.diagnosis
-    if found and candidate:
+    if found and candidate and candidate.manifest.cause:
         yield _Line(Text(scene.named(candidate.manifest.cause)), label="Cause")
         yield _Line(Text(f"{found.layer.value}: {clean(found.why)}", style="dim"), label="Layer")
     elif found:
@@ -166,6 +176,7 @@ def _lines(scene: Scene) -> Iterator[_Line]:
         yield from _predicted(scene, candidate)
         yield from _trials(scene, candidate)
         yield from _verdict(scene, candidate)
+        yield from _review(scene, candidate)
         yield from _others(scene, candidate)
     yield from _consent(scene)
     yield from _since(scene)
@@ -272,6 +283,16 @@ def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     yield _Line(Text.assemble((verdict.decision.value, style), tree), label="Verdict")
     for reason in verdict.reasons:
         yield _Line(Text(scene.named(reason)), 2)
+
+
+def _review(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    style = {Opinion.PASS: "green", Opinion.WARN: "bold yellow", Opinion.FAIL: "bold red"}
+    for found in scene.story.reviews:
+        if found.candidate_id == candidate.id:
+            by = (f"  ({clean(found.model or 'nobody was asked')})", "dim")
+            yield _Line(Text.assemble((found.opinion.value, style[found.opinion]), by), label="Review")
+            for reason in found.reasons:
+                yield _Line(Text(scene.named(reason)), 2)
 
 
 def _consent(scene: Scene) -> Iterator[_Line]:
