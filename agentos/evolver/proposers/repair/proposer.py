@@ -16,7 +16,7 @@ from agentos.evolver.proposers.repair.places import edits_of, suspicion
 from agentos.evolver.proposers.repair.prior import Ranked, ranked, read_prior
 from agentos.evolver.proposers.repair.ranking import hypotheses
 from agentos.evolver.proposers.repair.report import Found, proposal_of
-from agentos.evolver.proposers.repair.search import Plan, Search
+from agentos.evolver.proposers.repair.search import HOPELESS, Plan, Search
 from agentos.evolver.proposers.repair.site import Facts
 from agentos.evolver.proposers.repair.source import Program
 from agentos.ports import Bench, Benches, Brief, Case, Proposal, Tried
@@ -27,7 +27,21 @@ LEAST_TIMEOUT_S = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class _Probed:
+class Effort:
+    """What a search may use. ``counts`` is the table of edit kinds."""
+
+    deadline: float  # on the monotonic clock
+    workers: int
+    counts: Mapping[str, float]
+    generated: int = GENERATED  # inputs on which plausible candidates are compared
+    timeouts_s: tuple[float, float] = (LEAST_TIMEOUT_S, PROBE_TIMEOUT_S)  # for one case, least and most
+    hopeless: float = HOPELESS  # see ``Search``
+    part: tuple[int, int | None] = (0, None)  # of the edits, from and to, likeliest first
+    partial: bool = True  # where nothing passes all of the evidence, look for what passes some
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
     """What the original does on the brief's cases and working calls."""
 
     tried: Tried
@@ -46,9 +60,7 @@ class RepairProposer:
     def __init__(self, benches: Benches, workers: int, counts: Mapping[str, float] | None = None) -> None:
         self._benches = benches
         self._workers = max(1, workers)
-        self._counts = (
-            counts if counts is not None else read_prior(shipped.folder("evolver") / "edit_prior.toml")
-        )
+        self._counts = counts if counts is not None else shipped_counts()
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
         """Edits, best first; none when nothing within reach passes.
@@ -57,50 +69,15 @@ class RepairProposer:
         """
         if not brief.path or not brief.cases:
             return  # a new file is wanted, or nothing that could be tried: no call names this tool
-        deadline = time.monotonic() + brief.budget_s
-        try:
-            program = Program(brief.source)
-        except (SyntaxError, ValueError, RecursionError):
-            return
-        given = (*brief.cases, *(case for case, _ in brief.working_calls))
-        probed = self._probe(brief, given)
-        evidence, working = _sorted_out(brief, probed.tried)
-        if not evidence:
-            return
-        lines = probed.tried.lines
-        places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
-        order = ranked(
-            program, edits_of(Facts(program), endless=probed.endless), places, self._shares(probed)
-        )
-        about = Found(
-            tuple(given[c].task_id for c in evidence), places, [(given[c].task_id, lines[c]) for c in working]
-        )
-        cases = (*given, *generate(given, GENERATED))
-        timeout_s = min(PROBE_TIMEOUT_S, max(LEAST_TIMEOUT_S, 5 * probed.slowest_s))
-        with ExitStack() as stack:
-            benches = []
-            for _ in range(self._workers):
-                bench = self._benches.bench(brief.base, brief.path, cases, timeout_s)
-                benches.append(stack.enter_context(closing(bench)))
-            plan = Plan(
-                evidence,
-                working,
-                range(len(given), len(cases)),
-                probed.tried.outputs,
-                checked=len(brief.cases),
-            )
-            search = Search(program, plan, deadline, slow_s=0.8 * timeout_s)
-            proposals = _proposals(brief, search, order, benches, about)
-        yield from proposals  # the benches are closed: whoever replays needs the room
+        effort = Effort(time.monotonic() + brief.budget_s, self._workers, self._counts)
+        program = program_of(brief.source)
+        if program is not None:
+            yield from repairs(brief, program, self._probe(brief), self._benches, effort)
 
-    def _shares(self, probed: _Probed) -> Mapping[str, float]:
-        """The table; where calls do not end, a missing step is more likely than among programs that do."""
-        missing = 10.0 if probed.endless else 1.0
-        return {**self._counts, "insert statement": missing * self._counts.get("insert statement", 1.0)}
-
-    def _probe(self, brief: Brief, given: Sequence[Case]) -> _Probed:
+    def _probe(self, brief: Brief) -> Probed:
         """Run the original: where it goes, what it answers, how long that takes."""
         tried, taken = [], []
+        given = given_cases(brief)
         with closing(self._benches.bench(brief.base, brief.path, given, PROBE_TIMEOUT_S)) as bench:
             for case in range(len(given)):
                 started = time.monotonic()
@@ -113,10 +90,65 @@ class RepairProposer:
             tuple(one.lines[0] for one in tried),
         )
         ended = [seconds for seconds in taken if seconds < 0.9 * PROBE_TIMEOUT_S]
-        return _Probed(whole, len(ended) < len(taken), max(ended, default=0.0))
+        return Probed(whole, len(ended) < len(taken), max(ended, default=0.0))
 
 
-def _sorted_out(brief: Brief, tried: Tried) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def shipped_counts() -> Mapping[str, float]:
+    """The table of edit kinds that comes with the program."""
+    return read_prior(shipped.folder("evolver") / "edit_prior.toml")
+
+
+def program_of(source: str) -> Program | None:
+    """The source, parsed; None when it is not Python."""
+    try:
+        return Program(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def given_cases(brief: Brief) -> tuple[Case, ...]:
+    """The brief's cases, then its working calls: a bench and all that is probed number them so."""
+    return (*brief.cases, *(case for case, _ in brief.working_calls))
+
+
+def repairs(
+    brief: Brief, program: Program, probed: Probed, benches: Benches, effort: Effort
+) -> list[Proposal]:
+    """Edits of the brief's file, best first. All benches are closed: whoever replays needs the room."""
+    given = given_cases(brief)
+    evidence, working = sorted_out(brief, probed.tried)
+    if not evidence:
+        return []
+    lines = probed.tried.lines
+    places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
+    order = ranked(
+        program, edits_of(Facts(program), endless=probed.endless), places, _shares(effort.counts, probed)
+    )
+    about = Found(
+        tuple(given[c].task_id for c in evidence), places, [(given[c].task_id, lines[c]) for c in working]
+    )
+    cases = (*given, *generate(given, effort.generated))
+    least_s, most_s = effort.timeouts_s
+    timeout_s = min(most_s, max(least_s, 5 * probed.slowest_s))
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(effort.workers):
+            bench = benches.bench(brief.base, brief.path, cases, timeout_s)
+            opened.append(stack.enter_context(closing(bench)))
+        plan = Plan(
+            evidence, working, range(len(given), len(cases)), probed.tried.outputs, checked=len(brief.cases)
+        )
+        search = Search(program, plan, effort.deadline, slow_s=0.8 * timeout_s, hopeless=effort.hopeless)
+        return _proposals(brief, search, order[slice(*effort.part)], opened, about, partial=effort.partial)
+
+
+def _shares(counts: Mapping[str, float], probed: Probed) -> Mapping[str, float]:
+    """The table; where calls do not end, a missing step is more likely than among programs that do."""
+    missing = 10.0 if probed.endless else 1.0
+    return {**counts, "insert statement": missing * counts.get("insert statement", 1.0)}
+
+
+def sorted_out(brief: Brief, tried: Tried) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Numbers of the cases that fail, and of those that work: pass now, or answer now as they did."""
     count = len(brief.cases)
     evidence = tuple(case for case in range(count) if not tried.passed[case])
@@ -128,11 +160,17 @@ def _sorted_out(brief: Brief, tried: Tried) -> tuple[tuple[int, ...], tuple[int,
 
 
 def _proposals(
-    brief: Brief, search: Search, order: Sequence[Ranked], benches: Sequence[Bench], about: Found
+    brief: Brief,
+    search: Search,
+    order: Sequence[Ranked],
+    benches: Sequence[Bench],
+    about: Found,
+    *,
+    partial: bool,
 ) -> list[Proposal]:
-    """From full fixes; where there is none, and time left, from those that pass some of the evidence."""
+    """From full fixes; with ``partial``, where there is none, from those that pass some of the evidence."""
     found = search.run(order, benches)
-    if not found and len(search.plan.evidence) > 1:
+    if not found and partial and len(search.plan.evidence) > 1:
         search = replace(search, partial=True)
         found = search.run(order, benches)
     if not found:

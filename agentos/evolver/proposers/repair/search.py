@@ -60,6 +60,7 @@ class Search:
     plan: Plan
     deadline: float
     slow_s: float  # a try that takes this long has hung
+    hopeless: float = HOPELESS  # as far below the best edit found, the search ends
     partial: bool = False  # look for what passes some of the evidence instead of all
     tried: int = 0
     found: list[Plausible] = field(default_factory=list, init=False)
@@ -95,7 +96,7 @@ class Search:
                 yield ranked, source
 
     def _hopeless(self, ranked: Ranked) -> bool:
-        return time.monotonic() > self.deadline or ranked.probability < self._best * HOPELESS
+        return time.monotonic() > self.deadline or ranked.probability < self._best * self.hopeless
 
     def _new(self, ranked: Ranked) -> str | None:
         """The program after the edit; None when it is none, or had its turn."""
