@@ -56,10 +56,10 @@ def held_against(
     if not is_asked(candidate):
         return None
     none = control_trials(candidate, trials)
-    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE]
+    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and not trial.alike]
     if candidate.control is None or not none:
         return Decision.HOLD, "it changes what is remembered, and its trials without any memory are missing"
-    steady = [trial for trial in trials if trial.task_id not in varies]
+    steady = [trial for trial in trials if trial.task_id not in varies and not trial.alike]
     pairs = {which: _pairs(none, own, which, varies) for which in TrialSet}
     harm = _steady_harm(steady, none) or _varying_harm(pairs, policy.judge)
     if harm:

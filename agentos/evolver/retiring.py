@@ -1,0 +1,64 @@
+"""Skills that an evolution made and nobody uses any more: found here, retired by the daemon once a day.
+
+Every skill is listed to every agent that may have it, and each line of that list costs tokens and attention.
+Retiring one is a version like any other: its content stays in the history and can be restored. What a person
+wrote or changed is never retired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from agentos.domain import Kind, ResourceId, Step
+from agentos.evolver.parts import Parts
+
+CURSOR = "retiring"
+UNUSED_DAYS = 30
+LOOK_BACK = 100  # runs that had it before them
+_OURS = frozenset({"evolution", "revert"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A skill to retire, and why."""
+
+    skill: ResourceId
+    reason: str
+
+
+def unused_skills(parts: Parts) -> list[Unused]:
+    """At most once a day: those that are old enough, and that no run of the last days read or used."""
+    today = parts.now().toordinal()
+    if parts.cursor.read(CURSOR) >= today:
+        return []
+    parts.cursor.advance(CURSOR, today, [])
+    names = parts.snapshots.names(parts.snapshots.stable())
+    skills = [name for name in names if name.kind is Kind.SKILL]
+    why = f"no run used it in {UNUSED_DAYS} days"
+    return [Unused(skill, why) for skill in skills if _is_unused(parts, skill)]
+
+
+def _is_unused(parts: Parts, skill: ResourceId) -> bool:
+    versions = parts.evolvable.versions(skill)
+    since = parts.now() - timedelta(days=UNUSED_DAYS)
+    if not versions or not all(version.origin in _OURS for version in versions):
+        return False
+    if versions[0].created_at > since or parts.evolvable.may_evolve(skill):
+        return False
+    runs = parts.journal.recent_runs(str(skill), LOOK_BACK)
+    lately = [run for run in runs if (run.finished_at or run.started_at) > since]
+    return not any(_uses(step, skill) for run in lately for step in parts.journal.steps(run.id))
+
+
+def _uses(step: Step, skill: ResourceId) -> bool:
+    """Whether it read the skill's page or called one of its tools: that it was listed is no use."""
+    action = step.action
+    if not isinstance(action, Mapping):
+        return False
+    args = action.get("args")
+    read = (
+        action.get("tool") == "read_skill" and isinstance(args, Mapping) and args.get("skill") == skill.name
+    )
+    return read or str(action.get("path", "")).startswith(f"{skill}/")
