@@ -22,6 +22,7 @@ from agentos.daemon.coding import with_coder
 from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.harness_bench import RunBenches
 from agentos.daemon.proposers import proposers_of
 from agentos.daemon.serving import Served
 from agentos.daemon.swap import Swap
@@ -30,7 +31,9 @@ from agentos.domain import EvolutionState, Mode
 from agentos.errors import AgentOSError, Unavailable
 from agentos.evolver import cycle, probation
 from agentos.evolver.parts import Parts
+from agentos.evolver.proposers.lesson import LessonProposer
 from agentos.evolver.proposers.model import ModelProposer
+from agentos.evolver.proposers.skill import SkillProposer
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -210,14 +213,16 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         sender = _sender(home, settings)
         told = sender.send if sender else None
         rules = parts.policy.propose
-        writer = (
-            ModelProposer(found, registry, rules.form) if (found := served.adviser(rules.model)) else None
-        )
-        proposers = proposers_of(BoxBenches(registry, sandbox), settings.parallel, writer)
+        adviser = served.adviser(rules.model)
+        writer = ModelProposer(adviser, registry, rules.form) if adviser else None
+        learning = (LessonProposer(adviser), SkillProposer(registry))
+        beside = executors_beside(registry, ledger.blobs, sandbox, serving)
+        runs = RunBenches(registry, ledger.task, beside, settings.parallel)
+        proposers = proposers_of(BoxBenches(registry, sandbox), runs, settings.parallel, writer, learning)
         parts = replace(
             parts,
             executor=executor,
-            executor_with=executors_beside(registry, ledger.blobs, sandbox, serving),
+            executor_with=beside,
             has_model=served.has_model,
             replayer=Threads(settings.parallel),
             proposers=with_coder(proposers, home, served.workshop(), ledger),

@@ -50,6 +50,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
     found = parts.snapshots.files(evolution.base, site.path) if site.path else {}
     tasks = parts.tasks(sets.evidence)
     tool = tasks[0].call.tool.rpartition("/")[2] if tasks[0].call else ""
+    called = None if site.layer is Layer.HARNESS else tool  # a harness serves calls of every tool
     runs = runs_of(parts, tasks)
     files = dict(_files(parts, evolution.base, site, runs))
     remembers = site.layer is Layer.MEMORY
@@ -60,7 +61,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
         path=site.path,
         source=found[site.path].decode() if site.path in found else "",
         cases=tuple(case_of(parts, task) for task in tasks if task.call is not None),
-        working_calls=tuple(visible_guards(parts, sets, site.path, tool)),
+        working_calls=tuple(visible_guards(parts, sets, site.path, called)),
         budget_s=parts.policy.propose.budget_s,
         max_candidates=parts.policy.propose.max_candidates,
         layer=site.layer,

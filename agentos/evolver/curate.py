@@ -107,11 +107,11 @@ def shown_guards(parts: Parts, sets: Sets) -> list[Task]:
     ]
 
 
-def visible_guards(parts: Parts, sets: Sets, path: str, tool: str) -> list[tuple[Case, Json]]:
-    """Calls and old answers of those guards, where they call the tool at fault."""
+def visible_guards(parts: Parts, sets: Sets, path: str, tool: str | None) -> list[tuple[Case, Json]]:
+    """Calls and old answers of those guards, where they call the tool at fault; None stands for any tool."""
     shown: list[tuple[Case, Json]] = []
     for task in shown_guards(parts, sets):
-        if task.call is None or task.call.tool.rpartition("/")[2] != tool or not path:
+        if task.call is None or not path or tool not in (None, task.call.tool.rpartition("/")[2]):
             continue
         run = next((run for run in parts.journal.runs_of(task.key, 5) if _passed(run)), None)
         if run is not None and not is_reference(run.answer):
