@@ -27,6 +27,7 @@ from agentos.errors import NotFound
 from agentos.evolver.mining import mine
 from agentos.evolver.probation import settle, suspicions, watch_rates
 from agentos.evolver.promotion import settle_overtaken
+from agentos.evolver.retiring import unused_skills
 from agentos.evolver.triage import settled, triage
 
 POLL_S = 0.05
@@ -246,9 +247,19 @@ class Tick:
     # --- housekeeping -------------------------------------------------------------------------
 
     def _keep_up(self) -> None:
-        """Tags that a killed writer left out, and a registry that stays small."""
+        """Tags that a killed writer left out, and a registry that stays small; once a day, unused skills."""
         self._service.registry.repair()
+        if self._service.settings.evolve == "auto":
+            self._retire()
         self._service.registry.maintain()
+
+    def _retire(self) -> None:
+        """Take out skills that nobody uses: a version each, which `agentos registry revert` takes back."""
+        parts = self._service.parts
+        for unused in unused_skills(parts):
+            self._service.registry.retire(unused.skill, unused.reason)
+            parts.audit.note("skill.retired", str(unused.skill), {"reason": unused.reason})
+            log.info("skill retired", skill=str(unused.skill), why=unused.reason)
 
     def _is_due(self, name: str, now: float) -> bool:
         if now < self._due.get(name, 0.0):
