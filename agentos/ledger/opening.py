@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,10 @@ def _engine(path: Path) -> Engine:
 
 def _version(path: Path) -> str:
     """The file's revision, "" when it is new; makes the file, for its owner only."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    # Never opened by hand once it is there: closing it would release the locks that SQLite holds on it
+    # for this process, and another process would remove the log that this one still writes to.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     with closing(sqlite3.connect(path, timeout=BUSY_S)) as connection:
         version = version_of(connection)
     refuse_newer(path, version)

@@ -361,3 +361,20 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_half_written(
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     finally:
         subprocess.run(["umount", "-l", tiny_disk], check=True)
+
+
+def test_a_second_ledger_in_one_process_leaves_the_first_one_its_locks(tmp_path: Path) -> None:
+    """POSIX drops all locks of a process on a file when it closes any descriptor of it."""
+    path = tmp_path / "ledger.db"
+    with closing(Ledger(path)) as first:
+        first.note("first", "x", {})
+        Ledger(path).close()
+        other = (
+            "import sys; from pathlib import Path; from agentos.ledger.store import Ledger\n"
+            "made = Ledger(Path(sys.argv[1])); made.note('other', 'x', {}); made.close()"
+        )
+        subprocess.run([sys.executable, "-c", other, str(path)], check=True, timeout=60)
+        assert [entry.event for entry in first.entries()] == ["first", "other"]
+        first.note("last", "x", {})
+    with closing(Ledger(path)) as again:
+        assert [entry.event for entry in again.entries()] == ["first", "other", "last"]
