@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -137,6 +137,12 @@ class Diagnosis:
     def sites(self) -> tuple[Site, ...]:
         """All places where an edit may mend it, in the order in which they are tried."""
         return (Site(self.layer, self.resource, self.path), *self.also)
+
+    def at(self, layer: Layer, files: Collection[str]) -> Diagnosis:
+        """The same with the site first at which an edit of ``files`` was made."""
+        sites = sorted(self.sites, key=lambda site: (site.path not in files, site.layer is not layer))
+        first, *others = sites
+        return replace(self, layer=first.layer, resource=first.resource, path=first.path, also=tuple(others))
 
 
 @dataclass(frozen=True, slots=True)

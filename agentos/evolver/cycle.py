@@ -183,7 +183,11 @@ def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decision
     evolution = parts.evolution(evolution_id)
     if Decision.PROMOTE.value in decisions:
         best = candidate_ids[decisions.index(Decision.PROMOTE.value)]
-        parts.records.put(replace(evolution, candidate_id=best))
+        chosen = parts.records.get(Candidate, best)
+        diagnosis = evolution.diagnosis and evolution.diagnosis.at(
+            chosen.manifest.layer, chosen.manifest.files
+        )
+        parts.records.put(replace(evolution, candidate_id=best, diagnosis=diagnosis))
         return best
     if not candidate_ids:
         parts.move(evolution, EvolutionState.CANNOT_FIX, _nothing_to_try(parts, evolution), end=True)
