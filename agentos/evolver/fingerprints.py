@@ -103,7 +103,9 @@ def failure_of(
     if lapse.tool is not None:
         return _of_code(lapse.tool, lapse.tool.where.partition(":")[0], taxonomy)
     klass = classify_lapse(lapse.type, taxonomy)
-    signature = " | ".join([doing.agent, lapse.type, *lapse.about])
+    # names come out of the sandbox: as long as a reply, and with whatever in them
+    about = (" ".join(part.split())[:MESSAGE_MAX] for part in (lapse.type, *lapse.about))
+    signature = " | ".join([doing.agent, *about])
     return Failure(fault, klass, _fingerprint(doing.agent, klass, signature))
 
 

@@ -38,7 +38,7 @@ def lapse_in(outcome: Outcome, fault: Fault, steps: Sequence[Step]) -> Lapse:
     if fault.resource:
         return Lapse("harness" if fault.resource.startswith("harness/") else fault.type, (fault.where,))
     failing = _never_worked(steps)
-    broken = next((found for found in failing if found.resource and found.type not in _NOT_CODE), None)
+    broken = next((found for found in failing if _is_code(found)), None)
     if broken is not None:
         return Lapse(broken.type, tool=broken)
     if fault.type != "check":
@@ -101,6 +101,11 @@ def _never_worked(steps: Sequence[Step]) -> list[Fault]:
         if fault is not None:
             failing[name] = replace(fault, where=fault.where or _path(step) or name)
     return list(failing.values())
+
+
+def _is_code(fault: Fault) -> bool:
+    """Was it raised by the code of a tool, which an edit may mend?"""
+    return fault.resource.startswith(("tool/", "skill/")) and fault.type not in _NOT_CODE
 
 
 def _works_later(steps: Sequence[Step], place: int) -> bool:

@@ -134,6 +134,20 @@ def test_a_run_can_not_forge_the_class_of_its_failure_by_what_tools_print() -> N
     assert name([act(0, "total", seen=seen)]).startswith("missed_goal")
 
 
+def test_names_that_a_model_makes_up_are_cut() -> None:
+    long = "x | y\n" * 200_000
+    steps = [act(0, long, fault=Fault("unknown_tool", long))]
+    assert len(name(steps, Fault("unknown_tool", long))) < 1_000
+    assert len(name([says(0, "a"), says(1, long)])) < 1_000
+    assert "\n" not in name(steps)
+
+
+@pytest.mark.parametrize("resource", ["", "harness/default", "memory/lesson", "../../etc", "agent/clerk"])
+def test_a_fault_that_names_no_tools_code_blames_none(resource: str) -> None:
+    forged = Fault("KeyError", "x", "registry/x.py:run", resource)
+    assert failure([act(0, "total", fault=forged)]).fingerprint.resource == "agent/clerk"
+
+
 def test_steps_are_not_read_of_a_run_that_passed() -> None:
     outcome = Outcome(Result.PASSED, 1.0, "")
     run = Run("run-1", "task-1", "key", Share.OPEN, 1, Snapshot("c", "t"), "fake", "none", NOW, NOW, outcome)
