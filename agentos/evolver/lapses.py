@@ -64,10 +64,14 @@ def root_step(steps: Sequence[Step]) -> int:
     marked = next((step for step in steps if step.fault is not None and step.fault.type == "mistake"), None)
     if marked is not None:
         return marked.index
+    failed = [fault_in(step) is not None for step in steps]
+    worked = {
+        tool_of(step): place for place, step in enumerate(steps) if step.node == "act" and not failed[place]
+    }
     for place, step in enumerate(steps):
-        if step.node == "act" and fault_in(step) is not None and not _works_later(steps, place):
+        if step.node == "act" and failed[place] and place > worked.get(tool_of(step), -1):
             return step.index
-        if step.node in ("message", "model") and place and fault_in(step) is not None:
+        if step.node in ("message", "model") and failed[place] and place:
             return steps[place - 1].index
     signs = [sign for sign in read_signals(steps) if sign.signal in _CIRCLES]
     if signs:
@@ -106,13 +110,6 @@ def _never_worked(steps: Sequence[Step]) -> list[Fault]:
 def _is_code(fault: Fault) -> bool:
     """Was it raised by the code of a tool, which an edit may mend?"""
     return fault.resource.startswith(("tool/", "skill/")) and fault.type not in _NOT_CODE
-
-
-def _works_later(steps: Sequence[Step], place: int) -> bool:
-    name = tool_of(steps[place])
-    return any(
-        step.node == "act" and tool_of(step) == name and fault_in(step) is None for step in steps[place:]
-    )
 
 
 def _path(step: Step) -> str:
