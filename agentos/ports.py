@@ -132,11 +132,16 @@ class Records(Protocol):
         """
         ...
 
-    def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
+    def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.
 
-        Others do not count against the limit; how far it looks behind them is bounded.
+        Others do not count against the limit; how far it looks behind them is bounded. With ``closed``,
+        a fingerprint is left out whose newest sighting the cursor ``<closed><fingerprint's id>`` has reached.
         """
+        ...
+
+    def last_sighting(self) -> int:
+        """The place of the sighting that was stored last, for such a cursor; 0 without any."""
         ...
 
 

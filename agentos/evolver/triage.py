@@ -8,6 +8,7 @@ evolution is at work on the same file, and when something is new since the last 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -26,6 +27,8 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Mine
 
 CURSOR = "triage"
+CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
+PAST = 50  # evolutions of one fingerprint that are looked at
 LOOK_BACK = 5_000  # sightings: what a pass costs does not grow with the ledger
 
 WITHOUT_SUCCESS = frozenset(
@@ -47,6 +50,7 @@ class Ripe:
 
     fingerprint: Fingerprint
     sightings: tuple[Sighting, ...]
+    fingerprints: frozenset[str]  # of all its sightings: lone failures of one file are several
 
 
 def triage(parts: Parts) -> list[Evolution]:
@@ -61,10 +65,16 @@ def triage(parts: Parts) -> list[Evolution]:
     busy = {_file(_evidence_fingerprint(parts, item)) for item in at_work}
     # Faults of the environment, the task or the call are quarantined: no edit of a resource mends them.
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
-    sightings = parts.records.newest_sightings(mendable, LOOK_BACK)
+    end = parts.records.last_sighting()
+    sightings = parts.records.newest_sightings(mendable, LOOK_BACK, CLOSED)
     for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
-        past = parts.records.find(Evolution, fingerprint_id=ripe.fingerprint.id)
-        if _file(ripe.fingerprint) in busy or not _worth_trying(ripe, past, parts):
+        if _file(ripe.fingerprint) in busy:
+            continue
+        past = parts.records.newest(Evolution, PAST, fingerprint_id=ripe.fingerprint.id)[::-1]
+        if _mended(ripe, past):
+            _close(parts, ripe, end)
+            continue
+        if not _worth_trying(ripe, past, parts):
             continue
         try:
             opened.append(_open(parts, ripe, position + len(opened)))
@@ -138,7 +148,22 @@ def _weighs_enough(group: Sequence[Sighting], rules: Mine, now: datetime) -> boo
 def _newest(group: Sequence[Sighting]) -> Ripe:
     by_key = {sighting.task_key: sighting for sighting in sorted(group, key=lambda item: item.seen_at)}
     latest = sorted(by_key.values(), key=lambda item: item.seen_at)
-    return Ripe(latest[-1].fingerprint, tuple(latest))
+    return Ripe(latest[-1].fingerprint, tuple(latest), frozenset(item.fingerprint.id for item in group))
+
+
+def _mended(ripe: Ripe, past: Sequence[Evolution]) -> bool:
+    """Whether its last evolution is over with success, and nothing failed since: only news can change that."""
+    last = past[-1] if past else None
+    if last is None or last.ended_at is None or last.state in WITHOUT_SUCCESS | AT_WORK:
+        return False
+    return all(item.seen_at <= last.ended_at for item in ripe.sightings)
+
+
+def _close(parts: Parts, ripe: Ripe, end: int) -> None:
+    """What was seen of it up to here is not read again."""
+    for name in ripe.fingerprints:
+        with suppress(Conflict):  # another process has looked further already
+            parts.cursor.advance(CLOSED + name, end, [])
 
 
 def _worth_trying(ripe: Ripe, past: Sequence[Evolution], parts: Parts) -> bool:

@@ -294,14 +294,26 @@ class Reader:
         sql = f"SELECT body FROM {shelf.table} {where} ORDER BY seq DESC LIMIT {limit:d}"
         return [from_text(kind, body) for (body,) in self._rows(sql, *map(column_value, equal.values()))]
 
-    def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
-        """The ``limit`` sightings of these failure classes that were stored last, oldest first."""
+    def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
+        """The ``limit`` sightings of these failure classes that were stored last, oldest first.
+
+        With ``closed``, a fingerprint is left out whose newest sighting the cursor of that name and its id
+        has reached.
+        """
         sql = (
-            f"SELECT body FROM (SELECT seq, body FROM sighting ORDER BY seq DESC LIMIT {_SIGHTINGS_MAX}) "
-            f"WHERE json_extract(body, '$.fingerprint.klass') IN ({', '.join('?' * len(classes))}) "
+            f"SELECT body FROM (SELECT seq, fingerprint, body FROM sighting ORDER BY seq DESC LIMIT {_SIGHTINGS_MAX}) "
+            "WHERE fingerprint NOT IN (SELECT substr(name, length(?1) + 1) FROM cursor "
+            "WHERE ?1 <> '' AND name > ?1 AND name < ?1 || '~' AND position >= "
+            "(SELECT max(seq) FROM sighting WHERE fingerprint = substr(name, length(?1) + 1))) "
+            f"AND json_extract(body, '$.fingerprint.klass') IN ({', '.join('?' * len(classes))}) "
             f"ORDER BY seq DESC LIMIT {limit:d}"
         )
-        return [from_text(Sighting, body) for (body,) in self._rows(sql, *classes)][::-1]
+        return [from_text(Sighting, body) for (body,) in self._rows(sql, closed, *classes)][::-1]
+
+    def last_sighting(self) -> int:
+        """The place of the sighting that was stored last; 0 without any."""
+        ((last,),) = self._rows("SELECT coalesce(max(seq), 0) FROM sighting")
+        return int(last)
 
     def story(self, evolution_id: str) -> Story:
         """Everything about one evolution; raises NotFound."""

@@ -187,9 +187,20 @@ class MemoryLedger:
         """The ``limit`` newest of these, newest first."""
         return self.find(kind, **equal)[::-1][:limit]
 
-    def newest_sightings(self, classes: Collection[str], limit: int) -> Sequence[Sighting]:
+    def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first."""
-        return [item for item in self.find(Sighting) if item.fingerprint.klass in classes][-limit:]
+        found = self.find(Sighting)
+        last = {item.fingerprint.id: place for place, item in enumerate(found, 1)}
+        left_out = {name for name, place in last.items() if closed and self.read(closed + name) >= place}
+        return [
+            item
+            for item in found
+            if item.fingerprint.klass in classes and item.fingerprint.id not in left_out
+        ][-limit:]
+
+    def last_sighting(self) -> int:
+        """How many there are."""
+        return len(self.find(Sighting))
 
     def read(self, name: str) -> int:
         """The position of a cursor, 0 at first."""

@@ -225,6 +225,23 @@ def test_the_newest_sightings_come_oldest_first_and_others_hide_none(book: Ledge
     assert book.newest_sightings((), 9) == []
 
 
+def test_fingerprints_that_are_closed_are_left_out_until_they_are_seen_again(
+    book: Ledger | MemoryLedger,
+) -> None:
+    other = replace(PRINT, id="e" * 16)
+    assert book.last_sighting() == 0
+    book.put(sighting("run-0"))
+    book.put(replace(sighting("run-1"), fingerprint=other))
+    end = book.last_sighting()
+    book.advance(f"done:{PRINT.id}", end, [])
+    ours = (PRINT.klass,)
+    assert [found.run_id for found in book.newest_sightings(ours, 9, "done:")] == ["run-1"]
+    assert len(book.newest_sightings(ours, 9)) == 2
+    assert len(book.newest_sightings(ours, 9, "undone:")) == 2
+    book.put(sighting("run-2"))
+    assert [found.run_id for found in book.newest_sightings(ours, 9, "done:")] == ["run-0", "run-1", "run-2"]
+
+
 def test_the_newest_records_are_looked_up(book: Ledger | MemoryLedger) -> None:
     base = Snapshot("a" * 40, "b" * 40)
     diagnosis = Diagnosis(Layer.TOOL, "tool/x", "tool/x/tool.py", "it fails")
