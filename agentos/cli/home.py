@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,8 +39,9 @@ def status(as_json: AsJson = False) -> None:
     info = daemon_info(home)
     refused = reader.get_kv("skills.refused", {})
     questions = reader.open_questions()
+    held = reader.get_kv("swap.held")
     if as_json:
-        facts = {"refused_skills": refused, "questions": questions}
+        facts = {"refused_skills": refused, "questions": questions, "held": held}
         print_json({"home": str(home.root), "daemon": info, "counts": counts, **facts})
         return
     print_text(f"home        {home.root}")
@@ -56,9 +57,17 @@ def status(as_json: AsJson = False) -> None:
             f"consent     {waiting} waiting for yours; `agentos evolution list --state awaiting_consent`",
             "yellow",
         )
+    if held:
+        print_text(f"probe       {_held(held)}", "red" if held["failed"] else "yellow")
     for question in questions:
         print_text(f"asks        {question.text[:200]}  (`agentos run answer`)", "yellow")
     for folder, faults in refused.items():
         print_text(f"refused     {folder}", "red")
         for fault in faults:
             print_text(f"            {fault}")
+
+
+def _held(held: dict[str, Any]) -> str:
+    """Why new runs do not get what the registry holds, and what to do about it."""
+    told = f"new runs get {held['served'][:12]}, not {held['main'][:12]}: {held['why']}"
+    return f"{told}  (`{held['undo']}`)" if held["undo"] else told

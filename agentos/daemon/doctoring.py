@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from agentos.daemon.desk import policy_of
 from agentos.daemon.liveness import daemon_info
+from agentos.daemon.swap import HELD
 from agentos.domain import TaskState
 from agentos.errors import AgentOSError
 from agentos.evolver.consent import read_key
@@ -37,7 +38,7 @@ class Finding:
 def examine(home: Home, *, fix: bool) -> list[Finding]:
     """Everything found, with what was mended if ``fix``. Raises UserError without a home."""
     found = []
-    for look in (_process, _boxes, _files, _key, _settings, _ledger, _registry, _wheels):
+    for look in (_process, _boxes, _files, _key, _settings, _ledger, _registry, _wheels, _swap):
         try:
             found += list(look(home))
         except AgentOSError as error:
@@ -143,6 +144,16 @@ def _wheels(home: Home) -> Iterator[Finding]:
                 f"wheels of {resource} are missing or altered: {names}",
                 lambda name=str(resource), it=lock: registry.wheels.fetch(name, it),  # type: ignore[misc] # as above
             )
+
+
+def _swap(home: Home) -> Iterator[Finding]:
+    """What stands in the registry and is not served, because it did not pass its probe."""
+    held = Reader(home.ledger).get_kv(HELD)
+    if held and held["failed"] and held["main"] == Registry(home.registry).stable().commit:
+        yield Finding(
+            f"new runs do not get what the registry holds ({held['main'][:12]}), which failed its probe: "
+            f"{held['why']}; `{held['undo']}` undoes it"
+        )
 
 
 def system_parts() -> list[str]:

@@ -48,7 +48,8 @@ class Swap:
         self._registry = registry
         self._ledger = ledger
         self._parts = parts
-        self._served = Snapshot("", "")  # the newest one known to have passed
+        self._served = Snapshot("", "")  # the newest main that is known to have passed
+        self._fallback = (self._served, self._served)  # of a main that has not: what stands in for it
         self._failed: set[str] = set()  # trees; a new daemon tries them once more
         self._settled = ""
         self._not_before = 0.0
@@ -63,7 +64,25 @@ class Swap:
         if passed(self._parts, main) is not None:
             self._served = main
             return main
-        return self._registry.last_good() or main
+        return self._before(main)
+
+    def _before(self, main: Snapshot) -> Snapshot:
+        """The newest snapshot on the way to ``main`` that may be served; ``main`` where there is none."""
+        known, found = self._fallback
+        last_good = self._registry.last_good()
+        if last_good is None:  # a home that is older than probes
+            return main
+        if known != main:
+            found = next(
+                (
+                    snapshot
+                    for snapshot in self._registry.line()
+                    if snapshot == last_good or passed(self._parts, snapshot) is not None
+                ),
+                main,
+            )
+            self._fallback = (main, found)
+        return found
 
     def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
         """See ports.Snapshots."""
@@ -89,12 +108,14 @@ class Swap:
         """Let ``main`` be served, or find out why not; returns when that is known."""
         main = self._registry.stable()
         try:
-            good = self._registry.last_good()
-            if good is None:
+            if self._registry.last_good() is None:
                 vouch(self._parts, main, "it was served before anything was probed")
-            elif passed(self._parts, main) is None and not self._probed(main, good):
-                return
-            self._registry.mark_good(main)
+            served = self.stable()
+            self._registry.mark_good(served)
+            if served != main:
+                if not self._probed(main, served):
+                    return
+                self._registry.mark_good(main)
         except AgentOSError as error:
             log.warning("it is not known yet what to serve", commit=main.commit, why=str(error))
             self._not_before = time.monotonic() + _AGAIN_S

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -235,13 +235,18 @@ class Registry:
 
     # --- pointers -------------------------------------------------------------------------
 
+    def line(self) -> Iterator[Snapshot]:
+        """What ``main`` was, newest first. Raises Unavailable."""
+        for commit in versions.line(self.repository):
+            yield Snapshot(str(commit.id), str(commit.tree_id))
+
     def last_good(self) -> Snapshot | None:
-        """The newest promotion that stood its probation."""
+        """The newest snapshot that is known to drive runs well; see daemon/swap.py, which moves it."""
         found = self.repository.resolve(LAST_GOOD)
         return self.repository.snapshot(found) if found else None
 
     def mark_good(self, snapshot: Snapshot) -> None:
-        """Move ``last-good`` on, never back: an older promotion may stand its probation later."""
+        """Move ``last-good`` on, never back."""
         with self.repository.lock():
             commit = self.repository.commit(snapshot.commit).id
             present = self.repository.resolve(LAST_GOOD)

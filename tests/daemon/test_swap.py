@@ -1,0 +1,210 @@
+"""What runs are driven by is changed under a daemon at work: by people and by promotions, sound and not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from agentos.daemon.doctoring import examine
+from agentos.domain import EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
+from agentos.errors import Conflict
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
+from tests.daemon.swapping import PATH, edit, marks, mixed, signed, source, waiting
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+
+HARNESS = ResourceId(Kind.HARNESS, "default")
+
+
+def broken(text: str) -> str:
+    """As a person breaks it."""
+    return text.replace("import hooks\n", "import hooks\nimport no_such_module\n")
+
+
+def runs_of(home: Home, tasks: Sequence[Task]) -> list[Run]:
+    reader = Reader(home.ledger)
+    return [run for task in tasks for run in reader.runs(task.id)]
+
+
+def by(home: Home, task: Task) -> str:
+    """Who signed the run of the task."""
+    (run,) = runs_of(home, [task])
+    (mark,) = marks(Reader(home.ledger).steps(run.id))
+    return mark
+
+
+def status(home: Home) -> Any:
+    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "status", "--json"]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=30).stdout)
+
+
+def held(home: Home) -> Any:
+    return Reader(home.ledger).get_kv("swap.held")
+
+
+def failed(home: Home) -> bool:
+    return bool(held(home)) and held(home)["failed"]
+
+
+def test_a_fresh_home_is_served_without_a_wait(home: Home) -> None:
+    registry = Registry(home.registry)
+    (vouched,) = Reader(home.ledger).find(Probe)
+    assert vouched.passed
+    assert vouched.passes == ()
+    good = registry.last_good()
+    assert good is not None
+    assert source(registry, good) == source(registry)
+
+
+def test_what_a_person_broke_is_not_served_until_it_is_mended(
+    daemon: Any,
+    home: Home,
+    add: Callable[..., Task],
+    make_task: Callable[..., Task],
+    until: Any,
+    all_done: Any,
+) -> None:
+    registry = Registry(home.registry)
+    plain = source(registry)
+    daemon.start()
+    edit(home, signed(plain, "one"))
+    until(lambda: Reader(home.ledger).find(Probe, passed=True)[1:], "the edit has passed")
+    first = add(make_task("double", n=1, expect=2))
+    all_done()
+    assert by(home, first) == "one"
+
+    bad = edit(home, broken(signed(plain, "two")))
+    until(lambda: failed(home), "the probe has failed")
+    second = add(make_task("double", n=2, expect=4))
+    all_done()
+    assert by(home, second) == "one"
+    told = status(home)["held"]
+    assert told["main"] == bad.commit
+    assert "no_such_module" in told["why"]
+    assert told["undo"] == f"agentos registry revert {HARNESS}"
+    (found,) = [item.what for item in examine(home, fix=False) if "probe" in item.what]
+    assert "no_such_module" in found
+    assert told["undo"] in found
+
+    # what else changes meanwhile waits with it, and comes with the way out
+    tool = "skill/test-kit/tools/double.py"
+    text = registry.files(registry.stable(), tool)[tool].decode()
+    registry.commit({tool: text.replace("n=input.n * 2", "n=input.n * 20").encode()}, "Tenfold", "edit")
+    registry.revert(registry.plan_undo(HARNESS, registry.versions(HARNESS)[0].number), "It does not load")
+    until(lambda: held(home) is None, "what is in the registry is served")
+    third = add(make_task("double", n=3, expect=60))
+    all_done()
+    assert by(home, third) == "one"
+    assert [run.outcome.result for run in runs_of(home, [first, second, third]) if run.outcome] == [
+        Result.PASSED
+    ] * 3
+    until(lambda: registry.last_good() == registry.stable(), "last-good follows")
+
+
+def test_a_daemon_that_was_killed_over_a_bad_edit_serves_what_was_good(
+    daemon: Any,
+    home: Home,
+    add: Callable[..., Task],
+    make_task: Callable[..., Task],
+    until: Any,
+    all_done: Any,
+) -> None:
+    edit(home, broken(source(Registry(home.registry))))
+    task = add(make_task("double", n=1, expect=2))  # its run starts with the daemon, before any probe
+    daemon.start()
+    all_done()
+    assert [run.outcome.result for run in runs_of(home, [task]) if run.outcome] == [Result.PASSED]
+    assert mixed(home, runs_of(home, [task])[0]) == ""
+    until(lambda: failed(home), "the probe has failed")
+    daemon.close()
+    daemon.start()
+    until(lambda: len([one for one in Reader(home.ledger).find(Probe) if not one.passed]) == 2, "tried again")
+
+
+def test_a_home_that_is_older_than_probes_goes_on_with_what_it_has(
+    daemon: Any, home: Home, until: Any
+) -> None:
+    registry = Registry(home.registry)
+    edit(home, signed(source(registry), "old"))
+    registry.repository.git.references.delete("refs/heads/last-good")
+    daemon.start()
+    until(lambda: registry.last_good() == registry.stable(), "it counts as good")
+    assert len(Reader(home.ledger).find(Probe, passed=True)) == 2
+
+
+def test_a_promotion_among_twenty_runs_loses_none_and_mixes_none(
+    daemon: Any,
+    home: Home,
+    ledger: Ledger,
+    make_task: Callable[..., Task],
+    add: Any,
+    until: Any,
+    all_done: Any,
+) -> None:
+    plain = source(Registry(home.registry))
+    old = edit(home, signed(plain, "old"))
+    daemon.environment = {"AGENTOS_PARALLEL": "20"}
+    daemon.start()
+    until(lambda: Registry(home.registry).last_good() == old, "the old one is served")
+    until(lambda: held(home) is None, "and no more is being found out")
+    limits = Limits(wall_s=60.0)
+    tasks = [add(make_task("sleeper", n=8, limits=limits)) for _ in range(20)]
+    until(lambda: len(Reader(home.ledger).open_runs()) == 20, "twenty runs are in flight", 60)
+    promoted = waiting(home, ledger, signed(plain, "new"))
+    promoted.approve(home)
+    until(
+        lambda: promoted.state(home).state is EvolutionState.PROBATION, f"promoted {promoted.state(home)}", 60
+    )
+    in_flight = len(Reader(home.ledger).open_runs())
+    after = add(make_task("double", n=1, expect=2))
+    all_done(90)
+    runs = runs_of(home, [*tasks, after])
+    assert [mixed(home, run) for run in runs] == [""] * 21
+    assert {run.outcome.result for run in runs if run.outcome} == {Result.PASSED}
+    assert in_flight > 0, "no run was in flight when the pointer moved: the test tests nothing"
+    assert {by(home, task) for task in tasks} == {"old"}
+    assert by(home, after) == "new"
+    (probe,) = ledger.find(Probe, evolution_id=promoted.evolution.id)
+    assert probe.passed
+    assert probe.snapshot == promoted.candidate.snapshot
+    assert len(probe.passes) == 3
+
+
+def test_a_promotion_whose_probe_fails_moves_nothing(
+    daemon: Any, home: Home, ledger: Ledger, until: Any
+) -> None:
+    before = Registry(home.registry).stable()
+    bad = waiting(home, ledger, broken(source(Registry(home.registry))))
+    daemon.start()
+    bad.approve(home)
+    until(lambda: bad.state(home).state is EvolutionState.ROLLED_BACK, "it has ended", 60)
+    assert "its probe failed, and nothing was moved" in bad.state(home).reason
+    assert "no_such_module" in bad.state(home).reason
+    assert Registry(home.registry).stable() == before
+    assert held(home) is None
+
+
+def test_of_two_promotions_at_once_one_is_made_and_one_is_measured_again(
+    daemon: Any, home: Home, ledger: Ledger, until: Any
+) -> None:
+    plain = source(Registry(home.registry))
+    one, two = (waiting(home, ledger, signed(plain, mark)) for mark in ("one", "two"))
+    one.approve(home)
+    two.approve(home)
+    daemon.start()
+    ends = {EvolutionState.PROBATION, EvolutionState.STALE}
+    until(lambda: {one.state(home).state, two.state(home).state} == ends, "both have ended", 60)
+    made = next(item for item in (one, two) if item.state(home).state is EvolutionState.PROBATION)
+    registry = Registry(home.registry)
+    assert source(registry) == made.candidate.edit.files[PATH]
+    until(lambda: registry.last_good() == registry.stable(), "last-good follows")
+    with pytest.raises(Conflict):
+        (two if made is one else one).approve(home)
