@@ -21,6 +21,7 @@ _LESSONS = 2_000  # of one memory
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _FRONT = re.compile(r"---[ \t]*\r?\n.*?\r?\n---[ \t]*(\r?\n|$)", re.DOTALL)
+_LESSON_ID = re.compile(r"\s*<!--\s*m-[0-9a-f]+\s*-->$")  # no word of a lesson: evolver/remembering.py
 _BULLET = re.compile(r"^([-*+]|\d+[.)])\s+")
 
 # Words that stand in any goal and say nothing of what it is about.
@@ -68,7 +69,7 @@ def lessons(files: Mapping[str, bytes], memory: ResourceId) -> list[str]:
     """
     found: list[str] = []
     for line in _main_text(files, memory).splitlines():
-        text = line.strip()
+        text = _LESSON_ID.sub("", line.strip())
         if not text or text.startswith("#"):
             continue
         if found and line[0] in " \t" and not _BULLET.match(text):

@@ -7,6 +7,7 @@ become a line each (compaction.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,7 @@ class Material:
         return "\n\n".join(section for section in sections if section)
 
 
+_LESSON_ID = re.compile(r"\s*<!--\s*m-[0-9a-f]+\s*-->$")  # by which the evolver knows a lesson again
 _HEADINGS = {
     "files": "## Files in the workspace",
     "skills": "## Skills\n\nRead the one that fits with read_skill before you use its tools.",
@@ -170,7 +172,7 @@ def material_of(sdk: Sdk, menu: Menu) -> Material:
         others = f" (also: {', '.join(skill.files[1:])})" if len(skill.files) > 1 else ""
         skills.append(f"- {skill.name}: {skill.description}{others}")
     notes = [
-        line.strip()
+        _LESSON_ID.sub("", line.strip())
         for path in sdk.paths("memory/")
         if path.endswith("/memory.md")
         for line in sdk.read(path).splitlines()
