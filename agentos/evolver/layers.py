@@ -23,7 +23,9 @@ from agentos.domain import (
     Snapshot,
 )
 from agentos.errors import Invalid
+from agentos.evolver.harness_signs import astray
 from agentos.evolver.parts import Parts
+from agentos.evolver.policy import FailureClass
 from agentos.evolver.triage import WITHOUT_SUCCESS
 from agentos.ports import Seen
 from agentos.resources import read
@@ -41,7 +43,9 @@ def ladder(parts: Parts, evidence: Evidence, base: Snapshot, runs: Sequence[Seen
     """
     agent = runs[0].task.agent if runs else "default"
     settings = _agent(parts, base, agent)
-    first, why = _start(runs)
+    first, why = _start(
+        runs, next((item for item in parts.taxonomy if item.name == evidence.fingerprint.klass), None)
+    )
     order = [first, *(layer for layer in LADDER if layer is not first)]
     failed, promoted = _tried(parts, evidence)
     order = [layer for layer in order if promoted[layer] < PROMOTED_TWICE]
@@ -52,9 +56,13 @@ def ladder(parts: Parts, evidence: Evidence, base: Snapshot, runs: Sequence[Seen
     return [*_faulty_tool(parts, base, runs), *sites], why
 
 
-def _start(runs: Sequence[Seen]) -> tuple[Layer, str]:
+def _start(runs: Sequence[Seen], klass: FailureClass | None) -> tuple[Layer, str]:
     """Where to begin, by what the runs show."""
     failing = [seen for seen in runs if not seen.passed]
+    if sign := _loop_sign(runs):
+        return Layer.HARNESS, f"{sign}, in most failing runs and in no passing one"
+    if klass is not None and klass.layer is Layer.HARNESS:
+        return Layer.HARNESS, klass.says
     ends = Counter(_end(seen) for seen in failing)
     if failing and sum(ends[end] for end in _NO_TOOL) * 2 > len(failing):
         return Layer.TOOL, "most failing runs asked for a tool that there is not"
@@ -73,6 +81,16 @@ def _start(runs: Sequence[Seen]) -> tuple[Layer, str]:
         Layer.MEMORY,
         "the agent's answers are wrong, and no step of a tool failed: the cheapest layer goes first",
     )
+
+
+def _loop_sign(runs: Sequence[Seen]) -> str:
+    """What the loop itself did wrong in more than half of the failing runs, and never in a passing one."""
+    signs = [(seen.passed, astray(seen.run.outcome, seen.steps)) for seen in runs]
+    failing = Counter(sign for passed, sign in signs if not passed)
+    for sign, count in failing.most_common(1):
+        if sign and count * 2 > failing.total() and (True, sign) not in signs:
+            return sign
+    return ""
 
 
 def _end(seen: Seen) -> str:

@@ -8,10 +8,12 @@ see is made of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from agentos.domain import Call, Kind, Run, Share, Sighting, Step
+from agentos.domain import Call, Fault, Kind, Run, Share, Sighting, Step, Task
 from agentos.errors import UserError
 from agentos.evolver.fingerprints import Doing, Failure, failure_of
+from agentos.evolver.harness_signs import mistold
 from agentos.evolver.parts import Parts
 from agentos.evolver.signals import read_signals
 
@@ -49,11 +51,29 @@ def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Fail
     """The failure that a run shows, or None. ``steps`` are its own where the journal does not know it."""
     task = parts.journal.task(run.task_id)
     if task.call is not None:
-        return failure_of(run, tool_path(task.call, run.resources), parts.taxonomy)
+        failure = failure_of(run, tool_path(task.call, run.resources), parts.taxonomy)
+        return _of_harness(parts, task, run, steps) or failure if failure else None
     doing = Doing(
         f"{Kind.AGENT.value}/{task.agent}", lambda: parts.journal.steps(run.id) if steps is None else steps
     )
     return failure_of(run, "", parts.taxonomy, doing)
+
+
+def _of_harness(parts: Parts, task: Task, run: Run, steps: Sequence[Step] | None) -> Failure | None:
+    """The failure of a call, where it is its harness': one and the same, whichever tool was called."""
+    outcome = run.outcome
+    name = next((name for name in run.resources if name.startswith(f"{Kind.HARNESS.value}/")), "")
+    if outcome is None or not name:
+        return None
+    if outcome.fault is not None and outcome.fault.resource == name:
+        return failure_of(run, "", parts.taxonomy)
+    if not outcome.checks:
+        return None
+    why = mistold(task, run, parts.journal.steps(run.id) if steps is None else steps)
+    fault = Fault("harness", why, resource=name)
+    return (
+        failure_of(replace(run, outcome=replace(outcome, fault=fault)), "", parts.taxonomy) if why else None
+    )
 
 
 def tool_path(call: Call | None, resources: tuple[str, ...]) -> str:
