@@ -1,0 +1,92 @@
+"""kill -9 at random points of changing what runs are driven by: no run lost, none mixed, none unprobed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agentos.daemon.doctoring import examine
+from agentos.domain import EvolutionState, Probe, Result, Share, Task, TaskState
+from agentos.evolver.probing import driving_sha256
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
+from tests.daemon.swapping import edit, mixed, signed, source, waiting
+from tests.daemon.test_kills import Nursery
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+
+KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "3"))
+TASKS_A_KILL = 3
+_ENDS = (EvolutionState.PROBATION, EvolutionState.STALE, EvolutionState.ROLLED_BACK)
+
+
+def test_kills_during_swaps_lose_no_run_and_mix_none(
+    home: Home, ledger: Ledger, make_task: Callable[..., Task], until: Any
+) -> None:
+    dice = random.Random(5)
+    registry = Registry(home.registry)
+    edit(home, signed(source(registry), "0"))
+    nursery = Nursery(home)
+    tasks: list[Task] = []
+    asked = []
+    killed_in: set[str] = set()
+    for number in range(1, KILLS + 1):
+        for _ in range(TASKS_A_KILL):
+            tasks.append(make_task("double", n=len(tasks), expect=2 * len(tasks)))
+            ledger.add_task(tasks[-1], Share.OPEN)
+        text = signed(source(registry), str(number))
+        if number % 3 == 2:  # by hand, and broken: it must never be served
+            edit(home, text.replace("import hooks\n", "import hooks\nimport no_such_module\n"))
+        elif number % 3 == 0:  # by hand, and mended
+            edit(home, text.replace("import no_such_module\n", ""))
+        elif "no_such_module" not in text:
+            asked.append(waiting(home, ledger, text))
+            asked[-1].approve(home)
+        child = nursery.start()
+        time.sleep(dice.uniform(0.5, 5.0))  # the point of the kill, not a wait
+        os.kill(child, signal.SIGKILL)
+        nursery.wait()
+        killed_in |= {item.state(home).state.value for item in asked}
+        assert_served_only_what_passed(home)
+    if "no_such_module" in source(registry):
+        edit(home, source(registry).replace("import no_such_module\n", ""))
+    child = nursery.start()
+    reader = Reader(home.ledger)
+    until(lambda: len(reader.tasks(TaskState.DONE)) == len(tasks), "all tasks are done", 120)
+    until(lambda: registry.last_good() == registry.stable(), "what stands is served", 60)
+    until(lambda: all(item.state(home).state in _ENDS for item in asked), "all have ended", 120)
+    os.kill(child, signal.SIGTERM)
+    nursery.wait()
+    nursery.close()
+
+    for task in tasks:
+        runs = reader.runs(task.id)
+        counted = [
+            run.outcome.result for run in runs if run.outcome and run.outcome.result is not Result.INFRA
+        ]
+        assert counted == [Result.PASSED], (task.id, runs)
+    assert [fault for task in tasks for run in reader.runs(task.id) if (fault := mixed(home, run))] == []
+    assert EvolutionState.PROMOTING.value in killed_in or KILLS < 20, "no kill hit a promotion"
+    commits = [str(commit.message) for commit in registry.repository.git.walk(registry.stable().commit)]
+    for item in asked:
+        promoted = sum(f"Evolution: {item.evolution.id}" in message for message in commits)
+        assert promoted == (item.state(home).state is EvolutionState.PROBATION), item.state(home)
+    assert reader.verify() == []
+    assert [finding.what for finding in examine(home, fix=False)] == []
+
+
+def assert_served_only_what_passed(home: Home) -> None:
+    """``last-good`` is at any moment a snapshot that passed its probe."""
+    registry = Registry(home.registry)
+    good = registry.last_good()
+    assert good is not None
+    probed = {probe.driving_sha256 for probe in Reader(home.ledger).find(Probe) if probe.passed}
+    assert driving_sha256(registry, good) in probed
