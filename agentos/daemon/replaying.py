@@ -29,14 +29,14 @@ _GO: Mapping[str, Json] = {"go": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class Effects:
     """What a tool's source declares of its effects."""
 
     effects: frozenset[str]
     idempotent: bool  # making the same call twice is as good as making it once
 
 
-def declared(source: bytes) -> Declared:
+def declared(source: bytes) -> Effects:
     """Read ``TOOL`` without running anything. What cannot be read counts as acting on the outside."""
     cards = []
     try:
@@ -50,7 +50,7 @@ def declared(source: bytes) -> Declared:
         idempotent = bool(cards) and all(card.get("idempotent") is True for card in cards)
     except (SyntaxError, ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
         effects, idempotent = frozenset(), False
-    return Declared(effects or frozenset({Effect.EXTERNAL}), idempotent)
+    return Effects(effects or frozenset({Effect.EXTERNAL}), idempotent)
 
 
 def tool_asks(asking: Asking) -> ToolAsks:
@@ -91,7 +91,7 @@ class ToolAsks(Answerer):
         return {**_GO, **_served(found)} if Effect.WRITE in says.effects else _served(found)
 
     def _external(
-        self, action: Mapping[str, Json], says: Declared, found: RecordedTool | None
+        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
     ) -> Mapping[str, Json]:
         plan = self._asking.plan
         if found is not None:
@@ -109,7 +109,7 @@ class ToolAsks(Answerer):
         self._asking.step(EXTERNAL, dict(action), None, 0.0)
         return _GO
 
-    def _declared(self, tool: str) -> tuple[str, Declared]:
+    def _declared(self, tool: str) -> tuple[str, Effects]:
         files = self._asking.bundle.files
         try:
             path = tool_path(tool, files)
