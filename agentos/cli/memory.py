@@ -13,12 +13,13 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Kind, Proposal, ProposalState, ResourceId, Snapshot
+from agentos.domain import Json, Kind, Proposal, ProposalState, ResourceId, Snapshot
 from agentos.errors import Conflict, NotFound
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
 if TYPE_CHECKING:
+    from agentos.ports import Remembered
     from agentos.registry.store import Registry
 
 app = noun("What agents remember, and what runs propose to remember.")
@@ -45,7 +46,8 @@ def list_(
     ]
     memories = _memories()
     if as_json:
-        print_json({"memories": memories, "proposals": proposals})
+        lessons = [_told(lesson) for lesson in _fared(memories)]
+        print_json({"memories": memories, "lessons": lessons, "proposals": proposals})
         return
     rows = [(name, "memory", _lessons(text)) for name, text in memories.items()]
     rows += [(proposal.id, _standing(proposal), proposal.text) for proposal in proposals]
@@ -61,11 +63,16 @@ def show(
     memories = _memories()
     name = f"memory/{id.removeprefix('memory/')}"
     if name in memories:
+        lessons = [_told(lesson) for lesson in _fared({name: memories[name]})]
         if as_json:
-            print_json({"memory": name, "text": memories[name]})
-        else:
-            print_text(name, "bold")
-            print_text(memories[name])
+            print_json({"memory": name, "text": memories[name], "lessons": lessons})
+            return
+        print_text(name, "bold")
+        rows = [
+            (one["id"], one["since"], f"{one['successes']}/{one['uses']}", f"{one['score']:.2f}", one["text"])
+            for one in lessons
+        ]
+        print_table(("lesson", "since", "passed", "score", "text"), rows, empty="Nothing yet.", below=True)
         return
     proposal = _proposal(Reader(Home.find().ledger), id)
     if as_json:
@@ -143,10 +150,56 @@ def _memories() -> dict[str, str]:
     }
 
 
+def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:
+    """The lessons of memories (kind/name -> text), with how the runs ended that had them."""
+    from agentos.evolver.policy import Mine
+    from agentos.evolver.remembering import LOOK_BACK, fared
+    from agentos.registry.store import Registry
+
+    home = Home.find()
+    registry, reader = Registry(home.registry), Reader(home.ledger)
+    texts = {f"{name}/memory.md": text for name, text in memories.items()}
+    runs = {f"{name}/memory.md": reader.recent_runs(name, LOOK_BACK) for name in memories}
+
+    def text_at(snapshot: Snapshot, path: str) -> str:
+        return registry.files(snapshot, path).get(path, b"").decode(errors="replace")
+
+    return fared(texts, runs, text_at, datetime.now(UTC), Mine().half_life_days)
+
+
+def _told(lesson: Remembered) -> dict[str, Json]:
+    """A lesson with the version that brought it, and the evolution that this came from."""
+    from agentos.evolver.remembering import lessons_in
+    from agentos.registry.store import Registry
+    from agentos.resources import parse_id
+
+    registry = Registry(Home.find().registry)
+    memory = lesson.path.rpartition("/")[0]
+    since = None
+    for version in registry.versions(parse_id(memory)):
+        there = registry.files(registry.repository.snapshot(version.commit), lesson.path).get(
+            lesson.path, b""
+        )
+        if lesson.id not in {one.id for one in lessons_in(there.decode(errors="replace"))}:
+            break
+        since = version
+    return {
+        "memory": memory,
+        "id": lesson.id,
+        "text": lesson.text,
+        "uses": lesson.uses,
+        "successes": lesson.successes,
+        "score": lesson.score,
+        "since": since.number if since else "",
+        "evolution": since.evolution if since else None,
+    }
+
+
 def _lessons(text: str) -> str:
     """A memory in one line, without its headings."""
-    lines = [line.strip() for line in text.splitlines() if not line.startswith("#")]
-    return " ".join(line for line in lines if line) or "nothing yet"
+    from agentos.evolver.remembering import lessons_in
+
+    return " · ".join(lesson.text for lesson in lessons_in(text)) or "nothing yet"
 
 
 def _standing(proposal: Proposal) -> str:
