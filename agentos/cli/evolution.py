@@ -6,6 +6,7 @@ import itertools
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -364,3 +365,22 @@ def watch(
         if until_quiet and not any(item.state in AT_WORK for item in evolutions):
             return
         time.sleep(_POLL_S)
+
+
+@app.command()
+def calibration(as_json: AsJson = False) -> None:
+    """What each proposer predicted of its edits, beside what was observed: by model and layer."""
+    from agentos.cli.calibration import show
+
+    show(_reader(), as_json=as_json)
+
+
+@app.command()
+def health(
+    as_json: AsJson = False,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw it into this file.")] = None,
+) -> None:
+    """How the loop is doing: fixes and what they cost, recurrences, the library, memories, safety probes."""
+    from agentos.cli.health import show
+
+    show(Home.find(), as_json=as_json, svg=svg)

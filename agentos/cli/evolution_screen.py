@@ -324,7 +324,8 @@ def _since(scene: Scene) -> Iterator[_Line]:
         true = len(set(found.predicted_fixes) & set(found.observed_fixes))
         told = f"{true} of {_count(len(found.predicted_fixes), 'predicted fix')} came true"
         broke = _count(len(found.observed_regressions), "regression")
-        yield _Line(Text(f"attested {found.verdict}: {told}, {broke}"))
+        by = "the replay" if found.when == "promotion" else "live use"
+        yield _Line(Text(f"attested {found.verdict} by {by}: {told}, {broke}"))
 
 
 def _others(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
