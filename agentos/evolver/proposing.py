@@ -194,12 +194,12 @@ def _store(
         created_at=parts.now(),
     )
     if not reason:
-        candidate = _with_control(parts, candidate)
+        candidate = with_control(parts, candidate)
     parts.records.put(candidate)
     return candidate
 
 
-def _with_control(parts: Parts, candidate: Candidate) -> Candidate:
+def with_control(parts: Parts, candidate: Candidate) -> Candidate:
     """An edit of memories with what it is held against beside its base: the same with nothing remembered."""
     files = candidate.edit.files
     if not is_asked(candidate):
