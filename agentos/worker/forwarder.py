@@ -1,7 +1,8 @@
 """Loopback HTTP inside the box, for programs that know a URL and not the sdk.
 
-``/v1/chat/completions`` and ``/v1/models`` speak OpenAI's protocol; ``/fetch`` takes one request to
-the outside world as JSON. Each becomes an ask to the kernel, which decides, records and pays; the
+``/v1/chat/completions`` and ``/v1/models`` speak OpenAI's protocol, and so do ``/v1/responses`` and
+Anthropic's ``/v1/messages``, by translation (``dialects``); ``/fetch`` takes one request to the outside
+world as JSON. Each becomes an ask to the kernel, which decides, records and pays; the
 box itself has no way out. A stream is made from the whole answer: whoever waits for the first token
 waits for the last, and what is recorded is what was given.
 """
@@ -11,13 +12,14 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from agentos.messages import ModelCard
 from agentos.worker.asking import Refused, Talk
+from agentos.worker.dialects import messages, responses
 
 BODY_MAX = 8 << 20  # of one request
 _STATUS = {"context": 400, "request": 400, "effect": 403, "not_available": 404}
@@ -34,6 +36,19 @@ class Forwarder:
         """Serve on threads of its own, for as long as the process lives."""
         server = _Server(self._listening, talk, models)
         threading.Thread(target=server.serve_forever, name="forwarder", daemon=True).start()
+
+
+class _Unreadable(Exception):
+    """A body that is not of the protocol at whose place it was sent."""
+
+
+def _translated(into: Callable[[dict[str, Any]], dict[str, Any]], body: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return into(body)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _Unreadable(
+            f"the body breaks the rules of this place: {type(error).__name__}: {error}"
+        ) from None
 
 
 class _Server(ThreadingHTTPServer):
@@ -59,7 +74,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(HTTPStatus.OK, {"object": "list", "data": data})
 
     def do_POST(self) -> None:
-        places = {"/v1/chat/completions": self._complete, "/fetch": self._fetch}
+        places = {
+            "/v1/chat/completions": self._complete,
+            "/v1/messages": self._messages,
+            "/v1/responses": self._responses,
+            "/fetch": self._fetch,
+        }
         place = places.get(self.path.partition("?")[0].rstrip("/"))
         if place is None:
             self._error(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {self.path}")
@@ -75,6 +95,8 @@ class _Handler(BaseHTTPRequestHandler):
         except Refused as error:
             status = _STATUS.get(error.fault.type, HTTPStatus.BAD_GATEWAY)
             self._error(status, error.fault.type, error.fault.message)
+        except _Unreadable as error:
+            self._error(HTTPStatus.BAD_REQUEST, "request", str(error))
 
     def _complete(self, body: dict[str, Any]) -> None:
         streamed = bool(body.pop("stream", False))
@@ -83,14 +105,39 @@ class _Handler(BaseHTTPRequestHandler):
         if not streamed:
             self._json(HTTPStatus.OK, reply)
             return
+        self._begin_stream()
+        for chunk in chunks(reply, usage=bool(options.get("include_usage"))):
+            self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _messages(self, body: dict[str, Any]) -> None:
+        asked = _translated(messages.request, body)
+        model = str(body.get("model", ""))
+        reply = self.server.talk.ask("model", asked)["reply"]
+        if body.get("stream"):
+            self._stream(messages.events(reply, model))
+        else:
+            self._json(HTTPStatus.OK, messages.reply(reply, model))
+
+    def _responses(self, body: dict[str, Any]) -> None:
+        asked = _translated(responses.request, body)
+        reply = self.server.talk.ask("model", asked)["reply"]
+        if body.get("stream"):
+            self._stream(responses.events(reply, body))
+        else:
+            self._json(HTTPStatus.OK, responses.reply(reply, body))
+
+    def _stream(self, events: Iterator[tuple[str, dict[str, Any]]]) -> None:
+        self._begin_stream()
+        for name, event in events:
+            self.wfile.write(f"event: {name}\ndata: {json.dumps(event)}\n\n".encode())
+
+    def _begin_stream(self) -> None:
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
-        for chunk in chunks(reply, usage=bool(options.get("include_usage"))):
-            self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-        self.wfile.write(b"data: [DONE]\n\n")
 
     def _fetch(self, body: dict[str, Any]) -> None:
         self._json(HTTPStatus.OK, self.server.talk.ask("fetch", body))
@@ -114,7 +161,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _error(self, status: int, type: str, message: str) -> None:
-        self._json(status, {"error": {"message": message, "type": type, "param": None, "code": type}})
+        # ``type`` beside ``error`` is what Anthropic's clients look for; others do not mind it
+        said = {"message": message, "type": type, "param": None, "code": type}
+        self._json(status, {"type": "error", "error": said})
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: the kernel has the record."""

@@ -106,6 +106,38 @@ def test_a_stream_is_made_from_the_whole_answer(world: World) -> None:
     assert world.run(models).answer == ["streamed", True, "house-model"]
 
 
+def test_clients_of_other_protocols_are_understood(world: World) -> None:
+    world.program(
+        "import json, os, urllib.error, urllib.request\n"
+        "base = os.environ['OPENAI_BASE_URL']\n"
+        "def post(place, body):\n"
+        "    data = json.dumps(body).encode()\n"
+        "    try:\n"
+        "        with urllib.request.urlopen(urllib.request.Request(base + place, data)) as answer:\n"
+        "            return answer.read().decode()\n"
+        "    except urllib.error.HTTPError as error:\n"
+        "        return [error.code, json.load(error)['error']['type']]\n"
+        "said = {'messages': [{'role': 'user', 'content': 'hello'}]}\n"
+        "print(json.dumps([\n"
+        "    json.loads(post('/messages?beta=true', said))['content'][0]['text'],\n"
+        "    json.loads(post('/responses', {'input': 'hello'}))['output'][0]['content'][0]['text'],\n"
+        "    [line for line in post('/messages', said | {'stream': True}).splitlines() if 'event:' in line][-1],\n"
+        "    [line for line in post('/responses', {'input': 'x', 'stream': True}).splitlines() if 'event:' in line][-1],\n"
+        "    post('/messages', {'messages': 3}),\n"
+        "    post('/responses', {}),\n"
+        "]))\n"
+    )
+    models = FakeModels(lambda request, number: {"content": f"answer {number}"})
+    ends = ["event: message_stop", "event: response.completed"]
+    assert world.run(models).answer == ["answer 0", "answer 1", *ends, [400, "request"], [400, "request"]]
+    assert [request["messages"][0]["content"] for request in models.requests] == [
+        "hello",
+        "hello",
+        "hello",
+        "x",
+    ]
+
+
 @pytest.mark.parametrize(
     ("program", "result", "kind"),
     [

@@ -303,7 +303,7 @@ def test_what_is_left_is_what_the_edit_may_use(tmp_path: Path) -> None:
 def test_the_shipped_profiles_are_read_and_none_is_in_use(tmp_path: Path) -> None:
     coders = load_coders(SHIPPED, tmp_path / "none")
     assert coders.chosen is None
-    assert {"aider", "claude-code", "codex", "opencode", "qwen-code"} <= set(coders.known)
+    assert {"aider", "claude-code", "codex", "opencode"} <= set(coders.known)
     assert coders.layers == tuple(Layer)
     known = {"order", "goal_file", "checkout", "workspace", "program", "model", "python"}
     for coder in coders.known.values():
