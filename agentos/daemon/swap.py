@@ -17,7 +17,7 @@ import structlog
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError
 from agentos.evolver.parts import Parts
-from agentos.evolver.probing import DRIVING, changed, passed, probe, vouch
+from agentos.evolver.probing import DRIVING, changed, only_adds, passed, probe, vouch
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 
@@ -64,7 +64,12 @@ class Swap:
         if passed(self._parts, main) is not None:
             self._served = main
             return main
-        return self._before(main)
+        before = self._before(main)
+        if before != main and only_adds(self._parts.snapshots, main, before):
+            vouch(self._parts, main, "it adds to what drives runs, and changes nothing of it")
+            self._served = main
+            return main
+        return before
 
     def _before(self, main: Snapshot) -> Snapshot:
         """The newest snapshot on the way to ``main`` that may be served; ``main`` where there is none."""

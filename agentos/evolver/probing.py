@@ -46,6 +46,15 @@ def changed(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> list[Re
     ]
 
 
+def only_adds(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
+    """Whether all that drove runs in the base does so unchanged: what is new drives nobody's runs yet."""
+    return all(
+        _files(snapshots, snapshot, name) == _files(snapshots, base, name)
+        for name in snapshots.names(base)
+        if name.kind in DRIVING
+    )
+
+
 def passed(parts: Parts, snapshot: Snapshot) -> Probe | None:
     """The probe by which the snapshot may drive runs, if there is one."""
     found = parts.records.find(Probe, driving_sha256=driving_sha256(parts.snapshots, snapshot), passed=True)

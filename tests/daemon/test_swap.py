@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,6 +63,33 @@ def test_a_fresh_home_is_served_without_a_wait(home: Home) -> None:
     good = registry.last_good()
     assert good is not None
     assert source(registry, good) == source(registry)
+
+
+def test_a_new_agent_does_its_work_at_once(
+    daemon: Any,
+    home: Home,
+    add: Callable[..., Task],
+    make_task: Callable[..., Task],
+    all_done: Any,
+) -> None:
+    registry = Registry(home.registry)
+    daemon.start()
+    path = "agent/newcomer/resource.toml"
+    added = registry.commit({path: b'description = "New"\n'}, "A new agent", "edit")
+    task = add(replace(make_task("double", n=1, expect=2), agent="newcomer"))
+    all_done()
+    (run,) = runs_of(home, [task])
+    assert run.snapshot == added
+    assert run.outcome is not None
+    assert run.outcome.result is Result.PASSED
+    # but a harness that it brings along and another one comes to use is probed
+    files = {path.replace("agent", "harness"): b'description = "New"\n'}
+    files["harness/newcomer/harness.py"] = broken(source(registry)).encode()
+    files["agent/default/resource.toml"] = b'description = "D"\nharness = "newcomer"\n'
+    registry.commit(files, "A new harness for the default agent", "edit")
+    after = add(make_task("double", n=3, expect=6))
+    all_done()
+    assert runs_of(home, [after])[0].snapshot == added
 
 
 def test_what_a_person_broke_is_not_served_until_it_is_mended(
