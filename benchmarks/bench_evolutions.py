@@ -1,0 +1,274 @@
+"""Two thousand evolutions in one home: what one costs beside its trials, early and late, and what they leave.
+
+python benchmarks/bench_evolutions.py [--count 2000] [--keep DIRECTORY]
+
+Ledger, registry, triage, judge, promotion, probation and settling are the real ones; only the boxes are
+not: a run passes when the number that its task asks for is in the tool's text. Each evolution mends two
+failures by a new version of the text, is promoted, and stands its probation by three live runs. Guards and
+hold-out are kept small, so that what is measured is the machinery and not the trials' records. On a RAM
+disk where there is one: what a disk takes to flush is its own affair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agentos.domain import (
+    Call,
+    Check,
+    Evolution,
+    EvolutionState,
+    Layer,
+    Limits,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+    Task,
+    new_id,
+)
+from agentos.evolver.cycle import evolve
+from agentos.evolver.guards import guarding
+from agentos.evolver.mining import mine
+from agentos.evolver.parts import Parts
+from agentos.evolver.policy import EvidencePolicy, Policy, load_taxonomy
+from agentos.evolver.probation import settle, suspicions, watch_rates
+from agentos.evolver.triage import triage
+from agentos.ledger.store import Ledger
+from agentos.ports import Attempt, Brief, Proposal
+from agentos.registry.store import Registry
+from agentos.shipped import folder
+from agentos.testing import FakeExecutor, SerialReplayer, Undurable, attempt
+
+TOOLS, BLOCK = 20, 200
+FILLER = "".join(f"# what the tool is for, line {line}\n" for line in range(40))
+
+
+def report(what: str, value: str, beside: str = "", remarks: str = "") -> None:
+    """One result line."""
+    print(f"| {what} | {value} | {beside} | {remarks} |", flush=True)
+
+
+def path_of(tool: int) -> str:
+    return f"skill/s{tool:02}/tools/grade.py"
+
+
+def text_of(number: int) -> str:
+    return f'{FILLER}"""Grades."""\n\n\ndef answer(n):\n    """Whether n is known."""\n    return n <= {number}\n'
+
+
+def number_in(text: str) -> int:
+    return int(text.rpartition("<=")[2])
+
+
+class Growing:
+    """A proposer that knows what is wrong: the number that the evidence asks for is too large."""
+
+    name = "growing"
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        wanted = max(int(case.call.args["n"]) for case in brief.cases)
+        files = {brief.path: brief.source.replace(f"<= {number_in(brief.source)}", f"<= {wanted}")}
+        fixes = tuple(case.task_id for case in brief.cases)
+        yield Proposal("too small", f"Know {wanted}", "grow", files, "the tool's own text", fixes, ())
+
+
+class Home:
+    """The real ledger and registry, and live runs on them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        files: dict[str, bytes] = {}
+        for tool in range(TOOLS):
+            files[path_of(tool)] = text_of(0).encode()
+            name = f"s{tool:02}"
+            files[f"skill/{name}/SKILL.md"] = (
+                f"---\nname: {name}\ndescription: Grades.\n---\nGrades.\n".encode()
+            )
+        self.registry = Registry.init(root / "registry.git", files)
+        self.ledger = Ledger(root / "ledger.db")
+        policy = Policy(evidence=EvidencePolicy(max_guards=2, max_hold_out=1))
+        self.parts = Parts(
+            snapshots=self.registry,
+            candidates=self.registry,
+            evolvable=self.registry,
+            records=self.ledger,
+            journal=self.ledger,
+            cursor=self.ledger,
+            audit=self.ledger,
+            blobs=self.ledger.blobs,
+            executor=FakeExecutor(self.script),
+            replayer=SerialReplayer(),
+            proposers={Layer.SKILL: (Growing(),)},
+            policy=replace(policy, consent=replace(policy.consent, high="auto")),
+            taxonomy=load_taxonomy(folder("evolver") / "taxonomy.toml"),
+            consent_key=bytes(32),
+            now=lambda: datetime.now(UTC),
+        )
+
+        for tool in range(TOOLS):
+            for goal in ("guard", "another"):
+                self.live(tool, 0, f"{goal} {tool}")
+
+    def script(self, task: Task, snapshot: Snapshot) -> Attempt:
+        assert task.call is not None
+        skill = task.call.tool.partition("/")[0]
+        text = self.registry.files(snapshot, f"skill/{skill}/tools")[f"skill/{skill}/tools/grade.py"].decode()
+        wanted = task.call.args["n"]
+        return attempt(passed=wanted <= number_in(text), answer=wanted, resources=(f"skill/{skill}",))
+
+    def live(self, tool: int, number: int, goal: str) -> Result:
+        """A run on what is stable."""
+        task = Task(
+            id=new_id("task"),
+            name=goal,
+            goal=goal,
+            call=Call(f"s{tool:02}/grade", {"n": number}),
+            inputs=(),
+            agent="default",
+            limits=Limits(),
+            effects=(),
+            checks=(Check("equals", {"value": True}),),
+            schedule=None,
+            created_at=datetime.now(UTC),
+        )
+        stable = self.registry.stable()
+        self.ledger.add_task(task, Share.OPEN)
+        run = Run(new_id("run"), task.id, task.key, Share.OPEN, 1, stable, "fake", "none", datetime.now(UTC))
+        self.ledger.begin_run(run)
+        done = self.script(task, stable)
+        self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+        return done.outcome.result
+
+    def one(self, number: int, spent: dict[str, float]) -> None:
+        """One evolution from two failures to a settled promotion; CPU seconds by stage are added to ``spent``."""
+        tool, wanted = number % TOOLS, number // TOOLS + 1
+        for twin in ("one", "other"):
+            assert self.live(tool, wanted, f"{twin} {number}") is Result.FAILED
+        with timed(spent, "mine and triage"):
+            mine(self.parts)
+            (opened,) = triage(self.parts)
+        with timed(spent, "evolve"):
+            evolve(self.parts, opened.id, Undurable())
+        assert self.ledger.get(Evolution, opened.id).state is EvolutionState.PROBATION, self.ledger.get(
+            Evolution, opened.id
+        )
+        for twin in ("first", "second", "third"):
+            assert self.live(tool, wanted, f"{twin} use {number}") is Result.PASSED
+        with timed(spent, "probation"):
+            mine(self.parts)
+            assert not watch_rates(self.parts)
+            assert not suspicions(self.parts)
+            assert len(settle(self.parts)) == 1
+
+
+@contextmanager
+def timed(spent: dict[str, float], name: str) -> Iterator[None]:
+    """Add the CPU seconds of what is done inside."""
+    began = time.process_time()
+    yield
+    spent[name] = spent.get(name, 0.0) + time.process_time() - began
+
+
+def size_of(folder_: Path) -> int:
+    return sum(path.stat().st_size for path in folder_.rglob("*") if path.is_file())
+
+
+def database_of(path: Path) -> Mapping[str, int]:
+    """Bytes by table, its indexes included."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        try:
+            rows = connection.execute(
+                "SELECT m.tbl_name, sum(s.pgsize) FROM dbstat AS s JOIN sqlite_master AS m ON m.name = s.name "
+                "GROUP BY 1 ORDER BY 2 DESC"
+            ).fetchall()
+        except sqlite3.OperationalError:  # SQLite was built without dbstat
+            return {"all": path.stat().st_size}
+    return dict(rows)
+
+
+def main() -> None:
+    """Run, and report early and late blocks side by side."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--keep", type=Path)
+    options = parser.parse_args()
+    memory = Path("/dev/shm")
+    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    root = options.keep or Path(tempfile.mkdtemp(prefix="agentos-bench-", dir=place))
+    root.mkdir(exist_ok=True)
+    try:
+        measure(Home(root), options.count)
+    finally:
+        if not options.keep:
+            shutil.rmtree(root)
+
+
+def measure(home: Home, count: int) -> None:
+    """Evolve, then look at what it left."""
+    guarding.scan = lambda old, new: []  # a process of its own, the same each time: bench_guards measures it
+    blocks: list[dict[str, float]] = []
+    fresh_git = size_of(home.root / "registry.git")
+    for number in range(count):
+        if number % BLOCK == 0:
+            blocks.append({})
+            home.registry.maintain()
+        home.one(number, blocks[-1])
+        if (number + 1) % BLOCK == 0:
+            each = ", ".join(f"{name} {1e3 * value / BLOCK:.1f}" for name, value in blocks[-1].items())
+            print(f"{number + 1} evolutions; ms CPU each: {each}", flush=True)
+    early, late = blocks[0], blocks[-1]
+    runs = min(count, BLOCK)
+    for name in early:
+        report(
+            f"{name}, the last {runs} of {count}",
+            f"{1e3 * late[name] / runs:.1f} ms CPU",
+            f"{1e3 * early[name] / runs:.1f} ms the first {runs}",
+            "each evolution",
+        )
+    total_early, total_late = sum(early.values()) / runs, sum(late.values()) / runs
+    report(
+        "an evolution beside its trials",
+        f"{1e3 * total_late:.1f} ms CPU",
+        f"{total_late / total_early:.2f} x the first",
+    )
+    home.registry.maintain(loose=1)
+    git = size_of(home.root / "registry.git") - fresh_git
+    report(
+        f"git, {count} text versions, packed", f"{git / 1e6:.1f} MB", "", f"texts of {len(text_of(1))} bytes"
+    )
+    tables = database_of(home.root / "ledger.db")
+    total = sum(tables.values())
+    big = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in list(tables.items())[:5])
+    report("ledger", f"{total / 1e6:.1f} MB", f"{total / count / 1e3:.1f} kB each", f"{big} MB")
+    blobs = list((home.root / "blobs").rglob("*"))
+    report("blobs", f"{sum(path.is_file() for path in blobs)}", "", "files: trajectories of trials, policies")
+    environment = {**os.environ, "AGENTOS_HOME": str(home.root)}
+    for command in ("health", "calibration"):
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "agentos", "evolution", command, "--json"],
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
+        report(
+            f"agentos evolution {command}", f"{time.perf_counter() - began:.2f} s", "", f"{count} evolutions"
+        )
+
+
+if __name__ == "__main__":
+    main()
