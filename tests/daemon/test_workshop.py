@@ -140,6 +140,7 @@ class Shop:
         self.models = FakeModels(silent)
         self.budget = Budget(calls=20, tokens=100_000, usd=1.0, seconds=20.0)
         self.limits = Limits(memory_mb=512, workspace_mb=32)
+        self.unusable: list[str] = []
 
     def spec(self, name: str, snapshot: Snapshot) -> ModelSpec:
         if name == "nobody":
@@ -156,7 +157,10 @@ class Shop:
         return CommandProposer(coders, coder, {"agent.py": source.encode()}, workshop, self.audit)
 
     def propose(self, source: str, brief: Brief | None = None, **changes: Any) -> list[Proposal]:
-        return list(self.proposer(PRELUDE + source, **changes).propose(brief or a_brief()))
+        """What can be used of it; why the rest cannot be is in ``unusable``."""
+        made = list(self.proposer(PRELUDE + source, **changes).propose(brief or a_brief()))
+        self.unusable = [proposal.unusable for proposal in made if proposal.unusable]
+        return [proposal for proposal in made if not proposal.unusable]
 
     @property
     def noted(self) -> list[Json]:
@@ -341,6 +345,7 @@ else:
 def test_what_is_no_plain_edit_is_refused(shop: Shop, edit: str, why: str) -> None:
     assert shop.propose(f"claim() if phase == 'manifest' else exec({edit!r})\n") == []
     assert why in " ".join(shop.refused)
+    assert "no edit: " in shop.unusable[0]
 
 
 @pytest.mark.parametrize(
@@ -358,7 +363,7 @@ def test_a_program_that_does_not_end_well_proposes_nothing(shop: Shop, edit: str
     shop.budget = replace(shop.budget, seconds=3.0)
     assert shop.propose(f"claim() if phase == 'manifest' else exec({edit!r})\n") == []
     assert why in shop.noted[-1]["fault"]
-    assert shop.noted[-1]["fault"]
+    assert shop.unusable == ["no edit: " + shop.noted[-1]["fault"][:491]]
 
 
 def test_an_edit_larger_than_the_box_is_none(shop: Shop) -> None:
@@ -417,6 +422,7 @@ ask()
     brief = a_brief()
     assert shop.propose(asks, brief) == []
     assert shop.models.grants[-1].run_id.endswith("manifest-0")  # nothing was left for the edit
+    assert shop.unusable == ["no edit: its budget was used up before"]
 
 
 def test_without_a_model_a_program_can_do_without(shop: Shop) -> None:
@@ -447,7 +453,7 @@ def test_the_same_brief_makes_the_same_errands(shop: Shop) -> None:
 
 def test_a_program_that_is_too_large_is_told(shop: Shop) -> None:
     proposer = replace(shop.proposer(HONEST), program={"big": bytes(60 << 20)})
-    assert list(proposer.propose(a_brief())) == []
+    assert "room for 48" in "".join(made.unusable for made in proposer.propose(a_brief()))
     assert "a box has room for 48" in shop.noted[-1]["fault"]
 
 

@@ -284,7 +284,8 @@ def test_an_errand_that_used_up_the_budget_is_the_last(cost: Cost, tmp_path: Pat
     coders = load_coders(SHIPPED, tmp_path / "none")
     workshop = Paid(cost)
     proposer = CommandProposer(coders, coders.known["aider"], {}, workshop, MemoryLedger())
-    assert list(proposer.propose(a_brief())) == []
+    (made,) = proposer.propose(a_brief())
+    assert made.unusable == "no edit: its budget was used up before"
     assert len(workshop.errands) == 1
     assert workshop.errands[0].budget == Budget(120, 2_000_000, 2.0, 900.0)
 
@@ -293,7 +294,8 @@ def test_what_is_left_is_what_the_edit_may_use(tmp_path: Path) -> None:
     coders = load_coders(SHIPPED, tmp_path / "none")
     workshop = Paid(Cost(wall_s=100.0, tokens=5, usd=None, calls=1))
     proposer = CommandProposer(coders, coders.known["aider"], {}, workshop, MemoryLedger())
-    assert list(proposer.propose(a_brief())) == []  # it changed nothing
+    (made,) = proposer.propose(a_brief())
+    assert (made.unusable, made.cause) == ("no edit: it changed nothing", "it multiplies by three")
     assert workshop.errands[1].budget == Budget(119, 1_999_995, 2.0, 800.0)
 
 
@@ -371,7 +373,7 @@ def test_the_coder_is_asked_after_those_that_search(tmp_path: Path) -> None:
     assert set(after) == {Layer.TOOL, Layer.MEMORY}
     assert after[Layer.TOOL][0] is search
     (proposer,) = after[Layer.MEMORY]
-    assert list(proposer.propose(a_brief())) == []
+    assert len(list(proposer.propose(a_brief()))) == 1
     assert workshop.errands[0].program == {"lib/a.py": b"x", "c.json": b"{}"}
 
 

@@ -24,6 +24,7 @@ MANIFEST_MAX = 64 << 10  # bytes
 TEXT_MAX = 600  # characters of a manifest's text
 NAMES_MAX = 50  # entries of a manifest's list
 FILE_MAX = 256 << 10  # bytes of an edited file
+WHY_MAX = 500  # characters
 TOLD_MAX = 20  # refusals that are noted; the rest is counted
 CHECKOUT, MANIFEST, GOAL = "checkout", "MANIFEST.toml", "GOAL.md"
 _PLACEHOLDERS = {
@@ -72,7 +73,7 @@ class CommandProposer:
     name = "command"
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
-        """One edit, or none. Its budget is that of the coders' document: a search's would be too short.
+        """One edit, or one that says why there is none. Its budget is that of the coders' document: a search's would be too short.
 
         Raises Unavailable when the machinery failed; asked again, it goes on from the record of its calls.
         """
@@ -82,16 +83,16 @@ class CommandProposer:
         sitting = _Sitting(self, replace(brief, surface=surface), self.coders.budget)
         claim = sitting.claim()
         edit = sitting.edit(claim) if claim else {}
-        if claim and edit:
-            yield Proposal(
-                cause=claim.cause,
-                summary=claim.edit,
-                operator=f"{self.name} ({self.coder.name})",
-                files=edit,
-                why_this_layer=claim.why_this_layer,
-                predicted_fixes=claim.predicted_fixes,
-                tasks_at_risk=claim.tasks_at_risk,
-            )
+        yield Proposal(
+            cause=claim.cause if claim else "",
+            summary=claim.edit if claim else "the coding agent handed in no manifest",
+            operator=f"{self.name} ({self.coder.name})",
+            files=edit,
+            why_this_layer=claim.why_this_layer if claim else "",
+            predicted_fixes=claim.predicted_fixes if claim else (),
+            tasks_at_risk=claim.tasks_at_risk if claim else (),
+            unusable="" if edit else f"no edit: {sitting.why}"[:WHY_MAX],
+        )
 
 
 class _Sitting:
@@ -101,6 +102,7 @@ class _Sitting:
         self._proposer = proposer
         self._brief = brief
         self._budget = budget
+        self.why = ""  # there is no manifest, or no edit
         checkout = {f"{CHECKOUT}/{path}": text.encode() for path, text in _checkout(brief).items()}
         self._given = {**checkout, **dossier(brief), MANIFEST: _authored(MANIFEST).encode()}
 
@@ -120,6 +122,7 @@ class _Sitting:
                 return found
             faults = found
             self._note(phase, left, faults)
+            self.why = f"{MANIFEST}: {faults[0]}"
         return None
 
     def edit(self, claim: Claim) -> Mapping[str, str]:
@@ -128,7 +131,9 @@ class _Sitting:
         if left is None:
             return {}
         taken = take(self._given, left.files, claim.files, self._brief.surface)
-        self._note("edit", left, (*taken.refused, *left.refused))
+        told = (*taken.refused, *left.refused)
+        self._note("edit", left, told)
+        self.why = f"nothing of what it left can be taken ({told[0]})" if told else "it changed nothing"
         return taken.files
 
     def _errand(self, phase: str, goal: str) -> Left | None:
@@ -138,6 +143,7 @@ class _Sitting:
         """
         brief, coders, coder = self._brief, self._proposer.coders, self._proposer.coder
         if _is_used_up(self._budget):
+            self.why = "its budget was used up before"
             return None
         surface = _list([f"`{pattern}`" for pattern in brief.surface])
         self._given[GOAL] = goal.replace("{surface}", surface).encode()
@@ -161,6 +167,7 @@ class _Sitting:
         self._budget = _less(self._budget, left.cost)
         if left.fault is not None:
             self._note(phase, left, left.refused)
+            self.why = left.fault.message
             return None
         return left
 
