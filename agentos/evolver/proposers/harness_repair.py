@@ -29,6 +29,7 @@ from agentos.ports import Benches, Brief, Case, Proposal, Tried
 GENERATED = 6  # inputs on which plausible edits are compared: each is a run
 TIMEOUTS_S = (2.0, 10.0)  # for one run, least and most
 HOPELESS = 0.2  # an edit so much less likely than the best one found is not worth a run
+GLUE = {"insert +-1": 0.1}  # a harness hands things on and seldom counts: factors on shares of edit kinds
 ROUNDS = ((0, 60), (60, 300), (300, None))  # of each file's edits, likeliest first
 
 
@@ -62,7 +63,8 @@ class HarnessRepairProposer:
     ) -> None:
         self._benches = benches
         self._workers = max(1, workers)
-        self._counts = counts if counts is not None else shipped_counts()
+        known = counts if counts is not None else shipped_counts()
+        self._counts = {kind: share * GLUE.get(kind, 1.0) for kind, share in known.items()}
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
         """Edits, best first, all of one file; none when nothing within reach passes.
