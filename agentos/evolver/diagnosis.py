@@ -20,6 +20,7 @@ from agentos.domain import (
     Task,
 )
 from agentos.evolver.harness_signs import ANOTHER_ORDER, SOMETHING_ELSE
+from agentos.evolver.lapses import telling_step
 from agentos.evolver.layers import PROMOTED_TWICE, ladder
 from agentos.evolver.mining import tool_path
 from agentos.evolver.parts import Parts
@@ -35,7 +36,7 @@ def diagnose(parts: Parts, evidence: Evidence, base: Snapshot) -> Diagnosis:
     """Layer, resource and file, and the reason in a sentence."""
     klass = next(item for item in parts.taxonomy if item.name == evidence.fingerprint.klass)
     tasks = parts.tasks(evidence.task_ids)
-    steps = _steps(parts, evidence)
+    steps = _steps(parts, evidence, called=tasks[-1].call is not None)
     count = f"{len(evidence.task_ids)} task{'s' if len(evidence.task_ids) > 1 else ''}"
     if tasks[-1].call is None:
         sites, why = ladder(parts, evidence, base, runs_of(parts, tasks))
@@ -137,12 +138,10 @@ def _shared_by(parts: Parts, fingerprint: Fingerprint) -> int:
     return len(resources) if len(resources) >= SHARED_BY else 0
 
 
-def _steps(parts: Parts, evidence: Evidence) -> tuple[str, ...]:
-    """For each run of the evidence, its first step with a fault, else its last step."""
+def _steps(parts: Parts, evidence: Evidence, *, called: bool) -> tuple[str, ...]:
+    """For each run of the evidence, the step by which its failure is told."""
     found = []
     for run_id in evidence.run_ids:
-        steps = parts.journal.steps(run_id)
-        if steps:
-            step = next((item for item in steps if item.fault is not None), steps[-1])
-            found.append(f"{run_id}#{step.index}")
+        if steps := parts.journal.steps(run_id):
+            found.append(f"{run_id}#{telling_step(steps, called=called)}")
     return tuple(found)

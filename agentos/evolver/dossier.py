@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 
-from agentos.domain import Json, Step, Task
+from agentos.domain import Json, Task
+from agentos.evolver.lapses import telling_step
 from agentos.ports import Brief, Case, Seen
 
 FOLDER = "evidence"
@@ -93,15 +94,10 @@ def _ending(seen: Seen, where: str) -> str:
     said = outcome.reason if outcome else ""
     link = f"[run {seen.run.id}]({where}{seen.run.id}.md)"
     if seen.steps:
-        step = telling_step(seen.steps)
-        link = f"[run {seen.run.id}, step {step.index}]({where}{seen.run.id}.md#step-{step.index})"
+        step = telling_step(seen.steps, called=seen.task.call is not None)
+        link = f"[run {seen.run.id}, step {step}]({where}{seen.run.id}.md#step-{step})"
     text = f"- {link} of `{seen.task.id}`: {result}"
     return text if seen.passed or not said else f"{text}\n\n{quoted(said)}\n"
-
-
-def telling_step(steps: Sequence[Step]) -> Step:
-    """The first with a fault, else the last."""
-    return next((step for step in steps if step.fault is not None), steps[-1])
 
 
 def _task_page(brief: Brief, task_id: str) -> str:

@@ -79,6 +79,18 @@ def root_step(steps: Sequence[Step]) -> int:
     return _by_position(steps)
 
 
+def telling_step(steps: Sequence[Step], *, called: bool) -> int:
+    """Index of the step by which a failure is told; 0 of a run without steps.
+
+    Of a task that names its call (``called``), nothing was decided on the way: the first step with a
+    fault, else the last. Of any other run its root step.
+    """
+    if not called:
+        return root_step(steps)
+    faulty = [step for step in steps if step.fault is not None]
+    return (faulty[:1] or [*steps[-1:]])[0].index if steps else 0
+
+
 _CIRCLES = frozenset({Signal.RETRY_LOOP, Signal.OSCILLATION, Signal.STAGNATION, Signal.FORGOTTEN})
 
 

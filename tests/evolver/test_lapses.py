@@ -7,7 +7,7 @@ import pytest
 
 from agentos.domain import CheckResult, Fault, Json, Outcome, Result, Run, Share, Snapshot, Step
 from agentos.evolver.fingerprints import Doing, Failure, failure_of
-from agentos.evolver.lapses import root_step
+from agentos.evolver.lapses import root_step, telling_step
 from agentos.evolver.policy import load_taxonomy
 from agentos.shipped import folder
 
@@ -203,3 +203,11 @@ def test_of_one_speaker_the_root_is_its_last_word() -> None:
     ]
     assert root_step(alone) == 2
     assert root_step([step(0, "route", None), step(1, "finish", None)]) == 1
+
+
+def test_a_call_is_told_by_its_fault_and_a_thinking_run_by_its_root() -> None:
+    steps = [step(0, "route", None), act(1, "a", fault=BROKEN), act(2, "a"), step(3, "finish", None)]
+    assert telling_step(steps, called=True) == 1
+    assert telling_step(steps, called=False) == 3, "the call worked when it was made again"
+    assert telling_step(steps[2:], called=True) == 3
+    assert telling_step([], called=True) == 0
