@@ -89,7 +89,7 @@ def astray(outcome: Outcome | None, steps: Sequence[Step]) -> str:
 def _thoughts(steps: Sequence[Step]) -> Iterator[tuple[Step, list[Step], Step | None]]:
     """Each thought with the calls that came of it, and the thought after it."""
     places = [place for place, step in enumerate(steps) if step.node == "think"]
-    for place, after in zip(places, [*places[1:], None], strict=True):
+    for place, after in zip(places, [*places, None][1:], strict=True):
         between = steps[place + 1 : after]
         acts = [step for step in between if step.node == "act"]
         yield steps[place], acts, None if after is None else steps[after]
