@@ -18,6 +18,7 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Result,
+    SafetyRate,
     Trial,
     TrialSet,
     canonical,
@@ -32,6 +33,7 @@ from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_
 from agentos.evolver.proposing import propose, why_fixed, workable
 from agentos.evolver.replay import replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.review import held_back
+from agentos.evolver.safety import judged_rates
 from agentos.ports import Durable
 
 SCREENED = "screened"  # what trying a candidate came to, beside the decisions
@@ -167,7 +169,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     trials = trials_of(parts, candidate)
     verdict = judge(candidate, trials, parts.policy)
     if verdict.decision is Decision.PROMOTE:
-        verdict = judge(candidate, trials, parts.policy, measure(parts, evolution, candidate))
+        measure(parts, evolution, candidate)
+        verdict = judge(candidate, trials, parts.policy, rates_of(parts, candidate))
     parts.records.put(verdict)
     parts.audit.note("verdict", evolution.id, {"candidate": candidate.id, "decision": verdict.decision.value})
     return verdict.decision.value
@@ -176,6 +179,11 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
 def trials_of(parts: Parts, candidate: Candidate) -> list[Trial]:
     """The stored trials that the candidate is judged on."""
     return judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
+
+
+def rates_of(parts: Parts, candidate: Candidate) -> list[SafetyRate]:
+    """The stored rates of the safety probes that the candidate is judged on."""
+    return judged_rates(candidate, parts.records.find(SafetyRate, evolution_id=candidate.evolution_id))
 
 
 def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decisions: list[str]) -> str:

@@ -34,7 +34,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.consent import issue
-from agentos.evolver.cycle import trials_of
+from agentos.evolver.cycle import rates_of, trials_of
 from agentos.evolver.judge import recompute
 from agentos.evolver.mining import flag
 from agentos.evolver.promotion import approve, roll_back
@@ -197,7 +197,9 @@ def test_kills_at_random_points_promote_once_and_damage_nothing(
     with desk(home) as parts:
         (verdict,) = [item for item in parts.records.find(Verdict) if item.decision is Decision.PROMOTE]
         candidate = parts.records.get(Candidate, verdict.candidate_id)
-        assert recompute(verdict, candidate, trials_of(parts, candidate), parts.policy) == []
+        rates = rates_of(parts, candidate)
+        assert len(rates) == 4, "measured once, whatever was killed"
+        assert recompute(verdict, candidate, trials_of(parts, candidate), parts.policy, rates=rates) == []
     assert registry.stable().tree == verdict.candidate_tree == candidate.snapshot.tree
     assert Reader(home.ledger).verify() == []
     assert [finding.what for finding in examine(home, fix=False)] == []

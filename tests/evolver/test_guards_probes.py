@@ -27,6 +27,7 @@ from agentos.domain import (
     Limits,
     Manifest,
     ResourceId,
+    Result,
     SafetyRate,
     Share,
     Task,
@@ -177,6 +178,12 @@ def test_a_tree_is_measured_once_and_each_measurement_is_one_point_of_the_series
 def test_a_harness_that_breaks_the_contract_is_screened_before_a_trial_is_spent(world: Service) -> None:
     evolution, candidate = proposed(world, {HARNESS: GIVES_IN})
     sets = Sets(world.parts.records.get(Evidence, evolution.evidence_id).task_ids, (), ())
+    (failing,) = world.parts.tasks(sets.evidence)
+    results = [
+        world.parts.executor.execute(failing, snapshot, new_id("run")).outcome.result
+        for snapshot in (candidate.base, candidate.snapshot)
+    ]
+    assert results == [Result.FAILED, Result.PASSED], "its evidence alone would speak for it"
     assert try_candidate(world.parts, candidate.id, sets) == SCREENED
     refused = world.parts.records.get(Candidate, candidate.id)
     assert refused.screened.startswith("harness/default breaks the contract: a failed tool fails the run")
