@@ -135,7 +135,8 @@ class Records(Protocol):
     def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.
 
-        Others do not count against the limit; how far it looks behind them is bounded. With ``closed``,
+        Others do not count against the limit; how far it looks behind them, and how many it gives of one
+        fingerprint, is bounded. With ``closed``,
         a fingerprint is left out whose newest sighting the cursor ``<closed><fingerprint's id>`` has reached.
         """
         ...

@@ -77,7 +77,7 @@ def triage(parts: Parts) -> list[Evolution]:
         if not _worth_trying(ripe, past, parts):
             continue
         try:
-            opened.append(_open(parts, ripe, position + len(opened)))
+            opened.append(_open(parts, ripe, _unmended(ripe, past), position + len(opened)))
         except Conflict:
             break
         busy.add(_file(ripe.fingerprint))
@@ -153,10 +153,15 @@ def _newest(group: Sequence[Sighting]) -> Ripe:
 
 def _mended(ripe: Ripe, past: Sequence[Evolution]) -> bool:
     """Whether its last evolution is over with success, and nothing failed since: only news can change that."""
+    return not _unmended(ripe, past)
+
+
+def _unmended(ripe: Ripe, past: Sequence[Evolution]) -> Sequence[Sighting]:
+    """What was seen since its last evolution, if that ended with success: what failed before passes now."""
     last = past[-1] if past else None
     if last is None or last.ended_at is None or last.state in WITHOUT_SUCCESS | AT_WORK:
-        return False
-    return all(item.seen_at <= last.ended_at for item in ripe.sightings)
+        return ripe.sightings
+    return [item for item in ripe.sightings if item.seen_at > last.ended_at]
 
 
 def _close(parts: Parts, ripe: Ripe, end: int) -> None:
@@ -206,8 +211,8 @@ def _break_circuit(parts: Parts, last: Evolution, ripe: Ripe) -> None:
     )
 
 
-def _open(parts: Parts, ripe: Ripe, position: int) -> Evolution:
-    chosen = ripe.sightings[-parts.policy.evidence.max_tasks :]
+def _open(parts: Parts, ripe: Ripe, sightings: Sequence[Sighting], position: int) -> Evolution:
+    chosen = sightings[-parts.policy.evidence.max_tasks :]
     run_ids = tuple(item.run_id for item in chosen)
     task_ids = tuple(item.task_id for item in chosen)
     evidence = Evidence(

@@ -26,6 +26,7 @@ from agentos.domain import (
     Evolution,
     Fault,
     Json,
+    Probe,
     Question,
     Result,
     Review,
@@ -49,6 +50,7 @@ R = TypeVar("R")
 
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
 _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
+_ALIKE = 64  # of one fingerprint: evidence needs fewer
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
 
@@ -95,6 +97,7 @@ class Story:
     attestation: Attestation | None
     rates: tuple[SafetyRate, ...] = ()
     reviews: tuple[Review, ...] = ()
+    probes: tuple[Probe, ...] = ()
 
 
 class Reader:
@@ -298,15 +301,17 @@ class Reader:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.
 
         With ``closed``, a fingerprint is left out whose newest sighting the cursor of that name and its id
-        has reached.
+        has reached. Of one fingerprint the newest ``_ALIKE`` are given.
         """
         sql = (
-            f"SELECT body FROM (SELECT seq, fingerprint, body FROM sighting ORDER BY seq DESC LIMIT {_SIGHTINGS_MAX}) "
-            "WHERE fingerprint NOT IN (SELECT substr(name, length(?1) + 1) FROM cursor "
+            "SELECT body FROM (SELECT seq, body, "
+            "row_number() OVER (PARTITION BY fingerprint ORDER BY seq DESC) AS place FROM sighting "
+            f"WHERE seq > (SELECT max(seq) - {_SIGHTINGS_MAX} FROM sighting) "
+            "AND fingerprint NOT IN (SELECT substr(name, length(?1) + 1) FROM cursor "
             "WHERE ?1 <> '' AND name > ?1 AND name < ?1 || '~' AND position >= "
             "(SELECT max(seq) FROM sighting WHERE fingerprint = substr(name, length(?1) + 1))) "
-            f"AND json_extract(body, '$.fingerprint.klass') IN ({', '.join('?' * len(classes))}) "
-            f"ORDER BY seq DESC LIMIT {limit:d}"
+            f"AND json_extract(body, '$.fingerprint.klass') IN ({', '.join('?' * len(classes))})) "
+            f"WHERE place <= {_ALIKE} ORDER BY seq DESC LIMIT {limit:d}"
         )
         return [from_text(Sighting, body) for (body,) in self._rows(sql, closed, *classes)][::-1]
 
@@ -331,6 +336,7 @@ class Reader:
             attestations[-1] if attestations else None,
             tuple(self.find(SafetyRate, **mine)),
             tuple(self.find(Review, **mine)),
+            tuple(self.find(Probe, **mine)),
         )
 
     # --- the rest -----------------------------------------------------------------------------
