@@ -78,7 +78,7 @@ def a_brief() -> Brief:
             "run-1",
             number,
             "act",
-            {"tool": HOSTILE},
+            {"tool": f"{HOSTILE} {number}"},
             HOSTILE * 1000,
             fault if number == 2 else None,
             now,
