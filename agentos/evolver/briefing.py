@@ -30,6 +30,7 @@ from agentos.ports import Brief, Earlier, Remembered, Seen
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together
 WISHES_BACK = 100  # open proposals of runs to look through
+HISTORY = 12  # evolutions of the same failure to tell of
 RUNS_BACK = 5  # of a guard's work to find a passing one in
 
 # What an edit of a layer may touch, and what belongs beside it: the kinds whose files are shown.
@@ -132,8 +133,9 @@ def _text(content: bytes) -> str | None:
 
 
 def _history(parts: Parts, evolution: Evolution) -> Iterator[Earlier]:
-    """What was tried on this failure before, and what came of it."""
-    for past in parts.records.find(Evolution, fingerprint_id=evolution.fingerprint_id):
+    """What was tried on this failure lately, and what came of it."""
+    lately = parts.records.newest(Evolution, HISTORY, fingerprint_id=evolution.fingerprint_id)
+    for past in reversed(lately):
         if past.id == evolution.id or past.ended_at is None:
             continue
         for candidate in parts.records.find(Candidate, evolution_id=past.id):

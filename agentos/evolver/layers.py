@@ -26,7 +26,7 @@ from agentos.errors import Invalid
 from agentos.evolver.harness_signs import astray
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import FailureClass
-from agentos.evolver.triage import WITHOUT_SUCCESS
+from agentos.evolver.triage import PAST, WITHOUT_SUCCESS
 from agentos.ports import Seen
 from agentos.resources import read
 
@@ -121,7 +121,7 @@ def _tried(parts: Parts, evidence: Evidence) -> tuple[Counter[Layer], Counter[La
     """By layer: evolutions of this failure that ended without success, and promotions."""
     failed: Counter[Layer] = Counter()
     promoted: Counter[Layer] = Counter()
-    for past in parts.records.find(Evolution, fingerprint_id=evidence.fingerprint.id):
+    for past in parts.records.newest(Evolution, PAST, fingerprint_id=evidence.fingerprint.id):
         candidates = parts.records.find(Candidate, evolution_id=past.id)
         if past.state in WITHOUT_SUCCESS:
             failed.update({candidate.manifest.layer for candidate in candidates if not candidate.screened})
