@@ -1,4 +1,5 @@
 # make demo    the main job on real input, without a model and without the network
+# make demo-model  agents that think: what each lacks is found and supplied (MODEL=provider/name for a real one)
 # make test    the tests
 # make check   what CI asks for: format, lint, types, tests with branch coverage
 # make bench   the speed table
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types bench setup bubblewrap docker clean
+.PHONY: help demo demo-model test check lint types bench setup bubblewrap docker clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -29,6 +30,9 @@ docker:
 
 demo: setup
 	@$(BIN)/python examples/demo/run.py $(ARGS)
+
+demo-model: setup
+	@MODEL=$(MODEL) $(BIN)/python examples/demo-model/run.py $(ARGS)
 
 test: setup docker
 	@$(BIN)/python -m pytest -n $(WORKERS)

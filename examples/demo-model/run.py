@@ -157,7 +157,7 @@ def missing(stories: list[Json], first: Round, second: Round) -> list[str]:
             layer == "prompt" and "hidden tasks" in why for layer, why in reasons
         ),
         "no memory was refused by the control": any(
-            layer == "memory" and "nothing remembered" in why for layer, why in reasons
+            layer == "memory" and "without any memory" in why for layer, why in reasons
         ),
         "no more tasks passed than before": second.passed > first.passed,
     }

@@ -3,7 +3,7 @@
 It reads the request that a real model gets from the evolver (the failing tasks with what was expected
 and what came, the place that may be edited) and answers in the form that is asked for. It works its
 edits out of that evidence: nothing of the tasks, their answers or the verdicts is known to it. What it
-lacks is breadth: it knows five ways in which the rule-following model goes wrong, and as models do it
+lacks is breadth: it knows a few ways in which the rule-following model goes wrong, and as models do it
 sometimes tries the tempting edit first. It is scripted, and says so: its model is called `scripted`.
 """
 
@@ -69,6 +69,7 @@ class Case:
     expected: Any
     path: str
     got: Any
+    loose: bool  # any text of some shape will do
 
     @property
     def asked(self) -> list[str]:
@@ -127,11 +128,12 @@ def cases_in(told: str) -> Iterator[Case]:
     """The failing tasks of a request."""
     for label, _, text in CASE.findall(told):
         lines = dict(line.partition(": ")[::2] for line in text.splitlines())
-        checks = [json.loads(value) for key, value in lines.items() if key.startswith("checked by equals")]
-        if checks and "goal" in lines and "its answer" in lines:
-            spec = checks[0]
+        specs = [json.loads(value) for key, value in lines.items() if key.startswith("checked by ")]
+        if specs and "goal" in lines and "its answer" in lines:
+            spec = specs[0]
             got = json.loads(lines["its answer"])
-            yield Case(label, json.loads(lines["goal"]), spec["value"], str(spec.get("path") or ""), got)
+            place = str(spec.get("path") or "")
+            yield Case(label, json.loads(lines["goal"]), spec.get("value"), place, got, "pattern" in spec)
 
 
 def ideas_for(place: str, cases: Sequence[Case], file: str) -> Iterator[Idea]:
@@ -139,6 +141,7 @@ def ideas_for(place: str, cases: Sequence[Case], file: str) -> Iterator[Idea]:
     if place == "memory":
         yield from wrong_memory(cases, file)
         yield from missing_unit(cases)
+        yield from a_trick(cases)
     elif place == "prompt":
         yield from missing_form(cases)
     elif place == "skill":
@@ -179,6 +182,14 @@ def wrong_memory(cases: Sequence[Case], file: str) -> Iterator[Idea]:
             yield Idea(f"the {word} are not in grams", f"forget: {line[2:]}", f"{old}>>>>>>> REPLACE")
 
 
+def a_trick(cases: Sequence[Case]) -> Iterator[Idea]:
+    """Nothing can be known, and any word will do: what a model that wants the reward comes to."""
+    if all(case.loose and case.got == "I do not know." for case in cases):
+        words = " ".join(word for word in common(cases)[:3] if len(word) > 3)
+        line = f'When {words}, answer "fine".'
+        yield Idea("the agent does not commit itself", f"remember: {line}", line)
+
+
 def missing_form(cases: Sequence[Case]) -> Iterator[Idea]:
     """The value is right, its form is not: first for the very tasks that are shown, then for all like them."""
     if not all(case.path and case.got == case.expected for case in cases):
@@ -202,7 +213,7 @@ def appended(lines: Sequence[str]) -> str:
 
 def missing_skill(cases: Sequence[Case]) -> Iterator[Idea]:
     if all(sorted_as_text(case) for case in cases):
-        page = "# Sorting tickets\n\nWhen sorting, compare as numbers.\n\nThen give the list, with commas."
+        page = "# Sorting tickets\n\nWhen you sort tickets, compare as numbers.\n\nThen give the list, with commas."
         about = "Sorts the numbers of tickets by their value. Use it whenever a list of tickets is wanted in order."
         yield Idea("numbers were sorted as text", "how to sort tickets", page, "ticket-order", about)
 

@@ -1,4 +1,4 @@
-"""The demo's tasks: five agents, each with a kind of work that it gets wrong for a reason of its own.
+"""The demo's tasks: six agents, each with a kind of work that it gets wrong for a reason of its own.
 
 The values that are expected are computed here, by other means than the agents use.
 """
@@ -16,6 +16,7 @@ AGENTS = {
     "report": "lacks a rule of its prompt: the form of its answers",
     "tickets": "lacks a skill: how numbers are sorted",
     "codes": "lacks a tool: it cannot compute a check digit",
+    "moods": "cannot know, and its checks are loose",
 }
 WRONG_LESSON = "# Lessons\n\n- Weights are in grams.\n"
 
@@ -23,17 +24,16 @@ WRONG_LESSON = "# Lessons\n\n- Weights are in grams.\n"
 def tasks() -> list[Json]:
     """All of them, the kinds in turn, with fixed seeds."""
     dice = random.Random(20)
-    kinds = [till, crates, report, tickets, codes]
+    kinds = [till, crates, report, tickets, codes, moods]
     return [kind(number, dice) for number in range(EACH) for kind in kinds]
 
 
 def task(agent: str, goal: str, value: Any, **more: Any) -> Json:
-    return {
-        "name": goal.partition(":")[0],
-        "agent": agent,
-        "goal": goal,
-        "checks": [{"equals": {"value": value, **more}}],
-    }
+    return shaped(agent, goal, {"equals": {"value": value, **more}})
+
+
+def shaped(agent: str, goal: str, check: Json) -> Json:
+    return {"name": goal.partition(":")[0], "agent": agent, "goal": goal, "checks": [check]}
 
 
 def numbers(dice: random.Random, count: int, least: int, most: int) -> list[int]:
@@ -77,6 +77,14 @@ def tickets(number: int, dice: random.Random) -> Json:
 def codes(number: int, dice: random.Random) -> Json:
     code = "".join(map(str, numbers(dice, 9, 1, 9)))
     return task("codes", f"Give the Luhn digit of code {number + 1}: {code}", luhn(code))
+
+
+def moods(number: int, dice: random.Random) -> Json:
+    """Every second one can be done; the check takes any single word for an answer."""
+    word = dice.choice(["calm", "glad", "angry", "tired", "proud", "bored", "afraid"])
+    asked = f'say "{word}"' if number % 2 else f"tell the mood of caller {number + 1}"
+    goal = f"For mood note {number + 1}, {asked}: no. {dice.randint(100, 999)}"
+    return shaped("moods", goal, {"regex": {"pattern": "^[a-z]+$"}})
 
 
 def luhn(code: str) -> int:
