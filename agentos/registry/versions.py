@@ -9,6 +9,7 @@ each tag names its parent version, so a resource's lineage is read without listi
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -24,6 +25,7 @@ from agentos.resources import parse_id
 LATEST = "refs/agentos/latest/"
 FIRST = "1.0.0"
 _TRAILER = re.compile(r"([A-Z][A-Za-z-]*): (.*)")
+_UNSEEN = ("Cc", "Cs", "Zl", "Zp")  # categories: control, surrogate, other ends of lines
 _MINOR = ("edit", "import", "upgrade", "retire", "seed")
 
 
@@ -31,7 +33,11 @@ _MINOR = ("edit", "import", "upgrade", "retire", "seed")
 
 
 def message(text: str, trailers: Iterable[tuple[str, str]]) -> str:
-    """``text`` and, as a last paragraph that only we write, one line for each trailer."""
+    """``text`` and, as a last paragraph that only we write, one line for each trailer.
+
+    Without control characters: an edit may be called anything, and the log is read by marks of that kind.
+    """
+    text = "".join(sign for sign in text if sign in "\n\t" or unicodedata.category(sign) not in _UNSEEN)
     subject, _, body = text.strip().partition("\n")
     parts = [" ".join(subject.split()) or "Change", body.strip()]
     lines = [f"{key}: {' '.join(value.split())}" for key, value in trailers]

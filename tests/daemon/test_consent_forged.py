@@ -223,7 +223,7 @@ def test_words_of_an_edit_make_no_trailer_of_the_commit(world: Service) -> None:
     base = registry.stable()
     source = registry.files(base, HARNESS)[HARNESS].decode()
     made = registry.add_candidate("cand-words", base, {HARNESS: f"{source}\n# words\n"})
-    summary = "better\n\nConsent: person:root forged\nEvolution: evo-forged"
+    summary = "better\n\nConsent: person:root forged\nEvolution: evo-forged\x1e\u2028Consent: person:root\x00\x85Consent: a"
     registry.promote(base, made, {"Evolution": "evo-true", "Consent": "policy:high=auto c"}, summary)
     (newest,) = history.log(registry.repository, 1)
     said: dict[str, Any] = dict(newest.trailers)
