@@ -178,6 +178,7 @@ def _lines(scene: Scene) -> Iterator[_Line]:
         yield from _verdict(scene, candidate)
         yield from _review(scene, candidate)
         yield from _others(scene, candidate)
+    yield from _probe(scene)
     yield from _consent(scene)
     yield from _since(scene)
     path = found.path if found else "RESOURCE"
@@ -295,6 +296,22 @@ def _review(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
                 yield _Line(Text(scene.named(reason)), 2)
 
 
+def _probe(scene: Scene) -> Iterator[_Line]:
+    if not scene.story.probes:
+        return
+    found = scene.story.probes[-1]
+    if not found.passed:
+        yield _Line(Text(f"failed: {clean(found.reason)}", style="bold red"), label="Probe")
+        return
+    answered = f"{_count(len(found.passes), 'box')} answered for it"
+    again = f", {_count(len(found.canaries), 'kind')} of past work done again" if found.canaries else ""
+    yield _Line(Text(f"passed in {found.seconds:.1f} s: {answered}{again}"), label="Probe")
+    for one in found.passes[-1:]:
+        told = f"starts in {one.start_s:.2f} s ({one.base_start_s:.2f} s before)"
+        told += f", takes {one.memory_mb:.0f} MB ({one.base_memory_mb:.0f} MB before)"
+        yield _Line(Text(told, style="dim"))
+
+
 def _consent(scene: Scene) -> Iterator[_Line]:
     if scene.story.consents:
         given = scene.story.consents[-1]
@@ -318,8 +335,10 @@ def _since(scene: Scene) -> Iterator[_Line]:
     if evolution.state is EvolutionState.PROBATION:
         rules = scene.probation
         end = evolution.ended_at + timedelta(days=rules.days)
-        left = f"watched until {rules.runs} live tasks have used it, or {_moment(end)}"
-        yield _Line(Text(f"{left}: {min(len(scene.live), rules.runs)} of {rules.runs}"))
+        varies = any(run.outcome is not None and run.outcome.cost.calls for run in scene.live)
+        runs = rules.varying_runs if varies else rules.runs
+        left = f"watched until {runs} live tasks have used it, or {_moment(end)}"
+        yield _Line(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
     if found := scene.story.attestation:
         true = len(set(found.predicted_fixes) & set(found.observed_fixes))
         told = f"{true} of {_count(len(found.predicted_fixes), 'predicted fix')} came true"
