@@ -25,6 +25,7 @@ TEXT_MAX = 600  # characters of a manifest's text
 NAMES_MAX = 50  # entries of a manifest's list
 FILE_MAX = 256 << 10  # bytes of an edited file
 WHY_MAX = 500  # characters
+PROCESSES = 256  # of a box, threads included: runtimes start dozens
 TOLD_MAX = 20  # refusals that are noted; the rest is counted
 CHECKOUT, MANIFEST, GOAL = "checkout", "MANIFEST.toml", "GOAL.md"
 _PLACEHOLDERS = {
@@ -161,13 +162,15 @@ class _Sitting:
                 files=dict(self._given),
                 model=coder.model,
                 budget=self._budget,
-                limits=Limits(memory_mb=coders.memory_mb, workspace_mb=coders.workspace_mb),
+                limits=Limits(
+                    memory_mb=coders.memory_mb, workspace_mb=coders.workspace_mb, processes=PROCESSES
+                ),
             )
         )
         self._budget = _less(self._budget, left.cost)
         if left.fault is not None:
             self._note(phase, left, left.refused)
-            self.why = left.fault.message
+            self.why = plain(left.fault.message)
             return None
         return left
 
@@ -176,8 +179,8 @@ class _Sitting:
         detail = {
             "coder": self._proposer.coder.name,
             "phase": phase,
-            "fault": left.fault.message if left.fault else "",
-            "refused": [*told[:TOLD_MAX], *more],
+            "fault": plain(left.fault.message) if left.fault else "",
+            "refused": [*(plain(sentence) for sentence in told[:TOLD_MAX]), *more],
             "seconds": round(left.cost.wall_s, 1),
             "calls": left.cost.calls,
             "tokens": left.cost.tokens,
