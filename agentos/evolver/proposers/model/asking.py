@@ -11,6 +11,7 @@ from typing import Any
 from agentos import shipped
 from agentos.domain import Json, Layer, ResourceId
 from agentos.evolver.proposers.model.evidence import Room, Told, flat, quoted
+from agentos.evolver.remembering import lessons_in
 from agentos.ports import Brief
 
 HISTORY_MAX = 6  # earlier attempts that are told, the newest ones
@@ -73,7 +74,7 @@ def talk(
         there = ", ".join(name.name for name in names if name.kind.value == brief.layer.value)
         parts.append(f"Write a new {brief.layer.value}. There are: {there or 'none yet'}.")
     else:
-        parts.append(f"The file {brief.path}:\n{quoted(brief.source.rstrip())}")
+        parts.append(f"The file {brief.path}:\n{quoted(_shown(brief))}")
     parts += [_history(brief, room), _own(own)]
     return Talk(system, "\n\n".join(part for part in parts if part))
 
@@ -87,9 +88,15 @@ def _form(brief: Brief, form: str) -> str:
     if not brief.path:
         return brief.layer.value
     if brief.layer is Layer.MEMORY:
-        lessons = [line for line in brief.source.splitlines() if line.lstrip().startswith(("-", "*"))]
-        return "memory_change" if lessons else "memory"
+        return "memory_change" if lessons_in(brief.source) else "memory"
     return form
+
+
+def _shown(brief: Brief) -> str:
+    """The file; of a memory the lessons alone, without their ids."""
+    if brief.layer is not Layer.MEMORY:
+        return brief.source.rstrip()
+    return "\n".join(f"- {lesson.text}" for lesson in lessons_in(brief.source)) or "no lesson yet"
 
 
 def _history(brief: Brief, room: Room) -> str:

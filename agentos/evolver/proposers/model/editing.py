@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 
 from agentos.domain import Kind, Layer, ResourceId
 from agentos.evolver.proposers.model.answer import Answer, Unusable
+from agentos.evolver.remembering import added, changed, lessons_in
 from agentos.ports import Brief
 from agentos.resources import examine, name_fault
 from agentos.resources.documents import DOCUMENT
@@ -63,23 +64,24 @@ def replaced(source: str, block: str) -> str:
 
 
 def _memory(source: str, block: str) -> str:
-    """One lesson more, or one changed."""
-    if _HUNK.search(block):
-        text = replaced(source, block)
-    else:
-        lines = [line.strip() for line in block.splitlines() if line.strip()]
-        if len(lines) != 1:
-            raise Unusable(f"the block must hold one line, the new lesson; it holds {len(lines)}")
-        gap = "\n" if source.rstrip().rpartition("\n")[2][:1] in ("-", "") else "\n\n"
-        text = f"{source.rstrip()}{gap}- {_LIST_MARK.sub('', lines[0])}\n".lstrip("\n")
-    before, after = _lessons(source), _lessons(text)
-    if len(after - before) > 1 or len(before - after) > 1:
+    """One lesson more, or one with other words, whose id stays."""
+    hunks = list(_HUNK.finditer(block))
+    if not hunks:
+        return added(source, _one_line(block))
+    if len(hunks) > 1:
         raise Unusable("it changes more than one lesson; one at a time can be measured")
-    return text
+    old, new = _one_line(hunks[0]["old"]), _one_line(hunks[0]["new"])
+    known = {lesson.text: lesson.id for lesson in lessons_in(source)}
+    if old not in known:
+        raise Unusable("the SEARCH line stands nowhere in the file; copy one lesson exactly")
+    return source if old == new else changed(source, known[old], new)
 
 
-def _lessons(text: str) -> set[str]:
-    return {line.strip() for line in text.splitlines() if line.strip()}
+def _one_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) != 1:
+        raise Unusable(f"it must be one line, a lesson; there are {len(lines)}")
+    return _LIST_MARK.sub("", lines[0])
 
 
 def _new(layer: Layer, answer: Answer, taken: Collection[ResourceId]) -> Mapping[str, str]:
