@@ -1,9 +1,8 @@
 """Repairs of a harness' source without a model: the edits of ``repair``, tried by whole runs.
 
 Which file is at fault is not known beforehand: the harness is traced once on every case, and its files
-are searched in the order of how much oftener failing runs go through them than passing ones. Runs are
-slow beside calls of a tool, so the likeliest edits of every file go before the others of any:
-docs/source-evolution.md has numbers.
+are weighed by how much oftener failing runs go through them than passing ones. Runs are slow beside calls
+of a tool, so the likeliest edits of all files go first: docs/source-evolution.md has numbers.
 """
 
 from __future__ import annotations
@@ -14,15 +13,18 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentos.domain import Json, Layer, ResourceId, Snapshot
-from agentos.evolver.proposers.repair.places import suspicion
+from agentos.evolver.proposers.repair.prior import Ranked, ranked, totals
 from agentos.evolver.proposers.repair.proposer import (
     Effort,
+    Ground,
     Probed,
+    edits_in,
     given_cases,
+    ground_of,
     program_of,
     repairs,
+    shares,
     shipped_counts,
-    sorted_out,
 )
 from agentos.ports import Benches, Brief, Case, Proposal, Tried
 
@@ -30,7 +32,7 @@ GENERATED = 6  # inputs on which plausible edits are compared: each is a run
 TIMEOUTS_S = (2.0, 10.0)  # for one run, least and most
 HOPELESS = 0.2  # an edit so much less likely than the best one found is not worth a run
 GLUE = {"insert +-1": 0.1}  # a harness hands things on and seldom counts: factors on shares of edit kinds
-ROUNDS = ((0, 60), (60, 300), (300, None))  # of each file's edits, likeliest first
+ROUNDS = (40, 120, 400, 1_000_000)  # edits of all files that are tried when a round is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,32 +77,31 @@ class HarnessRepairProposer:
             return  # runs that think are not the same twice: a search learns nothing from one
         deadline = time.monotonic() + brief.budget_s
         traced = self._benches.trace(brief.base, brief.resource, given_cases(brief), TIMEOUTS_S[1])
-        paths = by_suspicion(brief, traced)
-        for part in ROUNDS:
-            for path in paths:
-                effort = Effort(
-                    deadline,
-                    self._workers,
-                    self._counts,
-                    GENERATED,
-                    TIMEOUTS_S,
-                    HOPELESS,
-                    part,
-                    partial=False,
-                )
-                found = self._in_file(brief, path, traced, effort)
+        grounds = list(grounds_of(brief, traced))
+        edits = [edits_in(ground) for ground in grounds]
+        among = totals(each for of_file in edits for each in of_file)
+        orders = [
+            ranked(of_file, shares(self._counts, ground.probed), among)
+            for ground, of_file in zip(grounds, edits, strict=True)
+        ]
+        effort = Effort(deadline, self._workers, self._counts, GENERATED, TIMEOUTS_S, HOPELESS, partial=False)
+        for least, most in _rounds(orders):
+            for ground, order in zip(grounds, orders, strict=True):
+                part = [each for each in order if least <= each.probability < most]
+                found = repairs(ground, part, self._benches, effort) if part else []
                 yield from found
                 if found or time.monotonic() >= deadline:
                     return
 
-    def _in_file(
-        self, brief: Brief, path: str, traced: Sequence[Traced], effort: Effort
-    ) -> Sequence[Proposal]:
-        program = program_of(brief.files[path])
-        if program is None:
-            return ()
-        about = replace(brief, path=path, source=brief.files[path])
-        return repairs(about, program, probed(traced, path), self._benches, effort)
+
+def _rounds(orders: Sequence[Sequence[Ranked]]) -> Iterator[tuple[float, float]]:
+    """From and below which probability the edits of all files are tried, likeliest first."""
+    known = sorted((each.probability for order in orders for each in order), reverse=True)
+    below = 1.1
+    for size in ROUNDS:
+        least = known[size] if size < len(known) else 0.0
+        yield least, below
+        below = least
 
 
 def probed(traced: Sequence[Traced], path: str) -> Probed:
@@ -115,23 +116,15 @@ def probed(traced: Sequence[Traced], path: str) -> Probed:
     return Probed(tried, len(ended) < len(traced), max(ended, default=0.0))
 
 
-def by_suspicion(brief: Brief, traced: Sequence[Traced]) -> list[str]:
-    """The harness' files that failing runs go through, the most suspicious first.
-
-    Among equally suspicious ones the file goes first of which the failing runs use least: it is the
-    soonest searched.
-    """
-    ranks: list[tuple[float, int, str]] = []
-    for path, source in brief.files.items():
-        if not (path.startswith(f"{brief.resource}/") and path.endswith(".py")):
-            continue
-        program = program_of(source)
+def grounds_of(brief: Brief, traced: Sequence[Traced]) -> Iterator[Ground]:
+    """The harness' files that failing runs go through, the most suspicious first."""
+    found = []
+    for path, source in sorted(brief.files.items()):
+        own = path.startswith(f"{brief.resource}/") and path.endswith(".py")
+        program = program_of(source) if own else None
         if program is None:
             continue
-        seen = probed(traced, path).tried
-        evidence, working = sorted_out(brief, seen)
-        places = suspicion(program, [seen.lines[c] for c in evidence], [seen.lines[c] for c in working])
-        within = [line for line in places if any(line in seen.lines[c] for c in evidence)]
-        if within:
-            ranks.append((-max(places[line] for line in within), len(within), path))
-    return [path for _, _, path in sorted(ranks)]
+        ground = ground_of(replace(brief, path=path, source=source), program, probed(traced, path))
+        if ground is not None and any(ground.probed.tried.lines[case] for case in ground.evidence):
+            found.append(ground)
+    return iter(sorted(found, key=lambda ground: -max(ground.places.values(), default=0.0)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,29 +133,48 @@ def _is_subsequence(short: list[str], long: list[str]) -> bool:
     return all(token in rest for token in short)
 
 
-def ranked(
-    program: Program,
-    edits: Iterable[tuple[Edit, float]],
-    suspicion: Mapping[int, float],
-    counts: Mapping[str, float],
-) -> list[Ranked]:
-    """The edits, likeliest first, each with a factor of its own.
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """An edit, its kind, and its weight among edits of that kind."""
+
+    edit: Edit
+    kind: str
+    weight: float
+
+
+def weighed(
+    program: Program, edits: Iterable[tuple[Edit, float]], suspicion: Mapping[int, float]
+) -> list[Weighed]:
+    """The edits, each with a factor of its own, by where they are.
 
     ``suspicion`` is by line; a line that is not in it counts little.
     """
-    weighed: list[tuple[Edit, str, float]] = []
-    totals: dict[str, float] = defaultdict(float)
+    found = []
     for edit, factor in edits:
-        kind = kind_of_edit(program, edit)
         line = program.line_of(min(s.start for s in edit.splices))
         weight = edit.weight * factor * suspicion.get(line, 0.02)
-        weighed.append((edit, kind, weight))
-        totals[kind] += weight
-    shares = {kind: counts.get(kind, 1.0) * REACH.get(kind, 1.0) for kind in totals}
+        found.append(Weighed(edit, kind_of_edit(program, edit), weight))
+    return found
+
+
+def totals(edits: Iterable[Weighed]) -> Mapping[str, float]:
+    """The weight of all edits of a kind, by kind."""
+    found: dict[str, float] = defaultdict(float)
+    for each in edits:
+        found[each.kind] += each.weight
+    return found
+
+
+def ranked(
+    edits: Sequence[Weighed], counts: Mapping[str, float], among: Mapping[str, float] | None = None
+) -> list[Ranked]:
+    """The edits, likeliest first. ``among`` are the totals of all that the shares are divided among."""
+    known = totals(edits) if among is None else among
+    shares = {kind: counts.get(kind, 1.0) * REACH.get(kind, 1.0) for kind in known}
     everything = sum(shares.values()) or 1.0
     found = [
-        Ranked(edit, kind, shares[kind] / everything * weight / totals[kind])
-        for edit, kind, weight in weighed
-        if weight > 0
+        Ranked(each.edit, each.kind, shares[each.kind] / everything * each.weight / known[each.kind])
+        for each in edits
+        if each.weight > 0
     ]
     return sorted(found, key=lambda r: -r.probability)

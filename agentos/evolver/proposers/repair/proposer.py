@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from agentos import shipped
 from agentos.evolver.proposers.repair.inputs import generate, same
 from agentos.evolver.proposers.repair.places import edits_of, suspicion
-from agentos.evolver.proposers.repair.prior import Ranked, ranked, read_prior
+from agentos.evolver.proposers.repair.prior import Ranked, Weighed, ranked, read_prior, weighed
 from agentos.evolver.proposers.repair.ranking import hypotheses
 from agentos.evolver.proposers.repair.report import Found, proposal_of
 from agentos.evolver.proposers.repair.search import HOPELESS, Plan, Search
@@ -36,7 +36,6 @@ class Effort:
     generated: int = GENERATED  # inputs on which plausible candidates are compared
     timeouts_s: tuple[float, float] = (LEAST_TIMEOUT_S, PROBE_TIMEOUT_S)  # for one case, least and most
     hopeless: float = HOPELESS  # see ``Search``
-    part: tuple[int, int | None] = (0, None)  # of the edits, from and to, likeliest first
     partial: bool = True  # where nothing passes all of the evidence, look for what passes some
 
 
@@ -71,8 +70,10 @@ class RepairProposer:
             return  # a new file is wanted, or nothing that could be tried: no call names this tool
         effort = Effort(time.monotonic() + brief.budget_s, self._workers, self._counts)
         program = program_of(brief.source)
-        if program is not None:
-            yield from repairs(brief, program, self._probe(brief), self._benches, effort)
+        ground = ground_of(brief, program, self._probe(brief)) if program else None
+        if ground is not None:
+            order = ranked(edits_in(ground), shares(effort.counts, ground.probed))
+            yield from repairs(ground, order, self._benches, effort)
 
     def _probe(self, brief: Brief) -> Probed:
         """Run the original: where it goes, what it answers, how long that takes."""
@@ -111,21 +112,45 @@ def given_cases(brief: Brief) -> tuple[Case, ...]:
     return (*brief.cases, *(case for case, _ in brief.working_calls))
 
 
-def repairs(
-    brief: Brief, program: Program, probed: Probed, benches: Benches, effort: Effort
-) -> list[Proposal]:
-    """Edits of the brief's file, best first. All benches are closed: whoever replays needs the room."""
-    given = given_cases(brief)
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """One file that may be at fault, and what was seen of it."""
+
+    brief: Brief  # its path and source are the file's
+    program: Program
+    probed: Probed
+    evidence: tuple[int, ...]  # numbers of the cases that fail
+    working: tuple[int, ...]  # and of those that work
+    places: Mapping[int, float]  # suspicion by line
+
+
+def ground_of(brief: Brief, program: Program, probed: Probed) -> Ground | None:
+    """What there is to search; None when nothing fails any more."""
     evidence, working = sorted_out(brief, probed.tried)
     if not evidence:
-        return []
+        return None
     lines = probed.tried.lines
     places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
-    order = ranked(
-        program, edits_of(Facts(program), endless=probed.endless), places, _shares(effort.counts, probed)
-    )
+    return Ground(brief, program, probed, evidence, working, places)
+
+
+def edits_in(ground: Ground) -> list[Weighed]:
+    """Every edit of the file that an operator can make."""
+    edits = edits_of(Facts(ground.program), endless=ground.probed.endless)
+    return weighed(ground.program, edits, ground.places)
+
+
+def repairs(ground: Ground, order: Sequence[Ranked], benches: Benches, effort: Effort) -> list[Proposal]:
+    """Of these edits those that are worth a replay, best first.
+
+    All benches are closed when it returns: whoever replays needs the room.
+    """
+    brief, probed = ground.brief, ground.probed
+    given, lines = given_cases(brief), probed.tried.lines
     about = Found(
-        tuple(given[c].task_id for c in evidence), places, [(given[c].task_id, lines[c]) for c in working]
+        tuple(given[c].task_id for c in ground.evidence),
+        ground.places,
+        [(given[c].task_id, lines[c]) for c in ground.working],
     )
     cases = (*given, *generate(given, effort.generated))
     least_s, most_s = effort.timeouts_s
@@ -136,13 +161,19 @@ def repairs(
             bench = benches.bench(brief.base, brief.path, cases, timeout_s)
             opened.append(stack.enter_context(closing(bench)))
         plan = Plan(
-            evidence, working, range(len(given), len(cases)), probed.tried.outputs, checked=len(brief.cases)
+            ground.evidence,
+            ground.working,
+            range(len(given), len(cases)),
+            probed.tried.outputs,
+            checked=len(brief.cases),
         )
-        search = Search(program, plan, effort.deadline, slow_s=0.8 * timeout_s, hopeless=effort.hopeless)
-        return _proposals(brief, search, order[slice(*effort.part)], opened, about, partial=effort.partial)
+        search = Search(
+            ground.program, plan, effort.deadline, slow_s=0.8 * timeout_s, hopeless=effort.hopeless
+        )
+        return _proposals(brief, search, order, opened, about, partial=effort.partial)
 
 
-def _shares(counts: Mapping[str, float], probed: Probed) -> Mapping[str, float]:
+def shares(counts: Mapping[str, float], probed: Probed) -> Mapping[str, float]:
     """The table; where calls do not end, a missing step is more likely than among programs that do."""
     missing = 10.0 if probed.endless else 1.0
     return {**counts, "insert statement": missing * counts.get("insert statement", 1.0)}
