@@ -225,14 +225,11 @@ def _step(way: Way, number: int) -> str:
 
 def _source(way: Way, number: int, name: str) -> str:
     values = [part[number].args[name] for _, part in way.seen]
-    if all(
-        _text(value) and _text(value) in seen.task.goal
-        for value, (seen, _) in zip(values, way.seen, strict=True)
-    ):
+    if all(_says(seen.task.goal, value) for value, (seen, _) in zip(values, way.seen, strict=True)):
         return "as the task gives it"
     for earlier in range(number - 1, -1, -1):
         gave = [part[earlier].gave for _, part in way.seen]
-        if all(_text(value) and _text(value) in text for value, text in zip(values, gave, strict=True)):
+        if all(_says(text, value) for value, text in zip(values, gave, strict=True)):
             return f"from what step {earlier + 1} gave"
     literal = json.dumps(values[0], ensure_ascii=False)
     if all(value == values[0] for value in values) and len(literal) <= _LITERAL_MAX:
@@ -240,16 +237,15 @@ def _source(way: Way, number: int, name: str) -> str:
     return "as the task needs it"
 
 
-def _text(value: Json) -> str:
-    """As it stands in a goal or within a result's JSON."""
-    return json.dumps(value, ensure_ascii=False).strip('"')
+def _says(text: str, value: Json) -> bool:
+    """Whether the value stands in a goal or in a result's JSON, not as a part of a longer word or number."""
+    plain = json.dumps(value, ensure_ascii=False, sort_keys=True).strip('"')
+    return bool(plain) and re.search(rf"(?<![\w.]){re.escape(plain)}(?![\w]|\.\d)", text) is not None
 
 
 def _ending(way: Way) -> str:
     """What the answers of the runs say of the last step."""
-    answers = [_text(seen.run.answer) for seen, _ in way.seen]
-    last = [part[-1].gave for _, part in way.seen]
-    if all(answer and answer in text for answer, text in zip(answers, last, strict=True)):
+    if all(_says(part[-1].gave, seen.run.answer) for seen, part in way.seen):
         return f"The answer is what step {len(way.tools)} gave, unchanged."
     return "The answer follows from these results; hold it against the task before you give it."
 
