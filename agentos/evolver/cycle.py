@@ -29,7 +29,14 @@ from agentos.evolver.guards.trying import in_breach, measure
 from agentos.evolver.judge import counted, judge, judged_trials
 from agentos.evolver.noisy import too_few
 from agentos.evolver.parts import Parts
-from agentos.evolver.promotion import asks, consent_by_policy, promote, verdict_on
+from agentos.evolver.promotion import (
+    asks,
+    consent_by_policy,
+    probe_fault,
+    probe_promotion,
+    promote,
+    verdict_on,
+)
 from agentos.evolver.proposing import propose, why_fixed, workable
 from agentos.evolver.replay import replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.review import held_back
@@ -58,13 +65,15 @@ def evolve(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
     durable.step("conclude", lambda: conclude(parts, evolution_id, candidate_ids, decisions))
     if Decision.PROMOTE.value in decisions:
         durable.step("consent", lambda: seek_consent(parts, evolution_id))
+        durable.step("probe", lambda: probe_if_consented(parts, evolution_id))
         durable.step("promote", lambda: promote_if_consented(parts, evolution_id))
     return parts.evolution(evolution_id).state
 
 
 def finish_promotion(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
     """After a person's approval: promote, or end as stale."""
-    durable.step("promote", lambda: promote(parts, parts.evolution(evolution_id)).state.value)
+    durable.step("probe", lambda: probe_promotion(parts, parts.evolution(evolution_id)).state.value)
+    durable.step("promote", lambda: promote_if_consented(parts, evolution_id))
     return parts.evolution(evolution_id).state
 
 
@@ -256,15 +265,29 @@ def seek_consent(parts: Parts, evolution_id: str) -> str:
         parts.move(evolution, EvolutionState.HELD, why, end=True)
         return ""
     if asks(parts, candidate):
+        if why := probe_fault(parts, candidate):  # nobody is asked for what could not be served
+            parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
+            return ""
         parts.move(evolution, EvolutionState.AWAITING_CONSENT, "the policy asks a person for this tier")
         return ""
     return consent_by_policy(parts, candidate).id
 
 
-def promote_if_consented(parts: Parts, evolution_id: str) -> str:
-    """Promote unless it waits for a person, or was held."""
+_NOT_PROMOTED = (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD, EvolutionState.ROLLED_BACK)
+
+
+def probe_if_consented(parts: Parts, evolution_id: str) -> str:
+    """Probe what is about to be promoted, unless it waits for a person, or was held."""
     evolution = parts.evolution(evolution_id)
-    if evolution.state in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
+    if evolution.state in _NOT_PROMOTED:
+        return evolution.state.value
+    return probe_promotion(parts, evolution).state.value
+
+
+def promote_if_consented(parts: Parts, evolution_id: str) -> str:
+    """Promote unless it waits for a person, was held, or failed its probe."""
+    evolution = parts.evolution(evolution_id)
+    if evolution.state in _NOT_PROMOTED:
         return evolution.state.value
     return promote(parts, evolution).state.value
 

@@ -56,9 +56,9 @@ def only_adds(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
 
 
 def passed(parts: Parts, snapshot: Snapshot) -> Probe | None:
-    """The probe by which the snapshot may drive runs, if there is one."""
-    found = parts.records.find(Probe, driving_sha256=driving_sha256(parts.snapshots, snapshot), passed=True)
-    return found[-1] if found else None
+    """The probe by which the snapshot may drive runs, if there is one: the newest says so."""
+    found = parts.records.find(Probe, driving_sha256=driving_sha256(parts.snapshots, snapshot))
+    return found[-1] if found and found[-1].passed else None
 
 
 def vouch(parts: Parts, snapshot: Snapshot, why: str) -> Probe:
@@ -69,12 +69,8 @@ def vouch(parts: Parts, snapshot: Snapshot, why: str) -> Probe:
 def probe(parts: Parts, snapshot: Snapshot, base: Snapshot, evolution_id: str = "") -> Probe:
     """Probe the snapshot beside the base that serves now; the stored record.
 
-    One that passed is not probed again. Safe to repeat. Raises Unavailable when the machinery
-    failed: then nothing is known.
+    Safe to repeat. Raises Unavailable when the machinery failed: then nothing is known.
     """
-    known = passed(parts, snapshot)
-    if known is not None:
-        return known
     began = time.monotonic()
     probing = _Probing(parts, snapshot, base, began + parts.policy.probe.time_s)
     reason = probing.fault()

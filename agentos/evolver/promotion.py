@@ -18,7 +18,7 @@ from agentos.errors import Conflict, NotFound
 from agentos.evolver.attesting import attest_replay
 from agentos.evolver.consent import expiry, issue, tier_of, verify
 from agentos.evolver.parts import Parts
-from agentos.evolver.probing import concerns, probe
+from agentos.evolver.probing import concerns, passed, probe
 from agentos.evolver.review import failing_review
 from agentos.evolver.triage import DECLINED, reconsider
 
@@ -83,27 +83,29 @@ def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> 
     return parts.move(evolution, EvolutionState.REJECTED, f"{DECLINED}{principal}: {reason}", end=True)
 
 
+def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
+    """Under a consent that stands: probe the candidate where it changes what runs are driven by.
+
+    One that does not pass ends ROLLED_BACK, and nothing was moved. ``promote`` follows.
+    """
+    candidate, _, _ = _consented(parts, evolution)
+    evolution = parts.move(evolution, EvolutionState.PROMOTING)
+    if _is_overtaken(parts, candidate):  # by itself, before a kill, or by others: ``promote`` finds out
+        return evolution
+    if why := probe_fault(parts, candidate):
+        return parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
+    return evolution
+
+
 def promote(parts: Parts, evolution: Evolution) -> Evolution:
     """Move ``main`` to the candidate's tree, under a consent that stands; STALE when it moved meanwhile.
 
-    Where the edit changes what runs are driven by, the candidate is probed first: one that does not
-    pass ends ROLLED_BACK, and nothing was moved.
+    Raises Conflict when it changes what runs are driven by and did not pass a probe.
     """
-    if evolution.candidate_id is None:
-        raise Conflict(f"{evolution.id} has no accepted candidate.")
-    candidate = parts.records.get(Candidate, evolution.candidate_id)
-    verdict = verdict_on(parts, candidate.id)
-    consent = _standing_consent(parts, candidate, verdict)
-    if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
-        raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
-    if failing_review(parts, candidate) is not None:
-        raise Conflict(f"The review of {candidate.id} fails it.")
+    candidate, verdict, consent = _consented(parts, evolution)
+    if not (_is_overtaken(parts, candidate) or _may_drive(parts, candidate)):
+        raise Conflict(f"{candidate.id} changes what runs are driven by, and passed no probe.")
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
-    if concerns(parts.snapshots, candidate.snapshot, candidate.base):
-        shown = probe(parts, candidate.snapshot, candidate.base, evolution.id)
-        if not shown.passed:
-            why = f"its probe failed, and nothing was moved: {shown.reason}"
-            return parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
     trailers = {
         "Evolution": evolution.id,
         "Evidence": evolution.evidence_id,
@@ -121,6 +123,35 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
         raise Conflict(f"{promoted.commit} is not the tree that was tested.")
     attest_replay(parts, evolution, candidate, verdict)
     return _on_probation(parts, evolution, promoted)
+
+
+def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, Consent]:
+    """The candidate, its verdict, and the consent that stands; raises Conflict when one is missing."""
+    if evolution.candidate_id is None:
+        raise Conflict(f"{evolution.id} has no accepted candidate.")
+    candidate = parts.records.get(Candidate, evolution.candidate_id)
+    verdict = verdict_on(parts, candidate.id)
+    consent = _standing_consent(parts, candidate, verdict)
+    if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
+        raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
+    if failing_review(parts, candidate) is not None:
+        raise Conflict(f"The review of {candidate.id} fails it.")
+    return candidate, verdict, consent
+
+
+def _may_drive(parts: Parts, candidate: Candidate) -> bool:
+    """Whether it changes nothing of what runs are driven by, or passed its probe."""
+    if not concerns(parts.snapshots, candidate.snapshot, candidate.base):
+        return True
+    return passed(parts, candidate.snapshot) is not None
+
+
+def probe_fault(parts: Parts, candidate: Candidate) -> str:
+    """Why the candidate may not drive runs, "" when it may, or when it changes nothing of that."""
+    if not concerns(parts.snapshots, candidate.snapshot, candidate.base):
+        return ""
+    shown = probe(parts, candidate.snapshot, candidate.base, candidate.evolution_id)
+    return "" if shown.passed else f"its probe failed, and nothing was moved: {shown.reason}"
 
 
 def roll_back(parts: Parts, evolution: Evolution, reason: str, *, origin: str = "rollback") -> Evolution:

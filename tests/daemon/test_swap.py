@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from agentos.daemon.desk import desk
 from agentos.daemon.doctoring import examine
 from agentos.domain import EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
-from agentos.errors import Conflict
+from agentos.errors import Conflict, Unavailable
+from agentos.evolver.promotion import probe_promotion, promote
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -184,7 +186,7 @@ def test_a_promotion_among_twenty_runs_loses_none_and_mixes_none(
     until(lambda: Registry(home.registry).last_good() == old, "the old one is served")
     until(lambda: held(home) is None, "and no more is being found out")
     limits = Limits(wall_s=60.0)
-    tasks = [add(make_task("sleeper", n=8, limits=limits)) for _ in range(20)]
+    tasks = [add(make_task("sleeper", n=15, limits=limits)) for _ in range(20)]
     until(lambda: len(Reader(home.ledger).open_runs()) == 20, "twenty runs are in flight", 60)
     promoted = waiting(home, ledger, signed(plain, "new"))
     promoted.approve(home)
@@ -218,6 +220,18 @@ def test_a_promotion_whose_probe_fails_moves_nothing(
     assert "no_such_module" in bad.state(home).reason
     assert Registry(home.registry).stable() == before
     assert held(home) is None
+
+
+def test_what_passed_no_probe_is_not_promoted_whoever_asks(home: Home, ledger: Ledger) -> None:
+    before = Registry(home.registry).stable()
+    made = waiting(home, ledger, signed(source(Registry(home.registry)), "unprobed"))
+    made.approve(home)
+    with desk(home) as parts:
+        with pytest.raises(Conflict, match="passed no probe"):
+            promote(parts, parts.evolution(made.evolution.id))
+        with pytest.raises(Unavailable):
+            probe_promotion(parts, parts.evolution(made.evolution.id))
+    assert Registry(home.registry).stable() == before
 
 
 def test_of_two_promotions_at_once_one_is_made_and_one_is_measured_again(

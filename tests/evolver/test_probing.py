@@ -148,8 +148,13 @@ def test_a_pass_counts_for_every_snapshot_that_is_driven_alike(boxes: Boxes) -> 
     assert asked == 2 * boxes.rules.passes
     both = boxes.edited({**EDITED, "prompt/default/prompt.md": "Work well.\n"})
     assert passed(boxes.parts, both) == found
-    assert probe(boxes.parts, both, boxes.base) == found
-    assert len(boxes.named.calls) == asked
+
+
+def test_the_newest_probe_says_whether_it_may(boxes: Boxes) -> None:
+    assert boxes.probe().passed
+    boxes.spoil = lambda done, snapshot: ended(Result.FAILED) if snapshot != boxes.base else done
+    assert not boxes.probe().passed
+    assert passed(boxes.parts, boxes.edited()) is None
 
 
 def test_a_failure_is_stored_and_counts_for_nothing_else(boxes: Boxes) -> None:
@@ -164,10 +169,10 @@ def test_a_failure_is_stored_and_counts_for_nothing_else(boxes: Boxes) -> None:
 
 
 def test_what_is_vouched_for_is_not_probed(boxes: Boxes) -> None:
-    vouch(boxes.parts, boxes.edited(), "said so")
-    assert boxes.probe().reason == "said so"
+    found = vouch(boxes.parts, boxes.edited(), "said so")
+    assert passed(boxes.parts, boxes.edited()) == found
     assert boxes.named.calls == []
-    assert vouch(boxes.parts, boxes.edited(), "again").reason == "said so"
+    assert vouch(boxes.parts, boxes.edited(), "again") == found
 
 
 def test_the_machinery_that_failed_says_nothing(boxes: Boxes) -> None:
