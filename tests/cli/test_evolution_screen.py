@@ -21,6 +21,8 @@ from agentos.domain import (
     Layer,
     Manifest,
     Outcome,
+    Pass,
+    Probe,
     Result,
     Snapshot,
     Trial,
@@ -143,6 +145,20 @@ def test_no_line_is_wider_than_the_terminal_or_ends_in_spaces(
     assert max(map(len, lines)) <= 80
     assert not [line for line in lines if line != line.rstrip()]
     assert any(LONG in line for line in screen(scene, monkeypatch, capsys, "160"))
+
+
+def test_the_probe_stands_beside_the_trials(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passes = tuple(Pass(f"boot-{number}", "default", 0.05, 16.0, 0.04, 15.0) for number in range(3))
+    found = Probe("probe-1", TRIED, "f" * 64, True, "", NOW, "evo-1", passes, ("task-a1",), 2.6)
+    shown = replace(scene, story=replace(scene.story, probes=(found,)))
+    text = "\n".join(screen(shown, monkeypatch, capsys, "120"))
+    assert "passed in 2.6 s: 3 boxes answered for it, 1 kind of past work done again" in text
+    assert "starts in 0.05 s (0.04 s before), takes 16 MB (15 MB before)" in text
+    failed = replace(found, passed=False, reason="pass 1 of 3: it hangs")
+    shown = replace(scene, story=replace(scene.story, probes=(found, failed)))
+    assert "failed: pass 1 of 3: it hangs" in "\n".join(screen(shown, monkeypatch, capsys, "120"))
 
 
 def test_the_tasks_of_the_hold_out_are_named_nowhere(
