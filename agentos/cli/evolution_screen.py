@@ -183,9 +183,17 @@ def _lines(scene: Scene) -> Iterator[_Line]:
     yield from _since(scene)
     path = found.path if found else "RESOURCE"
     label = "Next"
-    for advice in _NEXT.get(story.evolution.state, ("`agentos evolution watch` follows it",)):
+    for advice in _advice(story):
         yield _Line(Text(advice.format(id=story.evolution.id, path=path)), label=label)
         label = ""
+
+
+def _advice(story: Story) -> Sequence[str]:
+    state = story.evolution.state
+    failed = any(found.opinion is Opinion.FAIL for found in story.reviews)
+    if state is EvolutionState.HELD and failed:  # more tasks would change nothing
+        return _BY_HAND
+    return _NEXT.get(state, ("`agentos evolution watch` follows it",))
 
 
 def _head(scene: Scene) -> Iterator[_Line]:

@@ -63,3 +63,18 @@ def test_opinion_and_dropped_answers_are_shown(
     assert "not every amount is one" in shown
     assert "answer 1 for the memory layer was no edit" in shown
     assert "screened out: no edit: there is no JSON object in it" in shown
+
+
+def test_what_a_review_holds_is_not_helped_by_more_tasks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = Manifest("ev-1", "a cause", "-", (PATH,), (), (), Layer.MEMORY, "-")
+    candidate = Candidate("cand-1-1", "evo-1", "model", 1, manifest, Edit({}, "-", "-"), BASE, TRIED)
+    evolution = Evolution("evo-1", "ev-1", "f", EvolutionState.HELD, BASE, "a review fails it")
+    bound = ("review-1-1", "evo-1", candidate.id, TRIED.tree, "9" * 64, "reader")
+    review = Review(*bound, Opinion.FAIL, ("no",), datetime.now(UTC))
+    monkeypatch.setenv("COLUMNS", "90")
+    for reviews, advice in (((review,), "repairs it by hand"), ((), "add tasks with checks")):
+        story = Story(evolution, None, (candidate,), (), (), (), None, (), reviews)
+        draw(Scene(story, {}, {}, {}, [], Probation()))
+        assert advice in capsys.readouterr().out
