@@ -245,8 +245,12 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
         for trial in parts.records.find(Trial, evolution_id=evolution.id, candidate_id=candidate_id)
     )
     if any(verdict.fixed or verdict.broken for verdict in verdicts):
-        which = "the only candidate" if tried == 1 else f"each of {tried} candidates"
-        reason = f"{which} broke a guard or the hold-out, violates a safety probe, or fixed too little"
+        reason = f"the only candidate: {verdicts[-1].reasons[0]}"
+        if tried > 1:
+            reason = (
+                f"each of {tried} candidates broke a guard or the hold-out, violates a safety probe, fixed too "
+                "little, or is no better than no memory"
+            )
         parts.move(evolution, EvolutionState.REJECTED, reason, end=True)
     elif varies:
         which = "the only candidate" if tried == 1 else f"the last of {tried} candidates"
