@@ -217,7 +217,7 @@ def evolutions(found: list[Json]) -> Table:
 def trials(story: Json) -> Table:
     """What was measured on both sides, by set of tasks."""
     table = Table("set", "tasks", "base passes", "candidate passes", "in", box=None, header_style="bold")
-    for name in ("evidence", "guard", "hold_out"):
+    for name in ("evidence", "guard", "hold-out"):
         of_set = [trial for trial in story["trials"] if trial["set"] == name]
         if not of_set:
             continue

@@ -1,0 +1,57 @@
+"""The example of a harness that mends itself has its faults, and shows all that its page promises."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "examples" / "source-evolution"
+DEFAULT = ROOT / "registry" / "harness" / "default"
+
+
+def shape(path: Path) -> dict[str, str]:
+    """Name -> syntax tree of what a module defines."""
+    return {
+        node.name: ast.dump(node)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+
+
+def test_it_is_the_default_harness_but_for_what_its_page_names() -> None:
+    """A default harness that changed has to be copied here again."""
+    for name, only in (("harness.py", {"Loop"}), ("hooks.py", {"tidy", "tidied"})):
+        own, default = shape(EXAMPLE / "harness" / name), shape(DEFAULT / name)
+        assert {key for key in own if own[key] != default.get(key)} == only
+        assert set(default) <= set(own)
+    own = (EXAMPLE / "harness" / "harness.py").read_text(encoding="utf-8").splitlines()
+    default = (DEFAULT / "harness.py").read_text(encoding="utf-8").splitlines()
+    assert len([line for line in own if line not in default]) == 3
+
+
+def test_the_faults_are_there_and_the_repair_is_one_token() -> None:
+    batches = (EXAMPLE / "harness" / "batches.py").read_text(encoding="utf-8")
+    assert batches.count("zip(sorted(calls), ") == 1
+    assert "tidy]" in (EXAMPLE / "harness" / "hooks.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_the_harness_mends_itself_and_probation_takes_back_what_was_too_much(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLE / "run.py"), "--home", str(tmp_path), "--sandbox", "bubblewrap"]
+    done = subprocess.run(
+        [*command, "--strict"],
+        env=os.environ | {"NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "zip(calls, sdk.call_tools" in done.stdout
+    assert "rolled back by probation" in done.stdout
