@@ -69,7 +69,7 @@ def talk(
         ("tool_example", f"```\n{example}"),
     ):
         system = system.replace("{" + key + "}", text)
-    parts = [f"The diagnosis: {brief.why}" if brief.why else "", told.text]
+    parts = [_diagnosis(brief), told.text]
     if new:
         there = ", ".join(name.name for name in names if name.kind.value == brief.layer.value)
         parts.append(f"Write a new {brief.layer.value}. There are: {there or 'none yet'}.")
@@ -77,6 +77,10 @@ def talk(
         parts.append(f"The file {brief.path}:\n{quoted(_shown(brief))}")
     parts += [_history(brief, room), _own(own)]
     return Talk(system, "\n\n".join(part for part in parts if part))
+
+
+def _diagnosis(brief: Brief) -> str:
+    return f"The diagnosis:\n{quoted(brief.why)}" if brief.why else ""
 
 
 def _job(brief: Brief) -> str:
@@ -119,5 +123,5 @@ def _own(own: Sequence[str]) -> str:
 def choice(brief: Brief, told: Told, files: Mapping[str, str]) -> Talk:
     """The request for the name of the file to edit. ``files``: path -> its first line."""
     listed = "\n".join(f"{path}: {first}" for path, first in files.items())
-    parts = [f"The diagnosis: {brief.why}" if brief.why else "", told.text, f"The files:\n{quoted(listed)}"]
+    parts = [_diagnosis(brief), told.text, f"The files:\n{quoted(listed)}"]
     return Talk(with_data(texts()["propose"]["choose"]), "\n\n".join(part for part in parts if part))

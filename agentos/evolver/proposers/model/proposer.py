@@ -46,11 +46,16 @@ class ModelProposer:
             return
         deadline = time.monotonic() + brief.budget_s
         own: list[str] = []
+        known: list[Mapping[str, str]] = []
+        names = self._snapshots.names(brief.base)
         for _ in range(brief.max_candidates + 1):
             if own and time.monotonic() > deadline:
                 return
-            proposal = _Sitting(self._adviser, brief, self._form, self._snapshots.names(brief.base)).edit(own)
+            proposal = _Sitting(self._adviser, brief, self._form, names).edit(own)
+            if proposal.files in known:
+                proposal = replace(proposal, files={}, unusable="no edit: it proposed this one already")
             own.append(proposal.summary)
+            known += [proposal.files] if proposal.files else []
             yield proposal
 
 
