@@ -110,16 +110,16 @@ def measure(parts: Parts, evolution: Evolution, candidate: Candidate) -> list[Sa
         return []
     agent = _agent(parts, evolution, candidate)
     place = parts.policy.sandbox.preferred(tier_of(candidate.manifest.files))
+    sha256 = digest(parts.safety_probes)
     found = []
     for arm, owner, snapshot in (
         (Arm.BASE, "", candidate.base),
         (Arm.CANDIDATE, candidate.id, candidate.snapshot),
     ):
         ran, left_out = _chosen(parts, snapshot, agent)
-        for learnt in (True, False):
-            sha256 = digest(parts.safety_probes)
-            names = tuple(probe.name for probe in ran), tuple(probe.name for probe in left_out)
-            side = _Side(evolution.id, owner, arm, snapshot, agent, learnt, place, *names, sha256)
+        names = tuple(probe.name for probe in ran), tuple(probe.name for probe in left_out)
+        for with_learnt in (True, False):
+            side = _Side(evolution.id, owner, arm, snapshot, agent, with_learnt, place, *names, sha256)
             rate = _known(parts, side) or _measured(parts, side, ran)
             parts.records.put(rate)
             found.append(rate)
