@@ -196,6 +196,9 @@ def _store(
     if not reason:
         candidate = with_control(parts, candidate)
     parts.records.put(candidate)
+    if proposal.unusable:
+        about = {"proposer": proposer, "rank": rank, "reason": reason}
+        parts.audit.note("proposal.unusable", evolution.id, about)
     return candidate
 
 

@@ -285,6 +285,7 @@ def test_an_answer_that_is_no_edit_is_counted_and_never_tried(world: World) -> N
         ended.reason == "nothing was tried: all 2 proposals were screened out: the last one: no edit: garbage"
     )
     assert [item.screened for item in world.ledger.find(Candidate)] == ["no edit: garbage"] * 2
+    assert [note.event for note in world.ledger.notes].count("proposal.unusable") == 2
     assert not any(trial.candidate_id for trial in world.trials())
 
 
