@@ -30,7 +30,8 @@ sys.path.insert(0, str(HERE.parent / "demo"))
 
 from driving import STYLE, Agentos, DemoError, Json, fresh, submit, wait_for  # noqa: E402
 
-# The guards are few, so that old work can slip out of them: that is what the last act is about.
+# The guards are few, so that old work can slip out of them: that is what the last act is about. It comes back
+# while the second repair is still on probation, after four runs of other work.
 POLICY = """\
 [propose]
 budget_s = 150.0
@@ -38,6 +39,8 @@ max_candidates = 1
 [evidence]
 max_guards = 8
 max_hold_out = 4
+[probation]
+runs = 8
 """
 RESOURCE = "harness/desk"
 WAITS, PROMOTED, PROBATION, ROLLED_BACK = "awaiting_consent", "promoted", "probation", "rolled_back"
