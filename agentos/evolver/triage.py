@@ -70,7 +70,7 @@ def triage(parts: Parts) -> list[Evolution]:
     for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
         if _file(ripe.fingerprint) in busy:
             continue
-        past = parts.records.newest(Evolution, PAST, fingerprint_id=ripe.fingerprint.id)[::-1]
+        past = _past(parts, ripe.fingerprint)
         if _mended(ripe, past):
             _close(parts, ripe, end)
             continue
@@ -149,6 +149,14 @@ def _newest(group: Sequence[Sighting]) -> Ripe:
     by_key = {sighting.task_key: sighting for sighting in sorted(group, key=lambda item: item.seen_at)}
     latest = sorted(by_key.values(), key=lambda item: item.seen_at)
     return Ripe(latest[-1].fingerprint, tuple(latest), frozenset(item.fingerprint.id for item in group))
+
+
+def _past(parts: Parts, fingerprint: Fingerprint) -> Sequence[Evolution]:
+    """The evolutions of a failure, oldest first; of those before a success nobody asks any more."""
+    last = parts.records.newest(Evolution, 1, fingerprint_id=fingerprint.id)
+    if last and last[0].state not in WITHOUT_SUCCESS:
+        return last
+    return parts.records.newest(Evolution, PAST, fingerprint_id=fingerprint.id)[::-1]
 
 
 def _mended(ripe: Ripe, past: Sequence[Evolution]) -> bool:

@@ -50,7 +50,7 @@ R = TypeVar("R")
 
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
 _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
-_ALIKE = 64  # of one fingerprint: evidence needs fewer
+_ALIKE = 32  # of one fingerprint: evidence needs fewer
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
 
