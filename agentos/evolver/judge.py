@@ -40,7 +40,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.evolver.alike import over_fitted
-from agentos.evolver.control import held_against
+from agentos.evolver.control import beside_nothing, held_against, is_asked
 from agentos.evolver.noisy import Beside, Ruling
 from agentos.evolver.policy import Policy
 from agentos.evolver.rounds import FIRST, Changed, changed, rule_on, varying
@@ -162,6 +162,8 @@ def judge(
         decision, reasons = Decision.REJECT, [fitted]
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, varies, policy)):
         decision, reasons = found[0], [found[1]]
+    if decision is Decision.PROMOTE and is_asked(candidate):
+        reasons = [*reasons, *beside_nothing(candidate, trials)]
     if rates and decision is Decision.PROMOTE:
         decision, said = safe(candidate, rates)
         reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]

@@ -90,7 +90,9 @@ KEPT = [trials(name, base="pp", candidate="pp", control="p") for name in ("g1", 
 
 
 def test_what_beats_base_and_control_is_promoted() -> None:
-    assert decide(MENDED, *KEPT)[0] is Decision.PROMOTE
+    decision, why = decide(MENDED, *KEPT)
+    assert decision is Decision.PROMOTE
+    assert "with nothing remembered 0 of 2 trials of the evidence pass" in why
 
 
 def test_without_its_control_nothing_is_promoted() -> None:
