@@ -101,18 +101,24 @@ class Swap:
 
     @property
     def serves_main(self) -> bool:
-        """Whether new runs get what ``main`` holds."""
-        return self.stable() == self._registry.stable()
+        """Whether new runs get what ``main`` holds; not while the registry cannot be read."""
+        try:
+            return self.stable() == self._registry.stable()
+        except AgentOSError:
+            return False
 
     def due(self, now: float) -> bool:
         """Whether there is something to be settled about ``main``. ``now`` is on the monotonic clock."""
-        main = self._registry.stable()
+        try:
+            main = self._registry.stable()
+        except AgentOSError:  # each run says so
+            return False
         return main.commit != self._settled and main.tree not in self._failed and now >= self._not_before
 
     def settle(self) -> None:
         """Let ``main`` be served, or find out why not; returns when that is known."""
-        main = self._registry.stable()
         try:
+            main = self._registry.stable()
             if self._registry.last_good() is None:
                 vouch(self._parts, main, "it was served before anything was probed")
             served = self.stable()
@@ -122,7 +128,7 @@ class Swap:
                     return
                 self._registry.mark_good(main)
         except AgentOSError as error:
-            log.warning("it is not known yet what to serve", commit=main.commit, why=str(error))
+            log.warning("it is not known yet what to serve", why=str(error))
             self._not_before = time.monotonic() + _AGAIN_S
             return
         self._settled = main.commit

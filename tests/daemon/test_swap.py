@@ -13,6 +13,7 @@ import pytest
 
 from agentos.daemon.desk import desk
 from agentos.daemon.doctoring import examine
+from agentos.daemon.service import service
 from agentos.domain import EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
 from agentos.errors import Conflict, Unavailable
 from agentos.evolver.promotion import probe_promotion, promote
@@ -20,6 +21,7 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
+from agentos.settings import load_settings
 from tests.daemon.swapping import PATH, edit, marks, mixed, signed, source, waiting
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -220,6 +222,16 @@ def test_a_promotion_whose_probe_fails_moves_nothing(
     assert "no_such_module" in bad.state(home).reason
     assert Registry(home.registry).stable() == before
     assert held(home) is None
+
+
+def test_a_registry_that_cannot_be_read_stops_no_turn_of_the_loop(home: Home) -> None:
+    with service(home, load_settings(home.settings)) as parts:
+        assert parts.swap.due(0.0)
+        assert parts.swap.serves_main
+        (home.registry / "refs" / "heads" / "main").unlink()
+        assert not parts.swap.due(0.0)
+        parts.swap.settle()
+        assert not parts.swap.serves_main
 
 
 def test_what_passed_no_probe_is_not_promoted_whoever_asks(home: Home, ledger: Ledger) -> None:
