@@ -23,6 +23,7 @@ from agentos.domain import (
     Mode,
     ModelSpec,
     Outcome,
+    Parent,
     Reply,
     ResourceId,
     Result,
@@ -462,6 +463,7 @@ class Proposal:
     predicted_fixes: tuple[str, ...]
     tasks_at_risk: tuple[str, ...]
     unusable: str = ""  # why this is no edit at all: kept, so that it is counted, and never tried
+    parents: tuple[str, ...] = ()  # ids of the brief's parents, where the proposer looked at them
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,6 +524,7 @@ class Brief:
     files: Mapping[str, str] = field(default_factory=dict)
     runs: tuple[Seen, ...] = ()  # failing ones of the evidence first, newest first
     history: tuple[Earlier, ...] = ()  # oldest first
+    parents: tuple[Parent, ...] = ()
     surface: tuple[str, ...] = ()  # registry paths that an edit may touch, as shell patterns
     memories: tuple[Remembered, ...] = ()  # of the memory layer: every lesson in ``files``
     wished: tuple[str, ...] = ()  # of the memory layer: what runs of this work asked to be remembered

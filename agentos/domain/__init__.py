@@ -8,6 +8,7 @@ they mean to the code.
 
 from agentos.domain.evolution import RUNNING_STATES as RUNNING_STATES
 from agentos.domain.evolution import Arm as Arm
+from agentos.domain.evolution import Asked as Asked
 from agentos.domain.evolution import Attestation as Attestation
 from agentos.domain.evolution import Candidate as Candidate
 from agentos.domain.evolution import Consent as Consent
@@ -20,6 +21,7 @@ from agentos.domain.evolution import EvolutionState as EvolutionState
 from agentos.domain.evolution import Fingerprint as Fingerprint
 from agentos.domain.evolution import Layer as Layer
 from agentos.domain.evolution import Manifest as Manifest
+from agentos.domain.evolution import Parent as Parent
 from agentos.domain.evolution import SafetyRate as SafetyRate
 from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Site as Site

@@ -106,11 +106,23 @@ class Evolution:
     promoted: Snapshot | None = None
     created_at: datetime | None = None
     ended_at: datetime | None = None
+    asked: tuple[Asked, ...] = ()
 
     @property
     def resource(self) -> str:
         """The resource at fault, "" before the diagnosis."""
         return self.diagnosis.resource if self.diagnosis else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What asking one proposer at one site came to cost: its own time, and the trials of what it proposed."""
+
+    proposer: str
+    layer: Layer
+    seconds: float  # until it had proposed, or had given up
+    cpu_s: float = 0.0  # of trials
+    usd: float = 0.0  # of the models in them, as far as their prices are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +196,17 @@ class Candidate:
     created_at: datetime | None = None
     control: Snapshot | None = None  # of an edit of memories: the same without anything remembered
     removes: bool = False  # it does nothing but take lessons out of memories
+    parents: tuple[str, ...] = ()  # earlier candidates whose edits its proposer was shown to start from
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """An earlier edit of the same failure that came close: one to start from, not to repeat."""
+
+    candidate_id: str
+    summary: str
+    diff: str  # against its own base, which may have been another than the present one
+    says: str  # how close it came, in a sentence
 
 
 class Arm(StrEnum):

@@ -21,6 +21,7 @@ from agentos.domain import (
 )
 from agentos.domain import Proposal as Wish
 from agentos.evolver.curate import Sets, case_of, shown_guards, visible_guards
+from agentos.evolver.parents import parents_for
 from agentos.evolver.parts import Parts
 from agentos.evolver.remembering import LOOK_BACK as FARED_BACK
 from agentos.evolver.remembering import fared, is_memory
@@ -70,6 +71,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
         files=files,
         runs=runs,
         history=tuple(_history(parts, evolution)),
+        parents=parents_for(parts, evolution, site),
         surface=parts.policy.surface.allow,
         memories=fared_of(parts, files) if remembers else (),
         wished=_wished(parts, tasks) if remembers else (),

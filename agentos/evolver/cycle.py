@@ -41,6 +41,7 @@ from agentos.evolver.proposing import propose, why_fixed, workable
 from agentos.evolver.replay import replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.review import held_back
 from agentos.evolver.safety import judged_rates
+from agentos.evolver.scheduling import charged
 from agentos.ports import Durable
 
 SCREENED = "screened"  # what trying a candidate came to, beside the decisions
@@ -197,7 +198,7 @@ def rates_of(parts: Parts, candidate: Candidate) -> list[SafetyRate]:
 
 def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decisions: list[str]) -> str:
     """Name the best accepted candidate, or the end state when there is none."""
-    evolution = parts.evolution(evolution_id)
+    evolution = charged(parts, parts.evolution(evolution_id))
     if Decision.PROMOTE.value in decisions:
         best = candidate_ids[decisions.index(Decision.PROMOTE.value)]
         chosen = parts.records.get(Candidate, best)

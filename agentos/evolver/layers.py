@@ -2,8 +2,9 @@
 
 No single step of such a run is "the" fault: a memory, a line of the prompt, a skill, a tool or the loop
 itself may each be what was missing. What the runs show decides where to begin; every layer that has a
-proposer gets its turn, and the trials decide. A layer that failed this failure before goes to the end,
-one that was promoted twice for it without an end to it is left out: then it lies deeper.
+proposer gets its turn, and the trials decide. The others follow by what edits of them achieved for their
+cost so far (``scheduling``). A layer that failed this failure before goes to the end, one that was promoted
+twice for it without an end to it is left out: then it lies deeper.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from agentos.errors import Invalid
 from agentos.evolver.harness_signs import astray
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import FailureClass
+from agentos.evolver.scheduling import archive, by_layer, ordered
 from agentos.evolver.triage import PAST, WITHOUT_SUCCESS
 from agentos.ports import Seen
 from agentos.resources import read
@@ -46,7 +48,9 @@ def ladder(parts: Parts, evidence: Evidence, base: Snapshot, runs: Sequence[Seen
     first, why = _start(
         runs, next((item for item in parts.taxonomy if item.name == evidence.fingerprint.klass), None)
     )
-    order = [first, *(layer for layer in LADDER if layer is not first)]
+    known = archive(parts)
+    others = [layer for layer in LADDER if layer is not first]
+    order = [first, *ordered(others, lambda layer: by_layer(known, layer))]
     failed, promoted = _tried(parts, evidence)
     order = [layer for layer in order if promoted[layer] < PROMOTED_TWICE]
     order.sort(key=lambda layer: failed[layer])  # stable: the order above where none failed

@@ -24,6 +24,7 @@ from agentos.evolver.curate import Sets
 from agentos.evolver.guards.guarding import guard, refusal, tier_of
 from agentos.evolver.parts import Parts
 from agentos.evolver.remembering import emptied, is_memory, only_removes
+from agentos.evolver.scheduling import NOTHING, Meter, archive, ordered
 from agentos.evolver.screen import screen
 from agentos.ports import Brief, Proposal
 from agentos.resources import parse_id
@@ -35,7 +36,8 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
     """Ids of the candidates worth a replay, best first; each stored and committed to its own ref.
 
     The diagnosed site is tried first, then those where the failure may be mended too, each with its
-    share of the candidates. A search that a crash cut short is done again, and may find other edits in
+    share of the candidates; the proposers of its layer are asked by what they achieved for their cost so far
+    (``scheduling``). A search that a crash cut short is done again, and may find other edits in
     the same time: what it had stored by then stands. Where one proposer of a layer finds something, those
     after it are spared, unless the failure was worked on before.
     """
@@ -47,13 +49,14 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
     silent: set[str] = set()
     sites = workable(parts, diagnosis)
     most = parts.policy.propose.max_candidates
+    meter = Meter(parts.now)
     for left, site in zip(range(len(sites), 0, -1), sites, strict=True):
         brief = replace(
             brief_for(parts, evolution, site, sets, diagnosis.why),
             max_candidates=max(1, (most - len(accepted)) // left),
         )
         here: list[str] = []
-        for proposer, proposal in _proposals(parts, brief, here, silent):
+        for proposer, proposal in _proposals(parts, brief, here, silent, meter):
             rank += 1
             reason = _refusal(parts, evolution, brief, proposal, rank)
             candidate = stored.get(rank) or _store(
@@ -67,6 +70,7 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
                 break
         if len(accepted) >= most or refused == REFUSED_MAX:
             break
+    parts.records.put(replace(parts.evolution(evolution.id), asked=meter.asked))
     return accepted
 
 
@@ -137,14 +141,16 @@ def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) 
 
 
 def _proposals(
-    parts: Parts, brief: Brief, here: list[str], silent: set[str]
+    parts: Parts, brief: Brief, here: list[str], silent: set[str], meter: Meter
 ) -> Iterator[tuple[str, Proposal]]:
     """``here`` grows with what is accepted; ``silent``, which grows too, has nobody to ask any more."""
-    for proposer in parts.proposers.get(brief.layer, ()):
+    known = archive(parts)
+    asked = parts.proposers.get(brief.layer, ())
+    for proposer in ordered(asked, lambda item: known.get((item.name, brief.layer), NOTHING)):
         if proposer.name in silent or (here and not brief.history):
             continue
         try:
-            for proposal in proposer.propose(brief):
+            for proposal in meter.timed(proposer.name, brief.layer, proposer.propose(brief)):
                 yield proposer.name, proposal
         except ModelFailed as error:
             silent.add(proposer.name)
@@ -192,6 +198,7 @@ def _store(
         snapshot=snapshot,
         screened=reason,
         created_at=parts.now(),
+        parents=proposal.parents,
     )
     if not reason:
         candidate = with_control(parts, candidate)
