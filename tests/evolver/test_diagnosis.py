@@ -26,6 +26,8 @@ from agentos.domain import (
     Task,
     canonical,
 )
+from agentos.evolver.briefing import brief_for
+from agentos.evolver.curate import Sets
 from agentos.evolver.diagnosis import diagnose
 from agentos.evolver.mining import mine
 from agentos.evolver.triage import triage
@@ -60,8 +62,9 @@ class Bench:
         fault: Fault | None = None,
         path: str | None = None,
         nodes: dict[str, Fault] | None = None,
+        passed: bool = False,
     ) -> Run:
-        """A failing run of ``tool`` under the harness: its calls gave ``outputs``, its check missed ``expected``."""
+        """A run of ``tool`` under the harness: its calls gave ``outputs``, its check missed ``expected``."""
         self.count += 1
         made = self.world.task(self.count, "x")
         spec = {"value": expected} | ({"path": path} if path else {})
@@ -83,9 +86,9 @@ class Bench:
         steps += [(node, None, found) for node, found in (nodes or {}).items()]
         for index, (node, observed, found) in enumerate(steps):
             ledger.append_step(Step(run.id, index, node, None, observed, found, NOW, 1.0))
-        results = (CheckResult("equals", passed=False),) if fault is None else ()
-        outcome = Outcome(Result.FAILED, 0.0, "no", fault, results)
-        ledger.finish_run(run.id, outcome, None, (), (f"skill/{tool}", HARNESS))
+        results = (CheckResult("equals", passed=passed),) if fault is None else ()
+        outcome = Outcome(Result.PASSED if passed else Result.FAILED, float(passed), "no", fault, results)
+        ledger.finish_run(run.id, outcome, outputs[0] if passed else None, (), (f"skill/{tool}", HARNESS))
         return ledger.run(run.id)
 
     def diagnosed(self) -> list[Diagnosis]:
@@ -234,3 +237,17 @@ def test_evidence_is_not_asked_twice_for_one_fault_of_the_harness(bench: Bench) 
     assert len(opened) == 1
     assert canonical(parts.records.get(Evidence, opened[0].evidence_id).task_ids)
     assert triage(parts) == []
+
+
+def test_a_brief_on_a_harness_shows_working_calls_of_every_tool(bench: Bench) -> None:
+    world = bench.world
+    world.policy = replace(world.policy, evidence=replace(world.policy.evidence, visible_guards=1.0))
+    failing = [bench.run(tool, [1, 2], [2, 1]) for tool in TOOLS[:2]]
+    passing = [bench.run(tool, [1], 1, passed=True) for tool in TOOLS]
+    (found,) = bench.diagnosed()
+    sets = Sets(tuple(run.task_id for run in failing), tuple(run.task_id for run in passing), ())
+    (evolution,) = world.ledger.find(Evolution)
+    of_harness = brief_for(world.parts, evolution, found.sites[0], sets)
+    assert {case.call.tool for case, _ in of_harness.working_calls} == {f"{tool}/get" for tool in TOOLS}
+    assert all(not case.checks for case, _ in of_harness.working_calls)
+    assert f"{HARNESS}/joining.py" in of_harness.files
