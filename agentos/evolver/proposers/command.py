@@ -74,9 +74,10 @@ class CommandProposer:
     name = "command"
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
-        """One edit, or one that says why there is none. Its budget is that of the coders' document: a search's would be too short.
+        """One edit, or one that says why there is none.
 
-        Raises Unavailable when the machinery failed; asked again, it goes on from the record of its calls.
+        Its budget is that of the coders' document, because a search's would be too short. Raises
+        Unavailable when the machinery failed; asked again, it goes on from the record of its calls.
         """
         surface = tuple(surface_of(brief))
         if not surface:
@@ -92,6 +93,7 @@ class CommandProposer:
             why_this_layer=claim.why_this_layer if claim else "",
             predicted_fixes=claim.predicted_fixes if claim else (),
             tasks_at_risk=claim.tasks_at_risk if claim else (),
+            parents=tuple(parent.candidate_id for parent in brief.parents),
             unusable="" if edit else f"no edit: {sitting.why}"[:WHY_MAX],
         )
 
