@@ -76,6 +76,11 @@ def _overview(brief: Brief) -> str:
     for number, earlier in enumerate(brief.history, 1):
         names = ", ".join(f"`{path}`" for path in earlier.files)
         lines += [f"{number}. layer {earlier.layer}, {names}:", quoted(f"{earlier.summary}\n→ {earlier.end}")]
+    for parent in brief.parents:
+        lines += [
+            f"\n## An edit that came close\n\nIt was {parent.says}. It may be started from.\n",
+            quoted(f"{parent.summary}\n{parent.diff}", 2 * SHOWN_MAX),
+        ]
     count = len(brief.working_calls)
     lines.append(f"\n## What works and has to go on working\n\n{count} calls: [working.md](working.md)")
     return "\n".join(lines) + "\n"

@@ -75,7 +75,7 @@ def talk(
         parts.append(f"Write a new {brief.layer.value}. There are: {there or 'none yet'}.")
     else:
         parts.append(f"The file {brief.path}:\n{quoted(_shown(brief))}")
-    parts += [_history(brief, room), _own(own)]
+    parts += [_history(brief, room), _parents(brief), _own(own)]
     return Talk(system, "\n\n".join(part for part in parts if part))
 
 
@@ -112,6 +112,15 @@ def _history(brief: Brief, room: Room) -> str:
     if not lines:
         return ""
     return "Tried before, and it was not enough. Do something else:\n" + quoted("\n".join(lines))
+
+
+def _parents(brief: Brief) -> str:
+    """Edits that came close; that their author was a model makes them data as well."""
+    return "\n\n".join(
+        f"One edit came close: {parent.says}. It was not enough as it stands; you may start from it:\n"
+        + quoted(f"{parent.summary}\n{parent.diff}")
+        for parent in brief.parents
+    )
 
 
 def _own(own: Sequence[str]) -> str:

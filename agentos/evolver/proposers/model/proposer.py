@@ -138,6 +138,7 @@ class _Sitting:
             why_this_layer=findings.why_this_layer,
             predicted_fixes=findings.tasks(findings.predicted_fixes, labels),
             tasks_at_risk=findings.tasks(findings.tasks_at_risk, labels),
+            parents=tuple(parent.candidate_id for parent in self.brief.parents),
         )
 
     def _none(self, faults: list[str], number: int) -> Proposal:
