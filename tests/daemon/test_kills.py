@@ -48,9 +48,11 @@ for _ in sys.stdin:
 
 
 class Nursery:
+    source = NURSERY
+
     def __init__(self, home: Home) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", NURSERY, str(home.root)],
+            [sys.executable, "-P", "-c", self.source, str(home.root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
