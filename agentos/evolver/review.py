@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -60,20 +61,20 @@ def _stored(parts: Parts, candidate: Candidate) -> Review | None:
 
 def _reviewed(parts: Parts, evolution: Evolution, candidate: Candidate) -> Review:
     evidence = parts.records.get(Evidence, evolution.evidence_id)
-    model, opinion, reasons = _ask(parts, evidence, candidate)
+    heard = _ask(parts, evidence, candidate)
     review = Review(
         id=f"review-{candidate.id.removeprefix('cand-')}",
         evolution_id=evolution.id,
         candidate_id=candidate.id,
         candidate_tree=candidate.snapshot.tree,
         evidence_sha256=evidence.sha256,
-        model=model,
-        opinion=opinion,
-        reasons=reasons,
+        model=heard.model,
+        opinion=heard.opinion,
+        reasons=heard.reasons,
         at=parts.now(),
     )
     parts.records.put(review)
-    parts.audit.note("review", evolution.id, {"candidate": candidate.id, "opinion": opinion.value})
+    parts.audit.note("review", evolution.id, {"candidate": candidate.id, "opinion": review.opinion.value})
     return review
 
 
@@ -89,14 +90,23 @@ class _Said(BaseModel):
     reasons: list[Line] = Field(default_factory=list)
 
 
-def _ask(parts: Parts, evidence: Evidence, candidate: Candidate) -> tuple[str, Opinion, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Heard:
     """Who answered, what, and why."""
+
+    model: str
+    opinion: Opinion
+    reasons: tuple[str, ...]
+
+
+def _ask(parts: Parts, evidence: Evidence, candidate: Candidate) -> _Heard:
     reviewer = parts.reviewer
     if reviewer is None:
-        return "", Opinion.FAIL, ("the policy wants a review, and no reviewer is set up",)
+        return _Heard("", Opinion.FAIL, ("the policy wants a review, and no reviewer is set up",))
     diff = _diff(parts, candidate)
     if len(diff) > DIFF_MAX:
-        return "", Opinion.FAIL, (f"its diff has {len(diff)} characters, at most {DIFF_MAX} are reviewed",)
+        why = f"its diff has {len(diff)} characters, at most {DIFF_MAX} are reviewed"
+        return _Heard("", Opinion.FAIL, (why,))
     shown = told(runs_of(parts, parts.tasks(evidence.task_ids)), WIDE).text
     talk = Talk(with_data(texts()["review"]["system"]), f"{shown}\n\nThe edit:\n{quoted(diff)}")
     faults: list[str] = []
@@ -107,15 +117,15 @@ def _ask(parts: Parts, evidence: Evidence, candidate: Candidate) -> tuple[str, O
             answer = str(reply.body["choices"][0]["message"].get("content") or "")
             said = _read(answer)
             reasons = tuple(reason[:REASON_MAX] for reason in said.reasons[:REASONS_MAX])
-            return reply.model, Opinion(said.verdict.lower()), reasons or ("it gave no reason",)
+            return _Heard(reply.model, Opinion(said.verdict.lower()), reasons or ("it gave no reason",))
         except Unusable as error:
             faults.append(str(error))
         except ModelFailed as error:
             if error.kind not in _OWN:
-                return "", Opinion.FAIL, (f"the reviewer could not be asked: {error}",)
+                return _Heard("", Opinion.FAIL, (f"the reviewer could not be asked: {error}",))
             faults.append(_OWN[error.kind])
         talk.again(faults[-1], answer, texts()["review"]["repair"])
-    return reviewer.name, Opinion.FAIL, (f"it gave no opinion that can be read: {faults[-1]}",)
+    return _Heard(reviewer.name, Opinion.FAIL, (f"it gave no opinion that can be read: {faults[-1]}",))
 
 
 def _read(answer: str) -> _Said:
