@@ -286,6 +286,8 @@ def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:
 def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     verdict = _verdict_on(scene.story, candidate)
     if verdict is None:
+        if candidate.screened:
+            yield _Line(Text(scene.named(f"screened out: {candidate.screened}")), label="Verdict")
         return
     style = {"promote": "bold green", "reject": "bold red", "hold": "bold yellow"}[verdict.decision.value]
     tree = (f"  (tree {verdict.candidate_tree[:12]})", "dim")
