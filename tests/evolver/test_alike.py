@@ -44,4 +44,3 @@ def test_fewer_than_two_hidden_ones_say_nothing(world: World, hidden: tuple[int,
     world.proposer = ScriptedProposer([proposal(FITTED)])
     seed(world, hidden)
     assert world.evolve(world.open()).state is EvolutionState.PROBATION
-
