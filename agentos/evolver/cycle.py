@@ -38,6 +38,7 @@ from agentos.evolver.promotion import (
     verdict_on,
 )
 from agentos.evolver.proposing import propose, why_fixed, workable
+from agentos.evolver.racing import leader
 from agentos.evolver.replay import replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.review import held_back
 from agentos.evolver.safety import judged_rates
@@ -57,13 +58,13 @@ def evolve(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
         return parts.evolution(evolution_id).state
     sets = Sets(*(tuple(ids) for ids in chosen))
     candidate_ids = durable.step("propose", lambda: propose_candidates(parts, evolution_id, sets))
-    decisions: list[str] = []
-    for candidate_id in candidate_ids:
-        work = partial(try_candidate, parts, candidate_id, sets)
-        decisions.append(durable.step(f"try {candidate_id}", work))
-        if decisions[-1] == Decision.PROMOTE.value:
-            break
-    durable.step("conclude", lambda: conclude(parts, evolution_id, candidate_ids, decisions))
+    left, tried, decisions = list(candidate_ids), list[str](), list[str]()
+    while left and Decision.PROMOTE.value not in decisions:
+        tried.append(durable.step(f"race {len(tried)}", partial(race, parts, evolution_id, left, sets)))
+        left.remove(tried[-1])
+        work = partial(try_candidate, parts, tried[-1], sets)
+        decisions.append(durable.step(f"try {tried[-1]}", work))
+    durable.step("conclude", lambda: conclude(parts, evolution_id, tried, decisions))
     if Decision.PROMOTE.value in decisions:
         durable.step("consent", lambda: seek_consent(parts, evolution_id))
         durable.step("probe", lambda: probe_if_consented(parts, evolution_id))
@@ -159,6 +160,13 @@ def propose_candidates(parts: Parts, evolution_id: str, sets: Sets) -> list[str]
     if evolution.diagnosis is None:
         raise ValueError(f"{evolution_id} was not diagnosed")
     return propose(parts, evolution, evolution.diagnosis, sets)
+
+
+def race(parts: Parts, evolution_id: str, candidate_ids: Sequence[str], sets: Sets) -> str:
+    """Which of the candidates is tried next."""
+    evolution = parts.move(parts.evolution(evolution_id), EvolutionState.REPLAYING)
+    candidates = [parts.records.get(Candidate, candidate_id) for candidate_id in candidate_ids]
+    return leader(parts, evolution, candidates, sets).id
 
 
 def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:

@@ -43,7 +43,7 @@ def _close(parts: Parts, evolution: Evolution, site: Site) -> Iterator[tuple[flo
         fitting = [item for item in found if _fits(item, site)]
         trials = parts.records.find(Trial, evolution_id=past.id) if fitting else ()
         for candidate in fitting:
-            seen = _seen(judged_trials(candidate, trials))
+            seen = pairs_in(judged_trials(candidate, trials))
             diff = _diff(parts, candidate) if seen.wins > seen.losses else ""
             if 0 < len(diff) <= DIFF_MAX:
                 parent = Parent(candidate.id, candidate.manifest.edit, diff, _says(seen))
@@ -67,7 +67,7 @@ def _fits(candidate: Candidate, site: Site) -> bool:
     return candidate.manifest.layer is site.layer and (not site.path or site.path in candidate.manifest.files)
 
 
-def _seen(trials: Sequence[Trial]) -> Tally:
+def pairs_in(trials: Sequence[Trial]) -> Tally:
     """The pairs of the evidence, and those of guards that came out differently on the two sides."""
     sides: dict[tuple[str, int], dict[Arm, Trial]] = {}
     for trial in counted(trials):

@@ -77,6 +77,14 @@ class _Job:
         return f"trial-{digest(parts)[:20]}"
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price."""
+
+    trials: Sequence[Trial]
+    lost: bool
+
+
 def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
     """Run tasks on the evolution's base; shared by all of its candidates."""
     return _replay(parts, _jobs(parts, task_ids, sets, Arm.BASE, evolution, None))
@@ -85,21 +93,29 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
-    rounds = _Rounds(parts, evolution, candidate, sets) if sets.varying else None
+    rounds = Rounds(parts, evolution, candidate, sets) if sets.varying else None
     for stage in TrialSet:
-        steady = sets.ids(stage, varying=False)
-        base = replay_base(parts, evolution, steady, sets)
-        alike = failing_alike(parts, evolution, base)
-        jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
-        own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
-        trials += base + own
-        if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
+        done = replay_steady(parts, evolution, candidate, sets, stage)
+        trials += done.trials
+        if done.lost:
             break
         if rounds and not rounds.goes_on(stage, trials):
             break
     else:
         trials += rounds.alike() if rounds else []
     return trials
+
+
+def replay_steady(
+    parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets, stage: TrialSet
+) -> Stage:
+    """The trials of one set's tasks that do not vary, on both sides."""
+    steady = sets.ids(stage, varying=False)
+    base = replay_base(parts, evolution, steady, sets)
+    alike = failing_alike(parts, evolution, base)
+    jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
+    own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
+    return Stage([*base, *own], lost=_lost(parts, base, own, stage is TrialSet.EVIDENCE))
 
 
 def replay_control(
@@ -161,7 +177,7 @@ def sieve(
     return trials, fit
 
 
-class _Rounds:
+class Rounds:
     """The fresh pairs of one candidate's varying tasks, made until enough is known."""
 
     def __init__(self, parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> None:
@@ -177,18 +193,29 @@ class _Rounds:
 
         False when no further trial is worth its price: the judge sees the same and says why.
         """
+        while (goes_on := self.step(stage, trials)) is None:
+            pass
+        return goes_on
+
+    def step(self, stage: TrialSet, trials: list[Trial]) -> bool | None:
+        """As ``goes_on``, but one round at most; None while the sets up to ``stage`` are undecided."""
         if not self._choose(stage, trials):
             return False
+        found = ruling(trials, self._parts.policy, self._tasks)
+        which = found.undecided
+        if found.decision is Decision.REJECT or (which and found.exhausted):
+            return False
+        # Whether there are tasks enough is known when those that do not vary were tried as well.
         order = list(TrialSet)
-        while True:
-            found = ruling(trials, self._parts.policy, self._tasks)
-            which = found.undecided
-            if found.decision is Decision.REJECT or (which and found.exhausted):
-                return False
-            # Whether there are tasks enough is known when those that do not vary were tried as well.
-            if which is None or order.index(which) > order.index(stage):
-                return True
-            trials += self._round(which)
+        if which is None or order.index(which) > order.index(stage):
+            return True
+        trials += self._round(which)
+        return None
+
+    @property
+    def made(self) -> int:
+        """Rounds of the evidence."""
+        return self._made[TrialSet.EVIDENCE]
 
     def _choose(self, stage: TrialSet, trials: list[Trial]) -> bool:
         """The tasks that are steady enough; False when too few are left. Guards and hold-out together."""
@@ -244,14 +271,17 @@ class _Rounds:
 
 
 def _number(parts: Parts, evolution: Evolution, candidate: Candidate, which: TrialSet) -> int:
-    """Which candidate of this evidence it is that gets pairs of this set, those of other evolutions included."""
-    measured = {
-        trial.candidate_id
+    """Which candidate of this evidence it is that gets pairs of this set, those of other evolutions included.
+
+    It stays what it was when the first pair was made, whoever got pairs since.
+    """
+    numbers = {
+        trial.candidate_id: trial.number
         for other in parts.records.find(Evolution, evidence_id=evolution.evidence_id)
         for trial in parts.records.find(Trial, evolution_id=other.id)
         if trial.number and trial.set is which
     }
-    return len(measured - {candidate.id}) + 1
+    return numbers.get(candidate.id, len(numbers) + 1)
 
 
 def _fresh(

@@ -284,6 +284,37 @@ def test_candidates_of_one_evidence_are_counted_for_each_set_and_across_evolutio
     stands(world)
 
 
+@pytest.mark.parametrize("after", [10**9, 9, 25, 43])
+def test_of_several_the_one_that_leads_gets_the_pairs(world: World, after: int) -> None:
+    """Also where a crash cuts the race: the same trials, the same numbers, the same end."""
+    world.policy = LENIENT
+    world.proposer = proposing(USELESS, FAULTY.replace("> 50", "> 52"), FAULTY.replace("> 50", "> 53"), RIGHT)
+    world.seed()
+    model = Model(
+        world,
+        lambda points, source: 0.95 if source == RIGHT or points != 50 else 0.3,
+        seed=5,
+        dies_after=after,
+    ).install()
+    evolution = world.open()
+    if after < 10**9:
+        with pytest.raises(KeyboardInterrupt):
+            world.evolve(evolution)
+        model.dies_after = 10**9
+    evolution = world.evolve(evolution)
+    assert world.source() == RIGHT, evolution.reason
+    own = [trial for trial in world.trials() if trial.number and trial.set is TrialSet.EVIDENCE]
+    numbers = {trial.candidate_id[-1]: trial.number for trial in own}
+    assert numbers == {"1": 1, "2": 2, "3": 3, "4": 4}
+    assert {(trial.candidate_id[-1], trial.number) for trial in own} == set(numbers.items()), (
+        "each keeps its own"
+    )
+    made = Counter(trial.candidate_id[-1] for trial in own)
+    assert made["4"] > max(made["1"], made["2"], made["3"])
+    assert len(set(model.ids)) == len(model.ids)
+    stands(world)
+
+
 def test_a_verdict_stands_when_a_later_candidate_tries_the_base_oftener(world: World) -> None:
     world.policy = LENIENT
     tempting = FAULTY.replace("> 50", "> 40")
