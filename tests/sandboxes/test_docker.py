@@ -31,8 +31,9 @@ from agentos.sandboxes.docker_container import End, Maker
 from agentos.sandboxes.docker_engine import Engine
 from agentos.sandboxes.docker_pool import Pool
 from agentos.sandboxes.docker_profile import HOME_LABEL, Kind, Walls, all_but, seccomp_profile
+from agentos.sandboxes.docker_reaper import owner_of
 from agentos.sandboxes.image import build_from_host, find, images
-from agentos.sandboxes.leftover import BOXES
+from agentos.sandboxes.leftover import BOXES, NOTE
 from agentos.sandboxes.owner import Owner, home_id
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.wire import Closed
@@ -533,12 +534,20 @@ time.sleep(600)
 """
 
 
+def wait_for_a_run(place: Path, pid: int) -> None:
+    """Until a container of that process is used for a run."""
+    deadline = time.monotonic() + 60
+    while not any((owner := owner_of(note.name)) and owner.pid == pid for note in place.glob(f"*{NOTE}")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 @pytest.mark.docker
 @pytest.mark.slow
 def test_twenty_killed_daemons_leave_nothing_that_the_reaper_does_not_find(
     docker_image: str, inside: Path, engine: Engine, tmp_path: Path
 ) -> None:
-    """Each is killed at another moment: before, while and after it makes containers."""
+    """Each is killed at another moment: before, while and after it makes containers; the last one with a run."""
     kills = 20
     owners = subprocess.Popen(
         [sys.executable, "-c", OWNERS, str(tmp_path), docker_image, str(inside), str(kills)],
@@ -549,6 +558,8 @@ def test_twenty_killed_daemons_leave_nothing_that_the_reaper_does_not_find(
     for number in range(kills):
         pid = int(owners.stdout.readline())
         threading.Event().wait(0.07 * (number % 10))
+        if number == kills - 1:
+            wait_for_a_run(tmp_path / BOXES, pid)
         os.kill(pid, signal.SIGKILL)
     owners.kill()
     owners.wait()
