@@ -17,6 +17,7 @@ from agentos.domain import (
     Budget,
     Call,
     Check,
+    Earlier,
     Json,
     Layer,
     Limits,
@@ -262,6 +263,11 @@ class Sandbox(Protocol):
         """The isolation level it was probed at."""
         ...
 
+    @property
+    def image(self) -> str:
+        """A digest of what its boxes are made of: interpreter, libraries, the kernel's worker."""
+        ...
+
     def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable.
 
@@ -373,6 +379,7 @@ class Attempt:
     files: Mapping[str, bytes] = field(default_factory=dict)  # what the run left in its workspace
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
     memory_mb: float = 0.0  # the box's peak; 0.0 where it cannot be known
+    image: str = ""  # what the box was made of, as ``Sandbox.image``
 
 
 class Executor(Protocol):
@@ -464,6 +471,7 @@ class Proposal:
     tasks_at_risk: tuple[str, ...]
     unusable: str = ""  # why this is no edit at all: kept, so that it is counted, and never tried
     parents: tuple[str, ...] = ()  # ids of the brief's parents, where the proposer looked at them
+    model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,16 +486,6 @@ class Seen:
     def passed(self) -> bool:
         """Beside a failing run of the same task it shows a contrast."""
         return self.run.outcome is not None and self.run.outcome.result is Result.PASSED
-
-
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """An attempt at the same failure that is over."""
-
-    layer: Layer
-    summary: str
-    files: tuple[str, ...]
-    end: str  # the evolution's end state and its reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,6 +527,7 @@ class Brief:
     memories: tuple[Remembered, ...] = ()  # of the memory layer: every lesson in ``files``
     wished: tuple[str, ...] = ()  # of the memory layer: what runs of this work asked to be remembered
     successes: tuple[Seen, ...] = ()  # of the skill layer: passing runs of other work, without its checks
+    calibration: Mapping[str, str] = field(default_factory=dict)  # by proposer: what its edits came to
 
 
 class Adviser(Protocol):

@@ -14,6 +14,7 @@ from agentos.domain.evolution import Candidate as Candidate
 from agentos.domain.evolution import Consent as Consent
 from agentos.domain.evolution import Decision as Decision
 from agentos.domain.evolution import Diagnosis as Diagnosis
+from agentos.domain.evolution import Earlier as Earlier
 from agentos.domain.evolution import Edit as Edit
 from agentos.domain.evolution import Evidence as Evidence
 from agentos.domain.evolution import Evolution as Evolution

@@ -197,6 +197,17 @@ class Candidate:
     control: Snapshot | None = None  # of an edit of memories: the same without anything remembered
     removes: bool = False  # it does nothing but take lessons out of memories
     parents: tuple[str, ...] = ()  # earlier candidates whose edits its proposer was shown to start from
+    model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An attempt at the same failure that is over."""
+
+    layer: Layer
+    summary: str
+    files: tuple[str, ...]
+    end: str  # the evolution's end state and its reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +260,7 @@ class Trial:
     # set, this one included. 0: no such pair, every flip of the task counts.
     number: int = 0
     alike: bool = False  # of a candidate's on a hidden task that fails on the base as the evidence does
+    image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
 
 
 @dataclass(frozen=True, slots=True)

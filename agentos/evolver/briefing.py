@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from agentos.domain import (
     Candidate,
+    Earlier,
     Evolution,
     Kind,
     Layer,
@@ -26,7 +27,7 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.remembering import LOOK_BACK as FARED_BACK
 from agentos.evolver.remembering import fared, is_memory
 from agentos.evolver.runs import runs_of
-from agentos.ports import Brief, Earlier, Remembered, Seen
+from agentos.ports import Brief, Remembered, Seen
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together

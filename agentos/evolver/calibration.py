@@ -1,7 +1,7 @@
 """How well do proposers know what their edits do? What was predicted beside what was observed.
 
 The replay is what was observed of every edit that was tried, promoted or not; live use adds its word on those
-that were promoted. A table for people, and a few sentences that the next proposal gets as evidence.
+that were promoted. A table for people, and a few sentences that whoever proposes next gets with the evidence.
 Counts only: no task is named here, so that a hidden one cannot be.
 """
 
@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentos.domain import Attestation, Candidate, Decision, Verdict
+from agentos.domain import Attestation, Candidate, Decision, Evolution, Layer, Verdict
+from agentos.evolver.attesting import AFTER_PROBATION
 from agentos.ports import Records
 
-AFTER_PROBATION = "probation"
-RECENT = 200  # candidates that a digest looks at: what it costs does not grow
+RECENT = 60  # evolutions that are looked at for the next proposal: what it costs does not grow
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """What one proposer, with one model, achieved in one layer; "" as ``model`` where none is named."""
+    """What one proposer, with one model, achieved in one layer; "" as ``model`` where none was asked."""
 
     proposer: str
     model: str
@@ -55,25 +55,38 @@ def calibrate(
     ended = {item.evolution_id: item.verdict for item in attestations if item.when == AFTER_PROBATION}
     groups: dict[tuple[str, str, str], list[Candidate]] = {}
     for candidate in candidates:
-        proposer, _, model = candidate.proposer.partition(":")
-        groups.setdefault((proposer, model, candidate.manifest.layer.value), []).append(candidate)
+        if not candidate.edit.files and not candidate.model:
+            continue  # nobody answered: no word on anybody
+        key = (candidate.proposer, candidate.model, candidate.manifest.layer.value)
+        groups.setdefault(key, []).append(candidate)
     found = [_track(*names, group, judged, ended) for names, group in groups.items()]
     return sorted(found, key=lambda track: (-track.tried, -track.proposed, track.proposer, track.layer))
 
 
-def digest(records: Records, proposer: str) -> str:
-    """What the newest edits of a proposer came to, in a few sentences for its next one; "" without any.
+def lately(records: Records, evolution_id: str) -> list[Track]:
+    """What the newest edits came to, of evolutions that have ended: this one is asked for and left out.
 
-    ``proposer`` is as candidates name it, a model included.
+    So asking again after a crash gives the same words, whatever this evolution has stored by then.
     """
-    own = [item for item in records.newest(Candidate, RECENT) if item.proposer == proposer]
-    verdicts = [verdict for item in own for verdict in records.find(Verdict, candidate_id=item.id)]
-    accepted = {item.evolution_id for item in verdicts if item.decision is Decision.PROMOTE}
-    attested = [item for name in sorted(accepted) for item in records.find(Attestation, evolution_id=name)]
-    tracks = calibrate(own, verdicts, attested)
-    if not any(track.tried or track.refused for track in tracks):
-        return ""
-    return "\n".join(sentence for track in tracks for sentence in _sentences(track))
+    past = [
+        item.id
+        for item in records.newest(Evolution, RECENT)
+        if item.ended_at is not None and item.id != evolution_id
+    ]
+    return calibrate(
+        [item for name in past for item in records.find(Candidate, evolution_id=name)],
+        [item for name in past for item in records.find(Verdict, evolution_id=name)],
+        [item for name in past for item in records.find(Attestation, evolution_id=name)],
+    )
+
+
+def in_words(tracks: Iterable[Track], layer: Layer) -> dict[str, str]:
+    """By proposer, what its edits in the layer came to, in a few sentences to it."""
+    said: dict[str, list[str]] = {}
+    for track in tracks:
+        if track.layer == layer and (track.tried or track.refused):
+            said.setdefault(track.proposer, []).extend(_sentences(track))
+    return {proposer: "\n".join(sentences) for proposer, sentences in said.items()}
 
 
 def _track(
@@ -105,9 +118,10 @@ def _track(
 
 
 def _sentences(track: Track) -> Iterable[str]:
+    written = f", written by {track.model}" if track.model else ""
     yield (
-        f"Your last {track.proposed} edits in the layer {track.layer}: {track.refused} were refused before "
-        f"any trial, {track.tried} were tried, {track.accepted} accepted."
+        f"Your last {_edits(track.proposed)} in the layer {track.layer}{written}: {track.refused} refused "
+        f"before any trial, {track.tried} tried, {track.accepted} accepted."
     )
     if track.predicted:
         yield (
@@ -115,7 +129,11 @@ def _sentences(track: Track) -> Iterable[str]:
             f"{track.fixed} tasks were fixed in all."
         )
     if track.broken:
-        yield f"They broke {track.broken} tasks; you had named {track.foreseen} of these as at risk."
+        yield f"Of {track.broken} tasks that they broke you had named {track.foreseen} as at risk."
     if track.labels:
         said = ", ".join(f"{count} {label}" for label, count in track.labels.items())
         yield f"In live use those accepted turned out: {said}."
+
+
+def _edits(count: int) -> str:
+    return f"{count} edits" if count != 1 else "edit"

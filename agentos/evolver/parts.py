@@ -46,6 +46,10 @@ def _no_executor(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> 
     raise Unavailable("Suites and probes run in the daemon; type `agentos daemon start`.")
 
 
+def _no_image(sandbox: str) -> str:
+    raise Unavailable("Sandboxes are known to the daemon; type `agentos daemon start`.")
+
+
 def _no_model(snapshot: Snapshot, agent: str) -> bool:
     return False
 
@@ -73,6 +77,7 @@ class Parts:
     reviewer: Adviser | None = None
     executor_with: ExecutorWith = _no_executor
     safety_probes: tuple[SafetyProbe, ...] = ()
+    image_of: Callable[[str], str] = _no_image  # what boxes of a sandbox are made of now, as Trial.image
     has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot
 
     def evolution(self, evolution_id: str) -> Evolution:

@@ -64,6 +64,13 @@ def _is_overtaken(parts: Parts, candidate: Candidate) -> bool:
     return parts.snapshots.stable().tree != candidate.base.tree
 
 
+def _is_remade(parts: Parts, candidate: Candidate) -> bool:
+    """Runs would get another interpreter, library or worker than its trials had."""
+    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id, candidate_id=candidate.id)
+    tried_in = {(trial.sandbox, trial.image) for trial in trials if trial.image}
+    return any(parts.image_of(sandbox) != image for sandbox, image in tried_in)
+
+
 def settle_overtaken(parts: Parts, evolution: Evolution) -> bool:
     """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again."""
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
@@ -98,11 +105,15 @@ def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
 
 
 def promote(parts: Parts, evolution: Evolution) -> Evolution:
-    """Move ``main`` to the candidate's tree, under a consent that stands; STALE when it moved meanwhile.
+    """Move ``main`` to the candidate's tree, under a consent that stands.
+
+    STALE when it moved meanwhile, or when the sandbox is made of something else than at the trials.
 
     Raises Conflict when it changes what runs are driven by and did not pass a probe.
     """
     candidate, verdict, consent = _consented(parts, evolution)
+    if _is_remade(parts, candidate):
+        return _stale(parts, evolution, "the sandbox is not made of what it was when this was tried")
     if not (_is_overtaken(parts, candidate) or _may_drive(parts, candidate)):
         raise Conflict(f"{candidate.id} changes what runs are driven by, and passed no probe.")
     evolution = parts.move(evolution, EvolutionState.PROMOTING)

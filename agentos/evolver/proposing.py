@@ -19,6 +19,7 @@ from agentos.domain import (
 )
 from agentos.errors import ModelFailed
 from agentos.evolver.briefing import brief_for
+from agentos.evolver.calibration import in_words, lately
 from agentos.evolver.control import is_asked
 from agentos.evolver.curate import Sets
 from agentos.evolver.guards.guarding import guard, refusal, tier_of
@@ -50,10 +51,12 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
     sites = workable(parts, diagnosis)
     most = parts.policy.propose.max_candidates
     meter = Meter(parts.now)
+    tracks = lately(parts.records, evolution.id)
     for left, site in zip(range(len(sites), 0, -1), sites, strict=True):
         brief = replace(
             brief_for(parts, evolution, site, sets, diagnosis.why),
             max_candidates=max(1, (most - len(accepted)) // left),
+            calibration=in_words(tracks, site.layer),
         )
         here: list[str] = []
         for proposer, proposal in _proposals(parts, brief, here, silent, meter):
@@ -199,6 +202,7 @@ def _store(
         screened=reason,
         created_at=parts.now(),
         parents=proposal.parents,
+        model=proposal.model,
     )
     if not reason:
         candidate = with_control(parts, candidate)

@@ -362,6 +362,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         answer_sha256=done.answer_sha256,
         sandbox=done.sandbox,
         level=done.level,
+        image=done.image,
         run_id=job.id,
         recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
         drift=done.drift,

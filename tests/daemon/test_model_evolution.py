@@ -215,6 +215,8 @@ def test_what_is_no_good_edit_is_told_and_nothing_moves(place: Place, name: str)
     ended, candidates = place.again(writer)
     assert ended.state is EvolutionState.CANNOT_FIX, ended.reason
     assert Registry(place.home.registry).stable() == before
+    assert "Your record so far" in place.cast.told["writer"][0]
+    assert "written by writer" in place.cast.told["writer"][0]
     of_memory = [item for item in candidates if item.manifest.layer is Layer.MEMORY]
     assert why in of_memory[0].screened
     assert all(item.screened for item in of_memory)

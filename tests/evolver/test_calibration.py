@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agentos.domain import Attestation, Candidate, Decision, Edit, Layer, Manifest, Snapshot, Verdict
+from agentos.domain import (
+    Attestation,
+    Candidate,
+    Decision,
+    Edit,
+    Evolution,
+    EvolutionState,
+    Layer,
+    Manifest,
+    Snapshot,
+    Verdict,
+)
 from agentos.evolver.attesting import label
-from agentos.evolver.calibration import RECENT, calibrate, digest
+from agentos.evolver.calibration import RECENT, calibrate, in_words, lately
 from agentos.evolver.probation import settle
 from agentos.testing import MemoryLedger
 
@@ -23,7 +34,8 @@ BASE = Snapshot("c" * 40, "t" * 40)
 def candidate(
     number: int,
     *,
-    proposer: str = "model:small",
+    proposer: str = "model",
+    model: str = "small",
     layer: Layer = Layer.PROMPT,
     fixes: tuple[str, ...] = ("a", "b"),
     risks: tuple[str, ...] = (),
@@ -32,7 +44,7 @@ def candidate(
     manifest = Manifest("evd", "cause", "edit", ("prompt/x/prompt.md",), fixes, risks, layer, "why")
     edit = Edit({"prompt/x/prompt.md": str(number)}, "an edit", "rewrite")
     return Candidate(
-        f"cand-{number}", f"evo-{number}", proposer, 1, manifest, edit, BASE, BASE, screened, None
+        f"cand-{number}", f"evo-{number}", proposer, 1, manifest, edit, BASE, BASE, screened, model=model
     )
 
 
@@ -57,8 +69,8 @@ def test_each_proposer_model_and_layer_has_a_row_of_its_own() -> None:
             candidate(2),
             candidate(3, screened="outside the surface"),
             candidate(4, layer=Layer.SKILL),
-            candidate(5, proposer="model:large"),
-            candidate(6, proposer="repair", layer=Layer.TOOL),
+            candidate(5, model="large"),
+            candidate(6, proposer="repair", model="", layer=Layer.TOOL),
         ],
         [
             verdict(1, fixed=("a",), broken=("g1", "g2")),
@@ -109,33 +121,60 @@ def test_the_five_labels(predicted: str, observed: str, regressions: str, said: 
     assert label(predicted, observed, regressions) == said
 
 
-def test_a_digest_says_in_words_how_its_own_edits_fared_and_names_no_task() -> None:
+def over(number: int) -> Evolution:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return Evolution(f"evo-{number}", "evd", "f", EvolutionState.REJECTED, BASE, created_at=now, ended_at=now)
+
+
+def said(ledger: MemoryLedger, proposer: str = "model", layer: Layer = Layer.PROMPT) -> str:
+    return in_words(lately(ledger, "evo-now"), layer).get(proposer, "")
+
+
+def test_the_next_proposal_is_told_how_its_own_edits_fared_and_no_task() -> None:
     ledger = MemoryLedger()
-    assert digest(ledger, "model:small") == ""
+    assert said(ledger) == ""
+    for number in (0, 1, 2, 3, 5, 9):
+        ledger.put(over(number))
     for number in range(4):
         ledger.put(candidate(number, fixes=("task-secret", f"task-{number}")))
         ledger.put(verdict(number, broken=("task-hidden",)))
-    ledger.put(candidate(9, proposer="repair"))
+    ledger.put(candidate(9, proposer="repair", model=""))
+    ledger.put(verdict(9))
     ledger.put(candidate(5))
     ledger.put(verdict(5, Decision.PROMOTE, fixed=("a", "b")))
     ledger.put(attestation(5, "harmful"))
-    said = digest(ledger, "model:small")
+    words = said(ledger)
     assert (
-        "Your last 5 edits in the layer prompt: 0 were refused before any trial, 5 were tried, 1 accepted."
-        in said
+        "Your last 5 edits in the layer prompt, written by small: 0 refused before any trial, 5 tried, "
+        "1 accepted." in words
     )
-    assert "Of 10 fixes that you predicted 2 came true; 2 tasks were fixed in all." in said
-    assert "They broke 4 tasks; you had named 0 of these as at risk." in said
-    assert "1 harmful" in said
-    assert "task-" not in said
-    assert digest(ledger, "model:other") == ""
+    assert "Of 10 fixes that you predicted 2 came true; 2 tasks were fixed in all." in words
+    assert "Of 4 tasks that they broke you had named 0 as at risk." in words
+    assert "1 harmful" in words
+    assert "task-" not in words
+    assert said(ledger, layer=Layer.SKILL) == ""
+    assert "written by" not in said(ledger, "repair")
 
 
-def test_a_digest_looks_at_the_newest_only() -> None:
+def test_what_the_evolution_itself_stored_before_a_crash_changes_no_word() -> None:
+    ledger = MemoryLedger()
+    ledger.put(replace(over(1), id="evo-now", ended_at=None))
+    ledger.put(candidate(1, screened="no edit"))
+    ledger.put(replace(candidate(2, screened="no edit"), evolution_id="evo-now"))
+    assert said(ledger) == ""
+
+
+def test_it_looks_at_the_newest_only() -> None:
     ledger = MemoryLedger()
     for number in range(RECENT + 50):
+        ledger.put(over(number))
         ledger.put(candidate(number, screened="no"))
-    assert f"Your last {RECENT} edits" in digest(ledger, "model:small")
+    assert f"Your last {RECENT} edits" in said(ledger)
+
+
+def test_who_could_not_be_asked_has_proposed_nothing() -> None:
+    nobody = candidate(1, model="", screened="nothing more could be asked (budget)")
+    assert calibrate([replace(nobody, edit=Edit({}, "", "model"))], [], []) == []
 
 
 def test_a_whole_evolution_is_attested_by_replay_and_by_live_use(world: World) -> None:
@@ -154,4 +193,4 @@ def test_a_whole_evolution_is_attested_by_replay_and_by_live_use(world: World) -
     )
     assert (track.predicted, track.came_true, track.fixed) == (1, 1, 2)
     assert track.labels == {"effective": 1}
-    assert "1 effective" in digest(world.ledger, "scripted")
+    assert "1 effective" in said(world.ledger, "scripted", Layer(track.layer))

@@ -17,6 +17,7 @@ from agentos.domain import (
     Call,
     Check,
     Cost,
+    Earlier,
     Fault,
     Json,
     Kind,
@@ -45,7 +46,7 @@ from agentos.evolver.proposers.command import (
     take,
 )
 from agentos.home import Home
-from agentos.ports import Brief, Case, Earlier, Seen
+from agentos.ports import Brief, Case, Seen
 from agentos.shipped import folder
 from agentos.testing import MemoryLedger, ScriptedProposer
 
@@ -128,7 +129,9 @@ def outside_fences(page: str) -> str:
 
 
 def test_recorded_texts_stay_in_fences_that_they_cannot_close() -> None:
-    pages = {path: text.decode() for path, text in dossier(a_brief()).items() if path.endswith(".md")}
+    pages = {
+        path: text.decode() for path, text in dossier(a_brief(), "command").items() if path.endswith(".md")
+    }
     assert set(pages) == {
         "evidence/overview.md",
         "evidence/working.md",
@@ -145,7 +148,7 @@ def test_recorded_texts_stay_in_fences_that_they_cannot_close() -> None:
 
 
 def test_each_claim_links_to_its_step_and_each_link_leads_somewhere() -> None:
-    files = dossier(a_brief())
+    files = dossier(a_brief(), "command")
     assert "[run run-1, step 2](runs/run-1.md#step-2)" in files["evidence/overview.md"].decode()
     for path, content in files.items():
         for link in re.findall(
@@ -157,10 +160,16 @@ def test_each_claim_links_to_its_step_and_each_link_leads_somewhere() -> None:
             assert not anchor or f"## {anchor.replace('-', ' ').capitalize()}\n" in files[found].decode()
 
 
+def test_what_its_edits_came_to_is_told() -> None:
+    page = dossier(replace(a_brief(), calibration={"command": "Your last edit broke 2 tasks."}), "command")
+    assert b"What you predicted so far, and what came of it\n\nYour last edit" in page["evidence/overview.md"]
+    assert b"What you predicted so far" not in dossier(a_brief(), "command")["evidence/overview.md"]
+
+
 def test_a_guards_check_and_nothing_of_it_is_shown() -> None:
-    shown = b"".join(dossier(a_brief()).values())
+    shown = b"".join(dossier(a_brief(), "command").values())
     assert b'"equals"' in shown  # of the evidence
-    working = dossier(a_brief())["evidence/working.md"]
+    working = dossier(a_brief(), "command")["evidence/working.md"]
     assert b"equals" not in working
     assert b'"n": 2' in working  # what it gave
 
@@ -171,7 +180,7 @@ def test_what_is_shown_is_bounded() -> None:
     runs = tuple(
         replace(seen, run=replace(seen.run, id=f"run-{number}"), steps=(large,) * 5) for number in range(20)
     )
-    files = dossier(replace(brief, runs=runs))
+    files = dossier(replace(brief, runs=runs), "command")
     assert sum(map(len, files.values())) < 10 << 20
     assert files["evidence/runs/run-0.jsonl"].endswith(b'{"cut": "the record is longer than this"}\n')
     assert len(files["evidence/runs/run-19.md"]) < 40_000

@@ -15,6 +15,7 @@ from agentos.daemon.advising import Advice
 from agentos.domain import (
     Budget,
     Check,
+    Earlier,
     Fault,
     Json,
     Kind,
@@ -32,7 +33,7 @@ from agentos.domain import (
 from agentos.errors import ModelFailed, Unavailable
 from agentos.evolver.proposers.model import ModelProposer
 from agentos.evolver.remembering import added, lessons_in
-from agentos.ports import Brief, Earlier, Proposal, Seen
+from agentos.ports import Brief, Proposal, Seen
 from agentos.testing import FakeModels, FakeRegistry
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
@@ -278,6 +279,17 @@ def test_a_model_that_cannot_be_asked_any_more_ends_it(kind: str) -> None:
 def test_a_model_that_is_away_is_waited_for() -> None:
     with pytest.raises(Unavailable):
         Model(ModelFailed("overloaded", "later")).first(brief())
+
+
+def test_what_its_edits_came_to_is_told_to_it_and_to_nobody_else() -> None:
+    record = {"model": "Your last 4 edits in the layer memory: 4 tried.", "repair": "Your last 9 edits."}
+    model = Model(answer("One."))
+    assert model.first(brief(calibration=record)).model == "fake"
+    assert "Predict what you expect, it is measured:\nYour last 4 edits" in model.told[0]
+    assert "Your last 9" not in model.told[0]
+    other = Model(answer("One."))
+    other.first(brief())
+    assert "Your record" not in other.told[0]
 
 
 def test_whoever_wants_more_gets_another_edit_and_not_for_ever() -> None:

@@ -95,6 +95,7 @@ class CommandProposer:
             tasks_at_risk=claim.tasks_at_risk if claim else (),
             parents=tuple(parent.candidate_id for parent in brief.parents),
             unusable="" if edit else f"no edit: {sitting.why}"[:WHY_MAX],
+            model=self.coder.name,
         )
 
 
@@ -107,7 +108,7 @@ class _Sitting:
         self._budget = budget
         self.why = ""  # there is no manifest, or no edit
         checkout = {f"{CHECKOUT}/{path}": text.encode() for path, text in _checkout(brief).items()}
-        self._given = {**checkout, **dossier(brief), MANIFEST: _authored(MANIFEST).encode()}
+        self._given = {**checkout, **dossier(brief, proposer.name), MANIFEST: _authored(MANIFEST).encode()}
 
     def claim(self) -> Claim | None:
         """The manifest that the program filled in; None when it did not."""

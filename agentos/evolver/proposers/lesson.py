@@ -20,7 +20,7 @@ from agentos import shipped
 from agentos.domain import Json, Layer
 from agentos.errors import ModelFailed
 from agentos.evolver.proposers.model.answer import Line, Unusable, json_in, spoken
-from agentos.evolver.proposers.model.asking import with_data
+from agentos.evolver.proposers.model.asking import record_of, with_data
 from agentos.evolver.proposers.model.evidence import NARROW, WIDE, Room, quoted, told
 from agentos.evolver.remembering import added, changed, removed
 from agentos.ports import Adviser, Brief, Proposal, Remembered, Seen
@@ -107,11 +107,13 @@ class _Sitting:
             said = [{"role": "assistant", "content": answer[:4_000]}] if answer else []
             more = [*said, {"role": "user", "content": _texts()["repair"].replace("{fault}", faults[-1])}]
         why = f"no edit: {faults[0]}; asked again: {faults[-1]}"[:500]
-        yield Proposal("", "the answer was no edit", f"lesson ({self.adviser.name})", {}, "", (), (), why)
+        name = self.adviser.name
+        yield Proposal("", "the answer was no edit", f"lesson ({name})", {}, "", (), (), why, model=name)
 
     def _request(self, more: Sequence[Mapping[str, Json]]) -> Json:
         notes = "\n".join(_told(lesson) for lesson in self.brief.memories) or "(there are none yet)"
         parts = [told(self.shown, self.room).text, f"The notes:\n{quoted(notes)}"]
+        parts += [said for said in (record_of(self.brief, LessonProposer.name),) if said]
         first = [
             {"role": "system", "content": with_data(_texts()["system"])},
             {"role": "user", "content": "\n\n".join(parts)},
@@ -131,6 +133,7 @@ class _Sitting:
                 known[name.lower()] for name in asked.predicted_fixes if name.lower() in known
             ),
             tasks_at_risk=tuple(known[name.lower()] for name in asked.tasks_at_risk if name.lower() in known),
+            model=model or self.adviser.name,
         )
 
     def _files(self, asked: Operation) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from agentos.evolver.proposers.model.evidence import Room, Told, flat, quoted
 from agentos.evolver.remembering import lessons_in
 from agentos.ports import Brief
 
+NAME = "model"
 HISTORY_MAX = 6  # earlier attempts that are told, the newest ones
 WRONG_MAX = 4_000  # characters of an answer that is shown to its author again
 
@@ -75,8 +76,14 @@ def talk(
         parts.append(f"Write a new {brief.layer.value}. There are: {there or 'none yet'}.")
     else:
         parts.append(f"The file {brief.path}:\n{quoted(_shown(brief))}")
-    parts += [_history(brief, room), _parents(brief), _own(own)]
+    parts += [record_of(brief, NAME), _history(brief, room), _parents(brief), _own(own)]
     return Talk(system, "\n\n".join(part for part in parts if part))
+
+
+def record_of(brief: Brief, proposer: str) -> str:
+    """What earlier edits of this proposer came to: counts, and no word of anybody else's."""
+    said = brief.calibration.get(proposer, "")
+    return f"Your record so far. Predict what you expect, it is measured:\n{said}" if said else ""
 
 
 def _diagnosis(brief: Brief) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from agentos.domain import Layer, ResourceId
 from agentos.errors import ModelFailed
 from agentos.evolver.proposers.model.answer import Answer, Unusable, parse
-from agentos.evolver.proposers.model.asking import Talk, choice, talk, texts
+from agentos.evolver.proposers.model.asking import NAME, Talk, choice, talk, texts
 from agentos.evolver.proposers.model.editing import NEW, edited
 from agentos.evolver.proposers.model.evidence import NARROW, WIDE, Room, told_of
 from agentos.ports import Adviser, Brief, Proposal, Snapshots
@@ -29,7 +29,7 @@ _OWN = {
 class ModelProposer:
     """Implements ``ports.Proposer`` for one model. ``form`` is "diff" or "whole": how it writes changes."""
 
-    name = "model"
+    name = NAME
 
     def __init__(self, adviser: Adviser, snapshots: Snapshots, form: str) -> None:
         self._adviser = adviser
@@ -139,6 +139,7 @@ class _Sitting:
             predicted_fixes=findings.tasks(findings.predicted_fixes, labels),
             tasks_at_risk=findings.tasks(findings.tasks_at_risk, labels),
             parents=tuple(parent.candidate_id for parent in self.brief.parents),
+            model=self._model(),
         )
 
     def _none(self, faults: list[str], number: int) -> Proposal:
@@ -152,7 +153,11 @@ class _Sitting:
             predicted_fixes=(),
             tasks_at_risk=(),
             unusable=why[:500],
+            model=self._model(),
         )
 
     def _operator(self) -> str:
-        return f"model ({self.answered_by or self.adviser.name})"
+        return f"{NAME} ({self._model()})"
+
+    def _model(self) -> str:
+        return self.answered_by or self.adviser.name
