@@ -127,6 +127,7 @@ class BoxExecutor:
             files=ran.files,
             drift=drifted,
             memory_mb=ran.memory_mb,
+            image=sandbox.image,
         )
 
     def cancel(self, run_id: str) -> None:

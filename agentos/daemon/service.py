@@ -11,11 +11,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 import structlog
 
-from agentos.daemon.benches import BoxBenches, load_tools
+from agentos.daemon.benches import BoxBenches, load_tools, migrate_memories
 from agentos.daemon.beside import executors_beside
 from agentos.daemon.bundle import with_wheels
 from agentos.daemon.coding import with_coder
@@ -223,11 +224,13 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
             parts,
             executor=executor,
             executor_with=beside,
+            image_of=sandbox.image_of,
             has_model=served.has_model,
             replayer=Threads(settings.parallel),
             proposers=with_coder(proposers, home, served.workshop(), ledger),
             reviewer=served.reviewer(parts.policy.review.model, rules.model),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
+            migrate=partial(migrate_memories, sandbox),
         )
         # not on the trials' threads: they may be busy for long
         swap = Swap(registry, ledger, replace(parts, replayer=Threads(2)))

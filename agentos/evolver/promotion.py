@@ -11,6 +11,7 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Snapshot,
+    Trial,
     Verdict,
     digest,
 )
@@ -112,10 +113,11 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
     Raises Conflict when it changes what runs are driven by and did not pass a probe.
     """
     candidate, verdict, consent = _consented(parts, evolution)
-    if _is_remade(parts, candidate):
-        return _stale(parts, evolution, "the sandbox is not made of what it was when this was tried")
-    if not (_is_overtaken(parts, candidate) or _may_drive(parts, candidate)):
-        raise Conflict(f"{candidate.id} changes what runs are driven by, and passed no probe.")
+    if not _is_overtaken(parts, candidate):  # by itself before a kill, or by others
+        if _is_remade(parts, candidate):
+            return _stale(parts, evolution, "the sandbox is not made of what it was when this was tried")
+        if not _may_drive(parts, candidate):
+            raise Conflict(f"{candidate.id} changes what runs are driven by, and passed no probe.")
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
     trailers = {
         "Evolution": evolution.id,

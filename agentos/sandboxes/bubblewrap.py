@@ -22,6 +22,7 @@ from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
+from agentos.sandboxes.image_host import runtime
 from agentos.sandboxes.launch import Runtime, Template
 from agentos.sandboxes.owner import Owner, named
 from agentos.sandboxes.probe import Claim, probe, refusal
@@ -71,6 +72,11 @@ class Bubblewrap:
         self._lock = threading.Lock()
         self._closed = False
         self._refusal = "the sandbox is closed"  # what a closed one answers
+
+    @property
+    def image(self) -> str:
+        """A digest of the host's Python as boxes see it."""
+        return runtime()
 
     def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable.

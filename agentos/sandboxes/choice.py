@@ -75,6 +75,18 @@ class Choice:
         """The level it was probed at."""
         return self.choose().level
 
+    @property
+    def image(self) -> str:
+        """What its boxes are made of."""
+        return self.choose().image
+
+    def image_of(self, name: str) -> str:
+        """What boxes of this sandbox are made of now; "" where the settings say another for everything.
+
+        Raises Unavailable when it cannot be had at the moment.
+        """
+        return self.choose(name).image if self._wanted in (AUTO, name) else ""
+
     def start(self) -> None:
         """Find out what can be had. Raises Unavailable with what to install, enable or build."""
         self.choose()

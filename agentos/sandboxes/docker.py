@@ -21,7 +21,7 @@ from agentos.sandboxes.docker_container import Container, End, Maker
 from agentos.sandboxes.docker_engine import Engine
 from agentos.sandboxes.docker_pool import Pool
 from agentos.sandboxes.docker_profile import Kind, Walls
-from agentos.sandboxes.image import find
+from agentos.sandboxes.image import digest_of, find
 from agentos.sandboxes.leftover import BOXES
 from agentos.sandboxes.owner import Owner
 from agentos.sandboxes.probe import Claim, probe, refusal
@@ -34,6 +34,7 @@ class _Works:
     """What stands once the sandbox has been used."""
 
     engine: Engine
+    image: str
     end: End
     maker: Maker
     pool: Pool[Kind, Container]
@@ -75,6 +76,11 @@ class Docker:
         self._starting = threading.Lock()
         self._works: _Works | None = None
         self._closed = False
+
+    @property
+    def image(self) -> str:
+        """A digest of the image's content. Raises Unavailable where there is none."""
+        return self._working().image
 
     def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable."""
@@ -144,7 +150,9 @@ class Docker:
             if self._works is None:
                 engine = Engine()
                 try:
-                    walls = Walls(self._image or find(engine), box_limits(), self._extra, self._weak)
+                    name = self._image or find(engine)
+                    image = digest_of(engine, name)
+                    walls = Walls(name, box_limits(), self._extra, self._weak)
                 except Unavailable:
                     engine.close()
                     raise
@@ -152,5 +160,5 @@ class Docker:
                 places.mkdir(mode=0o700, parents=True, exist_ok=True)
                 end = End(engine, max(1, self._ready))
                 maker = Maker(end, walls, Owner.here(self._home), places)
-                self._works = _Works(engine, end, maker, Pool(maker.make, self._ready), walls.extras)
+                self._works = _Works(engine, image, end, maker, Pool(maker.make, self._ready), walls.extras)
             return self._works

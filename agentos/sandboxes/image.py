@@ -152,6 +152,12 @@ def _present(engine: Engine, name: str) -> bool:
     return True
 
 
+def digest_of(engine: Engine, name: str) -> str:
+    """Of all that is in the image with this name; 16 hex digits of its id. Raises Unavailable."""
+    with answering():
+        return str(engine.api.inspect_image(name)["Id"]).removeprefix("sha256:")[:16]
+
+
 def _archive(name: str, layer: bytes) -> bytes:
     """An image as ``docker load`` reads it; no date and no host name are in it."""
     digest = hashlib.sha256(layer).hexdigest()

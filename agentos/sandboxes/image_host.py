@@ -8,6 +8,7 @@ The image's name is the digest of exactly these contents.
 from __future__ import annotations
 
 import compileall
+import functools
 import hashlib
 import io
 import os
@@ -108,6 +109,20 @@ def closure() -> set[str]:
             if match and "extra ==" not in requirement:
                 pending.append(match[0])
     return found
+
+
+@functools.cache
+def runtime() -> str:
+    """Of what a box gets that sees this Python itself: versions, and the worker's own source; 16 hex digits.
+
+    The libraries stand for themselves by name and version: reading them all takes seconds.
+    """
+    total = hashlib.sha256(sys.version.encode())
+    for name in sorted(closure()):
+        total.update(f"\0{name}=={metadata.version(name)}".encode())
+    for path, content in sorted(worker().items()):
+        total.update(f"\0{path}\0{hashlib.sha256(content).hexdigest()}".encode())
+    return total.hexdigest()[:16]
 
 
 def worker() -> dict[str, bytes]:

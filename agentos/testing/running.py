@@ -149,6 +149,7 @@ class FakeSandbox:
 
     name = "fake"
     level = "none"
+    image = "nothing"
 
     def __init__(self, worker: Callable[[Channel], None]) -> None:
         self.opened: list[Limits] = []
