@@ -7,7 +7,7 @@ follows from the source and from nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -74,6 +74,7 @@ class World:
     policy: Policy = field(default_factory=Policy)
     lost: int = 0  # so many executions are lost by the machinery before one works
     flaky: set[str] = field(default_factory=set)  # task ids that pass every other time
+    image: str = "one"  # what boxes are made of
 
     def __post_init__(self) -> None:
         self.executor = FakeExecutor(self._script)
@@ -92,7 +93,8 @@ class World:
         assert task.call is not None
         answer = space["answer"](**task.call.args)  # type: ignore[operator]
         passed = answer == task.checks[0].spec["value"]
-        return attempt(passed=passed, answer=answer, resources=(RESOURCE,), reason=f"got {answer!r}")
+        done = attempt(passed=passed, answer=answer, resources=(RESOURCE,), reason=f"got {answer!r}")
+        return replace(done, image=self.image)
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.later
@@ -115,6 +117,7 @@ class World:
             taxonomy=load_taxonomy(folder("evolver") / "taxonomy.toml"),
             consent_key=bytes(32),
             now=self.now,
+            image_of=lambda sandbox: self.image,
         )
 
     def task(self, points: int, expected: str, share: Share = Share.OPEN) -> Task:
@@ -136,8 +139,6 @@ class World:
 
     def live(self, task: Task, share: Share = Share.OPEN, sandbox: str = "fake") -> Run:
         """One live run on what is stable, as the daemon would do it."""
-        from dataclasses import replace
-
         again = task
         if self.ledger.states[task.id] == "done":
             again = replace(task, id=f"{task.id}-again-{len(self.ledger.states)}")
@@ -164,8 +165,6 @@ class World:
 
     def _twin(self, task: Task) -> Task:
         """The same fault met by other work: another goal, so another key."""
-        from dataclasses import replace
-
         twin = replace(
             task, id=task.id + "-twin", goal="grade fifty", checks=(Check("equals", {"value": "pass"}),)
         )

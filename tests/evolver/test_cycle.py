@@ -316,6 +316,23 @@ def test_a_registry_that_moved_makes_it_stale_and_it_is_measured_again(world: Wo
     assert fresh.base == world.registry.stable()
 
 
+def test_what_was_tried_in_other_boxes_than_runs_get_is_measured_again(world: World) -> None:
+    world.policy = ASK
+    world.seed()
+    waiting = world.evolve(world.open())
+    assert {trial.image for trial in world.trials()} == {"one"}
+    approve(world.parts, waiting, "person:ada")
+    world.image = "another"  # an upgrade of Python, of a library, of the program
+    finish_promotion(world.parts, waiting.id, world.durable)
+    ended = world.ledger.get(Evolution, waiting.id)
+    assert (ended.state, world.source()) == (EvolutionState.STALE, FAULTY)
+    assert "not made of what it was" in ended.reason
+    again = world.evolve(world.ledger.find(Evolution)[-1])
+    approve(world.parts, again, "person:ada")
+    finish_promotion(world.parts, again.id, world.durable)
+    assert world.source() == RIGHT
+
+
 def test_what_waits_for_consent_goes_stale_by_itself(world: World) -> None:
     world.policy = ASK
     world.seed()
