@@ -226,6 +226,7 @@ def measure(home: Home, count: int) -> None:
         if number % BLOCK == 0:
             blocks.append({})
             home.registry.maintain()
+            home.ledger.pack_trials(datetime.now(UTC))
         home.one(number, blocks[-1])
         if (number + 1) % BLOCK == 0:
             each = ", ".join(f"{name} {1e3 * value / BLOCK:.1f}" for name, value in blocks[-1].items())
@@ -246,6 +247,7 @@ def measure(home: Home, count: int) -> None:
         f"{total_late / total_early:.2f} x the first",
     )
     home.registry.maintain(loose=1)
+    home.ledger.pack_trials(datetime.now(UTC))
     git = size_of(home.root / "registry.git") - fresh_git
     report(
         f"git, {count} text versions, packed", f"{git / 1e6:.1f} MB", "", f"texts of {len(text_of(1))} bytes"

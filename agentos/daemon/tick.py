@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -39,6 +39,8 @@ _EVERY_S = {
     "mining": 0.2,
     "upkeep": 600.0,
 }
+
+_OVER = timedelta(hours=1)  # since its end, until nothing of an evolution is taken up again
 
 log = structlog.get_logger("agentos.tick")
 
@@ -247,8 +249,9 @@ class Tick:
     # --- housekeeping -------------------------------------------------------------------------
 
     def _keep_up(self) -> None:
-        """Tags that a killed writer left out, and a registry that stays small; once a day, unused skills."""
+        """Tags that a killed writer left out, what is over in less room; once a day, unused skills."""
         self._service.registry.repair()
+        self._ledger.pack_trials(utc_now() - _OVER)
         if self._service.settings.evolve == "auto":
             self._retire()
         self._service.registry.maintain()

@@ -8,7 +8,8 @@ are. A type outside that list is a programming error and raises TypeError at fir
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -20,6 +21,7 @@ from agentos.domain import Json
 from agentos.errors import Unavailable
 
 R = TypeVar("R")
+LONG = 1_000  # characters of a body; a longer one is kept compressed
 Convert = Callable[[Any], Any]
 
 
@@ -58,12 +60,35 @@ def to_text(value: object) -> str:
     return json.dumps(to_json(value) if is_dataclass(value) else value, separators=(",", ":"))
 
 
-def from_text(kind: type[R], text: str) -> R:
-    """The record in ``text``; raises Unavailable when it is damaged."""
+def from_text(kind: type[R], text: str | bytes) -> R:
+    """The record in ``text``, as ``kept`` or plain; raises Unavailable when it is damaged."""
     try:
-        return from_json(kind, json.loads(text))
-    except (ValueError, RecursionError) as error:
+        return from_json(kind, json.loads(plain(text)))
+    except (ValueError, RecursionError, zlib.error) as error:
         raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
+
+
+def kept(text: str) -> str | bytes:
+    """A body as it is stored: what is short stays text, which SQLite's own functions can read."""
+    return text if len(text) <= LONG else zlib.compress(text.encode())
+
+
+def plain(body: str | bytes) -> str:
+    """What ``kept`` was given; raises zlib.error."""
+    return body if isinstance(body, str) else zlib.decompress(body).decode()
+
+
+def bundle(texts: Sequence[str]) -> bytes:
+    """The JSON texts of many records as one compressed list."""
+    return zlib.compress(f"[{','.join(texts)}]".encode(), 9)
+
+
+def from_bundle(kind: type[R], data: bytes) -> list[R]:
+    """The records of a ``bundle``; raises Unavailable when it is damaged."""
+    try:
+        return [from_json(kind, item) for item in json.loads(zlib.decompress(data))]
+    except (ValueError, TypeError, RecursionError, zlib.error) as error:
+        raise Unavailable(f"stored {kind.__name__}s are damaged: {error}") from None
 
 
 def time_text(moment: datetime) -> str:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentos.domain import (
     Attestation,
@@ -42,9 +42,9 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
-from agentos.ledger.codec import from_text, time_text
+from agentos.ledger.codec import from_bundle, from_text, time_text
 from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
-from agentos.ledger.shelves import SHELVES, column_value, shelf_of
+from agentos.ledger.shelves import SHELVES, column_value, id_of, shelf_of
 
 R = TypeVar("R")
 
@@ -150,7 +150,7 @@ class Reader:
         except sqlite3.DatabaseError as error:
             raise unavailable(self._path, error) from error
 
-    def _rows(self, sql: str, *values: object) -> list[tuple[str, ...]]:
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with self._connection() as connection:
             return connection.execute(sql, values).fetchall()
 
@@ -280,13 +280,23 @@ class Reader:
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
         """Records whose top-level fields equal these, oldest first."""
         shelf = shelf_of(kind)
-        columns = [name for name in equal if name in shelf.columns]
+        columns = [name for name in equal if name in ("id", *shelf.columns)]
         where = "WHERE " + " AND ".join(f"{name} = ?" for name in columns) if columns else ""
         values = [column_value(equal[name]) for name in columns]
         rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
         rest = {name: value for name, value in equal.items() if name not in columns}
-        found = (from_text(kind, body) for (body,) in rows)
+        found = [from_text(kind, body) for (body,) in rows]
+        if kind is Trial:  # rows were read first: what is packed meanwhile is seen twice, never missed
+            by_id = {id_of(record): record for record in reversed((*self._packed(kind, equal), *found))}
+            found, rest = [*by_id.values()][::-1], equal
         return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
+
+    def _packed(self, kind: type[R], equal: Mapping[str, object]) -> Iterator[R]:
+        """Trials of evolutions that are over; of one, if it is named."""
+        named = "evolution_id" in equal
+        where, values = ("WHERE evolution_id = ?", (equal["evolution_id"],)) if named else ("", ())
+        for (body,) in self._rows(f"SELECT body FROM trial_pack {where} ORDER BY seq", *values):
+            yield from from_bundle(kind, body)
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest records with these columns, newest first."""
@@ -387,7 +397,7 @@ class Reader:
         """The newest audit entries, oldest of them first; only those on ``subject`` if given."""
         where, values = ("WHERE subject = ?", (subject,)) if subject else ("", ())
         sql = f"SELECT {_ENTRY} FROM audit {where} ORDER BY seq DESC LIMIT {limit:d}"
-        return [Entry(*row) for row in self._rows(sql, *values)][::-1]  # type: ignore[arg-type] # sqlite's columns
+        return [Entry(*row) for row in self._rows(sql, *values)][::-1]
 
     def verify(self, noted: Head | None = None) -> list[str]:
         """What is wrong with the audit log, one sentence each; empty when it is whole.

@@ -26,23 +26,28 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
+from agentos.ledger.codec import kept, to_text
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """``columns`` are names of fields or properties; ``append_only`` records never change once they are there."""
+    """``columns`` are names of fields or properties; ``append_only`` records never change once they are there.
+
+    Queries look into the bodies of ``searched`` ones, so these are never compressed.
+    """
 
     table: str
     columns: tuple[str, ...]
     append_only: bool = False
+    searched: bool = False
 
 
 SHELVES: Mapping[type, Shelf] = {
-    Sighting: Shelf("sighting", ("run_id", "task_key", "fingerprint"), append_only=True),
+    Sighting: Shelf("sighting", ("run_id", "task_key", "fingerprint"), append_only=True, searched=True),
     Evidence: Shelf("evidence", ("fingerprint",), append_only=True),
     Evolution: Shelf("evolution", ("evidence_id", "fingerprint_id", "state", "resource")),
     Candidate: Shelf("candidate", ("evolution_id",)),
-    Trial: Shelf("trial", ("evolution_id", "candidate_id", "task_id"), append_only=True),
+    Trial: Shelf("trial", ("evolution_id", "candidate_id", "task_id"), append_only=True, searched=True),
     SafetyRate: Shelf("safety_rate", ("evolution_id", "candidate_id", "tree"), append_only=True),
     Verdict: Shelf("verdict", ("evolution_id", "candidate_id"), append_only=True),
     Review: Shelf("review", ("evolution_id", "candidate_id"), append_only=True),
@@ -59,6 +64,12 @@ def shelf_of(kind: type) -> Shelf:
     if kind not in SHELVES:
         raise TypeError(f"{kind.__name__} is not a record of the ledger")
     return SHELVES[kind]
+
+
+def body_of(record: object) -> str | bytes:
+    """The record as it stands in its row."""
+    text = to_text(record)
+    return text if shelf_of(type(record)).searched else kept(text)
 
 
 def id_of(record: object) -> str:

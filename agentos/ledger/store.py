@@ -20,6 +20,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from agentos.domain import (
+    Evolution,
     InputFile,
     Json,
     Outcome,
@@ -36,11 +37,12 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound
 from agentos.ledger.audit import Head, HeadFile, chained
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.codec import from_text, time_text, to_text
+from agentos.ledger.codec import from_text, plain, time_text, to_text
 from agentos.ledger.opening import open_ledger
+from agentos.ledger.packing import pack
 from agentos.ledger.reading import Reader
 from agentos.ledger.schema import unavailable
-from agentos.ledger.shelves import column_value, id_of, shelf_of
+from agentos.ledger.shelves import body_of, column_value, id_of, shelf_of
 from agentos.ledger.tables import TABLE_OF
 
 TASK, RUN, STEP, FLAG = (TABLE_OF[name] for name in ("task", "run", "step", "flag"))
@@ -271,6 +273,22 @@ class Ledger(Reader):
         with self._writing() as connection:
             _put(connection, record)
 
+    def pack_trials(self, ended_before: datetime) -> int:
+        """Put the trials of each evolution that had ended by then into one row; how many evolutions.
+
+        One that ended a moment ago may be taken up again by a daemon that was killed: leave it an hour.
+        """
+        over = [
+            item
+            for (name,) in self._rows("SELECT DISTINCT evolution_id FROM trial")
+            for item in self.find(Evolution, id=name)
+            if item.ended_at is not None and item.ended_at < ended_before
+        ]
+        for evolution in over:
+            with self._writing() as connection:
+                pack(connection, evolution.id)
+        return len(over)
+
     def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
         """Store ``records`` and the new position in one transaction: both or neither.
 
@@ -354,22 +372,23 @@ def _next(connection: Connection, table: Table) -> int:
     return int(newest or 0) + 1
 
 
-def _body(connection: Connection, table: Table, id: str) -> str:
+def _body(connection: Connection, table: Table, id: str) -> str | bytes:
     found = connection.execute(select(table.c.body).where(table.c.id == id)).scalar()
     if found is None:
         raise NotFound(f"there is no {table.name} {id}")
-    return str(found)
+    body: str | bytes = found
+    return body
 
 
 def _put(connection: Connection, record: object) -> None:
     shelf = shelf_of(type(record))
     table = TABLE_OF[shelf.table]
     row = {name: column_value(getattr(record, name)) for name in shelf.columns}
-    row |= {"id": id_of(record), "body": to_text(record)}
+    row |= {"id": id_of(record), "body": body_of(record)}
     old = connection.execute(select(table.c.body).where(table.c.id == row["id"])).scalar()
     if old is None:
         connection.execute(insert(table), row)
-    elif old == row["body"]:
+    elif plain(old) == to_text(record):
         return
     elif shelf.append_only:
         raise Conflict(f"the {shelf.table} {row['id']} stands already and is never changed")

@@ -1,7 +1,7 @@
 """The ledger's tables. Rows never leave this package: what goes in and out are domain records.
 
-Times are ISO 8601 text in UTC, JSON is text, and ``body`` is the whole record. The migrations
-create the tables; a test compares the two.
+Times are ISO 8601 text in UTC, JSON is text, and ``body`` is the whole record, compressed where it is long
+(``codec.kept``). The migrations create the tables; a test compares the two.
 """
 
 from sqlalchemy import Index, MetaData, UniqueConstraint
@@ -19,7 +19,7 @@ class TaskRow(_Table, table=True):
     no: int | None = Field(default=None, primary_key=True)
     id: str = Field(unique=True)
     name: str
-    task_key: str = Field(index=True)
+    task_key: str
     share: str
     state: str = Field(index=True)
     agent: str
@@ -92,15 +92,15 @@ class _Record(_Table):
 class SightingRow(_Record, table=True):
     __tablename__ = "sighting"
 
-    run_id: str = Field(index=True)
-    task_key: str = Field(index=True)
+    run_id: str
+    task_key: str
     fingerprint: str = Field(index=True)
 
 
 class EvidenceRow(_Record, table=True):
     __tablename__ = "evidence"
 
-    fingerprint: str = Field(index=True)
+    fingerprint: str
 
 
 class EvolutionRow(_Record, table=True):
@@ -123,15 +123,27 @@ class TrialRow(_Record, table=True):
     __tablename__ = "trial"
 
     evolution_id: str = Field(index=True)
-    candidate_id: str = Field(index=True)
-    task_id: str = Field(index=True)
+    candidate_id: str
+    task_id: str
+
+
+class TrialPackRow(_Table, table=True):
+    """The trials of an evolution that is over, as one compressed list in ``body``."""
+
+    __tablename__ = "trial_pack"
+
+    seq: int | None = Field(default=None, primary_key=True)
+    evolution_id: str = Field(index=True)
+    trials: int
+    cpu_s: float
+    body: bytes
 
 
 class SafetyRateRow(_Record, table=True):
     __tablename__ = "safety_rate"
 
     evolution_id: str = Field(index=True)
-    candidate_id: str = Field(index=True)
+    candidate_id: str
     tree: str = Field(index=True)
 
 

@@ -57,8 +57,9 @@ class Vitals(Reader):
     def spent(self) -> Mapping[str, Spent]:
         """By evolution."""
         rows = self._rows(
-            "SELECT evolution_id, count(*), total(json_extract(body, '$.outcome.cost.cpu_s')) "
-            "FROM trial GROUP BY evolution_id"
+            "SELECT evolution_id, sum(trials), total(cpu_s) FROM (SELECT evolution_id, count(*) AS trials, "
+            "total(json_extract(body, '$.outcome.cost.cpu_s')) AS cpu_s FROM trial GROUP BY evolution_id "
+            "UNION ALL SELECT evolution_id, trials, cpu_s FROM trial_pack) GROUP BY evolution_id"
         )
         return {name: Spent(int(trials), float(cpu_s)) for name, trials, cpu_s in rows}
 

@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -23,8 +24,11 @@ from sqlalchemy.exc import IntegrityError
 
 from agentos.domain import (
     Arm,
+    Cost,
     Decision,
     Evidence,
+    Evolution,
+    EvolutionState,
     Fingerprint,
     Outcome,
     Result,
@@ -41,10 +45,11 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import NotFound, Unavailable, UserError
-from agentos.ledger.opening import open_ledger
+from agentos.ledger.opening import _engine, open_ledger
 from agentos.ledger.schema import HEAD
 from agentos.ledger.store import Ledger
 from agentos.ledger.tables import METADATA
+from agentos.ledger.vitals import Spent, Vitals
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PRINT = Fingerprint("f" * 16, "tool/a", "exception", "?")
@@ -131,6 +136,95 @@ def test_a_finished_run_is_not_rewritten_by_raw_sql(
         connection.execute("UPDATE run SET result = 'failed'")
 
 
+# --- what is over takes less room ---------------------------------------------------------------
+
+
+def evolved(ledger: Ledger, name: str, ended_at: datetime | None, trials: int = 20) -> list[Trial]:
+    """An evolution with trials, as large as they are."""
+    snapshot = Snapshot("c" * 40, "t" * 40)
+    state = EvolutionState.REJECTED if ended_at else EvolutionState.REPLAYING
+    ledger.put(Evolution(name, "evidence-1", "f" * 16, state, snapshot, created_at=NOW, ended_at=ended_at))
+    outcome = Outcome(Result.PASSED, 1.0, "ok", cost=Cost(cpu_s=0.5))
+    made = [
+        Trial(
+            f"trial-{name}-{number}", name, "", f"task-{number}", TrialSet.GUARD, Arm.BASE, 0, snapshot, outcome,
+            f"{number:064x}", "fake", "none",
+        )
+        for number in range(trials)
+    ]  # fmt: skip
+    for trial in made:
+        ledger.put(trial)
+    return made
+
+
+def rows_of(path: Path, table: str) -> int:
+    with raw(path) as connection:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def test_trials_of_what_is_over_lie_in_one_row_and_read_the_same(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    over, fresh = evolved(ledger, "evo-over", NOW), evolved(ledger, "evo-fresh", NOW + timedelta(hours=1))
+    running = evolved(ledger, "evo-running", None)
+    before, spent = ledger.find(Trial), Vitals(path).spent()
+    assert ledger.pack_trials(NOW + timedelta(hours=1)) == 1
+    assert (rows_of(path, "trial"), rows_of(path, "trial_pack")) == (40, 1)
+    assert ledger.find(Trial) == before == [*over, *fresh, *running]
+    assert ledger.find(Trial, evolution_id="evo-over") == over
+    assert ledger.find(Trial, evolution_id="evo-over", task_id="task-3") == [over[3]]
+    assert ledger.story("evo-over").trials == tuple(over)
+    assert Vitals(path).spent() == spent == dict.fromkeys(spent, Spent(20, 10.0))
+    assert ledger.pack_trials(NOW + timedelta(hours=1)) == 0, "once"
+    with raw(path) as connection:
+        (size,) = connection.execute("SELECT length(body) FROM trial_pack").fetchone()
+    assert size < 20 * 100
+
+
+def test_a_trial_that_is_stored_again_after_all_counts_once_and_as_it_was(ledger: Ledger) -> None:
+    """As by a daemon that was killed at the very end of an evolution and comes back a day later."""
+    (made,) = evolved(ledger, "evo-over", NOW, trials=1)
+    ledger.pack_trials(NOW + timedelta(days=1))
+    ledger.put(replace(made, outcome=replace(made.outcome, reason="another time")))
+    for _ in range(2):
+        assert ledger.find(Trial, evolution_id="evo-over") == [made]
+        ledger.pack_trials(NOW + timedelta(days=1))
+
+
+def test_trials_can_be_removed_by_packing_alone(ledger: Ledger, tmp_path: Path) -> None:
+    evolved(ledger, "evo-over", NOW)
+    with raw(tmp_path / "ledger.db") as connection:
+        with pytest.raises(sqlite3.IntegrityError, match="never removed"):
+            connection.execute("DELETE FROM trial")
+        ledger.pack_trials(NOW + timedelta(days=1))
+        for attack in ("DELETE FROM trial_pack", "UPDATE trial_pack SET body = x'00'",
+                       "INSERT OR REPLACE INTO trial_pack VALUES (1, 'evo-over', 1, 1.0, x'00')"):  # fmt: skip
+            with pytest.raises(sqlite3.IntegrityError, match="never"):
+                connection.execute(attack)
+
+
+def test_a_pack_that_is_damaged_is_told(ledger: Ledger, tmp_path: Path) -> None:
+    evolved(ledger, "evo-over", NOW)
+    ledger.pack_trials(NOW + timedelta(days=1))
+    with raw(tmp_path / "ledger.db") as connection:
+        connection.execute("DROP TRIGGER trial_pack_no_update")
+        connection.execute("UPDATE trial_pack SET body = substr(body, 1, 100)")
+    with pytest.raises(Unavailable, match="damaged"):
+        ledger.find(Trial, evolution_id="evo-over")
+
+
+def test_a_long_record_is_kept_compressed_and_reads_the_same(ledger: Ledger, tmp_path: Path) -> None:
+    snapshot = Snapshot("c" * 40, "t" * 40)
+    long = Evolution("evo-1", "evidence-1", "f" * 16, EvolutionState.HELD, snapshot, "because " * 400)
+    for record in (long, replace(long, id="evo-2", reason="")):
+        ledger.put(record)
+        ledger.put(record)
+    assert ledger.find(Evolution) == [long, replace(long, id="evo-2", reason="")]
+    with raw(tmp_path / "ledger.db") as connection:
+        sizes = connection.execute("SELECT typeof(body), length(body) FROM evolution ORDER BY seq").fetchall()
+    assert [kind for kind, _ in sizes] == ["blob", "text"]
+    assert sizes[0][1] < 400
+
+
 # --- many writers -----------------------------------------------------------------------------
 
 
@@ -205,6 +299,30 @@ def test_the_newest_migration_is_the_head_that_the_program_knows() -> None:
     config = Config()
     config.set_main_option("script_location", "agentos.ledger:migrations")
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_a_ledger_of_the_release_before_keeps_what_it_has(tmp_path: Path) -> None:
+    """Rows without compression, with an index each: made by the migrations of then."""
+    path, newer = tmp_path / "ledger.db", tmp_path / "newer.db"
+    ledger = Ledger(newer)
+    trials = evolved(ledger, "evo-over", NOW)
+    ledger.close()
+    engine = _engine(path)
+    with engine.begin() as connection:
+        config = Config()
+        config.set_main_option("script_location", "agentos.ledger:migrations")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0006")
+    engine.dispose()
+    with raw(path) as connection:
+        connection.execute("ATTACH ? AS newer", (str(newer),))
+        for table in ("trial", "evolution"):
+            connection.execute(f"INSERT INTO {table} SELECT * FROM newer.{table}")
+    ledger = Ledger(path)
+    assert ledger.find(Trial) == trials
+    assert ledger.pack_trials(NOW + timedelta(days=1)) == 1
+    assert ledger.find(Trial) == trials
+    ledger.close()
 
 
 def test_an_open_ledger_needs_no_alembic(tmp_path: Path) -> None:
