@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ def canonical(value: object) -> bytes:
 
     def plain(item: object) -> object:
         if is_dataclass(item) and not isinstance(item, type):
-            return asdict(item)
+            return {name: getattr(item, name) for name in item.__dataclass_fields__}
         if isinstance(item, datetime):
             return item.isoformat()
         if isinstance(item, frozenset | set):

@@ -15,7 +15,7 @@ from agentos.domain import Attestation, Candidate, Decision, Evolution, Layer, V
 from agentos.evolver.attesting import AFTER_PROBATION
 from agentos.ports import Records
 
-RECENT = 60  # evolutions that are looked at for the next proposal: what it costs does not grow
+RECENT = 30  # evolutions that are looked at for the next proposal: what it costs does not grow
 
 
 @dataclass(frozen=True, slots=True)
