@@ -35,7 +35,7 @@ demo-model: setup
 	@MODEL=$(MODEL) $(BIN)/python examples/demo-model/run.py $(ARGS)
 
 test: setup docker
-	@$(BIN)/python -m pytest -n $(WORKERS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: setup
 	@$(BIN)/ruff format --check .
@@ -45,7 +45,7 @@ types: setup
 	@$(BIN)/mypy
 
 check: lint types docker
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 bench: setup
 	@$(BIN)/python benchmarks/run.py $(ONLY)
