@@ -15,6 +15,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +30,8 @@ T = TypeVar("T")
 
 VERSION = "abi-1"  # raise when a workflow's steps change their order or meaning
 _ALIVE = ("PENDING", "ENQUEUED", "DELAYED")
+_OVER = ("SUCCESS", "ERROR", "CANCELLED")
+_AT_ONCE = 1_000  # workflows that are forgotten in one go
 
 
 class Steps:
@@ -119,6 +122,19 @@ class Engine:
         """Subjects of this kind that are being worked on."""
         with self._lock:
             return [subject for subject, of in self._active.items() if of == kind]
+
+    def forget(self, ended_before: datetime) -> int:
+        """Remove what is kept of workflows that ended before then; how many. They could be started anew."""
+        ended = DBOS.list_workflows(
+            status=list(_OVER),
+            completed_before=ended_before.isoformat(),
+            limit=_AT_ONCE,
+            load_input=False,
+            load_output=False,
+        )
+        if ended:
+            DBOS.delete_workflows([workflow.workflow_id for workflow in ended])
+        return len(ended)
 
     def close(self) -> None:
         """Release the database; what is under way is resumed by the next launch."""

@@ -42,6 +42,8 @@ _EVERY_S = {
 
 _OVER = timedelta(hours=1)  # since its end, until nothing of an evolution is taken up again
 
+_FORGOTTEN = timedelta(days=7)  # what became of a workflow stands in the ledger
+
 log = structlog.get_logger("agentos.tick")
 
 
@@ -252,6 +254,7 @@ class Tick:
         """Tags that a killed writer left out, what is over in less room; once a day, unused skills."""
         self._service.registry.repair()
         self._ledger.pack_trials(utc_now() - _OVER)
+        self.engine.forget(utc_now() - _FORGOTTEN)
         if self._service.settings.evolve == "auto":
             self._retire()
         self._service.registry.maintain()
