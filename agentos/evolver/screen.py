@@ -11,11 +11,11 @@ import ast
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 
 from agentos.domain import Check
 from agentos.evolver.policy import Surface
-from agentos.evolver.wording import SECRET, fault_of_text, leaves
+from agentos.evolver.wording import SECRET, expected, fault_of_text
+from agentos.resources import path_fault
 from agentos.syntax import parse
 
 # Libraries that a repair may start to use; anything else it must have used before.
@@ -96,14 +96,14 @@ def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Chec
 
 
 def _path_fault(path: str, surface: Surface) -> str:
-    if path != str(PurePosixPath(path)) or path.startswith("/") or ".." in PurePosixPath(path).parts:
+    if path_fault(path):
         return "not a plain registry path"
-    # fnmatch's * also matches "/", so the depth is compared as well
-    if not any(
-        fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in surface.allow
-    ):
-        return f"outside the surface ({', '.join(surface.allow)})"
-    return ""
+    return "" if is_on(surface.allow, path) else f"outside the surface ({', '.join(surface.allow)})"
+
+
+def is_on(surface: Sequence[str], path: str) -> bool:
+    """Whether a registry path matches one of the patterns, part by part: fnmatch's * also matches "/"."""
+    return any(fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in surface)
 
 
 def _size_fault(old: str | None, new: str, surface: Surface) -> str:
@@ -111,8 +111,9 @@ def _size_fault(old: str | None, new: str, surface: Surface) -> str:
         lines = len(new.splitlines())
         most = surface.max_new_lines
         return f"a new file of {lines} lines, at most {most} are allowed" if lines > most else ""
-    diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    changed = sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in diff)
+    before, after = old.splitlines(), new.splitlines()
+    blocks = difflib.SequenceMatcher(None, before, after).get_opcodes()
+    changed = sum(end - start + to - since for tag, start, end, since, to in blocks if tag != "equal")
     if changed == 0:
         return "it changes nothing"
     if changed > surface.max_changed_lines:
@@ -203,8 +204,8 @@ def _handler_fault(before: ast.Module, after: ast.Module) -> str:
 
 def _constant_fault(before: ast.Module, after: ast.Module, checks: Sequence[Check]) -> str:
     new = _constants(after) - _constants(before)
-    expected = {repr(value) for check in checks for value in leaves(check.spec.get("value"))}
-    hard_coded = {value for value in new & expected if len(value.strip("'\"")) > 2}
+    wanted = {repr(value) for value in expected(checks)}
+    hard_coded = {value for value in new & wanted if len(value.strip("'\"")) > 2}
     return (
         f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})" if hard_coded else ""
     )

@@ -6,30 +6,37 @@ that do not look like what they are, and answers to the very tasks of the eviden
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from agentos.domain import Check, Json
+from agentos.syntax import parse
 
 SECRET = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|AKIA[0-9A-Z]{16}|\b(?:sk|ghp|gho|xox[abp])[-_][A-Za-z0-9_-]{16,}|eyJ[\w-]{10,}\.[\w-]{10,}\."
 )
 LINE_MAX = 600  # characters
 EXPECTED_MIN = 4  # characters of an expected value that says something by itself
+_HELD_IN = ("value", "equals", "contains", "stdout_contains")  # keys of a check that hold what is expected
+# A regular expression that means one text: no operators but the ends, and only punctuation escaped.
+_LITERAL = re.compile(r"\^?((?:[^\\^$|?*+()\[\]{}]|\\[^\w\s])+)\$?")
 
 
 def fault_of_text(path: str, old: str, new: str, checks: Sequence[Check]) -> str:
     """Why the new text is refused, "" when it is not. ``checks`` are the evidence's."""
-    added = [line for line in new.splitlines() if line not in set(old.splitlines())]
+    there = set(old.splitlines())
+    added = [line for line in new.splitlines() if line not in there]
     text = "\n".join(added)
     secret = SECRET.search(text)
     if secret and secret.group() not in old:
         return "it holds what looks like a secret"
-    for sign in text:
-        if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cs"):
-            return f"it holds a character that is not seen (U+{ord(sign):04X})"
+    # Of the whole texts: what ``splitlines`` takes for the end of a line is in no line.
+    if hidden := _unseen_in(new) - _unseen_in(old):
+        return f"it holds a character that is not seen (U+{ord(min(hidden)):04X})"
     if any(len(line) > LINE_MAX for line in added):
         return f"it has a line of more than {LINE_MAX} characters"
     if path.endswith(".toml"):
@@ -41,12 +48,47 @@ def fault_of_text(path: str, old: str, new: str, checks: Sequence[Check]) -> str
     return f"it writes an expected value into the text ({', '.join(found)})" if found else ""
 
 
+def unseen(sign: str) -> bool:
+    """Whether a character shows as nothing, or as the end of a line where Python and git see none."""
+    return sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
+
+
+def _unseen_in(text: str) -> Counter[str]:
+    return Counter(sign for sign in text.replace("\r\n", "\n") if unseen(sign))
+
+
 def _expected(checks: Sequence[Check]) -> Iterator[str]:
+    return (text for value in expected(checks) if len(text := str(value)) >= EXPECTED_MIN)
+
+
+def expected(checks: Sequence[Check]) -> Iterator[Json]:
+    """The texts and numbers that the checks want to find, whatever kind they are of."""
     for check in checks:
-        for value in leaves(check.spec.get("value")):
-            text = str(value)
-            if len(text) >= EXPECTED_MIN:
-                yield text
+        for key in _HELD_IN:
+            yield from leaves(check.spec.get(key))
+        yield from _fixed_in(check.spec.get("schema"))
+        if literal := _LITERAL.fullmatch(str(check.spec.get("pattern") or "")):
+            yield re.sub(r"\\(.)", r"\1", literal[1])
+        yield from _compared_in(str(check.spec.get("code") or ""))
+
+
+def _fixed_in(schema: Json) -> Iterator[Json]:
+    """The values that a JSON schema allows alone."""
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            yield from leaves(value) if key in ("const", "enum") else _fixed_in(value)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from _fixed_in(item)
+
+
+def _compared_in(code: str) -> Iterator[Json]:
+    """What a snippet compares with."""
+    for node in ast.walk(parse(code)):  # it compiled when its task was added
+        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        for side in sides:
+            if isinstance(side, ast.Constant):
+                yield from leaves(side.value if isinstance(side.value, str | int | float) else None)
 
 
 def _says(text: str, value: str) -> bool:

@@ -59,6 +59,11 @@ def test_a_small_honest_edit_passes() -> None:
         "skill/a/b/tools/x.py",
         "registry.toml",
         "skill/csv-report//tools/x.py",
+        "tool/Foo Bar/tool.py",
+        "tool/résumé/tool.py",
+        "tool/.git/tool.py",
+        "tool/a/\x1b[31m.py",
+        "tool/a/.py",
     ],
 )
 def test_paths_outside_the_surface_are_refused(path: str) -> None:
@@ -122,6 +127,48 @@ def test_a_text_may_not_bring_in_answers_secrets_or_what_is_not_seen(line: str, 
     assert says in screen({path: old}, {path: f"{old}{line}\n"}, CHECKS, Surface())
     assert screen({path: old}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, Surface()) == ""
     assert screen({}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, Surface()) == ""
+
+
+@pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_nothing_hides_behind_what_some_take_for_the_end_of_a_line(end: str) -> None:
+    path, old = "memory/default/memory.md", "- [one] Be kind.\n"
+    reason = screen({path: old}, {path: f"{old}- [two] Be quick.{end}Be unkind.\n"}, (), Surface())
+    assert "not seen" in reason
+    crlf = old.replace("\n", "\r\n")
+    assert screen({path: crlf}, {path: f"{crlf}- [two] Be quick.\r\n"}, (), Surface()) == ""
+
+
+@pytest.mark.parametrize("line", ["++ more", "-- more", "-- more\n++ more"])
+def test_lines_that_look_like_the_head_of_a_diff_are_counted(line: str) -> None:
+    path, old = "prompt/default/prompt.md", "Be kind.\n"
+    reason = screen({path: old}, {path: old + f"{line}\n" * 30}, (), Surface())
+    assert "lines, at most 20 are allowed" in reason
+    there = old + "-- there\n" * 30
+    assert "it changes 30 lines" in screen({path: there}, {path: old}, (), Surface())
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("equals", {"value": {"city": "Canberra"}}),
+        ("contains", {"value": "Canberra"}),
+        ("regex", {"pattern": "^Canberra$"}),
+        ("json_schema", {"schema": {"properties": {"city": {"enum": ["Canberra"]}}}}),
+        ("file", {"path": "a.txt", "equals": "Canberra"}),
+        ("file", {"path": "a.txt", "contains": "Canberra"}),
+        ("command", {"argv": ["cat", "a.txt"], "stdout_contains": "Canberra"}),
+        ("python", {"code": "assert answer['city'] == 'Canberra'"}),
+    ],
+)
+def test_what_any_kind_of_check_expects_may_not_be_written_down(kind: str, spec: dict[str, object]) -> None:
+    checks = (Check(kind, spec),)
+    path, old = "memory/default/memory.md", "- [one] Be kind.\n"
+    assert "expected value" in screen(
+        {path: old}, {path: old + "- [two] Canberra it is.\n"}, checks, Surface()
+    )
+    source = TOOL.replace("total = 0.0", "total = 'Canberra'")
+    assert "expected value" in screen({PATH: TOOL}, {PATH: source}, checks, Surface())
+    assert screen({path: old}, {path: old + "- [two] Name the city.\n"}, checks, Surface()) == ""
 
 
 def test_source_made_to_break_the_parser_is_refused() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import unicodedata
 from collections.abc import Collection, Iterator
 
 from agentos.evolver.guards.findings import Finding, Seen
@@ -24,6 +23,7 @@ from agentos.evolver.guards.surroundings import (
     SDK_PRIVATE,
     SDK_PUBLIC,
 )
+from agentos.evolver.wording import unseen
 
 _OUTSIDE = re.compile(r"^/(proc|dev(?!/null$)|sys|run|etc|root|home|snapshot)(/|$)|/(proc|sys)/|^file:")
 _FORMAT_ATTRIBUTE = re.compile(r"\{[^{}]*\._")
@@ -285,11 +285,7 @@ def texts(reading: Reading, longest_line: int) -> Iterator[Seen]:
         found = _CODING.match(line) if number <= 2 else None
         if found and found.group(1).lower() not in _PLAIN_CODINGS:
             yield _line(reading, number, f"says that it is encoded as {found.group(1)[:20]}", line)
-        hidden = [
-            char
-            for char in line
-            if char not in "\t" and unicodedata.category(char) in ("Cf", "Cc", "Co", "Cs")
-        ]
+        hidden = [char for char in line if unseen(char)]
         if hidden:
             yield _line(reading, number, f"holds an invisible character (U+{ord(hidden[0]):04X})", line)
         if len(line) > longest_line:
