@@ -114,6 +114,18 @@ class LoadJob(_Message):
     wall_s: float = 5.0  # for importing one of them
 
 
+class MigrateJob(_Message):
+    """Call ``migrate(memories)`` of the file ``path`` (docs/swap.md). Blobs: the files, then the texts."""
+
+    job: Literal["migrate"] = "migrate"
+    path: str
+    files: list[str]
+    memories: list[str]  # names, one for each further blob
+    wall_s: float
+    memory_mb: int
+    output_bytes: int  # of what it returns, as JSON
+
+
 class SearchJob(_Message):
     """Get ready to try many sources for ``path`` on the cases."""
 
@@ -179,6 +191,14 @@ class LoadDone(_Message):
     type: Literal["done"] = "done"
     tools: list[ToolCard]
     faults: list[str]
+
+
+class MigrateDone(_Message):
+    """What was returned, or why nothing was."""
+
+    type: Literal["done"] = "done"
+    output: Any = None
+    fault: WireFault | None = None
 
 
 class Ready(_Message):

@@ -14,7 +14,7 @@ from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError, Unavailable
 from agentos.registry import direct, reading, versions
 from agentos.registry.repository import MAIN, Repository
-from agentos.registry.writing import reference_faults, tip
+from agentos.registry.writing import form_faults, reference_faults, tip
 from agentos.resources import examine
 
 # Settings that would run a program, were they obeyed: we override them all, but they say that
@@ -57,7 +57,7 @@ def check(repository: Repository) -> Report:
         for resource, tree in reading.resources(repository, main.tree):
             count += 1
             _resource(repository, main, resource, str(tree), (faults, warnings))
-        faults += reference_faults(repository, main.tree)
+        faults += reference_faults(repository, main.tree) + form_faults(repository, main.tree)
     except AgentOSError as error:
         faults.append(str(error))
     faults += [fault for fault in _fsck(repository) if fault not in faults]

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import pygit2
 from pygit2.enums import MergeFlag
 
+from agentos.domain import Kind
 from agentos.registry.repository import EMPTY_TREE, Repository
+from agentos.resources import MAIN_FILE
+from agentos.resources.documents import DOCUMENT
+from agentos.resources.forms import form_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ def merge(repository: Repository, base: str, ours: str, theirs: str) -> Merged:
     if not ours or not theirs:
         gone, changed = ("here", "there") if not ours else ("there", "here")
         return Merged("", (f"it was removed {gone} and changed {changed}",))
+    forms = [_form(repository, side) for side in (ours, theirs)]
+    if forms[0] != forms[1]:  # line by line they may fit, and be read by nobody
+        told = f"its form is {forms[0]} here and {forms[1]} there: take what is here, and change that"
+        return Merged("", (told,))
     ancestor, left, right = (repository.tree(side or EMPTY_TREE) for side in (base, ours, theirs))
     # no flags: renames are not guessed either
     index = repository.git.merge_trees(ancestor, left, right, flags=MergeFlag(0))
@@ -36,6 +44,14 @@ def merge(repository: Repository, base: str, ours: str, theirs: str) -> Merged:
             "", tuple(sorted({f"{entry.path}: changed differently on both sides" for entry in entries}))
         )
     return Merged(str(index.write_tree(repository.git)))
+
+
+def _form(repository: Repository, digest: str) -> int:
+    """Of a memory; anything else is merged as it is, whatever it says."""
+    tree = repository.tree(digest)
+    if MAIN_FILE[Kind.MEMORY] not in tree or DOCUMENT not in tree:
+        return 1
+    return form_in(repository.blob(tree[DOCUMENT].id, DOCUMENT))
 
 
 def as_change(digest: str) -> pygit2.Oid | None:

@@ -16,7 +16,8 @@ from agentos.domain import ResourceId, Snapshot
 from agentos.registry import reading
 from agentos.registry.merging import as_change, merge
 from agentos.registry.repository import EMPTY_TREE, Repository
-from agentos.registry.writing import About, advance, tip, tree_faults
+from agentos.registry.writing import About, advance, form_faults, tip, tree_faults
+from agentos.resources.forms import CONCERNED
 
 SHIPPED = "refs/agentos/shipped"
 
@@ -73,6 +74,7 @@ def upgrade(repository: Repository, files: Mapping[str, bytes], choice: Choice, 
                 changes[resource] = digest
             if item.action != "same":
                 items.append(item)
+        _keep_agreeing(repository, main, changes, items)
         tree = _with(repository, main.tree, changes)
         after = advance(repository, main, tree, [*changes], about)
         open_ = {item.resource for item in items if item.action == "conflict"}
@@ -83,6 +85,17 @@ def upgrade(repository: Repository, files: Mapping[str, bytes], choice: Choice, 
             made = repository.write_commit(taken_in, [old] if old else [], "Shipped content\n", about.now)
             repository.move(SHIPPED, made, expected=old)
         return Upgrade(after, tuple(items))
+
+
+def _keep_agreeing(
+    repository: Repository, main: Snapshot, changes: dict[ResourceId, str], items: list[Item]
+) -> None:
+    """Leave what ships as it is here where it would read memories of another form than they have."""
+    told = form_faults(repository, _with(repository, main.tree, changes))
+    for number, item in enumerate(items):
+        if told and item.resource.kind in CONCERNED and item.resource in changes:
+            del changes[item.resource]
+            items[number] = Item(item.resource, "conflict", told[0])
 
 
 def _decide(

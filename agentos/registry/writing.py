@@ -13,6 +13,7 @@ from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry import direct, reading, versions, wheels
 from agentos.registry.repository import MAIN, Repository
 from agentos.resources import PINS_FILE, examine, missing_references, read
+from agentos.resources.forms import CONCERNED, disagreements, document_of
 
 _REFERENCED = {Kind.AGENT, Kind.HARNESS, Kind.PROMPT, Kind.ENVIRONMENT}
 
@@ -97,6 +98,8 @@ def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[Re
         faults.append(str(error))
     if not faults and any(resource.kind in _REFERENCED for resource in changed):
         faults += reference_faults(repository, tree)
+    if not faults and any(resource.kind in CONCERNED for resource in changed):
+        faults += form_faults(repository, tree)
     return faults
 
 
@@ -109,3 +112,14 @@ def reference_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str
         if agent.kind is Kind.AGENT
         for fault in missing_references(read(agent, reading.files(repository, tree, str(agent))), known)
     ]
+
+
+def form_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str]:
+    """One sentence for each harness that would meet memories of another form than it reads."""
+    documents = {
+        resource: reading.files(repository, tree, path).get(path, b"")
+        for resource, _ in reading.resources(repository, tree)
+        if resource.kind in CONCERNED
+        for path in (document_of(resource),)
+    }
+    return disagreements(documents)

@@ -51,7 +51,8 @@ _DEFAULTS: Mapping[Kind, Mapping[str, Json]] = {
         "compaction": "digest",
     },
     Kind.ENVIRONMENT: {"sandbox": "auto", "limits": {}},
-    Kind.HARNESS: {"command": []},
+    Kind.HARNESS: {"command": [], "state": 1},
+    Kind.MEMORY: {"state": 1},
     Kind.MODEL: {
         "evolvable": False,
         "model": "",
@@ -82,6 +83,8 @@ def settings_of(kind: Kind, document: Mapping[str, Json], notes: Notes) -> dict[
         _examine_limits(settings["limits"], notes)
     if kind is Kind.MODEL:
         _examine_model(settings, notes)
+    if "state" in settings:
+        _examine_state(settings["state"], notes)
     notes.warnings += [
         f"{DOCUMENT}: unknown key '{key}'" for key in document if key not in {*defaults, "description"}
     ]
@@ -97,6 +100,13 @@ def _examine_agent(settings: Mapping[str, Json], notes: Notes) -> None:
     ]
     if settings["compaction"] not in COMPACTIONS:
         notes.faults.append(f"{DOCUMENT}: 'compaction' must be one of {', '.join(COMPACTIONS)}")
+
+
+def _examine_state(state: Json, notes: Notes) -> None:
+    if not isinstance(state, int) or isinstance(state, bool) or state < 1:
+        notes.faults.append(
+            f"{DOCUMENT}: 'state' must be a whole number from 1, the form of memories; found {state!r}"
+        )
 
 
 _PRICE_KEYS = ("input_per_mtok", "output_per_mtok", "cached_per_mtok")
