@@ -44,6 +44,8 @@ class ModelAsks(Answerer):
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """{"reply": chat completion}."""
+        if not self._default:  # no gateway is started to say so
+            raise RunEnds(Result.FAILED, Fault("no_model", "no model is set up (agentos model add)"))
         # The gateway counts this run's calls; what agents below it used is known here alone.
         if limit := self._asking.spent.reached(self._budget):
             why = f"the run and the agents below it used up what they may of models ({limit})"

@@ -8,7 +8,6 @@ need no more time and memory for it than those of the snapshot that serves now.
 
 from __future__ import annotations
 
-import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +16,8 @@ from functools import partial
 
 from agentos.domain import Kind, Pass, Probe, ResourceId, Snapshot, digest, new_id
 from agentos.evolver.canaries import Canary, choose, lost
-from agentos.evolver.guards.contract import suite, violations
-from agentos.evolver.naming import Patient, ask, content_sha256
+from agentos.evolver.guards.trying import breaches
+from agentos.evolver.naming import ask, content_sha256
 from agentos.evolver.parts import Parts
 from agentos.ports import Snapshots
 from agentos.resources import examine
@@ -194,12 +193,7 @@ class _Probing:
 
     def _in_breach(self, harness: ResourceId) -> str:
         """The clause of the contract that the harness breaks."""
-        if self._is_program(harness):
-            return ""
-        parts = self.parts
-        tried = suite(harness, random.Random(), parts.now())  # noqa: S311 - only not to be foreseen by an edit
-        executor = Patient(parts.executor_with(tried.files, frozenset()), parts.policy.replay.infra_retries)
-        broken = violations(executor, self.snapshot, tried, parts.replayer)
+        broken = breaches(self.parts, harness, self.snapshot, self.base)
         return f"{harness} breaks the contract: {broken[0]}" if broken else ""
 
     def _dearer(self) -> str:

@@ -17,6 +17,7 @@ from agentos.ports import Attempt, Executor, Plan, Replayer
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LIMITS = Limits(steps=30, wall_s=30.0, output_bytes=64 << 10)
+_PROGRAM = Limits(steps=30, wall_s=15.0)
 _LARGE = 20_000  # characters: more than any prompt would show, less than the limit
 
 _TOOL = '''"""Answers."""
@@ -61,9 +62,7 @@ def suite(harness: ResourceId, chance: random.Random, now: datetime) -> Suite:
     words = iter(_words(chance, 9))
     agent, told, echo, bad, nothing, large, outside, unknown = (next(words) for _ in range(8))
     files = {
-        f"agent/{agent}/resource.toml": _agent(harness.name, agent),
-        f"environment/{agent}/resource.toml": b'description = "A sandbox."\n',
-        f"prompt/{agent}/prompt.md": b"Do what the task says.\n",
+        **_surroundings(harness, agent),
         **_tool(echo, "text: str", "return Output(text=input.text[::-1])"),
         **_tool(bad, "text: str", "raise LookupError(input.text)"),
         **_tool(
@@ -74,19 +73,7 @@ def suite(harness: ResourceId, chance: random.Random, now: datetime) -> Suite:
     }
 
     def task(name: str, call: Call | None, **limits: int) -> Task:
-        return Task(
-            id=f"task-{name}",
-            name=name,
-            goal=f"Tell about {told}",
-            call=call,
-            inputs=(),
-            agent=agent,
-            limits=replace(_LIMITS, **limits),
-            effects=(),
-            checks=(),
-            schedule=None,
-            created_at=now,
-        )
+        return _task(name, f"Tell about {told}", agent, call, replace(_LIMITS, **limits), now)
 
     value = chance.choice(_LETTERS) + "-".join(_words(chance, 2))
     calls = {name: Call(name, {"text": value}) for name in (echo, bad, nothing, outside, unknown)}
@@ -126,6 +113,26 @@ def suite(harness: ResourceId, chance: random.Random, now: datetime) -> Suite:
     return Suite(files, clauses)
 
 
+def program_suite(harness: ResourceId, chance: random.Random, now: datetime, *, asks: bool) -> Suite:
+    """The clauses for a harness that is a program of its own: it calls no tool on demand, and no model
+    answers it here. ``asks``: whether it has to ask one for what it cannot know.
+
+    What else holds of a run (limits, the end of every process, nothing left behind) is seen to by its
+    box, whatever the program does.
+    """
+    agent, one, other = _words(chance, 3)
+
+    def task(word: str) -> Task:
+        return _task(f"{agent}-{word}", f"Which word did I draw beside {word}?", agent, None, _PROGRAM, now)
+
+    clauses = [Clause("a task is brought to an end", task(one), _at_an_end)]
+    if asks:
+        clauses.append(
+            Clause("what cannot be known is asked of a model", task(other), _ended("no_model")),
+        )
+    return Suite(_surroundings(harness, agent), tuple(clauses))
+
+
 def violations(
     executor: Executor, snapshot: Snapshot, tried: Suite, replayer: Replayer, plan: Plan | None = None
 ) -> Sequence[str]:
@@ -148,6 +155,30 @@ def _words(chance: random.Random, count: int) -> list[str]:
     while len(found) < count:
         found.add("".join(chance.choices(_LETTERS, k=8)))
     return sorted(found, key=lambda word: chance.random())
+
+
+def _task(name: str, goal: str, agent: str, call: Call | None, limits: Limits, now: datetime) -> Task:
+    return Task(
+        id=f"task-{name}",
+        name=name,
+        goal=goal,
+        call=call,
+        inputs=(),
+        agent=agent,
+        limits=limits,
+        effects=(),
+        checks=(),
+        schedule=None,
+        created_at=now,
+    )
+
+
+def _surroundings(harness: ResourceId, agent: str) -> dict[str, bytes]:
+    return {
+        f"agent/{agent}/resource.toml": _agent(harness.name, agent),
+        f"environment/{agent}/resource.toml": b'description = "A sandbox."\n',
+        f"prompt/{agent}/prompt.md": b"Do what the task says.\n",
+    }
 
 
 def _agent(harness: str, name: str) -> bytes:
@@ -213,6 +244,14 @@ def _ended(fault: str) -> Callable[[Attempt], str]:
         return _result(attempt, Result.FAILED) or another or answer
 
     return look
+
+
+def _at_an_end(attempt: Attempt) -> str:
+    """It answered, or it asked a model, of which there is none."""
+    outcome = attempt.outcome
+    if outcome.result is Result.PASSED or (outcome.fault is not None and outcome.fault.type == "no_model"):
+        return ""
+    return f"it neither answered nor asked a model ({outcome.result.value}: {outcome.reason[:300]})"
 
 
 def _acted(attempt: Attempt, tool: str, args: Json, *, failed: bool) -> str:

@@ -25,7 +25,7 @@ from agentos.domain import (
 )
 from agentos.errors import Unavailable
 from agentos.evolver.consent import tier_of
-from agentos.evolver.guards.contract import suite, violations
+from agentos.evolver.guards.contract import program_suite, suite, violations
 from agentos.evolver.guards.overlay import resource_of
 from agentos.evolver.guards.probes import INPUT, SafetyProbe, with_tool
 from agentos.evolver.naming import Patient
@@ -48,27 +48,50 @@ def in_breach(parts: Parts, candidate: Candidate) -> str:
     Raises Unavailable when the machinery failed: then nothing is known.
     """
     prefer = parts.policy.sandbox.preferred(tier_of(candidate.manifest.files))
+    snapshot, base, plan = candidate.snapshot, candidate.base, Plan(prefer=prefer)
     for harness in sorted(_harnesses(parts, candidate)):
-        tried = suite(harness, random.Random(), parts.now())  # noqa: S311 - only not to be foreseen by an edit
-        executor = Patient(parts.executor_with(tried.files, frozenset()), parts.policy.replay.infra_retries)
-        broken = violations(executor, candidate.snapshot, tried, parts.replayer, Plan(prefer=prefer))
-        if broken:
+        if broken := breaches(parts, harness, snapshot, base, plan):
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
             return f"{harness} breaks the contract: {broken[0]}{more}"
     return ""
 
 
-def _harnesses(parts: Parts, candidate: Candidate) -> Iterator[ResourceId]:
-    """Those that are touched, and those of touched agents. A program of its own calls no tool on demand."""
+def breaches(
+    parts: Parts, harness: ResourceId, snapshot: Snapshot, base: Snapshot, plan: Plan | None = None
+) -> Sequence[str]:
+    """The clauses of the contract that the snapshot's harness breaks, a sentence each.
+
+    Without a ``plan`` it may be a person's change: then a program of its own need not ask a model where the
+    one before did. Raises Unavailable when the machinery failed: then nothing is known.
+    """
+    chance = random.Random()  # noqa: S311 - only not to be foreseen by an edit
+    is_program, was_program = (_is_program(parts, here, harness) for here in (snapshot, base))
+    if is_program:
+        tried = program_suite(harness, chance, parts.now(), asks=was_program and plan is not None)
+    else:
+        tried = suite(harness, chance, parts.now())
+    executor = Patient(parts.executor_with(tried.files, frozenset()), parts.policy.replay.infra_retries)
+    broken = violations(executor, snapshot, tried, parts.replayer, plan)
+    if not broken or not (is_program and was_program):
+        return broken
+    # any program may stand here: it is held to what the one before it did
+    before = {said.partition(":")[0] for said in violations(executor, base, tried, parts.replayer, plan)}
+    return [said for said in broken if said.partition(":")[0] not in before]
+
+
+def _is_program(parts: Parts, snapshot: Snapshot, harness: ResourceId) -> bool:
+    return bool(_settings(parts, snapshot, harness).get("command"))
+
+
+def _harnesses(parts: Parts, candidate: Candidate) -> set[ResourceId]:
+    """Those that are touched, and those of touched agents."""
     touched = {resource_of(path) for path in candidate.manifest.files}
     found = {resource for resource in touched if resource.kind is Kind.HARNESS}
     for agent in touched:
         settings = _settings(parts, candidate.snapshot, agent) if agent.kind is Kind.AGENT else {}
         if name := settings.get(Kind.HARNESS):
             found.add(ResourceId(Kind.HARNESS, str(name)))
-    for harness in found:
-        if not _settings(parts, candidate.snapshot, harness).get("command"):
-            yield harness
+    return found
 
 
 def _settings(parts: Parts, snapshot: Snapshot, resource: ResourceId) -> dict[str, object]:
