@@ -51,7 +51,7 @@ def _base_text(story: Story, candidate: Candidate | None) -> dict[str, str]:
         return {}
     registry = Registry(Home.find().registry)
     found: dict[str, str] = {}
-    for path in candidate.edit.files:
+    for path in (*candidate.edit.files, *(candidate.migration.files if candidate.migration else ())):
         content = registry.files(candidate.base, path).get(path, b"")
         found[path] = content.decode("utf-8", "replace")
     return found

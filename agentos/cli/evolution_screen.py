@@ -127,7 +127,8 @@ def chosen(story: Story) -> Candidate | None:
 def diff_text(before: Mapping[str, str], candidate: Candidate) -> Text:
     """A coloured unified diff of the candidate's files."""
     text = Text()
-    for path, new in sorted(candidate.edit.files.items()):
+    brought = candidate.migration.files if candidate.migration else {}
+    for path, new in sorted([*candidate.edit.files.items(), *brought.items()]):
         for line in difflib.unified_diff(
             before.get(path, "").splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
         ):
@@ -231,6 +232,9 @@ def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     yield _Line(Text.assemble(clean(candidate.edit.summary), (origin, "dim")), label="Edit")
     for line in diff_text(scene.before, candidate).split():
         yield _Line(line, 2)
+    if moved := candidate.migration:
+        told = f"migrates {moved}, as {moved.harness}/migrate.py made it in a box"
+        yield _Line(Text(told), label="State")
 
 
 def _predicted(scene: Scene, candidate: Candidate) -> Iterator[_Line]:

@@ -1,4 +1,5 @@
-"""Boxes that do more than run a task: a bench for the search of repairs, and the loading of tools."""
+"""Boxes that do more than run a task: a bench for the search of repairs, the loading of tools, the
+migration of memories."""
 
 from __future__ import annotations
 
@@ -8,10 +9,13 @@ from agentos.daemon.bundle import Tools, with_wheels
 from agentos.daemon.exchange import Exchange
 from agentos.domain import Limits, Snapshot
 from agentos.errors import BoxDied, Unavailable
+from agentos.evolver.parts import Migrated
 from agentos.messages import (
     FaultFrame,
     LoadDone,
     LoadJob,
+    MigrateDone,
+    MigrateJob,
     Ready,
     SearchJob,
     ToolCard,
@@ -23,6 +27,9 @@ from agentos.ports import Bench, Box, Case, Sandbox, Tried
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
 _LOAD = Limits(wall_s=30.0, memory_mb=512)
+_MIGRATE = Limits(wall_s=30.0, memory_mb=512)
+_MIGRATE_S, _MIGRATE_MB, _MIGRATE_BYTES = 10.0, 256, 4 << 20  # for the code of the harness itself
+_GONE_MAX = 3  # times that a box may vanish under a migration before that is the migration's own fault
 _START_S = 30.0
 _SLACK_S = 5.0  # beyond what the cases may take: the box watches each case itself
 
@@ -128,3 +135,36 @@ def load_tools(
         return [], [f"its tools could not be loaded: {answer.fault.message}"]
     assert isinstance(answer, LoadDone)
     return answer.tools, answer.faults
+
+
+def migrate_memories(
+    sandbox: Sandbox, files: Mapping[str, bytes], path: str, memories: Mapping[str, str]
+) -> Migrated:
+    """What ``migrate(memories)`` of the file ``path`` among ``files`` returns in a box; nothing of it is checked.
+
+    Raises Unavailable when the machinery failed.
+    """
+    job = MigrateJob(
+        path=path,
+        files=list(files),
+        memories=list(memories),
+        wall_s=_MIGRATE_S,
+        memory_mb=_MIGRATE_MB,
+        output_bytes=_MIGRATE_BYTES,
+    )
+    blobs = [*files.values(), *(text.encode() for text in memories.values())]
+    for _ in range(_GONE_MAX):
+        with sandbox.open(_MIGRATE, light=True) as box:
+            exchange = Exchange(box, _MIGRATE.wall_s)
+            try:
+                exchange.send(job, blobs)
+                answer, _ = exchange.receive({"done": MigrateDone})
+            except BoxDied as error:
+                if error.cause == "gone":
+                    continue
+                return Migrated(fault=f"it took its box down: {error}")
+        if isinstance(answer, FaultFrame):
+            return Migrated(fault=answer.fault.message)
+        assert isinstance(answer, MigrateDone)
+        return Migrated(answer.output, f"{answer.fault.type}: {answer.fault.message}" if answer.fault else "")
+    return Migrated(fault=f"its box ended {_GONE_MAX} times without an answer")

@@ -22,6 +22,7 @@ from agentos.domain.evolution import EvolutionState as EvolutionState
 from agentos.domain.evolution import Fingerprint as Fingerprint
 from agentos.domain.evolution import Layer as Layer
 from agentos.domain.evolution import Manifest as Manifest
+from agentos.domain.evolution import Migration as Migration
 from agentos.domain.evolution import Parent as Parent
 from agentos.domain.evolution import SafetyRate as SafetyRate
 from agentos.domain.evolution import Sighting as Sighting

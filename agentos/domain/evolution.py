@@ -181,6 +181,24 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class Migration:
+    """Memories of a candidate's base, brought by its ``migrate.py`` to the form that its harness reads."""
+
+    harness: str
+    old: int  # form
+    new: int
+    files: Mapping[str, str]  # registry path -> new text; part of the candidate's snapshot, as its edit is
+
+    @property
+    def memories(self) -> tuple[str, ...]:
+        """Their ids, sorted."""
+        return tuple(sorted({"/".join(path.split("/")[:2]) for path in self.files}))
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.memories) or 'no memory'} from form {self.old} to {self.new}"
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -197,6 +215,7 @@ class Candidate:
     control: Snapshot | None = None  # of an edit of memories: the same without anything remembered
     removes: bool = False  # it does nothing but take lessons out of memories
     parents: tuple[str, ...] = ()  # earlier candidates whose edits its proposer was shown to start from
+    migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
 
 

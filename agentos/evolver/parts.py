@@ -10,6 +10,7 @@ from agentos.domain import (
     Candidate,
     Evolution,
     EvolutionState,
+    Json,
     Layer,
     ResourceId,
     Snapshot,
@@ -36,6 +37,22 @@ from agentos.ports import (
 
 # Imports tool files (second argument) among a resource's files in a box: a sentence for each fault.
 Load = Callable[[Mapping[str, bytes], Sequence[str]], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What a harness' ``migrate.py`` returned in a box, unchecked; ``fault`` says why it returned nothing."""
+
+    output: Json = None
+    fault: str = ""
+
+
+# Calls ``migrate`` of a file (second argument) among a harness' files in a box, with texts by memory.
+Migrate = Callable[[Mapping[str, bytes], str, Mapping[str, str]], Migrated]
+
+
+def _no_migrate(files: Mapping[str, bytes], path: str, memories: Mapping[str, str]) -> Migrated:
+    raise Unavailable("Memories are migrated in the daemon; type `agentos daemon start`.")
 
 
 def _no_load(files: Mapping[str, bytes], tools: Sequence[str]) -> Sequence[str]:
@@ -74,6 +91,7 @@ class Parts:
     consent_key: bytes
     now: Callable[[], datetime]
     load: Load = _no_load
+    migrate: Migrate = _no_migrate
     reviewer: Adviser | None = None
     executor_with: ExecutorWith = _no_executor
     safety_probes: tuple[SafetyProbe, ...] = ()

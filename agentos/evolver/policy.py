@@ -41,6 +41,7 @@ class Surface:
         "tool/*/*.py",
         "tool/*/resource.toml",
         "harness/*/*.py",
+        "harness/*/resource.toml",
     )
     max_files: int = 3
     max_changed_lines: int = 20

@@ -126,6 +126,8 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
         "Verdict": digest(verdict),
         "Consent": f"{consent.principal} {consent.id}",
     }
+    if candidate.migration:
+        trailers["Migrates"] = str(candidate.migration)
     try:
         promoted = parts.candidates.promote(
             candidate.base, candidate.snapshot, trailers, candidate.edit.summary

@@ -14,7 +14,6 @@ from agentos.domain import (
     Kind,
     Layer,
     Manifest,
-    ResourceId,
     Site,
 )
 from agentos.errors import ModelFailed
@@ -23,6 +22,7 @@ from agentos.evolver.calibration import in_words, lately
 from agentos.evolver.control import is_asked
 from agentos.evolver.curate import Sets
 from agentos.evolver.guards.guarding import guard, refusal, tier_of
+from agentos.evolver.migrating import bring_over, unwritten
 from agentos.evolver.parts import Parts
 from agentos.evolver.remembering import emptied, is_memory, only_removes
 from agentos.evolver.scheduling import NOTHING, Meter, archive, ordered
@@ -86,8 +86,8 @@ def workable(parts: Parts, diagnosis: Diagnosis) -> list[Site]:
 
 def why_fixed(parts: Parts, site: Site) -> str:
     """Why the site's resource may not be touched, "" when it may."""
-    kind, name = site.resource.split("/", 1)
-    return parts.evolvable.may_evolve(ResourceId(Kind(kind), name))
+    resource = parse_id(site.resource)
+    return parts.evolvable.may_evolve(resource) or unwritten(parts, parts.snapshots.stable(), resource)
 
 
 def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int) -> str:
@@ -185,11 +185,14 @@ def _store(
         why_this_layer=proposal.why_this_layer,
     )
     candidate_id = f"cand-{evolution.id.removeprefix('evo-')}-{rank}"
-    snapshot = (
-        evolution.base
-        if reason
-        else parts.candidates.add_candidate(candidate_id, evolution.base, proposal.files)
-    )
+    snapshot, migration = evolution.base, None
+    if not reason:
+        checks = [check for task in parts.tasks(evidence.task_ids) for check in task.checks]
+        brought = bring_over(parts, evolution.base, proposal.files, checks)
+        reason, migration = brought.fault, brought.migration
+    if not reason:
+        files = {**proposal.files, **(migration.files if migration else {})}
+        snapshot = parts.candidates.add_candidate(candidate_id, evolution.base, files)
     candidate = Candidate(
         id=candidate_id,
         evolution_id=evolution.id,
@@ -203,6 +206,7 @@ def _store(
         created_at=parts.now(),
         parents=proposal.parents,
         model=proposal.model,
+        migration=migration,
     )
     if not reason:
         candidate = with_control(parts, candidate)

@@ -141,7 +141,8 @@ def _read(answer: str) -> _Said:
 
 def _diff(parts: Parts, candidate: Candidate) -> str:
     lines: list[str] = []
-    for path, new in sorted(candidate.edit.files.items()):
+    brought = candidate.migration.files if candidate.migration else {}
+    for path, new in sorted([*candidate.edit.files.items(), *brought.items()]):
         old = _base_text(parts, candidate, path)
         lines += difflib.unified_diff(
             old.splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm="", n=10

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
@@ -88,6 +89,7 @@ def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Chec
         reason = _path_fault(path, surface) or _size_fault(before, text, surface)
         if not path.endswith(".py"):
             reason = reason or fault_of_text(path, before or "", text, checks)
+            reason = reason or (_document_fault(before, text) if path.startswith("harness/") else "")
         else:
             reason = reason or _source_fault(before, text, checks, tool="harness/" not in path)
         if reason:
@@ -119,6 +121,16 @@ def _size_fault(old: str | None, new: str, surface: Surface) -> str:
     if changed > surface.max_changed_lines:
         return f"it changes {changed} lines, at most {surface.max_changed_lines} are allowed"
     return ""
+
+
+def _document_fault(old: str | None, new: str) -> str:
+    """Of a harness' document an edit may raise the form of memories that it reads, and nothing else."""
+    if old is None:
+        return "a harness of its own is for people to add"
+    before, after = tomllib.loads(old), tomllib.loads(new)
+    changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    others = [key for key in changed if key != "state"]
+    return f"it changes {', '.join(others)}; only 'state' may change in it" if others else ""
 
 
 def _source_fault(old: str | None, new: str, checks: Sequence[Check], *, tool: bool) -> str:
