@@ -170,9 +170,10 @@ def _migrated(
     for one in found:
         if one.fault:
             raise _Refused(f"{step.program} failed in its box: {one.fault[:500]}")
+    texts = _texts(step, given, found[0].output)
     if found[0].output != found[1].output:
         raise _Refused(f"{step.program} was called twice with the same and returned something else")
-    return {name: text for name, text in zip(old, _texts(step, given, found[0].output), strict=True)}
+    return dict(zip(old, texts, strict=True))
 
 
 def _texts(step: _Step, given: Mapping[str, str], output: Json) -> list[str]:

@@ -49,7 +49,7 @@ def test_a_small_honest_edit_passes() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "harness/default/resource.toml",
+        "environment/default/resource.toml",
         "agent/default/resource.toml",
         "model/default/resource.toml",
         "skill/csv-report/wheels.lock",
