@@ -163,13 +163,13 @@ def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tupl
     for task in parts.tasks(tuple(dict.fromkeys(fixed))):
         if len(chosen) == limit:
             break
-        if task.key not in seen and not _hidden(parts, task):
+        if task.key not in seen and not is_hidden(parts, task):
             seen.add(task.key)
             chosen.append(task.id)
     return tuple(chosen)
 
 
-def _hidden(parts: Parts, task: Task) -> bool:
+def is_hidden(parts: Parts, task: Task) -> bool:
     """A hold-out task that an earlier promotion repaired stays hidden: guards are shown to proposers."""
     runs = parts.journal.runs_of(task.key, 1)
     return bool(runs) and runs[0].share is Share.HOLD_OUT

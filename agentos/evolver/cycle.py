@@ -26,6 +26,7 @@ from agentos.domain import (
 from agentos.evolver.curate import Sets, choose_sets, varying
 from agentos.evolver.diagnosis import diagnose
 from agentos.evolver.guards.trying import in_breach, measure
+from agentos.evolver.inherited import with_inherited
 from agentos.evolver.judge import counted, judge, judged_trials
 from agentos.evolver.noisy import too_few
 from agentos.evolver.parts import Parts
@@ -180,7 +181,7 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
         parts.records.put(replace(candidate, screened=reason))
         parts.audit.note("candidate.screened", evolution.id, {"candidate": candidate.id, "reason": reason})
         return SCREENED
-    replay_candidate(parts, evolution, candidate, sets)
+    replay_candidate(parts, evolution, candidate, with_inherited(parts, evolution, candidate, sets))
     replay_control(parts, evolution, candidate, trials_of(parts, candidate))
     # The policy is kept under the digest that the verdict names, so that it can be computed again.
     parts.blobs.put(canonical(parts.policy))

@@ -49,10 +49,10 @@ def _is_unused(parts: Parts, skill: ResourceId) -> bool:
         return False
     runs = parts.journal.recent_runs(str(skill), LOOK_BACK)
     lately = [run for run in runs if (run.finished_at or run.started_at) > since]
-    return not any(_uses(step, skill) for run in lately for step in parts.journal.steps(run.id))
+    return not any(uses(step, skill) for run in lately for step in parts.journal.steps(run.id))
 
 
-def _uses(step: Step, skill: ResourceId) -> bool:
+def uses(step: Step, skill: ResourceId) -> bool:
     """Whether it read the skill's page or called one of its tools: that it was listed is no use."""
     action = step.action
     if not isinstance(action, Mapping):

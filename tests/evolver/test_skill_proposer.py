@@ -174,9 +174,17 @@ def test_a_near_duplicate_widens_the_one_that_is_there() -> None:
     (wider,) = proposed(brief(*others, runs=(failing,)), {**SKILLS, path: page})
     assert list(wider.files) == [path]
     assert wider.files[path].count("- When a task is about") == 2
-    assert (
-        wider.files[path].replace("- When a task is about exchange and money, use `look_up`.\n", "") == page
-    )
+    said = {
+        "- When a task is about exchange and money, use `look_up`.\n",
+        " Also for tasks about exchange and money.",
+    }
+    text = wider.files[path]
+    for sentence in said:
+        assert sentence in text
+        text = text.replace(sentence, "")
+    assert text == page
+    resource = ResourceId(Kind.SKILL, "convert-amount")
+    assert examine(resource, {path: wider.files[path].encode()}).faults == ()
 
 
 def test_a_name_that_is_taken_gets_a_number() -> None:

@@ -3,7 +3,7 @@
 No model is asked. A run of successful tool calls that came in the same order in different tasks is written
 down with what those tasks were about, where each argument came from, and what to check; whether a run that
 reads the page does better is measured like any edit. A page that says nearly the same is not put beside
-one that is there: that one is widened, so that what it has to keep passing is asked of both.
+one that is there: the two are made one, which has to pass the tests of both (``inherited``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import groupby
 from agentos.domain import Json, Layer, Step, is_reference
 from agentos.ports import Brief, Proposal, Seen, Snapshots
 
+DESCRIPTION_MAX = 1_024  # characters, of the Agent Skills format
 LONGEST = 6  # calls of one way
 TASKS_MIN = 2
 _WORDS_MAX = 4  # by which a task is told to be of the kind
@@ -29,6 +30,7 @@ those through under until using what when where which while will with without wo
 """
 _SMALL = frozenset(_SMALL_WORDS.split())
 _WHEN = re.compile(r"^- When a task is about (.+?), use ", re.MULTILINE)
+_DESCRIPTION = re.compile(r'\A---\n(?:.*\n)*?description: (".*")$', re.MULTILINE)
 _STEP = re.compile(r"^\d+\. Call `([\w/-]+)`", re.MULTILINE)
 
 
@@ -171,7 +173,22 @@ def _widened(page: str, about: Sequence[str], way: Way) -> str:
     if at is None:
         return page
     lines.insert(at + 1, _when(about, way))
-    return "\n".join(lines) + "\n"
+    return _announced("\n".join(lines) + "\n", about)
+
+
+def _announced(page: str, about: Sequence[str]) -> str:
+    """The page with these tasks in its description too, which is all that an agent sees before it reads."""
+    found = _DESCRIPTION.search(page)
+    try:
+        said = json.loads(found[1]) if found else None
+    except ValueError:
+        said = None
+    if found is None or not isinstance(said, str):
+        return page
+    wider = f"{said} Also for tasks about {' and '.join(about)}."
+    if len(wider) > DESCRIPTION_MAX:
+        return page
+    return f"{page[: found.start(1)]}{json.dumps(wider)}{page[found.end(1) :]}"
 
 
 def _listed(text: str) -> list[str]:
