@@ -71,6 +71,9 @@ def _no_model(snapshot: Snapshot, agent: str) -> bool:
     return False
 
 
+LATELY = 50  # roll-backs that are looked through for the reason of one
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Wired by the daemon with the real adapters, by tests with fakes."""
@@ -106,17 +109,24 @@ class Parts:
         """The tasks with these ids, in this order."""
         return [self.journal.task(task_id) for task_id in ids]
 
-    def was_reverted(self, files: Mapping[str, str]) -> bool:
-        """Whether this very edit was promoted once, and taken back."""
-        return bool(self.cursor.read(_reverted(files)))
+    def taken_back(self, files: Mapping[str, str]) -> str:
+        """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""
+        if not self.cursor.read(_reverted(files)):
+            return ""
+        for evolution in self.records.newest(Evolution, LATELY, state=EvolutionState.ROLLED_BACK):
+            if evolution.promoted is None and self._edit_of(evolution) == files:
+                return f"{evolution.id} tried the same edit: {evolution.reason}"
+        return "the same edit was promoted before and rolled back"
+
+    def _edit_of(self, evolution: Evolution) -> Mapping[str, str]:
+        return self.records.get(Candidate, str(evolution.candidate_id)).edit.files
 
     def move(
         self, evolution: Evolution, state: EvolutionState, reason: str = "", *, end: bool = False
     ) -> Evolution:
         """Store a new state (``end`` also sets the time of the end) and note it in the audit log."""
         if state is EvolutionState.ROLLED_BACK and evolution.candidate_id is not None:
-            edit = self.records.get(Candidate, evolution.candidate_id).edit
-            self.cursor.advance(_reverted(edit.files), 1, [])
+            self.cursor.advance(_reverted(self._edit_of(evolution)), 1, [])
         moved = replace(
             evolution,
             state=state,

@@ -101,9 +101,12 @@ def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposa
     }
     checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
     reason = screen(old, proposal.files, checks, parts.policy.surface)
-    if not reason and parts.was_reverted(proposal.files):
-        reason = "the same edit was promoted before and rolled back"
-    return reason or _pinned(parts, evolution, proposal) or _guarded(parts, evolution, proposal, rank)
+    return (
+        reason
+        or parts.taken_back(proposal.files)
+        or _pinned(parts, evolution, proposal)
+        or _guarded(parts, evolution, proposal, rank)
+    )
 
 
 def _pinned(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:

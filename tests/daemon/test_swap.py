@@ -210,18 +210,97 @@ def test_a_promotion_among_twenty_runs_loses_none_and_mixes_none(
     assert len(probe.passes) == 3
 
 
-def test_a_promotion_whose_probe_fails_moves_nothing(
-    daemon: Any, home: Home, ledger: Ledger, until: Any
+RUN = "def run(sdk: Sdk) -> None:\n"
+FAULTY = {
+    "crashes on import": ("import hooks\n", "import hooks\nimport no_such_module\n", "no_such_module"),
+    "hangs": (RUN, RUN + "    while True: pass\n", "timeout"),
+    "leaks memory": (RUN, "_KEPT = bytearray(150 << 20)\n" + RUN, "MB for a small task"),
+    "fakes its version": (
+        RUN,
+        RUN + "    if 'boot' in (sdk.task.call.args if sdk.task.call else {}):\n"
+        "        asked = sdk.task.call.args\n"
+        "        digests = {name: '0' * 64 for name in asked['resources']}\n"
+        "        return sdk.finish({'boot': asked['boot'], 'digests': digests})\n",
+        "another content than it was given",
+    ),
+}
+
+
+def test_no_faulty_harness_is_promoted_and_work_goes_on(
+    daemon: Any,
+    home: Home,
+    ledger: Ledger,
+    add: Any,
+    make_task: Callable[..., Task],
+    until: Any,
+    all_done: Any,
 ) -> None:
-    before = Registry(home.registry).stable()
-    bad = waiting(home, ledger, broken(source(Registry(home.registry))))
+    """Each with a verdict and a consent, as if it had got through everything before."""
+    (home.root / "policy.toml").write_text("[probe]\nrun_s = 3.0\n")
+    registry = Registry(home.registry)
+    before = registry.stable()
+    asked = {}
+    for name, (find, put, _) in FAULTY.items():
+        assert find in source(registry)
+        asked[name] = waiting(home, ledger, source(registry).replace(find, put))
+        asked[name].approve(home)
     daemon.start()
-    bad.approve(home)
-    until(lambda: bad.state(home).state is EvolutionState.ROLLED_BACK, "it has ended", 60)
-    assert "its probe failed, and nothing was moved" in bad.state(home).reason
-    assert "no_such_module" in bad.state(home).reason
-    assert Registry(home.registry).stable() == before
+    task = add(make_task("double", n=1, expect=2))
+    for name, item in asked.items():
+        until(lambda item=item: item.state(home).ended_at is not None, f"{name} has ended", 120)
+        ended = item.state(home)
+        assert ended.state is EvolutionState.ROLLED_BACK, ended
+        assert "its probe failed, and nothing was moved" in ended.reason
+        assert FAULTY[name][2] in ended.reason, ended.reason
+    assert registry.stable() == before
     assert held(home) is None
+    all_done()
+    assert mixed(home, runs_of(home, [task])[0]) == ""
+    with desk(home) as parts:  # whoever proposes it again is told why it is not tried
+        said = parts.taken_back(asked["leaks memory"].candidate.edit.files)
+    assert said == (
+        f"{asked['leaks memory'].evolution.id} tried the same edit: {asked['leaks memory'].state(home).reason}"
+    )
+
+
+def test_what_answers_probes_and_fails_runs_is_taken_back(
+    daemon: Any,
+    home: Home,
+    ledger: Ledger,
+    add: Any,
+    make_task: Callable[..., Task],
+    until: Any,
+    all_done: Any,
+) -> None:
+    registry = Registry(home.registry)
+    plain = source(registry)
+    daemon.start()
+    add(make_task("double", n=150, expect=300))
+    all_done()
+    add(make_task("double", n=1, expect=2))  # the newest of its kind, which the probe tries again
+    all_done()
+    odd = plain.replace(
+        RUN, RUN + "    if (sdk.task.call.args if sdk.task.call else {}).get('n') == 150: return\n"
+    )
+    item = waiting(home, ledger, odd)
+    item.approve(home)
+    until(lambda: item.state(home).state is EvolutionState.PROBATION, "it is promoted", 60)
+    (shown,) = ledger.find(Probe, evolution_id=item.evolution.id)
+    assert shown.passed
+    assert len(shown.canaries) == 1
+    until(lambda: registry.last_good() == registry.stable(), "it is served")
+    failed_by_it = add(make_task("double", n=150, expect=300))
+    all_done()
+    (run,) = runs_of(home, [failed_by_it])
+    assert run.outcome is not None
+    assert run.outcome.result is Result.FAILED
+    until(lambda: item.state(home).state is EvolutionState.ROLLED_BACK, "probation has taken it back", 60)
+    assert "passes on the snapshot before it and fails since" in item.state(home).reason
+    assert source(registry) == plain
+    until(lambda: registry.last_good() == registry.stable(), "what was before is served")
+    after = add(make_task("double", n=150, expect=300))
+    all_done()
+    assert [run.outcome.result for run in runs_of(home, [after]) if run.outcome] == [Result.PASSED]
 
 
 def test_a_registry_that_cannot_be_read_stops_no_turn_of_the_loop(home: Home) -> None:

@@ -160,10 +160,19 @@ def test_an_edit_that_a_person_took_back_is_remembered_too(world: World, promote
     from agentos.evolver.promotion import roll_back
 
     edit = world.ledger.get(Candidate, str(promoted.candidate_id)).edit
-    assert not world.parts.was_reverted(edit.files)
+    assert world.parts.taken_back(edit.files) == ""
     roll_back(world.parts, promoted, "by hand", origin="revert")
-    assert world.parts.was_reverted(edit.files)
-    assert not world.parts.was_reverted({path: text + "#" for path, text in edit.files.items()})
+    assert world.parts.taken_back(edit.files) == "the same edit was promoted before and rolled back"
+    assert world.parts.taken_back({path: text + "#" for path, text in edit.files.items()}) == ""
+
+
+def test_an_edit_whose_probe_failed_is_refused_with_what_the_probe_said(
+    world: World, promoted: Evolution
+) -> None:
+    edit = world.ledger.get(Candidate, str(promoted.candidate_id)).edit
+    why = "its probe failed, and nothing was moved: pass 1 of 3: it leaks"
+    world.parts.move(replace(promoted, promoted=None), EvolutionState.ROLLED_BACK, why, end=True)
+    assert world.parts.taken_back(edit.files) == f"{promoted.id} tried the same edit: {why}"
 
 
 def test_one_failure_of_work_that_varies_is_no_suspicion(world: World, promoted: Evolution) -> None:
