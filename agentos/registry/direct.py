@@ -20,7 +20,9 @@ WRITTEN = "refs/agentos/written"
 
 def note(repository: Repository, made: pygit2.Oid) -> None:
     """Remember that this program wrote the commit. Needs the lock."""
-    repository.move(WRITTEN, made, expected=repository.resolve(WRITTEN))
+    before = repository.resolve(WRITTEN)
+    if before != made:
+        repository.move(WRITTEN, made, expected=before)
 
 
 def lost(repository: Repository) -> pygit2.Oid | None:
@@ -35,7 +37,7 @@ def foreign(repository: Repository) -> pygit2.Oid | None:
         return None
     commit = repository.commit(tip)
     ours = "Origin" in versions.said(commit)
-    # a kill between the two references leaves ``main`` one commit of ours ahead
+    # a kill between the two references leaves ``main`` one commit of ours ahead, until the next one is written
     return None if ours and commit.parent_ids[:1] == [written] else tip
 
 

@@ -63,7 +63,8 @@ def advance(
                 f"Somebody moved main of the registry to {main.commit[:12]} with git itself. A running daemon "
                 "takes that in like a push: type `agentos daemon start`, then try again"
             )
-        versions.record(repository, parent)  # completes what a killed writer left untagged
+        direct.note(repository, parent.id)  # these two complete what a killed writer left undone
+        versions.record(repository, parent)
         if str(tree) == main.tree and about.merged is None:
             return main
         parents.append(parent.id)

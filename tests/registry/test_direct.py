@@ -7,7 +7,7 @@ import pytest
 
 from agentos.errors import Conflict, NotFound
 from agentos.registry import direct
-from agentos.registry.repository import MAIN
+from agentos.registry.repository import MAIN, Repository
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from tests.registry.conftest import SEED, TOOL
@@ -91,6 +91,32 @@ def test_a_writer_killed_between_its_two_references_is_no_stranger(registry: Reg
     point(registry, direct.WRITTEN, first.commit)
     assert registry.take_in_pushes(None) == []
     registry.pin(ADD, "mine")
+    assert registry.check().faults == ()
+
+
+class _Killed(Exception):
+    pass
+
+
+class _KilledAtMain(Repository):
+    """Its writer is gone as soon as ``main`` has moved."""
+
+    def move(self, ref: str, to: pygit2.Oid, *, expected: pygit2.Oid | None) -> None:
+        super().move(ref, to, expected=expected)
+        if ref == MAIN:
+            raise _Killed
+
+
+def test_writers_killed_there_one_after_the_other_are_no_strangers(registry: Registry) -> None:
+    """Two commits ahead, both of ours: taken for a push, a promotion would be in main and yet not made."""
+    sound, registry.repository = registry.repository, _KilledAtMain(registry.repository.path)
+    for content in (FIXED, FIXED + b"# twice\n", FIXED):
+        with pytest.raises(_Killed):
+            registry.commit({PATH: content}, "Learnt", "edit")
+    registry.repository = sound
+    assert registry.take_in_pushes(None) == []
+    registry.pin(ADD, "mine")
+    assert [version.number for version in registry.versions(ADD)] == ["1.3.0", "1.2.0", "1.1.0", "1.0.0"]
     assert registry.check().faults == ()
 
 
