@@ -39,6 +39,7 @@ class ModelAsks(Answerer):
                 budget=self._budget,
                 evolution_id=plan.evolution_id,
                 recordings=recordings,
+                goes_on=plan.resume,
             )
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 from agentos.domain import Budget, Mode, ModelSpec, Price, new_id
 from agentos.errors import ModelFailed
 from agentos.gateway.asking import Answered, Providers, Tally, ask, listed_price
-from agentos.gateway.budgets import Account, reserve
+from agentos.gateway.budgets import Account, plus, reserve
 from agentos.gateway.calls import Bodies, Call, Record, Spent, body_of, envelope
 from agentos.gateway.sessions import LIFE_S, Session, Tokens
 from agentos.gateway.setup import Limits
@@ -104,7 +104,7 @@ class Answering:
                 "the run",
                 "raise the limits of the task, or run_… of [budget] in agentos.toml",
                 grant.budget,
-                self._record.spent(run_id=grant.run_id),
+                self._used(grant),
             )
             self._accounts[f"run {grant.run_id}"] = account
         yield account
@@ -120,6 +120,13 @@ class Answering:
             )
             self._accounts[f"evolution {grant.evolution_id}"] = account
         yield account
+
+    def _used(self, grant: Grant) -> Spent:
+        """By the run, in all its attempts."""
+        used = self._record.spent(run_id=grant.run_id)
+        for run_id in grant.recordings if grant.goes_on else ():
+            used = plus(used, self._record.spent(run_id=run_id))
+        return used
 
     def _day(self) -> Account:
         start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -304,7 +311,7 @@ class Answering:
         same_evolution = before.evolution_id == wanted.call.evolution_id
         booked = _spent(before)
         return [
-            (run, Spent() if wanted.moved else booked),
+            (run, booked if wanted.session.grant.goes_on or not wanted.moved else Spent()),
             *((account, booked if same_evolution else Spent()) for account in others),
             (today, booked if is_of_today else Spent()),
         ]

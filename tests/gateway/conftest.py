@@ -81,8 +81,10 @@ class Bench:
         budget: Budget | None = None,
         specs: tuple[ModelSpec, ...] = (SPEC,),
         evolution_id: str = "",
+        goes_on: bool = False,
     ) -> GatewaySession:
-        grant = Grant(run_id or self.new_run(), mode, specs, budget or Budget(), evolution_id, recordings)
+        run_id = run_id or self.new_run()
+        grant = Grant(run_id, mode, specs, budget or Budget(), evolution_id, recordings, goes_on)
         session = self.models.open(grant)
         self.sessions.append(session)
         return session

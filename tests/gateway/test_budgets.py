@@ -66,6 +66,17 @@ def test_the_budget_of_a_run_outlives_its_grant(bench: Bench, paid: Paid) -> Non
     assert paid() == 2  # "a" was served
 
 
+def test_an_attempt_that_goes_on_from_one_that_was_cut_has_what_that_left(bench: Bench, paid: Paid) -> None:
+    cut, budget = bench.new_run(), Budget(calls=4)
+    session = bench.open(cut, budget=budget)
+    assert [kind_of(session, text) for text in "abc"] == ["answered"] * 3
+    another = bench.open(recordings=(cut,), budget=budget)
+    assert [kind_of(another, text) for text in "abcxy"] == ["answered"] * 5
+    again = bench.open(recordings=(cut,), budget=budget, goes_on=True)
+    assert [kind_of(again, text) for text in "abcde"] == ["answered"] * 4 + ["budget"]
+    assert paid() == 6
+
+
 def test_what_is_served_costs_nothing(bench: Bench) -> None:
     run = bench.new_run()
     session = bench.open(run)
