@@ -294,6 +294,7 @@ class Grant:
     budget: Budget
     evolution_id: str = ""  # its trials share the evolution's budget
     recordings: tuple[str, ...] = ()  # run ids whose calls are served, the first one first
+    goes_on: bool = False  # from those, which were cut: what they used is of this run's budget
 
 
 class ModelSession(Protocol):
