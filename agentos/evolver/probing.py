@@ -17,6 +17,7 @@ from functools import partial
 from agentos.domain import Kind, Pass, Probe, ResourceId, Snapshot, digest, new_id
 from agentos.evolver.canaries import Canary, choose, lost
 from agentos.evolver.guards.trying import breaches
+from agentos.evolver.migrating import form_faults
 from agentos.evolver.naming import ask, content_sha256
 from agentos.evolver.parts import Parts
 from agentos.ports import Snapshots
@@ -148,7 +149,10 @@ class _Probing:
         return f"it did not come to its end within {self.parts.policy.probe.time_s:g} s in all"
 
     def _not_loading(self, new: Sequence[ResourceId]) -> str:
-        """The first resource that does not load. What is the same in the base has loaded there."""
+        """The first resource that does not load, or harness that would meet memories which it cannot read.
+
+        What is the same in the base has loaded there.
+        """
         for name in new:
             files = self._own(name)
             reading = examine(name, files)
@@ -157,7 +161,7 @@ class _Probing:
                 faults += self.parts.load(files, reading.resource.tools)
             if faults:
                 return f"{name} does not load: {'; '.join(faults)[:500]}"
-        return ""
+        return "; ".join(form_faults(self.parts.snapshots, self.snapshot))[:500]
 
     def _driven(self, driving: Sequence[ResourceId]) -> Iterator[ResourceId]:
         """The agents that changed, or that stand on something that did."""

@@ -319,3 +319,11 @@ def test_more_agents_than_are_asked_cost_no_more(boxes: Boxes) -> None:
     found = boxes.probe(many)
     assert found.passed
     assert len(found.passes) == 8 * boxes.rules.passes
+
+
+def test_a_harness_does_not_pass_that_would_meet_memories_which_it_cannot_read(boxes: Boxes) -> None:
+    memory = {"memory/notes/memory.md": "- One\n", "memory/notes/resource.toml": 'description = "Notes."\n'}
+    raised = {"harness/default/resource.toml": 'description = "A loop."\nstate = 2\n'}
+    found = boxes.probe({**memory, **raised})
+    assert not found.passed
+    assert "harness/default (agent default) reads memories of form 2" in found.reason
