@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from agentos.domain import Budget
 from agentos.errors import Invalid
 
 _PREFIX = "AGENTOS_"
@@ -39,8 +40,28 @@ class Budgets(_Table):
     run_tokens: int = Field(2_000_000, ge=0)
     run_calls: int = Field(200, ge=0)
     evolution_usd: float = Field(10.0, ge=0)
+    evolution_tokens: int = Field(20_000_000, ge=0)
+    evolution_calls: int = Field(0, ge=0)
+    evolution_seconds: float = Field(0.0, ge=0)
     day_usd: float = Field(20.0, ge=0)
     day_tokens: int = Field(50_000_000, ge=0)
+    day_calls: int = Field(0, ge=0)
+    day_seconds: float = Field(0.0, ge=0)
+
+    @property
+    def run(self) -> Budget:
+        """Of one run; its seconds are bounded by its own limits."""
+        return Budget(self.run_calls, self.run_tokens, self.run_usd)
+
+    @property
+    def evolution(self) -> Budget:
+        """Of all calls for one evolution."""
+        return Budget(self.evolution_calls, self.evolution_tokens, self.evolution_usd, self.evolution_seconds)
+
+    @property
+    def day(self) -> Budget:
+        """Of everything on one day."""
+        return Budget(self.day_calls, self.day_tokens, self.day_usd, self.day_seconds)
 
 
 class Settings(BaseSettings):
@@ -158,6 +179,11 @@ def first_settings(run_uid: int | None) -> str:
 # run_tokens = 2_000_000
 # run_calls = 200
 # evolution_usd = 10.0
+# evolution_tokens = 20_000_000
+# evolution_calls = 0
+# evolution_seconds = 0.0
 # day_usd = 20.0
 # day_tokens = 50_000_000
+# day_calls = 0
+# day_seconds = 0.0
 """

@@ -21,7 +21,7 @@ from agentos.daemon.modelling import model_asks
 from agentos.daemon.people import People
 from agentos.daemon.replaying import tool_asks
 from agentos.daemon.workshop import BoxWorkshop
-from agentos.domain import Budget, Kind, ModelSpec, ResourceId, Snapshot
+from agentos.domain import Kind, ModelSpec, ResourceId, Snapshot
 from agentos.errors import Invalid, NotFound
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -55,13 +55,11 @@ class Served:
     def serving(self, executor: Callable[[], BoxExecutor], hold: Callable[[], None]) -> Serving:
         """Everything that a run may ask for; ``hold`` returns only while the daemon may record."""
         memories = Memories(self._ledger, self._index.recall)
-        own = self._settings.budget
-        budget = Budget(own.run_calls, own.run_tokens, own.run_usd)
         return Serving(
             models=self.specs,
             cards=self._known_cards,
             finder=self._index,
-            budget=budget,
+            budget=self._settings.budget.run,
             redact=redactor_of(self._home, self._settings).value,
             answerers={
                 "model": model_asks(self._models, lambda asking: self.specs(asking.bundle, asking.snapshot)),
@@ -92,7 +90,6 @@ class Served:
 
     def adviser(self, name: str = "") -> Adviser | None:
         """The model ``name`` ("" is the setting's) for the evolver; None where it is not set up."""
-        own = self._settings.budget
 
         def spec() -> ModelSpec:
             return spec_of(self._registry, self._registry.stable(), name, self._settings.model)
@@ -101,7 +98,7 @@ class Served:
             found = spec()
         except NotFound:
             return None
-        return Advice(found.name, self._models, spec, Budget(own.run_calls, own.run_tokens, own.run_usd))
+        return Advice(found.name, self._models, spec, self._settings.budget.run)
 
     def workshop(self) -> BoxWorkshop:
         """Where coding agents work: the same boxes and models."""
@@ -117,13 +114,11 @@ class Served:
         """The model ``name`` for reviews, None for "". The author of the edits is refused when it is asked."""
         if not name:
             return None
-        own = self._settings.budget
 
         def find(wanted: str) -> ModelSpec:
             return spec_of(self._registry, self._registry.stable(), wanted, self._settings.model)
 
-        budget = Budget(own.run_calls, own.run_tokens, own.run_usd)
-        return Advice(name, self._models, lambda: another(find, name, author), budget)
+        return Advice(name, self._models, lambda: another(find, name, author), self._settings.budget.run)
 
     def _egress(self, asking: Asking) -> Egress:
         return Egress(self._settings.egress, asking)

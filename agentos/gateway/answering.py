@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agentos.domain import Budget, Mode, ModelSpec, Price, new_id
+from agentos.domain import Mode, ModelSpec, Price, new_id
 from agentos.errors import ModelFailed
 from agentos.gateway.asking import Answered, Providers, Tally, ask, listed_price
 from agentos.gateway.budgets import Account, plus, reserve
@@ -114,8 +114,8 @@ class Answering:
         if account is None:
             account = Account(
                 "the evolution",
-                "raise evolution_usd of [budget] in agentos.toml",
-                Budget(usd=self._limits.evolution_usd),
+                "raise evolution_… of [budget] in agentos.toml",
+                self._limits.evolution,
                 self._record.spent(evolution_id=grant.evolution_id),
             )
             self._accounts[f"evolution {grant.evolution_id}"] = account
@@ -134,7 +134,7 @@ class Answering:
             account = Account(
                 "all runs of a day",
                 "raise day_… of [budget] in agentos.toml, or wait until midnight UTC",
-                Budget(tokens=self._limits.day_tokens, usd=self._limits.day_usd),
+                self._limits.day,
                 self._record.spent(since=start.timestamp()),
             )
             self._today = (start.isoformat(), account)

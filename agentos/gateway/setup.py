@@ -10,6 +10,8 @@ import secrets
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from agentos.domain import Budget
+
 if TYPE_CHECKING:
     from agentos.settings import Settings
 
@@ -29,11 +31,10 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """As settings.Budgets, but for those of a run, which come with its grant."""
+    """What the settings allow beside the budget of a run, which comes with its grant."""
 
-    evolution_usd: float = 0.0
-    day_usd: float = 0.0
-    day_tokens: int = 0
+    evolution: Budget = field(default_factory=Budget)
+    day: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,10 @@ class Setup:
     @classmethod
     def of(cls, settings: Settings) -> Setup:
         """What the settings say of models, with a fresh secret."""
-        budget = settings.budget
         return cls(
             secret=secrets.token_urlsafe(32),
             providers={name: Where(**item.model_dump()) for name, item in settings.providers.items()},
-            limits=Limits(budget.evolution_usd, budget.day_usd, budget.day_tokens),
+            limits=Limits(settings.budget.evolution, settings.budget.day),
             model_calls=settings.model_calls,
             log_level=settings.log_level,
             log_mb=settings.log_mb,
@@ -69,4 +69,5 @@ class Setup:
         """What ``line`` made; raises ValueError or TypeError for anything else."""
         table = json.loads(line)
         providers = {name: Where(**where) for name, where in table.pop("providers").items()}
-        return cls(providers=providers, limits=Limits(**table.pop("limits")), **table)
+        limits = {name: Budget(**budget) for name, budget in table.pop("limits").items()}
+        return cls(providers=providers, limits=Limits(**limits), **table)

@@ -104,7 +104,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         patch.setenv("GATEWAY_TEST_API_KEY", KEY)
         patch.setenv("OPENAI_API_KEY", "sk-not-for-servers-of-others-0123")
         patch.setenv("UNRELATED_SECRET", "the-secret-of-somebody-else")
-        models = GatewayModels(home, settings_for(server, budget={"run_calls": 0}))
+        models = GatewayModels(home, settings_for(server, budget={"run_calls": 0, "evolution_calls": 4}))
         yield Bench(home, server, models)
         models.close()
 

@@ -123,3 +123,9 @@ def test_an_evolution_shares_one_budget_among_its_trials(bench: Bench) -> None:
     # each reserves 6 dollars of the 10, and uses as many as it says words
     assert answers[0] == "answered"
     assert answers[-1] == "budget"
+
+
+def test_an_evolution_may_be_held_to_calls_too(bench: Bench) -> None:
+    sessions = [bench.open(evolution_id="evo-2") for _ in range(5)]
+    answers = [kind_of(session, f"trial {number}") for number, session in enumerate(sessions)]
+    assert answers == ["answered"] * 4 + ["budget"]

@@ -18,6 +18,7 @@ def test_tables_are_read_and_a_variable_wins_over_one_key(
     monkeypatch.setenv("AGENTOS_BUDGET__DAY_USD", "7")
     settings = load_settings(path)
     assert (settings.budget.day_usd, settings.budget.run_usd) == (7, 2)
+    assert (settings.budget.day.usd, settings.budget.run.usd) == (7, 2)
     assert settings.providers["a"].api_base == "http://x/v1"
 
 
