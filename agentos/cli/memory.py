@@ -46,7 +46,8 @@ def list_(
     ]
     memories = _memories()
     if as_json:
-        lessons = [_told(lesson) for lesson in _fared(memories)]
+        known = {name: text for name, text in memories.items() if _form(name) == 1}
+        lessons = [_told(lesson) for lesson in _fared(known)]
         print_json({"memories": memories, "lessons": lessons, "proposals": proposals})
         return
     rows = [(name, "memory", _lessons(text)) for name, text in memories.items()]
@@ -63,11 +64,16 @@ def show(
     memories = _memories()
     name = f"memory/{id.removeprefix('memory/')}"
     if name in memories:
-        lessons = [_told(lesson) for lesson in _fared({name: memories[name]})]
+        form = _form(name)
+        lessons = [_told(lesson) for lesson in _fared({name: memories[name]})] if form == 1 else []
         if as_json:
-            print_json({"memory": name, "text": memories[name], "lessons": lessons})
+            print_json({"memory": name, "form": form, "text": memories[name], "lessons": lessons})
             return
         print_text(name, "bold")
+        if form != 1:
+            print_text(f"It has form {form}, which only the harness knows that reads it.", "dim")
+            print_text(memories[name])
+            return
         rows = [
             (one["id"], one["since"], f"{one['successes']}/{one['uses']}", f"{one['score']:.2f}", one["text"])
             for one in lessons
@@ -106,6 +112,7 @@ def accept(
     proposal = _open_proposal(Reader(home.ledger), id)
     registry = Registry(home.registry)
     main = registry.stable()
+    _refuse_other_form(registry, main)
     if name:
         resource = parse_id(f"memory/{name.removeprefix('memory/')}")
         if registry.files(main, str(resource)) not in ({}, _files(resource, proposal)):
@@ -148,6 +155,29 @@ def _memories() -> dict[str, str]:
         for found in registry.names(main)
         if found.kind is Kind.MEMORY
     }
+
+
+def _form(name: str) -> int:
+    """Of the memory ``kind/name``, as it stands."""
+    from agentos.registry.store import Registry
+    from agentos.resources import parse_id
+    from agentos.resources.forms import document_of, form_in
+
+    registry, path = Registry(Home.find().registry), document_of(parse_id(name))
+    return form_in(registry.files(registry.stable(), path).get(path, b""))
+
+
+def _refuse_other_form(registry: Registry, main: Snapshot) -> None:
+    """A proposal becomes a memory of the first form, which a harness may not read any more."""
+    from agentos.resources.forms import FIRST, documents_of, readers
+
+    documents = documents_of(registry.names(main), lambda path: registry.files(main, path))
+    for reader in readers(documents):
+        if reader.form != FIRST:
+            raise Conflict(
+                f"{reader.harness} reads memories of form {reader.form}, and a proposal becomes one of form "
+                f"{FIRST}. Write it down in that form: agentos registry edit memory/NAME"
+            )
 
 
 def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:

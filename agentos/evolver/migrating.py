@@ -19,7 +19,16 @@ from agentos.evolver.wording import fault_of_text
 from agentos.ports import Snapshots
 from agentos.resources import MAIN_FILE, examine, parse_id, resource_of
 from agentos.resources.documents import DOCUMENT
-from agentos.resources.forms import CONCERNED, FIRST, disagreements, document_of, form_in, readers, with_form
+from agentos.resources.forms import (
+    CONCERNED,
+    FIRST,
+    disagreements,
+    document_of,
+    documents_of,
+    form_in,
+    readers,
+    with_form,
+)
 
 PROGRAM = "migrate.py"
 
@@ -104,8 +113,7 @@ def _migration(
 
 
 def _documents(snapshots: Snapshots, snapshot: Snapshot) -> dict[ResourceId, bytes]:
-    paths = {name: document_of(name) for name in snapshots.names(snapshot) if name.kind in CONCERNED}
-    return {name: snapshots.files(snapshot, path).get(path, b"") for name, path in paths.items()}
+    return documents_of(snapshots.names(snapshot), lambda path: snapshots.files(snapshot, path))
 
 
 def _raised(before: Mapping[ResourceId, bytes], after: Mapping[ResourceId, bytes]) -> _Step | None:

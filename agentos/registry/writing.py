@@ -13,7 +13,7 @@ from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry import direct, reading, versions, wheels
 from agentos.registry.repository import MAIN, Repository
 from agentos.resources import PINS_FILE, examine, missing_references, read
-from agentos.resources.forms import CONCERNED, disagreements, document_of
+from agentos.resources.forms import CONCERNED, disagreements, documents_of
 
 _REFERENCED = {Kind.AGENT, Kind.HARNESS, Kind.PROMPT, Kind.ENVIRONMENT}
 
@@ -117,10 +117,5 @@ def reference_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str
 
 def form_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str]:
     """One sentence for each harness that would meet memories of another form than it reads."""
-    documents = {
-        resource: reading.files(repository, tree, path).get(path, b"")
-        for resource, _ in reading.resources(repository, tree)
-        if resource.kind in CONCERNED
-        for path in (document_of(resource),)
-    }
-    return disagreements(documents)
+    names = [resource for resource, _ in reading.resources(repository, tree)]
+    return disagreements(documents_of(names, lambda path: reading.files(repository, tree, path)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agentos.domain import Json, Kind, ResourceId
@@ -32,6 +32,14 @@ class Reader:
 def document_of(resource: ResourceId) -> str:
     """The registry path of the document that says the form."""
     return f"{resource}/{DOCUMENT}"
+
+
+def documents_of(
+    names: Iterable[ResourceId], files: Callable[[str], Mapping[str, bytes]]
+) -> dict[ResourceId, bytes]:
+    """Those of ``names`` that decide whether forms agree; ``files`` gives what stands at a registry path."""
+    paths = {name: document_of(name) for name in names if name.kind in CONCERNED}
+    return {name: files(path).get(path, b"") for name, path in paths.items()}
 
 
 def form_in(document: bytes) -> int:

@@ -81,3 +81,21 @@ def test_accepting_again_after_a_crash_in_between_makes_no_second_one(
     agentos("memory", "accept", "bbb")
     ledger.keep(Proposal("proposal-eeeeeeeeeeeee", "run-1", "k", "Totals are gross", "a run failed", NOW))
     assert "memory/totals-are-gross is" in agentos("memory", "accept", "eee").stdout
+
+
+def test_a_form_that_only_a_harness_knows_is_shown_as_it_is_and_not_written(
+    agentos: Agentos, home: Home, ledger: Ledger
+) -> None:
+    registry = Registry(home.registry)
+    changes = {"memory/default/memory.md": b"[fact]\ntext = 'Dates are in UTC'\n"}
+    for path in ("memory/default/resource.toml", "harness/default/resource.toml"):
+        changes[path] = b"state = 2\n" + registry.files(registry.stable(), path)[path]
+    registry.commit(changes, "Facts", "edit")
+    shown = agentos("memory", "show", "default").stdout
+    assert "It has form 2" in shown
+    assert "text = 'Dates are in UTC'" in shown
+    assert json.loads(agentos("memory", "show", "default", "--json").stdout)["form"] == 2
+    assert json.loads(agentos("memory", "list", "--json").stdout)["lessons"] == []
+    refused = agentos("memory", "accept", "bbb", code=1).stderr
+    assert "harness/default reads memories of form 2" in " ".join(refused.split())
+    assert ledger.get(Proposal, "proposal-bbbbbbbbbbbbb").state is ProposalState.OPEN
