@@ -156,6 +156,18 @@ def test_a_way_of_other_work_is_not_proposed() -> None:
     assert proposed(brief(*PASSING, path="skill/calc/tools/grade.py")) == []
 
 
+def test_other_work_that_takes_the_same_steps_does_not_blur_what_it_is_about() -> None:
+    others = [
+        replace(
+            one,
+            task=replace(one.task, id=f"{one.task.id}-x", goal=one.task.goal.replace("Convert", "Exchange")),
+        )
+        for one in PASSING
+    ]
+    (made,) = proposed(brief(*others, *PASSING))
+    assert list(made.files) == ["skill/convert-amount/SKILL.md"]
+
+
 def test_passing_runs_of_the_evidence_count_too() -> None:
     assert len(proposed(brief(PASSING[0], runs=(FAILING, PASSING[1])))) == 1
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from agentos.domain import Json, Layer, Step, is_reference
@@ -76,7 +76,7 @@ class SkillProposer:
             for path, content in self._snapshots.files(brief.base, "skill").items()
             if path.endswith("/SKILL.md")
         }
-        for way in ways(passing):
+        for way in (nearest(way, wanted) for way in ways(passing)):
             about = [word for word in common(way) if any(word in goal for goal in wanted)]
             fitting = [seen for seen, goal in zip(failing, wanted, strict=True) if {*about} & {*goal}]
             if about and (files := _files(way, about[:_WORDS_MAX], pages)):
@@ -107,6 +107,18 @@ def ways(passing: Sequence[Seen]) -> list[Way]:
     # A tool that is called again and again is no way.
     whole = [way for way in whole if len([*groupby(way.tools)]) > 1]
     return sorted(whole, key=lambda way: (way.worth, way.tools), reverse=True)
+
+
+def nearest(way: Way, wanted: Sequence[Sequence[str]]) -> Way:
+    """The way as those tasks took it that are most like the failing ones, if there are several such.
+
+    Otherwise work of another kind that takes the same steps leaves only words that say nothing.
+    """
+    alike = [
+        max((len({*words(seen.task.goal)} & {*goal}) for goal in wanted), default=0) for seen, _ in way.seen
+    ]
+    most = tuple(one for one, count in zip(way.seen, alike, strict=True) if count == max(alike))
+    return replace(way, seen=most) if len(most) >= TASKS_MIN else way
 
 
 def _within(short: Sequence[str], long: Sequence[str]) -> bool:
