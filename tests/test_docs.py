@@ -123,18 +123,17 @@ def test_tests_that_the_promises_name_are_there() -> None:
 NOT_RUN = ("make ",)  # these are what runs this very test
 
 
-def blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Language and content of each fenced block, in order."""
-    yield from re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+def blocks(text: str) -> Iterator[tuple[str, str, str]]:
+    """The file that the line above names (or ""), language and content of each fenced block, in order."""
+    yield from re.findall(r"^(?:`([^`\n]+)`[^`\n]*:\n\n)?```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def write_named_file(content: str, home: Path, folder: Path) -> None:
-    """A block that opens with a comment naming a file stands for that file."""
-    first, _, rest = content.partition("\n")
-    name = re.sub(r"^(#|<!--)\s*|\s*-->$", "", first)
+def write_named_file(name: str, content: str, home: Path, folder: Path) -> None:
+    """Exactly as it stands there: a reader copies the whole block."""
+    assert name, f"the line above this block names no file:\n{content}"
     path = home / name.removeprefix("~/.agentos/") if name.startswith("~/") else folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(rest)
+    path.write_text(content)
 
 
 def run(command: str, folder: Path, home: Path) -> None:
@@ -161,9 +160,9 @@ def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "work"
     folder.mkdir()
     try:
-        for language, content in blocks(README.read_text()):
+        for name, language, content in blocks(README.read_text()):
             if language != "console":
-                write_named_file(content, home, folder)
+                write_named_file(name, content, home, folder)
                 continue
             for line in content.splitlines():
                 if line.startswith("$ ") and not line[2:].startswith(NOT_RUN):
