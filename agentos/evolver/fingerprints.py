@@ -21,7 +21,7 @@ from agentos.evolver.policy import FailureClass
 
 MESSAGE_MAX = 200
 
-# Results that say something of the agent. Infra, budget and cancelled say nothing of it.
+# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``spending``).
 FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
 
 _RULES = (

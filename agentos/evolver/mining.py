@@ -16,6 +16,7 @@ from agentos.evolver.fingerprints import Doing, Failure, failure_of
 from agentos.evolver.harness_signs import mistold
 from agentos.evolver.parts import Parts
 from agentos.evolver.signals import read_signals
+from agentos.evolver.spending import as_failed
 
 CURSOR = "mine"
 BATCH = 500
@@ -50,6 +51,7 @@ def flag(parts: Parts, run: Run) -> Sighting:
 def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
     """The failure that a run shows, or None. ``steps`` are its own where the journal does not know it."""
     task = parts.journal.task(run.task_id)
+    run = as_failed(parts, task, run, steps)
     if task.call is not None:
         failure = failure_of(run, tool_path(task.call, run.resources), parts.taxonomy)
         return _of_harness(parts, task, run, steps) or failure if failure else None

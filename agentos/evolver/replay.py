@@ -40,13 +40,13 @@ from agentos.evolver.judge import beside_base, counted, ruling
 from agentos.evolver.parts import Parts
 from agentos.evolver.recordings import asks, packed, recording_of, whole
 from agentos.evolver.rounds import FIRST
+from agentos.evolver.spending import SHARED_BUDGETS
 from agentos.evolver.steadiness import TRIALS, Fitness, fitness
 from agentos.ports import Attempt, Plan, Recording
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
 _UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
-_SHARED_BUDGETS = ("the evolution may use ", "all runs of a day may use ")  # gateway/answering.py
 LOOK_BACK = 20  # runs of equal work among which the one to be served from is chosen
 
 
@@ -402,7 +402,7 @@ def no_model(outcome: Outcome) -> str:
         return ""
     if fault.type == "no_model":
         return f"no model is configured ({fault.message})"
-    shared = fault.type == "budget" and fault.message.startswith(_SHARED_BUDGETS)
+    shared = fault.type == "budget" and fault.message.startswith(SHARED_BUDGETS)
     return fault.message if shared else ""
 
 
