@@ -106,6 +106,8 @@ def show(target: Target, as_json: AsJson = False) -> None:
         return
     print_text(f"{resource}@{version.number}", "bold")
     print_text(found.resource.description if found.resource else "")
+    if found.resource and (form := found.resource.settings.get("state", 1)) != 1:
+        print_text(f"{'has' if resource.kind is Kind.MEMORY else 'reads memories of'} form {form}")
     print_text(
         f"{version.origin} on {version.created_at:%Y-%m-%d %H:%M} UTC: {version.reason}\n"
         f"{fixed or 'may evolve'}\ncommit {version.commit}, content {version.digest}",
@@ -265,6 +267,8 @@ def revert_(
         print_text("It has that content already; nothing was changed.")
         return
     _show(registry, plan.base, plan.tree, "")
+    if plan.set_aside:
+        print_text(f"Set aside, because it has another form: {', '.join(plan.set_aside)}", "yellow")
     confirm(f"{plan.subject}?", yes=yes)
     registry.revert(plan, reason, author=registry_edit.author())
     _say_now(registry, list(plan.contents))
