@@ -69,8 +69,8 @@ class CandidateStore(Protocol):
     def add_candidate(self, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> Snapshot:
         """Commit ``files`` (whole new contents) on top of ``base`` under ``refs/candidates/<id>``.
 
-        Adding the same candidate again gives the same snapshot. Raises Invalid when a path lies
-        outside a resource directory.
+        Adding the same candidate again gives the same snapshot. Raises Invalid when a path lies outside a
+        resource directory or a promotion would refuse what comes of it, and Conflict when the id is taken.
         """
         ...
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from agentos.domain import (
     Candidate,
@@ -15,8 +16,10 @@ from agentos.domain import (
     Layer,
     Manifest,
     Site,
+    Snapshot,
+    digest,
 )
-from agentos.errors import ModelFailed
+from agentos.errors import Conflict, Invalid, ModelFailed
 from agentos.evolver.briefing import brief_for
 from agentos.evolver.calibration import in_words, lately
 from agentos.evolver.control import is_asked
@@ -28,7 +31,7 @@ from agentos.evolver.remembering import emptied, is_memory, only_removes
 from agentos.evolver.scheduling import NOTHING, Meter, archive, ordered
 from agentos.evolver.screen import screen
 from agentos.ports import Brief, Proposal
-from agentos.resources import parse_id
+from agentos.resources import is_tool_file, parse_id, tool_name
 
 REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
 
@@ -105,6 +108,7 @@ def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposa
         reason
         or parts.taken_back(proposal.files)
         or _pinned(parts, evolution, proposal)
+        or _shadowing(parts, evolution, proposal)
         or _guarded(parts, evolution, proposal, rank)
     )
 
@@ -116,6 +120,22 @@ def _pinned(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:
     for resource in sorted(touched & there):
         if reason := parts.evolvable.may_evolve(parse_id(resource)):
             return reason
+    return ""
+
+
+def _shadowing(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:
+    """Why a new tool would be called in another's place, "" when none would.
+
+    A task names a tool without saying whose it is, and a tool of its own goes before one of a skill: so a
+    new one would stand in for what may be pinned.
+    """
+    there = partial(_text_at, parts, evolution)
+    made = {tool_name(path): path for path in filter(is_tool_file, proposal.files) if there(path) is None}
+    for resource in parts.snapshots.names(evolution.base) if made else ():
+        if resource.kind in (Kind.TOOL, Kind.SKILL):
+            for path in filter(is_tool_file, parts.snapshots.files(evolution.base, str(resource))):
+                if new := made.get(tool_name(path)):
+                    return f"{new}: there is a tool {tool_name(path)} already ({path})"
     return ""
 
 
@@ -195,7 +215,10 @@ def _store(
         reason, migration = brought.fault, brought.migration
     if not reason:
         files = {**proposal.files, **(migration.files if migration else {})}
-        snapshot = parts.candidates.add_candidate(candidate_id, evolution.base, files)
+        try:
+            candidate_id, snapshot = _added(parts, candidate_id, evolution.base, files)
+        except Invalid as error:
+            reason = "; ".join(error.faults)
     candidate = Candidate(
         id=candidate_id,
         evolution_id=evolution.id,
@@ -218,6 +241,15 @@ def _store(
         about = {"proposer": proposer, "rank": rank, "reason": reason}
         parts.audit.note("proposal.unusable", evolution.id, about)
     return candidate
+
+
+def _added(parts: Parts, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> tuple[str, Snapshot]:
+    """The candidate's id and snapshot. A kill may have left another edit under the id, and no record of it."""
+    try:
+        return candidate_id, parts.candidates.add_candidate(candidate_id, base, files)
+    except Conflict:
+        candidate_id = f"{candidate_id}-{digest(dict(files))[:8]}"
+        return candidate_id, parts.candidates.add_candidate(candidate_id, base, files)
 
 
 def with_control(parts: Parts, candidate: Candidate) -> Candidate:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import pygit2
+
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid
 from agentos.registry import reading, versions, wheels
 from agentos.registry.repository import Repository
-from agentos.registry.writing import About, advance, tip
-from agentos.resources import path_fault, read
+from agentos.registry.writing import About, advance, tip, tree_faults
+from agentos.resources import examine, path_fault, read
 
 CANDIDATES = "refs/candidates/"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
@@ -20,7 +22,10 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
 def add_candidate(
     repository: Repository, candidate_id: str, base: Snapshot, files: Mapping[str, str]
 ) -> Snapshot:
-    """See ports.CandidateStore. The commit depends on the arguments alone, so it can be made again."""
+    """See ports.CandidateStore. The commit depends on the arguments alone, so it can be made again.
+
+    What a promotion would refuse for its content is refused here, before anything is spent on it.
+    """
     faults = [fault for path in files if (fault := path_fault(path))]
     if not _ID.fullmatch(candidate_id):
         faults.append(f"the id {candidate_id!r} is not made of letters, digits and hyphens")
@@ -37,6 +42,8 @@ def add_candidate(
         raise Invalid(f"Candidate {candidate_id}", ["its base's tree is not that of the base's commit"])
     with repository.lock():
         tree = repository.write_tree(parent.tree_id, contents)
+        if faults := _faults_of(repository, base.tree, tree):
+            raise Invalid(f"Candidate {candidate_id}", faults)
         when = datetime.fromtimestamp(parent.commit_time, UTC)
         made = repository.write_commit(tree, [parent.id], f"Candidate {candidate_id}\n", when)
         ref = CANDIDATES + candidate_id
@@ -84,19 +91,34 @@ def why_fixed(repository: Repository, main: Snapshot, resource: ResourceId) -> s
     return "" if read(resource, files).evolvable else f"{resource} says evolvable = false"
 
 
+def _faults_of(repository: Repository, base: str, tree: pygit2.Oid) -> list[str]:
+    """One sentence for each reason for which no evolution may bring ``tree`` about on top of ``base``."""
+    changed, _ = reading.touched(repository, base, str(tree))
+    changes = [_change_fault(repository, base, str(tree), resource) for resource in sorted(changed)]
+    return [*filter(None, changes), *tree_faults(repository, tree, changed)]
+
+
 def _may_touch(repository: Repository, main: Snapshot, candidate: Snapshot, resource: ResourceId) -> None:
-    before = reading.files(repository, main.tree, str(resource))
-    if before and (reason := why_fixed(repository, main, resource)):
+    there = reading.files(repository, main.tree, str(resource))
+    if there and (reason := why_fixed(repository, main, resource)):
         raise Conflict(f"No evolution may touch it: {reason}")
     if str(resource) in reading.pins(repository, main):
         raise Conflict(f"No evolution may touch it: {resource} is pinned")
-    after = reading.files(repository, candidate.tree, str(resource))
+    if fault := _change_fault(repository, main.tree, candidate.tree, resource):
+        raise Conflict(fault)
+
+
+def _change_fault(repository: Repository, base: str, tree: str, resource: ResourceId) -> str:
+    """What an evolution may do to no resource, "" when it does not. Of one that cannot be read: ``tree_faults``."""
+    before = reading.files(repository, base, str(resource))
+    after = reading.files(repository, tree, str(resource))
     if not after:
-        raise Conflict(f"An evolution may not retire {resource}")
+        return f"An evolution may not retire {resource}"
     if not wheels.same_needs(before, after):
-        raise Conflict(f"An evolution may not change what {resource} depends on")
-    if not read(resource, after).evolvable:
-        raise Conflict(f"An evolution may not set evolvable = false in {resource}")
+        return f"An evolution may not change what {resource} depends on"
+    found = examine(resource, after).resource
+    shut = found is not None and not found.evolvable
+    return f"An evolution may not set evolvable = false in {resource}" if shut else ""
 
 
 def _promoted_before(repository: Repository, base: Snapshot, candidate: Snapshot, about: About) -> Snapshot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -16,11 +16,12 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Share,
+    Snapshot,
     TrialSet,
     Verdict,
     canonical,
 )
-from agentos.errors import Conflict, Unavailable, UserError
+from agentos.errors import Conflict, Invalid, Unavailable, UserError
 from agentos.evolver.curate import Sets, choose_sets
 from agentos.evolver.cycle import (
     diagnose_and_curate,
@@ -35,8 +36,8 @@ from agentos.evolver.mining import flag, mine
 from agentos.evolver.policy import ConsentPolicy, Policy, Surface
 from agentos.evolver.promotion import approve, decline, promote, roll_back, settle_overtaken
 from agentos.evolver.triage import DECLINED, reconsider, triage
-from agentos.ports import Proposal
-from agentos.testing import ScriptedProposer
+from agentos.ports import Brief, Proposal
+from agentos.testing import FakeRegistry, ScriptedProposer
 
 if TYPE_CHECKING:
     from conftest import World
@@ -183,6 +184,24 @@ def test_no_proposal_means_cannot_fix(world: World) -> None:
     world.proposer = propose()
     world.seed()
     assert world.evolve(world.open()).state is EvolutionState.CANNOT_FIX
+
+
+def test_a_search_that_ran_out_of_time_does_not_claim_to_have_found_nothing_at_all(world: World) -> None:
+    class Slow(ScriptedProposer):
+        def propose(self, brief: Brief) -> Iterator[Proposal]:
+            world.later += timedelta(seconds=brief.budget_s)
+            yield from super().propose(brief)
+
+    world.seed()
+    world.proposer = propose()
+    at_leisure = world.evolve(world.open())
+    assert at_leisure.reason.endswith("makes its failing tasks pass")
+    world.proposer = Slow([])
+    reconsider(world.parts, at_leisure.id)
+    (again,) = triage(world.parts)
+    assert world.evolve(again).reason.endswith(
+        "in the 45 s that it may take ([propose] budget_s in policy.toml)"
+    )
 
 
 def test_a_screened_proposal_is_kept_but_never_run(world: World) -> None:
@@ -456,3 +475,49 @@ def test_candidates_that_change_nothing_end_without_improvement(world: World) ->
     ended = world.evolve(world.open())
     assert ended.state is EvolutionState.NO_IMPROVEMENT
     assert ended.reason == "the only candidate did not change how any task ends"
+
+
+class Picky(FakeRegistry):
+    """Takes no edit that says so."""
+
+    def add_candidate(self, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> Snapshot:
+        if any("never" in text for text in files.values()):
+            raise Invalid(candidate_id, ["An evolution may not do this"])
+        return super().add_candidate(candidate_id, base, files)
+
+
+def test_an_edit_that_the_registry_would_not_promote_is_screened_and_the_next_is_tried(world: World) -> None:
+    world.registry = Picky({PATH: FAULTY, "skill/calc/SKILL.md": "x"})
+    world.proposer = propose(RIGHT + "# never\n", RIGHT)
+    world.seed()
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.PROBATION
+    assert [item.screened for item in world.ledger.find(Candidate)] == ["An evolution may not do this", ""]
+
+
+def test_an_edit_that_a_kill_left_without_a_record_is_in_no_other_edits_way(world: World) -> None:
+    """A search that is done again may find another edit in the same time."""
+    world.seed()
+    opened = world.open()
+    left = f"cand-{opened.id.removeprefix('evo-')}-1"
+    world.registry.add_candidate(left, world.registry.stable(), {PATH: USELESS})
+    ended = world.evolve(opened)
+    assert ended.state is EvolutionState.PROBATION
+    (candidate,) = world.ledger.find(Candidate)
+    assert candidate.id.startswith(f"{left}-")
+    assert world.source() == RIGHT
+
+
+def test_a_new_tool_does_not_take_the_place_of_one_that_is_there(world: World) -> None:
+    """A task that calls ``grade`` would get a tool of its own before the skill's, pinned or not."""
+    source = (
+        'TOOL = {"name": "grade"}\n\n\nclass Input:\n    points: int\n\n\nclass Output:\n    grade: str\n\n\n'
+        "def run(input):\n    return input\n"
+    )
+    edit = Proposal("a cause", "an edit", "compare", {"tool/grade/tool.py": source}, "why", (), ())
+    world.proposer = ScriptedProposer([edit])
+    world.seed()
+    ended = world.evolve(world.open())
+    (candidate,) = world.ledger.find(Candidate)
+    assert candidate.screened == f"tool/grade/tool.py: there is a tool grade already ({PATH})"
+    assert ended.promoted is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentos.domain import Snapshot
 from agentos.registry.store import Registry
 
 TOOL = '''"""Add two numbers."""
@@ -61,6 +62,14 @@ class Clock:
     def __call__(self) -> datetime:
         self.now += timedelta(seconds=1)
         return self.now
+
+
+def forged(registry: Registry, base: Snapshot, files: dict[str, str]) -> Snapshot:
+    """A candidate that was not made by ``add_candidate``, which looks at what it is given."""
+    repository = registry.repository
+    tree = repository.write_tree(base.tree, {path: text.encode() for path, text in files.items()})
+    made = repository.write_commit(tree, [repository.commit(base.commit).id], "Forged\n", Clock()())
+    return repository.snapshot(made)
 
 
 @pytest.fixture

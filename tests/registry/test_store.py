@@ -11,7 +11,7 @@ from agentos.domain import Snapshot
 from agentos.errors import AgentOSError, Conflict, Invalid, NotFound, Unavailable, UserError
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
-from tests.registry.conftest import SEED, TOOL, Clock
+from tests.registry.conftest import SEED, TOOL, Clock, forged
 
 ADD = parse_id("tool/add-up")
 FIXED = TOOL.replace("input.a + input.b", "input.b + input.a")
@@ -147,12 +147,13 @@ def test_no_evolution_touches_a_pinned_resource(registry: Registry) -> None:
 def test_no_evolution_touches_what_is_not_evolvable_or_makes_it_so(registry: Registry) -> None:
     path = "environment/default/resource.toml"
     base = registry.stable()
-    opened = registry.add_candidate("c-1", base, {path: 'description = "Mine."\nevolvable = true\n'})
+    opened = forged(registry, base, {path: 'description = "Mine."\nevolvable = true\n'})
     with pytest.raises(Conflict, match="evolvable = false"):
         registry.promote(base, opened, {"Evolution": "e"}, "")
-    shut = registry.add_candidate(
-        "c-2", base, {"tool/add-up/resource.toml": 'description = "Mine."\nevolvable = false\n'}
-    )
+    files = {"tool/add-up/resource.toml": 'description = "Mine."\nevolvable = false\n'}
+    with pytest.raises(Invalid, match="evolvable = false"):
+        registry.add_candidate("c-2", base, files)
+    shut = forged(registry, base, files)
     with pytest.raises(Conflict, match="evolvable = false"):
         registry.promote(base, shut, {"Evolution": "e"}, "")
     assert registry.stable() == base
@@ -208,7 +209,9 @@ def test_a_candidate_made_behind_our_back_cannot_bring_pins_links_or_rubbish(reg
     link = forge(repository.write_tree(base.tree, {"tool/add-up": builder.write()}))
     with pytest.raises(Invalid, match="symbolic link"):
         registry.promote(base, link, {"Evolution": "e"}, "")
-    broken = registry.add_candidate("c-9", base, {PATH: "def run(:\n"})
+    with pytest.raises(Invalid, match="not Python"):
+        registry.add_candidate("c-9", base, {PATH: "def run(:\n"})
+    broken = forged(registry, base, {PATH: "def run(:\n"})
     with pytest.raises(Invalid, match="not Python"):
         registry.promote(base, broken, {"Evolution": "e"}, "")
     gone = forge(repository.write_tree(base.tree, {"tool/add-up": None}))

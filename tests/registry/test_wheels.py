@@ -24,7 +24,7 @@ from agentos.registry import wheelfile, wheels
 from agentos.registry.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.registry.wheelfile import BadWheel
-from tests.registry.conftest import SKILL
+from tests.registry.conftest import SKILL, forged
 from tests.registry.wheelshop import Shop, needy, open_shop
 
 TOOL = "tool/greet/tool.py"
@@ -233,7 +233,9 @@ def test_an_evolution_may_not_touch_what_a_tool_depends_on(registry: Registry, s
         },
     }
     for name, files in edits.items():
-        candidate = registry.add_candidate(f"cand-{name}", base, files)
+        with pytest.raises(Invalid, match="may not change what"):
+            registry.add_candidate(f"cand-{name}", base, files)
+        candidate = forged(registry, base, files)
         with pytest.raises(Conflict, match="may not change what"):
             registry.promote(base, candidate, {}, "Edit")
     plain = registry.add_candidate("cand-plain", base, {TOOL: needy("greeting").decode() + "\n# better\n"})
