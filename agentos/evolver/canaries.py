@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentos.domain import IMPORT, Mode, ResourceId, Result, Run, Snapshot, Task, new_id
+from agentos.domain import IMPORT, Mode, Outcome, ResourceId, Result, Run, Share, Snapshot, Task, new_id
 from agentos.errors import NotFound
 from agentos.evolver.naming import Patient
 from agentos.evolver.parts import Parts
@@ -25,6 +25,7 @@ class Canary:
 
     task: Task
     plan: Plan
+    hidden: bool = False  # of the hold-out
 
 
 def choose(parts: Parts, resources: Sequence[ResourceId]) -> list[Canary]:
@@ -62,17 +63,22 @@ def _canary(parts: Parts, task: Task, run: Run) -> Canary:
         answers = parts.journal.answers(task.id)
         recording = recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
     limits = replace(task.limits, wall_s=min(task.limits.wall_s, parts.policy.probe.run_s))
-    return Canary(replace(task, limits=limits), Plan(mode=Mode.REPLAY, recording=recording))
+    plan = Plan(mode=Mode.REPLAY, recording=recording)
+    return Canary(replace(task, limits=limits), plan, hidden=run.share is Share.HOLD_OUT)
 
 
 def lost(parts: Parts, canary: Canary, snapshot: Snapshot, base: Snapshot) -> str:
-    """Why it fails on the snapshot, each of two times, and passes on the base, each of two times; else ""."""
+    """Why it fails on the snapshot, each of two times, and passes on the base, each of two times; else "".
+
+    Later proposers read it: of hidden work it says nothing, and of no work what its checks expect.
+    """
     why = _again(parts, canary, snapshot)
     if not why or not _again(parts, canary, snapshot):
         return ""
     if any(_again(parts, canary, base) != "" for _ in range(2)):
         return ""
-    return f"{canary.task.id} ({canary.task.name}) passes without the change and fails with it: {why}"
+    which = "a hold-out task" if canary.hidden else f"{canary.task.id} ({canary.task.name})"
+    return f"{which} passes without the change and fails with it" + ("" if canary.hidden else f": {why}")
 
 
 def _again(parts: Parts, canary: Canary, snapshot: Snapshot) -> str | None:
@@ -81,4 +87,11 @@ def _again(parts: Parts, canary: Canary, snapshot: Snapshot) -> str | None:
     outcome = executor.execute(canary.task, snapshot, new_id("probe"), plan=canary.plan).outcome
     if outcome.result is Result.NOT_REPLAYABLE:
         return None
-    return "" if outcome.result is Result.PASSED else (outcome.reason[:300] or outcome.result.value)
+    return "" if outcome.result is Result.PASSED else _why(outcome)
+
+
+def _why(outcome: Outcome) -> str:
+    if outcome.fault is not None:
+        return f"{outcome.fault.type}: {outcome.fault.message}"[:300]
+    failed = ", ".join(sorted({check.kind for check in outcome.checks if not check.passed}))
+    return f"its answer fails {failed}" if failed else outcome.result.value

@@ -13,6 +13,7 @@ import pytest
 from agentos.domain import (
     IMPORT,
     Call,
+    CheckResult,
     Cost,
     Json,
     Kind,
@@ -273,10 +274,22 @@ def test_no_more_canaries_than_the_policy_says(boxes: Boxes) -> None:
 
 def test_work_that_fails_with_the_change_alone_is_held_against_it(boxes: Boxes) -> None:
     boxes.ran("sums")
-    boxes.canary = lambda task, snapshot: attempt(passed=snapshot == boxes.base, reason="it is 3")
+    failed = Outcome(Result.FAILED, 0.0, "it is 3, not 4", checks=(CheckResult("equals", passed=False),))
+    boxes.canary = lambda task, snapshot: (
+        attempt(passed=True) if snapshot == boxes.base else replace(attempt(passed=False), outcome=failed)
+    )
     found = boxes.probe()
     assert not found.passed
-    assert "sums (sums) passes without the change and fails with it: it is 3" in found.reason
+    said = "sums (sums) passes without the change and fails with it: its answer fails equals"
+    assert found.reason.endswith(said)  # and not which answer is expected: later proposers read this
+
+
+def test_hidden_work_that_fails_with_the_change_is_not_named(boxes: Boxes) -> None:
+    boxes.ran("secret", share=Share.HOLD_OUT)
+    boxes.canary = lambda task, snapshot: attempt(passed=snapshot == boxes.base, reason="it is 3, not 4")
+    found = boxes.probe()
+    assert not found.passed
+    assert found.reason.endswith("a hold-out task passes without the change and fails with it")
 
 
 def test_work_that_fails_without_it_or_now_and_then_or_off_its_record_is_not(boxes: Boxes) -> None:
@@ -299,7 +312,7 @@ def test_of_a_program_only_canaries_can_be_asked(boxes: Boxes) -> None:
     }
     boxes.canary = lambda task, snapshot: attempt(passed=snapshot == boxes.base, reason="no answer")
     found = boxes.probe(program)
-    assert "no answer" in found.reason
+    assert "fails with it" in found.reason
     assert boxes.named.calls == []
     boxes.canary = lambda task, snapshot: attempt(passed=True)
     assert boxes.probe(program).passed
