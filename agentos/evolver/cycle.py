@@ -237,7 +237,11 @@ def _nothing_to_try(parts: Parts, evolution: Evolution) -> str:
         last = "" if len(refused) == 1 else "the last one: "
         return f"nothing was tried: {which} screened out: {last}{refused[-1].screened}"
     where = evolution.diagnosis.path if evolution.diagnosis else "this file"
-    return f"the search found no edit of {where} that makes its failing tasks pass"
+    reason = f"the search found no edit of {where} that makes its failing tasks pass"
+    time_s = parts.policy.propose.budget_s
+    if any(asked.seconds >= time_s for asked in evolution.asked):
+        return f"{reason} in the {time_s:g} s that it may take ([propose] budget_s in policy.toml)"
+    return reason
 
 
 def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str]) -> None:

@@ -197,11 +197,9 @@ def test_a_search_that_ran_out_of_time_does_not_claim_to_have_found_nothing_at_a
     at_leisure = world.evolve(world.open())
     assert at_leisure.reason.endswith("makes its failing tasks pass")
     world.proposer = Slow([])
-    reconsider(world.parts, at_leisure.id)
-    (again,) = triage(world.parts)
-    assert world.evolve(again).reason.endswith(
-        "in the 45 s that it may take ([propose] budget_s in policy.toml)"
-    )
+    hurried = world.evolve(reconsider(world.parts, at_leisure))
+    assert hurried.state is EvolutionState.CANNOT_FIX
+    assert hurried.reason.endswith("in the 45 s that it may take ([propose] budget_s in policy.toml)")
 
 
 def test_a_screened_proposal_is_kept_but_never_run(world: World) -> None:
