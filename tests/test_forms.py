@@ -7,7 +7,7 @@ import pytest
 from agentos.domain import Kind, ResourceId
 from agentos.errors import Invalid
 from agentos.resources import read
-from agentos.resources.forms import disagreements, form_in, with_form
+from agentos.resources.forms import concerned_by, disagreements, form_in, with_form
 
 AGENT, OTHER = ResourceId(Kind.AGENT, "default"), ResourceId(Kind.AGENT, "other")
 HARNESS, SPARE = ResourceId(Kind.HARNESS, "default"), ResourceId(Kind.HARNESS, "spare")
@@ -89,3 +89,11 @@ def test_a_harness_that_no_agent_stands_on_reads_nothing() -> None:
     both = {**documents, OTHER: document(more='harness = "spare"'), NOTES: document("2")}
     (told,) = disagreements(both)
     assert "harness/default (agent default) reads memories of form 1" in told
+
+
+def test_beside_a_memory_that_changed_no_other_one_is_looked_at() -> None:
+    names = [AGENT, HARNESS, NOTES, FACTS]
+    assert concerned_by([NOTES], names) == [AGENT, HARNESS, NOTES]
+    for changed in (AGENT, HARNESS):
+        assert concerned_by([changed], names) == names
+    assert concerned_by([ResourceId(Kind.TOOL, "x")], names) == [AGENT, HARNESS]

@@ -22,6 +22,7 @@ from agentos.resources.documents import DOCUMENT
 from agentos.resources.forms import (
     CONCERNED,
     FIRST,
+    concerned_by,
     disagreements,
     document_of,
     documents_of,
@@ -69,7 +70,8 @@ def bring_over(parts: Parts, base: Snapshot, files: Mapping[str, str], checks: S
 
 def form_faults(snapshots: Snapshots, snapshot: Snapshot) -> list[str]:
     """A sentence for each harness of the snapshot that would meet memories of another form than it reads."""
-    return disagreements(_documents(snapshots, snapshot))
+    documents = documents_of(snapshots.names(snapshot), lambda path: snapshots.files(snapshot, path))
+    return disagreements(documents)
 
 
 def unwritten(parts: Parts, snapshot: Snapshot, resource: ResourceId) -> str:
@@ -94,7 +96,8 @@ def _migration(
     after = {name: files[path].encode() for path, name in touched.items() if path == document_of(name)}
     if not memories and not after:
         return None
-    before = _documents(parts.snapshots, base)
+    names = concerned_by(touched.values(), parts.snapshots.names(base))
+    before = documents_of(names, lambda path: parts.snapshots.files(base, path))
     for memory in sorted(memories):
         if why := unwritten(parts, base, memory):
             raise _Refused(why)
@@ -110,10 +113,6 @@ def _migration(
     if faults := disagreements({**before, **after}):
         raise _Refused(faults[0])
     return migration
-
-
-def _documents(snapshots: Snapshots, snapshot: Snapshot) -> dict[ResourceId, bytes]:
-    return documents_of(snapshots.names(snapshot), lambda path: snapshots.files(snapshot, path))
 
 
 def _raised(before: Mapping[ResourceId, bytes], after: Mapping[ResourceId, bytes]) -> _Step | None:
@@ -143,9 +142,10 @@ def _brought(
             f"it raises 'state' of {step.harness} from {step.old} to {step.new} and brings no {step.program} "
             "to take memories from the one form to the other"
         )
-    names = [name for name in parts.snapshots.names(base) if name.kind is Kind.MEMORY]
-    if step.harness not in {reader.harness for reader in readers(_documents(parts.snapshots, base))}:
-        names = []
+    known = parts.snapshots.names(base)
+    agents = documents_of(concerned_by((), known), lambda path: parts.snapshots.files(base, path))
+    in_use = step.harness in {reader.harness for reader in readers(agents)}
+    names = [name for name in known if name.kind is Kind.MEMORY and in_use]
     for name in names:
         if why := parts.evolvable.may_evolve(name):
             raise _Refused(f"it needs {name} in form {step.new}: {why}")

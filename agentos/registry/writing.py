@@ -13,7 +13,7 @@ from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry import direct, reading, versions, wheels
 from agentos.registry.repository import MAIN, Repository
 from agentos.resources import PINS_FILE, examine, missing_references, read
-from agentos.resources.forms import CONCERNED, disagreements, documents_of
+from agentos.resources.forms import CONCERNED, concerned_by, disagreements, documents_of
 
 _REFERENCED = {Kind.AGENT, Kind.HARNESS, Kind.PROMPT, Kind.ENVIRONMENT}
 
@@ -100,7 +100,7 @@ def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[Re
     if not faults and any(resource.kind in _REFERENCED for resource in changed):
         faults += reference_faults(repository, tree)
     if not faults and any(resource.kind in CONCERNED for resource in changed):
-        faults += form_faults(repository, tree)
+        faults += form_faults(repository, tree, changed)
     return faults
 
 
@@ -115,7 +115,14 @@ def reference_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str
     ]
 
 
-def form_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str]:
-    """One sentence for each harness that would meet memories of another form than it reads."""
+def form_faults(
+    repository: Repository, tree: pygit2.Oid | str, changed: Collection[ResourceId] | None = None
+) -> list[str]:
+    """One sentence for each harness that would meet memories of another form than it reads.
+
+    Where before ``changed`` there were none, only what these may have brought about is looked at.
+    """
     names = [resource for resource, _ in reading.resources(repository, tree)]
+    if changed is not None:
+        names = concerned_by(changed, names)
     return disagreements(documents_of(names, lambda path: reading.files(repository, tree, path)))

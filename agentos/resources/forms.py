@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agentos.domain import Json, Kind, ResourceId
@@ -32,6 +32,13 @@ class Reader:
 def document_of(resource: ResourceId) -> str:
     """The registry path of the document that says the form."""
     return f"{resource}/{DOCUMENT}"
+
+
+def concerned_by(changed: Collection[ResourceId], names: Iterable[ResourceId]) -> list[ResourceId]:
+    """Those of ``names`` whose documents may disagree after the change: not memories beside one that changed,
+    of which there may be thousands."""
+    whole = any(name.kind in CONCERNED and name.kind is not Kind.MEMORY for name in changed)
+    return [name for name in names if name.kind is not Kind.MEMORY or whole or name in changed]
 
 
 def documents_of(
