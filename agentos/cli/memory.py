@@ -182,19 +182,22 @@ def _refuse_other_form(registry: Registry, main: Snapshot) -> None:
 
 def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:
     """The lessons of memories (kind/name -> text), with how the runs ended that had them."""
-    from agentos.evolver.policy import Mine
+    from agentos.evolver.policy import load_policy
     from agentos.evolver.remembering import LOOK_BACK, fared
     from agentos.registry.store import Registry
+    from agentos.shipped import folder
 
     home = Home.find()
     registry, reader = Registry(home.registry), Reader(home.ledger)
+    own = home.root / "policy.toml"
+    policy = load_policy(own if own.exists() else folder("evolver") / "policy.toml")
     texts = {f"{name}/memory.md": text for name, text in memories.items()}
     runs = {f"{name}/memory.md": reader.recent_runs(name, LOOK_BACK) for name in memories}
 
     def text_at(snapshot: Snapshot, path: str) -> str:
         return registry.files(snapshot, path).get(path, b"").decode(errors="replace")
 
-    return fared(texts, runs, text_at, datetime.now(UTC), Mine().half_life_days)
+    return fared(texts, runs, text_at, datetime.now(UTC), policy.mine.half_life_days)
 
 
 def _told(lesson: Remembered) -> dict[str, Json]:
@@ -235,9 +238,13 @@ def _lessons(text: str) -> str:
 def _standing(proposal: Proposal) -> str:
     return {
         ProposalState.OPEN: "proposed",
-        ProposalState.ACCEPTED: f"accepted as {proposal.resource}",
+        ProposalState.ACCEPTED: f"accepted as {proposal.resource}" + _why(proposal),
         ProposalState.REJECTED: "rejected",
     }[proposal.state]
+
+
+def _why(proposal: Proposal) -> str:
+    return f" ({proposal.reason})" if proposal.reason else ""
 
 
 def _proposal(reader: Reader, id: str) -> Proposal:
@@ -265,6 +272,10 @@ def _decide(
     try:
         now = datetime.now(UTC)
         ledger.decide(replace(proposal, state=state, decided_at=now, resource=resource, reason=reason))
+    except Conflict:
+        # The daemon closes a proposal that it finds in a memory, where it stands by now.
+        if state is not ledger.get(Proposal, proposal.id).state:
+            raise
     finally:
         ledger.close()
 

@@ -29,6 +29,7 @@ from agentos.evolver.probation import settle, suspicions, watch_rates
 from agentos.evolver.promotion import settle_overtaken
 from agentos.evolver.retiring import unused_skills
 from agentos.evolver.triage import settled, triage
+from agentos.evolver.wishes import settle_wishes
 
 POLL_S = 0.05
 _EVERY_S = {
@@ -247,6 +248,7 @@ class Tick:
             subject = f"{suspicion.evolution_id} {suspicion.run_id}"
             self.engine.start(WATCH, subject, subject.replace(" ", "-"))
         settle(parts)
+        settle_wishes(parts)
 
     # --- housekeeping -------------------------------------------------------------------------
 

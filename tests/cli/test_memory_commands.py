@@ -6,11 +6,23 @@ import json
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentos.domain import Kind, Proposal, ProposalState, ResourceId
+from agentos.domain import (
+    Kind,
+    Limits,
+    Outcome,
+    Proposal,
+    ProposalState,
+    ResourceId,
+    Result,
+    Run,
+    Share,
+    Task,
+)
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -99,3 +111,23 @@ def test_a_form_that_only_a_harness_knows_is_shown_as_it_is_and_not_written(
     refused = agentos("memory", "accept", "bbb", code=1).stderr
     assert "harness/default reads memories of form 2" in " ".join(refused.split())
     assert ledger.get(Proposal, "proposal-bbbbbbbbbbbbb").state is ProposalState.OPEN
+
+
+def test_how_a_lesson_fared_is_counted_with_the_half_life_of_the_home(
+    agentos: Agentos, home: Home, ledger: Ledger
+) -> None:
+    registry = Registry(home.registry)
+    stable = registry.commit({"memory/default/memory.md": b"# Lessons\n\n- One.\n"}, "A lesson", "edit")
+    then = datetime.now(UTC) - timedelta(days=30)
+    task = Task("task-1", "t", "t", None, (), "default", Limits(), (), (), None, then)
+    outcome = Outcome(Result.PASSED, 1.0, "")
+    run = Run("run-1", task.id, task.key, Share.OPEN, 1, stable, "fake", "none", then, then, outcome)
+    assert ledger.add_past(task, replace(run, resources=("memory/default",)), ())
+
+    def score() -> float:
+        (lesson,) = json.loads(agentos("memory", "list", "--json").stdout)["lessons"]
+        return float(lesson["score"])
+
+    assert score() == pytest.approx(1.5 / 2.5, abs=0.001), "half of a success after one half-life"
+    (home.root / "policy.toml").write_text("[mine]\nhalf_life_days = 15\n")
+    assert score() == pytest.approx(1.25 / 2.25, abs=0.001)

@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from agentos.domain import (
     EvolutionState,
     Json,
     Limits,
+    Proposal,
+    ProposalState,
     Result,
     Share,
     Task,
@@ -44,6 +47,8 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 PATH = "memory/default/memory.md"
 KNOWN = "# Lessons\n\n- Weights are in grams. <!-- m-0badcafe -->\n"
 FACT = "Prices are in cents."
+# A run of other work had the same thought, so no brief tells of it.
+WISH = Proposal("proposal-cents", "run-0", "key", "prices are in cents", "", datetime(2026, 1, 1, tzinfo=UTC))
 # The worker answers alike when it was told alike, so every flip counts.
 POLICY = """
 [mine]
@@ -128,6 +133,7 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         Registry(home.registry).commit({PATH: KNOWN.encode()}, "What is known", "edit")
         (home.root / "policy.toml").write_text(POLICY)
         ledger, daemon = Ledger(home.ledger), Daemon(home)
+        ledger.keep(WISH)
         try:
             daemon.start()
             yield Place(home, cast, ledger, evolved(ledger, cast))
@@ -166,6 +172,20 @@ def test_the_contrast_becomes_a_lesson_that_is_promoted(place: Place) -> None:
     memory = registry.files(registry.stable(), PATH)[PATH].decode()
     assert memory.startswith(KNOWN.rstrip())
     assert f"- {FACT} <!-- m-" in memory
+
+
+def test_who_had_proposed_the_same_is_told_what_became_of_it(place: Place) -> None:
+    def decided() -> bool:
+        return place.ledger.get(Proposal, WISH.id).state is not ProposalState.OPEN
+
+    until(decided, "the proposal is closed", 30)
+    found = place.ledger.get(Proposal, WISH.id)
+    assert (found.state, found.resource) == (ProposalState.ACCEPTED, "memory/default")
+    assert found.reason == f"brought by {place.evolution.id}"
+    assert WISH.id not in typed(place.home, "memory", "list")
+    assert f"brought by {place.evolution.id}" in " ".join(
+        typed(place.home, "memory", "show", WISH.id).split()
+    )
 
 
 def test_the_teacher_was_shown_both_kinds_of_runs_and_nothing_hidden(place: Place) -> None:
