@@ -1,8 +1,9 @@
 """One daemon for one home: the lock that says so, and who holds it.
 
 The lock is held by the kernel of the operating system for as long as the process lives, so it can
-never be stale. The file beside it only tells a person who it is; its pid is believed only when the
-start time of the process fits.
+never be stale. It is on the home's directory itself: a file in it could be deleted, and a second daemon
+would lock the next one of that name. The file ``run/daemon.json`` only tells a person who it is; its pid
+is believed only when the start time of the process fits.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import fcntl
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 from agentos import __version__
@@ -49,12 +51,9 @@ class DaemonLock:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        try:
-            self._file = os.open(home.run / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise NotFound(
-                f"there is no home at {home.root} ({error.strerror}); type `agentos init`"
-            ) from None
+        if not home.ledger.exists():
+            raise NotFound(f"there is no home at {home.root}; type `agentos init`")
+        self._directory = os.open(home.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._take()
         self._info = DaemonInfo(
             pid=os.getpid(),
@@ -69,13 +68,13 @@ class DaemonLock:
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
                 info = daemon_info(self._home)
                 # one that was killed a moment ago may hold it until its last thread is gone
                 if (info and info.alive) or time.monotonic() > deadline:
-                    os.close(self._file)
+                    os.close(self._directory)
                     who = f"with pid {info.pid}, since {info.started_at}" if info else "just now"
                     raise Busy(
                         f"another daemon runs on {self._home.root} ({who}); `agentos daemon stop` ends it"
@@ -84,14 +83,22 @@ class DaemonLock:
 
     def ready(self) -> None:
         """Tell whoever waits that tasks are now taken."""
-        self._write(DaemonInfo(**asdict(self._info) | {"ready": True}))
+        self._info = replace(self._info, ready=True)
+        self._write(self._info)
+
+    def keep(self) -> None:
+        """Tell it again where somebody deleted the file, or all of ``run/``: else nobody could stop us."""
+        if not (self._home.run / "daemon.json").exists():
+            with suppress(OSError):  # a full disk: the next turn tries again
+                self._write(self._info)
 
     def release(self) -> None:
         """Give the lock up."""
         (self._home.run / "daemon.json").unlink(missing_ok=True)
-        os.close(self._file)
+        os.close(self._directory)
 
     def _write(self, info: DaemonInfo) -> None:
+        self._home.run.mkdir(mode=0o700, exist_ok=True)
         aside = self._home.run / f"daemon.json.{info.pid}"
         aside.write_text(json.dumps(asdict(info)))
         aside.rename(self._home.run / "daemon.json")

@@ -78,15 +78,19 @@ def _be_the_daemon(
         tick.resume()
         lock.ready()
         log.info("ready", sandbox=parts.sandbox.name, level=parts.sandbox.level)
-        _loop(tick, signals)
+        _loop(tick, signals, lock)
         _end(parts, lock, by_force=signals.count > 1)
 
 
-def _loop(tick: Tick, signals: Signals) -> None:
-    tick.run(lambda: signals.count == 0)
+def _loop(tick: Tick, signals: Signals, lock: DaemonLock) -> None:
+    def asked_to_end(times: int) -> bool:
+        lock.keep()
+        return signals.count >= times
+
+    tick.run(lambda: not asked_to_end(1))
     tick.draining = True
     log.info("draining", tasks=len(tick.engine.active("run_task")))
-    tick.run(lambda: signals.count < 2 and not tick.idle())
+    tick.run(lambda: not asked_to_end(2) and not tick.idle())
 
 
 def _end(parts: Service, lock: DaemonLock, *, by_force: bool) -> NoReturn:
@@ -108,8 +112,9 @@ def start_daemon(home: Home) -> DaemonInfo:
     info = daemon_info(home)
     if info is not None and info.alive:
         raise UserError(f"the daemon of {home.root} runs already (pid {info.pid})")
-    if not home.logs.is_dir():
+    if not home.ledger.exists():
         raise UserError(f"there is no home at {home.root}; type `agentos init`")
+    home.logs.mkdir(mode=0o700, exist_ok=True)
     said = home.logs / "daemon.out"
     command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "daemon", "run", "--quiet"]
     with said.open("wb") as out:

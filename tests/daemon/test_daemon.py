@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.liveness import DaemonLock, daemon_info
+from agentos.daemon.process import stop_daemon
 from agentos.domain import Limits, Result, Task, TaskState
 from agentos.errors import Busy, NotFound
 from agentos.home import Home
@@ -112,6 +114,26 @@ def test_two_daemons_on_one_home_are_one_too_many(daemon: Any, home: Home) -> No
         DaemonLock(home)
     with pytest.raises(NotFound, match="agentos init"):
         DaemonLock(Home(home.root / "nowhere"))
+
+
+def test_a_daemon_whose_run_directory_was_deleted_is_still_the_only_one_and_can_be_stopped(
+    daemon: Any, home: Home, until: Any
+) -> None:
+    daemon.start()
+    shutil.rmtree(home.run)
+    until(lambda: (info := daemon_info(home)) and info.ready, "it says again who it is")
+    shutil.rmtree(home.run)
+    with pytest.raises(Busy, match="another daemon runs"):
+        DaemonLock(home)
+    until(lambda: daemon_info(home), "it says again who it is")
+    assert stop_daemon(home, at_once=True)
+
+
+def test_a_home_without_its_run_directory_is_a_home(home: Home) -> None:
+    shutil.rmtree(home.run)
+    lock = DaemonLock(home)
+    assert daemon_info(home).alive  # type: ignore[union-attr]
+    lock.release()
 
 
 def test_a_stale_pid_is_told_from_a_live_one(daemon: Any, home: Home) -> None:
