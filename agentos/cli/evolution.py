@@ -296,19 +296,26 @@ def verify(
 
 
 def _recomputed(story: Story) -> list[str]:
-    """What is different in a verdict that is computed again, one sentence each."""
+    """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
     import json
 
     from agentos.domain import digest
     from agentos.evolver.judge import judged_trials, recompute
     from agentos.evolver.policy import policy_from_json
     from agentos.evolver.safety import judged_rates
+    from agentos.evolver.verifying import misquoted, unfounded
     from agentos.ledger.blobs import BlobStore
+    from agentos.registry.store import Registry
 
-    blobs = BlobStore(Home.find().blobs)
-    faults: list[str] = []
+    blobs, registry = BlobStore(Home.find().blobs), Registry(Home.find().registry)
+    candidates = {item.id: item for item in story.candidates}
+    faults = [*unfounded(story.evolution, story.verdicts, story.consents)]
     for verdict in story.verdicts:
-        candidate = next(item for item in story.candidates if item.id == verdict.candidate_id)
+        candidate = candidates.get(verdict.candidate_id)
+        if candidate is None:
+            faults.append(f"{verdict.id}: its candidate {verdict.candidate_id} is not on record")
+            continue
+        faults += misquoted(registry, candidate)
         document = json.loads(blobs.get(verdict.policy_sha256))
         judged = judged_trials(candidate, story.trials)
         rates = judged_rates(candidate, story.rates)

@@ -1,4 +1,5 @@
-"""Runs the trials of an evolution once more, each from its own record, and holds the two together.
+"""Runs the trials of an evolution once more, each from its own record, and holds the two together; says what
+a promotion should rest on and does not.
 
 Nothing is asked and nothing is stored: a model call or an outside effect that is not on the trial's
 record ends it. What differs is machinery that is not deterministic, or a record that is not whole.
@@ -6,14 +7,14 @@ record ends it. What differs is machinery that is not deterministic, or a record
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agentos.domain import Mode, Step, Trial
+from agentos.domain import Candidate, Consent, Decision, Evolution, Mode, Step, Trial, Verdict, digest
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.parts import Parts
 from agentos.evolver.recordings import asks, recording_of, told, unpacked
-from agentos.ports import Attempt, Plan
+from agentos.ports import Attempt, Plan, Snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,36 @@ class Compared:
 
     trial: Trial
     differences: tuple[str, ...]
+
+
+def unfounded(
+    evolution: Evolution, verdicts: Sequence[Verdict], consents: Sequence[Consent]
+) -> Iterator[str]:
+    """What a promotion rests on and is not on record, a sentence each; nothing of what was not promoted."""
+    if evolution.promoted is None:
+        return
+    verdict = next((item for item in verdicts if item.candidate_id == evolution.candidate_id), None)
+    if verdict is None or verdict.decision is not Decision.PROMOTE:
+        yield f"{evolution.id} was promoted, and no verdict on record promotes {evolution.candidate_id}"
+        return
+    if evolution.promoted.tree != verdict.candidate_tree:
+        yield f"{evolution.id}: the tree that was promoted is not the one that was judged"
+    given = {(item.candidate_tree, item.verdict_sha256) for item in consents}
+    if (verdict.candidate_tree, digest(verdict)) not in given:
+        yield f"{evolution.id} was promoted, and no consent on record was given for its verdict"
+
+
+def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
+    """Each file of the edit that is on record with another text than in the candidate's snapshot."""
+    brought = candidate.migration.files if candidate.migration else {}
+    for path, text in {**candidate.edit.files, **brought}.items():
+        try:
+            found = snapshots.files(candidate.snapshot, path).get(path)
+        except Unavailable as error:
+            yield f"{candidate.id}: its snapshot cannot be read: {error}"
+            return
+        if found != text.encode("utf-8", "replace"):
+            yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
 
 
 def run_again(
