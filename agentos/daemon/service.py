@@ -24,6 +24,7 @@ from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
 from agentos.daemon.harness_bench import RunBenches
+from agentos.daemon.plugins import with_plugins
 from agentos.daemon.proposers import proposers_of
 from agentos.daemon.serving import Served
 from agentos.daemon.swap import Swap
@@ -219,7 +220,11 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         learning = (LessonProposer(adviser), SkillProposer(registry))
         beside = executors_beside(registry, ledger.blobs, sandbox, serving)
         runs = RunBenches(registry, ledger.task, beside, settings.parallel)
-        proposers = proposers_of(BoxBenches(registry, sandbox), runs, settings.parallel, writer, learning)
+        proposers = with_plugins(
+            proposers_of(BoxBenches(registry, sandbox), runs, settings.parallel, writer, learning),
+            adviser,
+            registry,
+        )
         parts = replace(
             parts,
             executor=executor,
