@@ -38,10 +38,8 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 PATH, READER = "harness/default/harness.py", "harness/default/resource.toml"
 DESK, PROGRAM = "harness/default/desk.py", "harness/default/migrate.py"
 PRICES = "memory/prices/memory.md"
-OLD = (
-    "# Prices\n\n- sea salt: 7\n- fig: 3\n- apple: 1\n- lime: 4\n- date: 5\n- pear: 2 each\n- plum: 6 each\n"
-)
-NEW = "# Prices\n\nsea = 7\nfig = 3\napple = 1\nlime = 4\ndate = 5\npear = 2\nplum = 6\n"
+OLD = "# Prices\n\n- sea salt: 7\n- fig: 3\n- apple: 1\n- lime: 4\n- date: 5\n- kale: 8\n- pear: 2 each\n- plum: 6 each\n"
+NEW = "# Prices\n\nsea = 7\nfig = 3\napple = 1\nlime = 4\ndate = 5\nkale = 8\npear = 2\nplum = 6\n"
 
 # It tells prices from what is remembered, and stumbles over those that say more than a number.
 DESK_TEXT = '''"""Prices, as they are remembered."""
@@ -286,30 +284,21 @@ def test_memories_come_over_are_tried_promoted_read_and_taken_back(
     def results(runs: list[Run]) -> list[Result]:
         return [run.outcome.result for run in runs if run.outcome]
 
-    def state() -> Evolution | None:
-        found = reader.find(Evolution)
-        return found[-1] if found else None
+    def reached(state: EvolutionState) -> Callable[[], bool]:
+        return lambda: bool(reader.find(Evolution, state=state))
 
     daemon.start()
     until(lambda: registry.last_good() == registry.stable(), "the desk is served", 60)
     before = registry.stable()
     good = ask(("sea salt", 7))  # the oldest work: no guard has room for it
     good += ask(("lime", 4), share=Share.HOLD_OUT)
-    good += ask(("fig", 3), ("apple", 1), ("date", 5))
-    good += ask(("fig", 3), ("apple", 1), ("date", 5), ("lime", 4))
+    good += ask(("fig", 3), ("apple", 1), ("date", 5), ("kale", 8))
     assert set(results(good)) == {Result.PASSED}
     bad = ask(("pear", 2), ("plum", 6))
     assert set(results(bad)) == {Result.FAILED}
 
-    until(
-        lambda: ((now := state()) is not None and now.ended_at is None and now.candidate_id is not None)
-        or (now is not None and now.ended_at is not None),
-        "a candidate was accepted",
-        120,
-    )  # fmt: skip
-    until(lambda: (now := state()) and now.state is EvolutionState.AWAITING_CONSENT, f"{state()}", 30)
-    evolution = state()
-    assert evolution is not None
+    until(reached(EvolutionState.AWAITING_CONSENT), "a candidate was accepted", 150)
+    (evolution,) = reader.find(Evolution)
     (candidate,) = [one for one in reader.find(Candidate) if one.id == evolution.candidate_id]
     assert candidate.edit.files.keys() == {DESK, READER, PROGRAM}
     assert candidate.migration is not None
@@ -319,7 +308,7 @@ def test_memories_come_over_are_tried_promoted_read_and_taken_back(
     assert "+pear = 2" in shown
 
     typed(home, "evolution", "approve", evolution.id, "--yes")
-    until(lambda: (now := state()) and now.state is EvolutionState.PROBATION, f"promoted: {state()}", 60)
+    until(reached(EvolutionState.PROBATION), "it is promoted", 60)
     assert text_at(registry) == NEW
     assert "state = 2" in typed(home, "registry", "diff", evolution.id)
     assert set(results(ask(("pear", 2), ("plum", 6)))) == {Result.PASSED}
@@ -327,7 +316,7 @@ def test_memories_come_over_are_tried_promoted_read_and_taken_back(
     assert results(ask(("kiwi", 9))) == [Result.PASSED]
 
     assert results(ask(("sea salt", 7))) == [Result.FAILED]
-    until(lambda: (now := reader.get(Evolution, evolution.id)) and now.promoted and now.state is EvolutionState.ROLLED_BACK, "taken back", 60)  # fmt: skip
+    until(reached(EvolutionState.ROLLED_BACK), "it is taken back", 60)
     assert "rolled back by probation" in reader.get(Evolution, evolution.id).reason
     assert registry.stable().tree == before.tree
     message = registry.repository.commit(registry.stable().commit).message
