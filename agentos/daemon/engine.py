@@ -28,7 +28,7 @@ os.environ.setdefault("LANGSMITH_TRACING", "false")
 
 T = TypeVar("T")
 
-VERSION = "abi-1"  # raise when a workflow's steps change their order or meaning
+VERSION = "abi-2"  # raise when a workflow's steps change their order or meaning (tests/daemon/test_engine.py)
 _ALIVE = ("PENDING", "ENQUEUED", "DELAYED")
 _OVER = ("SUCCESS", "ERROR", "CANCELLED")
 _AT_ONCE = 1_000  # workflows that are forgotten in one go
@@ -90,9 +90,16 @@ class Engine:
         return workflow
 
     def launch(self) -> None:
-        """Begin; workflows that a dead process left are taken up again. Raises Unavailable."""
+        """Begin; workflows that a dead process left are taken up again. Raises Unavailable.
+
+        Of another version only their subjects are: what had been done is in the ledger, and ``start`` begins
+        them anew.
+        """
         try:
             DBOS.launch()
+            alive = DBOS.list_workflows(status=list(_ALIVE), load_input=False, load_output=False)
+            if others := [item.workflow_id for item in alive if item.app_version != VERSION]:
+                DBOS.delete_workflows(others)
         except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error) as error:
             raise _unusable(self._path, error) from error
 

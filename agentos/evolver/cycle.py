@@ -21,6 +21,7 @@ from agentos.domain import (
     SafetyRate,
     Trial,
     TrialSet,
+    Verdict,
     canonical,
 )
 from agentos.evolver.curate import Sets, choose_sets, varying
@@ -177,6 +178,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     """
     candidate = parts.records.get(Candidate, candidate_id)
     evolution = parts.move(parts.evolution(candidate.evolution_id), EvolutionState.REPLAYING)
+    if standing := parts.records.find(Verdict, candidate_id=candidate_id):
+        return standing[-1].decision.value  # an older version judged it, whose steps were others
     if reason := in_breach(parts, candidate):
         parts.records.put(replace(candidate, screened=reason))
         parts.audit.note("candidate.screened", evolution.id, {"candidate": candidate.id, "reason": reason})

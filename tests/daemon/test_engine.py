@@ -1,8 +1,12 @@
-"""What the durable engine keeps of workflows that have ended: nothing for ever."""
+"""What the durable engine keeps: of workflows that have ended nothing for ever, of others their steps."""
 
 from __future__ import annotations
 
+import inspect
+import re
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,8 +15,75 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.engine import Engine, Steps
+from agentos.daemon import service
+from agentos.daemon.engine import VERSION, Engine, Steps
+from agentos.evolver import cycle
 from tests.daemon.conftest import until
+
+# The steps of every workflow, in the order in which their text has them. A workflow that was begun with other
+# steps cannot go on with these: who changes them raises VERSION, and this.
+STEPS = (
+    "abi-2",
+    {
+        cycle: [
+            "reproduce", "diagnose", "propose", "race …", "try …", "conclude", "consent", "probe", "promote",
+            "probe", "promote",
+        ],
+        service: ["attempt …", "watch"],
+    },
+)  # fmt: skip
+
+
+def test_who_changes_the_steps_of_a_workflow_raises_the_version() -> None:
+    found = {}
+    for module in STEPS[1]:
+        named = re.findall(r"[.]step[(]f?\"([^\"]+)\"", inspect.getsource(module))
+        found[module] = [re.sub(r"{.*}", "…", name) for name in named]
+    assert (VERSION, found) == STEPS
+
+
+# An older version with a step less, killed in its second one.
+OLDER = """
+import os, sys
+from pathlib import Path
+from agentos.daemon import engine
+
+engine.VERSION = sys.argv[2]
+
+def body(steps, subject):
+    steps.step("first", lambda: None)
+    steps.step("last", lambda: subject == "killed" and os._exit(9))
+
+engine = engine.Engine(Path(sys.argv[1]), {"work": body}, lambda kind, subject: None)
+engine.launch()
+engine.start("work", "done")
+while engine.active("work"):
+    pass
+engine.start("work", "killed")
+while True:
+    pass
+"""
+
+
+@pytest.mark.parametrize("version", ["abi-1", VERSION])
+def test_what_another_version_began_with_other_steps_begins_anew(tmp_path: Path, version: str) -> None:
+    path, ended, did = tmp_path / "engine.db", [], []
+    killed = subprocess.run([sys.executable, "-P", "-c", OLDER, str(path), version], timeout=60)
+    assert killed.returncode == 9
+
+    def body(steps: Steps, subject: str) -> None:
+        for name in ("first", "last") if version == VERSION else ("first", "new", "last"):
+            steps.step(name, lambda name=name: did.append(name))  # type: ignore[misc]
+
+    engine = Engine(path, {"work": body}, lambda kind, subject: ended.append(subject))
+    try:
+        engine.launch()
+        assert engine.start("work", "killed"), "as the daemon does for what the ledger says is under way"
+        assert not engine.start("work", "done"), "what has ended is not done again"
+        until(lambda: ended == ["killed"], "it has come to its end", 30)
+    finally:
+        engine.close()
+    assert did == (["last"] if version == VERSION else ["first", "new", "last"])
 
 
 @pytest.fixture

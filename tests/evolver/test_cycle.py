@@ -30,6 +30,7 @@ from agentos.evolver.cycle import (
     propose_candidates,
     reproduce,
     trials_of,
+    try_candidate,
 )
 from agentos.evolver.judge import recompute
 from agentos.evolver.mining import flag, mine
@@ -284,6 +285,16 @@ def test_a_verdict_is_computed_again_from_what_is_stored(world: World) -> None:
     (candidate,), (verdict,) = world.ledger.find(Candidate), world.ledger.find(Verdict)
     assert recompute(verdict, candidate, trials_of(world.parts, candidate), world.policy) == []
     assert world.blobs.get(verdict.policy_sha256) == canonical(world.policy)
+
+
+def test_what_an_older_version_judged_is_not_judged_again(world: World) -> None:
+    """Its workflow begins anew where steps have changed since; a verdict that differed would be refused."""
+    world.seed()
+    promoted = world.evolve(world.open())
+    (before,) = world.ledger.find(Verdict)
+    world.policy = replace(world.policy, judge=replace(world.policy.judge, min_tasks=100))
+    assert try_candidate(world.parts, str(promoted.candidate_id), Sets((), (), ())) == before.decision.value
+    assert list(world.ledger.find(Verdict)) == [before]
 
 
 def test_a_tier_that_asks_waits_for_a_person(world: World) -> None:
