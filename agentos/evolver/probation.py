@@ -202,8 +202,7 @@ def _attest(parts: Parts, evolution: Evolution, sides: Sides, regressions: Seque
 
 
 def _passed_before(parts: Parts, run: Run) -> bool:
-    earlier = parts.journal.runs_of(run.task_key, LOOK_BACK)
-    return any(
-        item.outcome is not None and item.outcome.result is Result.PASSED and item.started_at < run.started_at
-        for item in earlier
+    newest_first = iter(parts.journal.runs_of(run.task_key, LOOK_BACK))
+    return any(item.id == run.id for item in newest_first) and any(
+        item.outcome is not None and item.outcome.result is Result.PASSED for item in newest_first
     )

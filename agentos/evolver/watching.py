@@ -123,15 +123,15 @@ class Sides:
         """Runs begun since the promotion on another content of what was touched than the base's, newest first."""
         if self._live is None:
             runs = [run for name in self._names for run in self._recent(name)]
-            found = {run.id: run for run in runs if run.started_at >= self._promoted_at}
+            found = {run.id: run for run in runs if self._is_since(run)}
             changed = [run for run in found.values() if self._content(run.snapshot) != self._base]
             self._live = sorted(changed, key=_finished, reverse=True)
         return self._live
 
     def since(self, most: int) -> list[Run]:
         """The first ``most`` live runs on the promoted content that say something of it, oldest first."""
-        began = max([self._promoted_at, *_rolled_back(self._parts)])
-        found = [run for run in self.live() if run.started_at >= began]
+        again = [at for at in _rolled_back(self._parts) if at > self._promoted_at]
+        found = [run for run in self.live() if not again or run.started_at >= max(again)]
         telling = [run for run in self._telling(found) if self._content(run.snapshot) == self._own]
         return telling[::-1][:most]
 
@@ -146,6 +146,12 @@ class Sides:
         """Work of one kind calls one tool, or is given to one agent."""
         task = self._parts.journal.task(run.task_id)
         return f"tool {task.call.tool}" if task.call else f"agent {task.agent}"
+
+    def _is_since(self, run: Run) -> bool:
+        """Whether it began after the promotion. The very commit is no older, whatever a clock that was put back says."""
+        promoted = self._evolution.promoted
+        own = promoted is not None and run.snapshot.commit == promoted.commit
+        return own or run.started_at >= self._promoted_at
 
     def _recent(self, name: str) -> Sequence[Run]:
         """The newest runs that used it, as far back as the promotion; most evolutions have few."""

@@ -76,6 +76,17 @@ def test_a_measured_regression_rolls_back(world: World) -> None:
     assert watch(world.parts, suspicion, run).state is EvolutionState.ROLLED_BACK
 
 
+def test_a_clock_that_was_put_back_hides_no_failure(world: World) -> None:
+    world.later = timedelta(hours=1)
+    evolution, broken_later = promote_wrong(world)
+    world.later = timedelta()
+    run = world.live(broken_later)
+    assert evolution.ended_at is not None
+    assert run.started_at < evolution.ended_at
+    (suspicion,) = suspicions(world.parts)
+    assert watch(world.parts, suspicion, run).state is EvolutionState.ROLLED_BACK
+
+
 def test_a_live_failure_that_the_replay_does_not_show_changes_nothing(
     world: World, promoted: Evolution
 ) -> None:
