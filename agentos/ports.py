@@ -137,9 +137,8 @@ class Records(Protocol):
     def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.
 
-        Others do not count against the limit; how far it looks behind them, and how many it gives of one
-        fingerprint, is bounded. With ``closed``,
-        a fingerprint is left out whose newest sighting the cursor ``<closed><fingerprint's id>`` has reached.
+        Others do not count against it; how far it looks, and how many it gives of one fingerprint, is bounded.
+        ``closed``: without those whose newest sighting the cursor ``<closed><fingerprint's id>`` has reached.
         """
         ...
 
@@ -394,8 +393,7 @@ class Executor(Protocol):
         on_step: Callable[[Step], None] | None = None,
         plan: Plan | None = None,
     ) -> Attempt:
-        """Blocks until graded. ``on_step`` gets each step as it happens, in order.
-        Without a plan: live and recorded.
+        """Blocks until graded. ``on_step`` gets each step as it happens. Without a plan: live and recorded.
 
         Raises Unavailable when the machinery failed (an ``infra`` outcome, never counted).
         """
