@@ -14,7 +14,7 @@ import pytest
 from agentos.daemon.desk import desk
 from agentos.daemon.doctoring import examine
 from agentos.daemon.service import service
-from agentos.domain import EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
+from agentos.domain import Consent, EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
 from agentos.errors import Conflict, Unavailable
 from agentos.evolver.promotion import probe_promotion, promote
 from agentos.home import Home
@@ -341,3 +341,15 @@ def test_of_two_promotions_at_once_one_is_made_and_one_is_measured_again(
     until(lambda: registry.last_good() == registry.stable(), "last-good follows")
     with pytest.raises(Conflict):
         (two if made is one else one).approve(home)
+
+
+def test_the_command_approves_nothing_that_is_stale(home: Home, ledger: Ledger) -> None:
+    item = waiting(home, ledger, signed(source(Registry(home.registry)), "late"))
+    edit(home, signed(source(Registry(home.registry)), "by hand"))
+    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "evolution", "approve"]
+    done = subprocess.run([*command, item.evolution.id, "--yes"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    said = " ".join(done.stderr.split())
+    assert f"{item.evolution.id} is stale: the registry moved since it was judged" in said
+    assert f"agentos evolution reconsider {item.evolution.id}" in said
+    assert ledger.find(Consent, evolution_id=item.evolution.id) == []
