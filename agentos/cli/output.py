@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
@@ -16,12 +17,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+# Beside those that JSON escapes itself: control characters, overrides of direction, halves of characters.
+_OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NARROWEST = 8  # columns that still say something of a word
 _READABLE = 60  # and of a sentence
 
 
 def print_json(value: Any, *, line: bool = False) -> None:
-    """One JSON document on standard output: what ``--json`` promises; one ``line`` where more follow."""
+    """One JSON document on standard output: what ``--json`` promises; one ``line`` where more follow.
+
+    What a terminal would obey, and halves of characters, which no file can hold, are written as JSON's escapes.
+    """
 
     def plain(item: Any) -> Any:
         if is_dataclass(item) and not isinstance(item, type):
@@ -32,8 +38,9 @@ def print_json(value: Any, *, line: bool = False) -> None:
             return list(item)
         return str(item)
 
-    json.dump(value, sys.stdout, default=plain, indent=None if line else 2, ensure_ascii=False)
-    sys.stdout.write("\n")
+    text = json.dumps(value, default=plain, indent=None if line else 2, ensure_ascii=False)
+    escaped = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(f"{escaped}\n")
     sys.stdout.flush()
 
 

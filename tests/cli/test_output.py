@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from subprocess import CompletedProcess
 
 import pytest
 
 from agentos.cli.main import COMMANDS, load
-from agentos.cli.output import print_table
+from agentos.cli.output import print_json, print_table
 
 ROWS = [("task-1", "a name " * 9, "why " * 40), ("task-2", "short", "")]
 
@@ -66,3 +67,14 @@ def test_help_names_every_verb_in_full_and_nothing_else(
     assert "<bool>" not in text
     for verb in getattr(load(noun), "commands", {}).values():
         assert " ".join(str(verb.help).split("\n\n")[0].split()) in text
+
+
+def test_json_holds_nothing_that_a_terminal_obeys_and_is_whole_with_half_a_character(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    value = {"said": "half \ud800, \x9b[31m, \x7f, \u202ereversed, née 中"}
+    print_json(value)
+    out = capsys.readouterr().out
+    assert json.loads(out) == value
+    assert "née 中" in out.encode().decode()
+    assert not {"\x9b", "\x7f", "\u202e", "\ud800"} & {*out}
