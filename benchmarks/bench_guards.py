@@ -26,8 +26,9 @@ from pathlib import Path
 
 from bench_repair import PATH, PROGRAMS, brief_of, rows, score
 
+from agentos.evolver.consent import tier_of
 from agentos.evolver.guards.findings import RULES, Finding
-from agentos.evolver.guards.guarding import findings, refusal, tier_of
+from agentos.evolver.guards.guarding import findings, refusal
 from agentos.evolver.guards.scanner import scan
 from agentos.evolver.guards.surroundings import MODULES
 from agentos.evolver.policy import Screen, Surface

@@ -12,6 +12,7 @@ import getpass
 import hmac
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -52,15 +53,12 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def tier_of(paths: tuple[str, ...]) -> Tier:
-    """The highest tier of the kinds that the paths belong to; anything unknown is high."""
+def tier_of(paths: Iterable[str]) -> Tier:
+    """The highest tier of the kinds that the paths belong to; anything unknown is high, and so is nothing."""
     order = list(Tier)
-    tiers = [Tier.HIGH]
-    known = {kind.value for kind in Kind}
-    kinds = [path.split("/")[0] for path in paths]
-    if kinds and all(kind in known for kind in kinds):
-        tiers = [TIER_OF[Kind(kind)] for kind in kinds]
-    return max(tiers, key=order.index)
+    kinds = {path.split("/")[0] for path in paths}
+    tiers = [TIER_OF[Kind(kind)] if kind in list(Kind) else Tier.HIGH for kind in kinds]
+    return max(tiers, key=order.index, default=Tier.HIGH)
 
 
 def person() -> str:

@@ -22,9 +22,10 @@ from agentos.domain import (
 from agentos.errors import Conflict, Invalid, ModelFailed
 from agentos.evolver.briefing import brief_for
 from agentos.evolver.calibration import in_words, lately
+from agentos.evolver.consent import tier_of
 from agentos.evolver.control import is_asked
 from agentos.evolver.curate import Sets
-from agentos.evolver.guards.guarding import guard, refusal, tier_of
+from agentos.evolver.guards.guarding import guard, refusal
 from agentos.evolver.migrating import bring_over, unwritten
 from agentos.evolver.parts import Parts
 from agentos.evolver.remembering import emptied, is_memory, only_removes

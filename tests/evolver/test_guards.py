@@ -10,8 +10,9 @@ import pytest
 
 from agentos.domain import Tier
 from agentos.errors import Invalid
+from agentos.evolver.consent import tier_of
 from agentos.evolver.guards.findings import RULES
-from agentos.evolver.guards.guarding import guard, refusal, tier_of
+from agentos.evolver.guards.guarding import guard, refusal
 from agentos.evolver.guards.scanner import scan
 from agentos.evolver.guards.surroundings import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
 from agentos.evolver.policy import Screen, load_policy

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from agentos.domain import TIER_OF, Kind, Tier
+from agentos.domain import Kind, Tier
+from agentos.evolver.consent import tier_of
 from agentos.evolver.guards.findings import Finding, Seen, added
 from agentos.evolver.guards.growth import growth
 from agentos.evolver.guards.reading import Reading, read
@@ -57,14 +58,6 @@ def refusal(found: Sequence[Finding], screen: Screen, tier: Tier) -> str:
     refused = [finding for finding in found if finding.rule in rules]
     more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
     return f"{refused[0]}{more}" if refused else ""
-
-
-def tier_of(paths: Iterable[str]) -> Tier:
-    """The highest tier of these registry paths; one that names no known kind counts as high."""
-    order = list(Tier)
-    kinds = {path.split("/")[0] for path in paths}
-    tiers = [TIER_OF[Kind(kind)] if kind in list(Kind) else Tier.HIGH for kind in kinds]
-    return max(tiers, key=order.index, default=Tier.HIGH)
 
 
 def _seen(readings: Iterable[Reading], beside: set[str], screen: Screen) -> Iterator[Seen]:
