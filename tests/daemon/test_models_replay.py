@@ -23,6 +23,7 @@ from agentos.domain import (
     Task,
     TaskState,
     Trial,
+    TrialSet,
     canonical,
 )
 from agentos.evolver.recordings import recording_of, told, whole
@@ -207,7 +208,12 @@ def test_what_asks_models_is_tried_afresh_in_pairs_and_the_verdict_stands_offlin
     assert all(trial.outcome.cost.live_calls == trial.outcome.cost.calls == 2 for trial in trials)
     assert paid == 2 * len(PAIRS) + 2 * len(trials)
     own = [trial for trial in trials if trial.arm is not Arm.BASE]
-    assert {trial.number for trial in own} == {1}
+    # Candidates race on the evidence, and each that gets pairs is counted, in the order of getting them.
+    numbers = {trial.candidate_id: trial.number for trial in own if trial.set is TrialSet.EVIDENCE}
+    assert sorted(numbers.values()) == list(range(1, len(numbers) + 1))
+    further = {trial.candidate_id: trial.number for trial in own if trial.set is not TrialSet.EVIDENCE}
+    assert sorted(further.values()) == list(range(1, len(further) + 1))
+    assert str(evolution.candidate_id) in further, "who is promoted had pairs of every set"
     assert "the same" in typed(home, "evolution", "verify", evolution.id)
     assert f"{len(trials)} of {len(trials)} trials run again: the same" in typed(
         home, "evolution", "verify", evolution.id, "--trials"
