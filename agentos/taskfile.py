@@ -53,7 +53,8 @@ def parse(text: str, what: str) -> Json:
     try:
         return _Builder().build(text)
     except yaml.YAMLError as error:
-        raise Invalid(what, [" ".join(f"it is neither YAML nor JSON: {error}".split())]) from None
+        said = str(error).replace('in "<unicode string>", ', "at ").replace('in "<byte string>", ', "at ")
+        raise Invalid(what, [" ".join(f"it is neither YAML nor JSON: {said}".split())]) from None
     except ValueError as error:
         raise Invalid(what, [str(error)]) from None
 
@@ -110,7 +111,8 @@ class _Builder:
                 self._open.pop()
                 self._keys.pop()
         if len(self._root) != 1:
-            raise ValueError(f"it holds {len(self._root)} documents; exactly one is expected")
+            found = f"{len(self._root)} documents" if self._root else "nothing"
+            raise ValueError(f"it holds {found}; exactly one document is expected")
         return self._root[0]
 
     def _start(self, container: Any, line: str) -> None:

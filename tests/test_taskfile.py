@@ -105,9 +105,10 @@ def test_scalars_follow_yaml_1_2() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "0 documents"),
+        ("", "it holds nothing"),
         ("- 3", "mapping"),
         ("goal: [", "neither YAML nor JSON"),
+        ("goal: [a", "parsing a flow sequence at line 1"),
         ("goal: a\ngoal: b", "line 2: the key 'goal' is given twice"),
         ('{"goal": "a", "goal": "b"}', "'goal' is given twice"),
         ("1: a", "the key 1 is no text"),

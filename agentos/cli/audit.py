@@ -58,6 +58,8 @@ def list_(
     print_table(
         ("#", "when", "event", "subject", "detail"),
         ((entry.seq, entry.at[:19], entry.event, entry.subject, entry.detail_text) for entry in entries),
-        empty="Nothing was decided yet: add a task with `agentos task add FILE`.",
+        empty=f"No entry is on {subject!r}; `agentos audit list` shows all."
+        if subject
+        else "Nothing was decided yet: add a task with `agentos task add FILE`.",
         below=True,
     )

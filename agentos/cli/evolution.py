@@ -59,7 +59,9 @@ def _base_text(story: Story, candidate: Candidate | None) -> dict[str, str]:
 
 @app.command("list")
 def list_(
-    state: Annotated[str, typer.Option(help="Only those in this state.")] = "",
+    state: Annotated[
+        str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Every evolution, newest last: what failed, what was changed, how it ended."""
@@ -359,6 +361,8 @@ def watch(
 
     reader = _reader()
     console = Console(highlight=False, soft_wrap=True)
+    if not until_quiet and not reader.find(Evolution):
+        print("There is no evolution yet; each will be told here. Ctrl-C ends this.", file=sys.stderr)
     seen: dict[str, tuple[EvolutionState, Snapshot | None]] = {}
     while True:
         evolutions = reader.find(Evolution)

@@ -142,7 +142,7 @@ def _print(found: Health) -> None:
 def _tables(found: Health) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]], str]]:
     yield "Fixes", ("what", "how much"), _fixes(found), ""
     yield (
-        f"What became of evolutions, each {duration(found.step_s)}",
+        "What became of evolutions" + (f", by {duration(found.step_s)}" if found.series else ""),
         ("from", "promoted", "rolled back", "held", "without success"),
         [
             (

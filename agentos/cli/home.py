@@ -21,8 +21,9 @@ def init() -> None:
     from agentos.daemon.setup import init_home
 
     home = Home.find()
+    did = "Completed" if home.settings.exists() else "Made"
     fresh = init_home(home)
-    print_text(f"{'Made' if fresh else 'Complete already:'} the home {home.root}", "green")
+    print_text(f"{did if fresh else 'Complete already:'} the home {home.root}", "green")
     if fresh:
         print_text("Next: `agentos daemon start`, then `agentos task run FILE`.")
 

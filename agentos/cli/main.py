@@ -7,6 +7,7 @@ says what), 2 wrong usage, 3 a bug of ours (a report lies in the logs), 130 ende
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import sys
 import traceback
@@ -49,17 +50,17 @@ def load(name: str) -> Any:
 class _Lazy(TyperGroup):
     """A group whose commands are imported when they are called."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """For --help: the name and its line."""
-        if cmd_name not in COMMANDS:
-            return None
-        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1], callback=lambda: None)
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # for --help, and for what was meant by a name that is none
+        self.commands = {
+            name: TyperCommand(name, help=line, callback=lambda: None) for name, (_, line) in COMMANDS.items()
+        }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """For a call: the command itself."""
+        if any(arg.split("=")[0] == "--home" for arg in itertools.takewhile(lambda arg: arg != "--", args)):
+            ctx.fail(f"--home stands before the command: agentos --home PATH {args[0]} …")
         if args and args[0] in COMMANDS:
             return args[0], load(args[0]), args[1:]
         return super().resolve_command(ctx, args)

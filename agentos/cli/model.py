@@ -96,7 +96,6 @@ def add(
     The first model becomes the default. Of a model that is there, what you leave out stays as it is.
     """
     from agentos.cli.model_adding import Wanted, add_model
-    from agentos.daemon.liveness import daemon_info
 
     if (input_price is None) != (output_price is None):
         raise UserError("Expected --input-price and --output-price together; found only one")
@@ -122,14 +121,12 @@ def add(
         f"The model '{name}' is {done.change}.{' It is the default.' if done.default else ''}", "green"
     )
     if done.settings:
-        alive = (info := daemon_info(home)) is not None and info.alive
-        again = "the daemon runs without it until: agentos daemon stop && agentos daemon start"
-        print_text(f"agentos.toml was changed{f'; {again}' if alive else '.'}", "yellow" if alive else "")
+        print_text("agentos.toml was changed.")
     print_text(f"Next: agentos model test {name}")
 
 
 @app.command("test")
-def try_(name: Annotated[str, typer.Argument(metavar="[NAME]")] = "default", as_json: Json = False) -> None:
+def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_json: Json = False) -> None:
     """Ask a model one small thing, through a gateway as the daemon has it."""
     from agentos.models.keys import read_keys
     from agentos.models.resolving import spec_of

@@ -125,7 +125,7 @@ def show(target: Target, as_json: AsJson = False) -> None:
 
 @app.command()
 def log(
-    target: Annotated[str | None, typer.Argument(metavar="[KIND/NAME]")] = None,
+    target: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many of the newest.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -311,7 +311,7 @@ def check(as_json: AsJson = False) -> None:
 
 @app.command()
 def wheels(
-    name: Annotated[str | None, typer.Argument(metavar="[KIND/NAME]")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Resolve anew what its tools depend on; a new version.")
     ] = False,

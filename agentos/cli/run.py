@@ -34,7 +34,9 @@ def _reader() -> Reader:
 @app.command("list")
 def list_(
     task: Annotated[str, typer.Option(metavar="ID", help="Only runs of this task.")] = "",
-    result: Annotated[str, typer.Option(help="Only runs with this result.")] = "",
+    result: Annotated[
+        str, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
+    ] = "",
     limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
@@ -137,7 +139,7 @@ def _tell_end(reader: Reader, run: Run) -> None:
 
 @app.command()
 def tail(
-    id: Annotated[str, typer.Argument(metavar="[ID]", help="The run; without it, the newest.")] = "",
+    id: Annotated[str, typer.Argument(metavar="ID", help="The run; without it, the newest.")] = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON document a line: the steps, then the run.")
     ] = False,
@@ -170,9 +172,9 @@ def tail(
 def answer(
     id: Annotated[
         str,
-        typer.Argument(metavar="[ID]", help="The run, its task, or the question; without it, all are shown."),
+        typer.Argument(metavar="ID", help="The run, its task, or the question; without it, all are shown."),
     ] = "",
-    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="Your answer.")] = "",
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Your answer.")] = "",
     choice: Annotated[
         int | None, typer.Option(min=1, help="Your answer by its number, where there is a choice.")
     ] = None,

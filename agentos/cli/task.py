@@ -69,7 +69,9 @@ def run(file: File, as_json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(
-    state: Annotated[str, typer.Option(help="Only those in this state.")] = "",
+    state: Annotated[
+        str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
+    ] = "",
     limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
@@ -227,6 +229,11 @@ def _ask(home: Home, questions: Sequence[Question], *, quiet: bool) -> None:
 
 
 def _tell_steps(reader: Reader, run: Run, told: Counter[str]) -> None:
+    if told and run.id not in told:
+        before = reader.runs(run.task_id, limit=2)[-1].outcome
+        print_text(
+            f"attempt {run.attempt}" + (f", after {before.result.value}: {before.reason}" if before else "")
+        )
     for step in reader.steps(run.id, after=told[run.id] - 1):
         mark = f" {step.fault.type}: {step.fault.message[:120]}" if step.fault else ""
         print_text(f"  {step.index:>3} {step.node:<8} {step.duration_ms:8.1f} ms{_of(step)}{mark}", "dim")

@@ -33,7 +33,7 @@ _PROGRESS_S = 0.5
 
 @app.command("import")
 def import_(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="JSON, JSON lines, or directories.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="JSON, JSON lines, or directories.")],
     format: Annotated[str, typer.Option(help="auto, openai-chat, tau-bench, whowhen, sft or grpo.")] = "auto",
     agent: Annotated[
         str, typer.Option(help="An agent of the registry that is to do those tasks that have checks.")
@@ -169,7 +169,7 @@ class _Taking:
 
 @app.command()
 def export(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]…", help="Ids of runs.")] = None,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Ids of runs.")] = None,
     format: Annotated[str, typer.Option(help="openai-chat, sft, dpo, grpo or otel.")] = "openai-chat",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file; else standard output.")

@@ -13,7 +13,7 @@ from agentos.daemon.desk import policy_of
 from agentos.daemon.liveness import daemon_info
 from agentos.daemon.swap import HELD
 from agentos.domain import TaskState
-from agentos.errors import AgentOSError
+from agentos.errors import AgentOSError, NotFound
 from agentos.evolver.consent import read_key
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
@@ -37,6 +37,8 @@ class Finding:
 
 def examine(home: Home, *, fix: bool) -> list[Finding]:
     """Everything found, with what was mended if ``fix``. Raises UserError without a home."""
+    if not home.settings.exists() and not home.ledger.exists() and not home.registry.exists():
+        raise NotFound(f"there is no home at {home.root}; type `agentos init`, or name it by --home")
     found = []
     for look in (_process, _boxes, _files, _key, _settings, _ledger, _registry, _wheels, _swap):
         try:

@@ -40,11 +40,13 @@ def init_home(home: Home) -> bool:
         raise UserError(
             f"{root} is not empty and is no agentos home; give another place with --home or AGENTOS_HOME"
         )
-    fresh = not (home.settings.exists() and home.ledger.exists() and home.consent_key.exists())
+    parts = (home.settings, home.ledger, home.registry, home.consent_key)
+    folders = (home.run, home.logs, home.blobs, home.skills)
+    fresh = not all(part.exists() for part in (*parts, *folders))
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not home.settings.exists():  # first, so that an interrupted init knows its own
         _write(home.settings, first_settings(free_uid() if os.geteuid() == 0 else None))
-    for folder in (home.run, home.logs, home.blobs, home.skills):
+    for folder in folders:
         folder.mkdir(mode=0o700, exist_ok=True)
     if not (home.skills / "README.txt").exists():
         _write(home.skills / "README.txt", _SKILLS_README)

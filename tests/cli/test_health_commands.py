@@ -78,7 +78,9 @@ def promote(ledger: Ledger, base: Snapshot, name: str) -> None:
     manifest = Manifest(f"evd-{name}", "c", "e", ("tool/x/tool.py",), ("task", "other"), (), Layer.TOOL, "w")
     edit = Edit({"tool/x/tool.py": name}, "an edit", "compare")
     ledger.put(
-        Candidate(f"cand-{name}", evolution.id, "model:gpt", 1, manifest, edit, base, base, created_at=NOW)
+        Candidate(
+            f"cand-{name}", evolution.id, "model", 1, manifest, edit, base, base, created_at=NOW, model="gpt"
+        )
     )
     outcome = Outcome(Result.PASSED, 1.0, "passed", cost=Cost(cpu_s=1.5))
     for repeat in range(2):
@@ -99,7 +101,7 @@ def promote(ledger: Ledger, base: Snapshot, name: str) -> None:
 
 def test_a_fresh_home_says_what_there_is_to_say(agentos: Agentos, tmp_path: Path) -> None:
     said = agentos("evolution", "health").stdout
-    assert "No evolution has ended yet." in said
+    assert "What became of evolutions\nNo evolution has ended yet." in said
     assert "Nothing is remembered yet." in said
     assert "No edit was proposed yet." in agentos("evolution", "calibration").stdout
     assert json.loads(agentos("evolution", "calibration", "--json").stdout) == []

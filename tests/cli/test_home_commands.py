@@ -34,8 +34,11 @@ def test_init_again_changes_nothing(agentos: Agentos, home: Home) -> None:
 def test_init_completes_what_was_interrupted(agentos: Agentos, home: Home) -> None:
     home.consent_key.unlink()
     home.ledger.unlink()
-    assert "Made the home" in agentos("init").stdout
+    assert "Completed the home" in agentos("init").stdout
     assert "tasks" in agentos("status").stdout
+    home.run.rmdir()
+    assert "Completed the home" in agentos("init").stdout
+    assert "Complete already" in agentos("init").stdout
 
 
 def test_init_refuses_a_directory_that_is_something_else(agentos: Agentos, tmp_path: Path) -> None:
@@ -52,6 +55,13 @@ def test_status_tells_what_there_is(agentos: Agentos, home: Home) -> None:
     assert found["home"] == str(home.root)
     assert found["daemon"] is None
     assert found["counts"]["tasks"] == {}
+
+
+def test_doctor_says_once_that_there_is_no_home(agentos: Agentos, tmp_path: Path) -> None:
+    done = agentos("--home", str(tmp_path / "nowhere"), "doctor", code=1)
+    assert done.stdout == ""
+    assert done.stderr.startswith("There is no home at")
+    assert done.stderr.count("agentos init") == 1
 
 
 def test_doctor_finds_and_mends(agentos: Agentos, home: Home) -> None:

@@ -70,6 +70,13 @@ def test_wrong_usage_is_exit_code_2(agentos: Agentos) -> None:
         assert "Traceback" not in agentos(*arguments, code=2).stderr
 
 
+def test_wrong_usage_is_told_what_was_meant(agentos: Agentos) -> None:
+    assert "Did you mean 'status'?" in agentos("statu", code=2).stderr
+    assert "Did you mean 'list'?" in agentos("task", "lst", code=2).stderr
+    for given in (("--home", "/x"), ("--home=/x",)):
+        assert "agentos --home PATH status" in agentos("status", *given, code=2).stderr
+
+
 def test_what_a_person_can_mend_is_one_sentence_and_exit_code_1(agentos: Agentos, tmp_path: Path) -> None:
     done = agentos("--home", str(tmp_path / "nowhere"), "task", "list", code=1)
     assert "agentos init" in done.stderr
@@ -81,6 +88,10 @@ def test_a_file_is_named_as_it_is_called(agentos: Agentos, home: Home, tmp_path:
     (tmp_path / "bad.yaml").write_text("goal: [")
     done = agentos("task", "add", "bad.yaml", code=1)
     assert done.stderr.startswith("bad.yaml: ")
+
+
+def test_a_filter_that_finds_nothing_does_not_say_that_there_is_nothing(agentos: Agentos) -> None:
+    assert "No entry is on 'nobody'" in agentos("audit", "list", "--subject", "nobody").stdout
 
 
 def test_a_bug_is_exit_code_3_and_leaves_a_report(home: Home, tmp_path: Path) -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from agentos.cli.task import _tell_steps
+from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
 from agentos.home import Home
+from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -89,6 +96,27 @@ def test_wrong_words_are_told_what_there_is(agentos: Agentos) -> None:
     assert "queued" in agentos("task", "list", "--state", "asleep", code=1).stderr
     assert "passed" in agentos("run", "list", "--result", "nice", code=1).stderr
     assert "No runs yet" in agentos("run", "tail", code=1).stderr
+
+
+def test_another_attempt_is_told_with_what_became_of_the_one_before(
+    home: Home, file: Path, agentos: Agentos, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (task_id,) = json.loads(agentos("task", "add", str(file), "--json").stdout)
+    ledger, reader = Ledger(home.ledger), Reader(home.ledger)
+    told: Counter[str] = Counter()
+    for attempt in (1, 2):
+        run = Run(
+            f"run-{attempt}", task_id, "key", Share.OPEN, attempt, Snapshot("c" * 40, "t" * 40), "", "", NOW
+        )
+        ledger.begin_run(run)
+        ledger.append_step(Step(run.id, 0, "route", None, None, None, NOW, 1.0))
+        _tell_steps(reader, run, told)
+        _tell_steps(reader, run, told)
+        ledger.finish_run(run.id, Outcome(Result.INFRA, 0.0, "the box was lost"))
+    ledger.close()
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said] == ["0", "attempt", "0"]
+    assert said[1] == "attempt 2, after infra: the box was lost"
 
 
 @pytest.mark.sandbox
