@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -127,8 +127,9 @@ class Service:
         """Say where people look that an evolution stands still, and why."""
         log.warning("evolution waits", evolution=evolution_id, why=why)
         if evolution_id:
-            evolution = self.parts.evolution(evolution_id)
-            self.parts.move(evolution, evolution.state, f"waits for the machinery: {why}")
+            with suppress(Unavailable):  # it may wait for room on the very disk that this is noted on
+                evolution = self.parts.evolution(evolution_id)
+                self.parts.move(evolution, evolution.state, f"waits for the machinery: {why}")
 
     def _guarded(self, evolution_id: str, work: Callable[[], object]) -> None:
         """An evolution that the machinery could not carry through ends as cancelled, with the reason."""
