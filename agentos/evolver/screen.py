@@ -91,7 +91,7 @@ def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Chec
             reason = reason or fault_of_text(path, before or "", text, checks)
             reason = reason or (_document_fault(before, text) if path.startswith("harness/") else "")
         else:
-            reason = reason or _source_fault(before, text, checks, tool="harness/" not in path)
+            reason = reason or _source_fault(before, text, checks, tool=not path.startswith("harness/"))
         if reason:
             return f"{path}: {reason}"
     return ""

@@ -98,6 +98,12 @@ def test_what_no_repair_may_do(old: str, new: str, says: str) -> None:
     assert says in refused(old, new)
 
 
+def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
+    changed = ("    column: str\n", "    column: str\n    extra: int = 0\n")
+    assert "contract (Input)" in refused(*changed, "skill/test-harness/tools/column_sum.py")
+    assert "contract (Input)" in refused(*changed, "tool/harness/tool.py")
+
+
 def test_more_files_than_allowed_are_refused() -> None:
     other = PATH.replace("column_sum", "other")
     assert "touches 2 files" in screen({}, {PATH: TOOL, other: TOOL}, CHECKS, Surface(max_files=1))
