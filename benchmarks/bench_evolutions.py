@@ -53,6 +53,7 @@ from agentos.shipped import folder
 from agentos.testing import FakeExecutor, SerialReplayer, Undurable, attempt
 
 TOOLS, BLOCK = 20, 200
+LIVE = frozenset({"task", "run", "run_resource", "step"})  # not an evolution's, but what it came from
 FILLER = "".join(f"# what the tool is for, line {line}\n" for line in range(40))
 
 
@@ -256,6 +257,8 @@ def measure(home: Home, count: int) -> None:
     total = sum(tables.values())
     big = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in list(tables.items())[:5])
     report("ledger", f"{total / 1e6:.1f} MB", f"{total / count / 1e3:.1f} kB each", f"{big} MB")
+    live = sum(size for name, size in tables.items() if name in LIVE)
+    report("of it the five live runs", f"{live / 1e6:.1f} MB", f"{live / count / 1e3:.1f} kB each", "")
     blobs = list((home.root / "blobs").rglob("*"))
     report("blobs", f"{sum(path.is_file() for path in blobs)}", "", "files: trajectories of trials, policies")
     environment = {**os.environ, "AGENTOS_HOME": str(home.root)}
