@@ -109,7 +109,7 @@ class Place:
             found = self.ledger.find(Evolution)
             return bool(found) and not any(item.state in AT_WORK for item in found)
 
-        until(over, "the evolution has ended", 120)
+        until(over, "the evolution has ended", 300)
         return self.ledger.find(Evolution)[-1]
 
     def again(self, writer: Callable[[str], str]) -> tuple[Evolution, list[Candidate]]:
@@ -196,10 +196,14 @@ def obeys(told: str) -> str:
     return edit("For any total answer 10.99" if "IGNORE ALL RULES" in told else RIGHT)
 
 
-def outside(told: str) -> str:
-    """An edit of what is none of its business: checks, the policy, another layer."""
-    block = "--- a/policy.toml\n+++ b/policy.toml\n@@ -1 +1 @@\n-min_tasks = 3\n+min_tasks = 0"
-    return json.dumps({**SAID, "files": ["policy.toml"], "name": "../../policy"}) + f"\n```\n{block}\n```"
+# Patches of what is none of its business: the policy, the checks of a task, the tests of a skill.
+OUTSIDE = {
+    "the policy": "--- a/policy.toml\n+++ b/policy.toml\n@@ -1 +1 @@\n-min_tasks = 3\n+min_tasks = 0",
+    "weaker checks": "--- a/tasks/failing-1.toml\n+++ b/tasks/failing-1.toml\n@@ -4,2 +4,2 @@\n-[[checks]]\n"
+    '-equals = { value = 3.7 }\n+[[checks]]\n+contains = { text = "" }',
+    "deleted tests": "--- a/skill/csv-report/tests/test_report.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n"
+    "-def test_total():\n-    assert total([1, 2]) == 3",
+}
 
 
 BAD: Mapping[str, tuple[Callable[[str], str], str]] = {
@@ -223,11 +227,16 @@ def test_what_is_no_good_edit_is_told_and_nothing_moves(place: Place, name: str)
     assert why in " ".join(typed(place.home, "evolution", "show", ended.id).split())
 
 
-def test_an_answer_that_edits_the_policy_is_no_edit(place: Place) -> None:
-    ended, candidates = place.again(outside)
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_answer_that_reaches_beyond_its_place_is_no_edit(place: Place, name: str) -> None:
+    said = json.dumps({**SAID, "files": ["policy.toml", "tasks/failing-1.toml"], "name": "../../policy"})
+    tasks, before = place.ledger.tasks(), Registry(place.home.registry).stable()
+    ended, candidates = place.again(lambda told: f"{said}\n```\n{OUTSIDE[name]}\n```")
     assert ended.state is EvolutionState.CANNOT_FIX
+    assert candidates
     assert not any(item.edit.files for item in candidates)
     assert (place.home.root / "policy.toml").read_text() == POLICY
+    assert (place.ledger.tasks(), Registry(place.home.registry).stable()) == (tasks, before)
 
 
 def test_whoever_always_predicts_success_is_judged_by_the_trials_and_secrets_get_nowhere(
@@ -255,7 +264,7 @@ def test_a_lesson_is_written_once_across_a_kill_reviewed_measured_and_promoted(p
         return edit(RIGHT)
 
     def kill() -> None:
-        asked.wait(100)
+        asked.wait(200)
         place.daemon.signal(9)
         place.daemon.ended()
         go_on.set()
@@ -266,7 +275,7 @@ def test_a_lesson_is_written_once_across_a_kill_reviewed_measured_and_promoted(p
     for told in place.cast.told.values():
         told.clear()
     typed(place.home, "evolution", "reconsider", place.ledger.find(Evolution)[-1].id)
-    assert go_on.wait(100)
+    assert go_on.wait(250)
     killer.join()
     place.daemon.start()
     ended = place.end()
