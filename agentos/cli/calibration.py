@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "proposer",
     "layer",
-    "edits",
-    "refused",
     "tried",
     "accepted",
-    "fixes came true",
+    "came true",
     "of fixes",
-    "broke, foreseen",
+    "foreseen",
     "in live use",
 )
 
@@ -38,6 +36,7 @@ def show(reader: Reader, *, as_json: bool) -> None:
         _COLUMNS,
         [_row(track) for track in tracks],
         empty="No edit was proposed yet. `agentos evolve` looks for failures now.",
+        below=True,
     )
 
 
@@ -45,16 +44,14 @@ def _row(track: Track) -> tuple[str, ...]:
     return (
         f"{track.proposer} ({track.model})" if track.model else track.proposer,
         track.layer,
-        str(track.proposed),
-        str(track.refused),
-        str(track.tried),
+        _share(track.tried, track.proposed),
         str(track.accepted),
         _share(track.came_true, track.predicted),
         _share(track.came_true, track.fixed),
-        f"{track.broken}, {track.foreseen}",
+        _share(track.foreseen, track.broken),
         ", ".join(f"{count} {label}" for label, count in track.labels.items()),
     )
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole} ({part / whole:.0%})" if whole else "-"
+    return f"{part} of {whole}" if whole else "-"

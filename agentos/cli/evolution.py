@@ -162,7 +162,13 @@ def diff(
         else chosen(story)
     )
     if picked is None:
-        raise NotFound(f"{story.evolution.id} has no such candidate; it has {len(story.candidates)}.")
+        name, ended = story.evolution.id, story.evolution.reason or story.evolution.state.value
+        ranks = ", ".join(str(item.rank) for item in story.candidates)
+        raise NotFound(
+            f"{name} has no candidate {candidate}; it has {ranks}"
+            if ranks
+            else f"{name} has no edit: {ended}"
+        )
     text = diff_text(_base_text(story, picked), picked)
     if as_json:
         print_json({"evolution": story.evolution.id, "candidate": picked.id, "diff": text.plain})
@@ -179,7 +185,7 @@ def approve(id: Id, yes: Yes = False) -> None:
     from agentos.evolver.promotion import approve as give
 
     reader, story = _story(id)
-    if not yes:
+    if not yes and story.evolution.state is EvolutionState.AWAITING_CONSENT:
         draw(_scene(reader, story))
     with desk(Home.find()) as parts:
         evolution = parts.evolution(story.evolution.id)
@@ -290,7 +296,10 @@ def verify(
         )
     elif not faults:
         count, runs = len(story.verdicts), len(story.trials)
-        print_text(f"{count} of {count} verdicts computed again from {runs} trials: the same.")
+        if count:
+            print_text(f"{count} of {count} verdicts computed again from {runs} trials: the same.")
+        else:
+            print_text(f"{story.evolution.id} has no verdict that could be computed again.")
         if trials:
             print_text(f"{runs} of {runs} trials run again: the same.")
     if faults:

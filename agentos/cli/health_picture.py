@@ -70,8 +70,8 @@ def _tiles(health: Health, width: int, height: int) -> Iterator[str]:
         (str(price.fixes), "fixes stand", GREEN),
         (str(undone), "rolled back", PINK if undone else INK),
         (str(health.recurred), "came again", PINK if health.recurred else INK),
-        (duration(health.took_s), "median time to fix", INK),
-        ("-" if usd is None else f"${usd:,.2f}", "a fix", INK),
+        (duration(health.took_s), "median to a fix", INK),
+        ("-" if usd is None else f"{usd:,.2f}", "USD a fix", INK),
         ("-" if trials is None else f"{trials:,.0f}", "trials a fix", INK),
         (duration(cpu_s), "of CPU a fix", INK),
     ]

@@ -139,10 +139,29 @@ def test_calibration_by_proposer_model_and_layer(agentos: Agentos, ledger: Ledge
     promote(ledger, Registry(home.registry).stable(), "a")
     said = agentos("evolution", "calibration").stdout
     assert "model (gpt)" in said
-    assert "1 of 2 (50%)" in said
+    assert "1 of 2" in said
+    assert "in live use" in said
+    assert all(len(line) <= 80 for line in agentos("evolution", "calibration").stdout.splitlines())
     assert "1 partly" in said
     (row,) = json.loads(agentos("evolution", "calibration", "--json").stdout)
     assert (row["model"], row["layer"], row["precision"], row["recall"]) == ("gpt", "tool", 0.5, 1.0)
+
+
+def test_an_evolution_without_edit_and_verdict_says_so(agentos: Agentos, ledger: Ledger, home: Home) -> None:
+    base = Registry(home.registry).stable()
+    ledger.put(Evidence("evd-none", PRINT, ("run",), ("task",), NOW, ""))
+    ledger.put(
+        Evolution(
+            "evo-none", "evd-none", PRINT.id, EvolutionState.CANNOT_FIX, base, reason="nothing was found"
+        )
+    )
+    assert "has no edit: nothing was found." in agentos("evolution", "diff", "evo-none", code=1).stderr
+    assert "has no verdict" in agentos("evolution", "verify", "evo-none").stdout
+    promote(ledger, base, "a")
+    assert (
+        "evo-a has no candidate 7; it has 1."
+        in agentos("evolution", "diff", "evo-a", "--candidate", "7", code=1).stderr
+    )
 
 
 def test_a_picture_that_cannot_be_written_is_said_in_a_sentence(agentos: Agentos) -> None:
