@@ -151,7 +151,7 @@ def first_settings(run_uid: int | None) -> str:
     uid = f"run_uid = {run_uid}" if run_uid is not None else "# run_uid = 61321"
     return f"""\
 # Settings of this agentos home. Each can also be given as a variable: AGENTOS_PARALLEL=4.
-# docs/operating.md explains them. The daemon reads this file when it starts.
+# docs/operating.md explains them. The daemon reads this file when it starts; models and providers always.
 
 # sandbox = "auto"        # or "bubblewrap", "docker": that one for everything
 {uid}        # as root only: the user id that tasks run as; no account may have it

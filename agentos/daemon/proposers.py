@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from agentos.domain import Layer
 from agentos.evolver.proposers.harness_repair import HarnessBenches, HarnessRepairProposer
 from agentos.evolver.proposers.lesson import LessonProposer
 from agentos.evolver.proposers.repair import RepairProposer
 from agentos.evolver.proposers.skill import SkillProposer
-from agentos.ports import Benches, Proposer
+from agentos.ports import Adviser, Benches, Proposer
+
+
+class Asked(Mapping[Layer, tuple[Proposer, ...]]):
+    """Those that search, and those that ask a model from when one is set up, for as long as it is.
+
+    ``made`` makes them, for the evolver's model or without any; ``adviser`` finds it.
+    """
+
+    def __init__(
+        self,
+        made: Callable[[Adviser | None], Mapping[Layer, tuple[Proposer, ...]]],
+        adviser: Callable[[], Adviser | None],
+    ) -> None:
+        """Raises what ``made`` raises."""
+        self._make = made
+        self._adviser = adviser
+        self._made: dict[str, Mapping[Layer, tuple[Proposer, ...]]] = {}
+        self._now()
+
+    def __getitem__(self, layer: Layer) -> tuple[Proposer, ...]:
+        return self._now()[layer]
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def _now(self) -> Mapping[Layer, tuple[Proposer, ...]]:
+        adviser = self._adviser()
+        name = adviser.name if adviser else ""
+        if name not in self._made:
+            self._made[name] = self._make(adviser)
+        return self._made[name]
 
 
 def proposers_of(

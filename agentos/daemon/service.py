@@ -20,16 +20,17 @@ from agentos.daemon.benches import BoxBenches, load_tools, migrate_memories
 from agentos.daemon.beside import executors_beside
 from agentos.daemon.bundle import with_wheels
 from agentos.daemon.coding import with_coder
+from agentos.daemon.current import Current
 from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
 from agentos.daemon.execution import BoxExecutor
 from agentos.daemon.harness_bench import RunBenches
 from agentos.daemon.plugins import with_plugins
-from agentos.daemon.proposers import proposers_of
+from agentos.daemon.proposers import Asked, proposers_of
 from agentos.daemon.serving import Served
 from agentos.daemon.swap import Swap
 from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
-from agentos.domain import EvolutionState, Mode
+from agentos.domain import EvolutionState, Layer, Mode
 from agentos.errors import AgentOSError, Unavailable
 from agentos.evolver import cycle, probation
 from agentos.evolver.parts import Parts
@@ -41,7 +42,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
 from agentos.models.redaction import redactor_of
-from agentos.ports import Durable
+from agentos.ports import Adviser, Durable, Proposer
 from agentos.registry.store import Registry
 from agentos.sandboxes.choice import Choice
 from agentos.settings import Settings
@@ -205,27 +206,23 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         assert isinstance(registry, Registry)
         sandbox = Choice(home.root, settings.run_uid, settings.sandbox)
         stopping = Stopping()
-        served = Served(
-            home,
-            settings,
-            (ledger, registry, sandbox),
-            GatewayModels(home, settings, socket_name=socket_name),
-        )
+        current = Current(home, settings)
+        models = GatewayModels(home, current.setup, socket_name=socket_name)
+        served = Served(home, settings, current, (ledger, registry, sandbox), models)
         serving = served.serving(lambda: executor, stopping.hold_if_set)
         executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
         sender = _sender(home, settings)
         told = sender.send if sender else None
         rules = parts.policy.propose
-        adviser = served.adviser(rules.model)
-        writer = ModelProposer(adviser, registry, rules.form) if adviser else None
-        learning = (LessonProposer(adviser), SkillProposer(registry))
         beside = executors_beside(registry, ledger.blobs, sandbox, serving)
         runs = RunBenches(registry, ledger.task, beside, settings.parallel)
-        proposers = with_plugins(
-            proposers_of(BoxBenches(registry, sandbox), runs, settings.parallel, writer, learning),
-            adviser,
-            registry,
-        )
+
+        def proposers(adviser: Adviser | None) -> Mapping[Layer, tuple[Proposer, ...]]:
+            writer = ModelProposer(adviser, registry, rules.form) if adviser else None
+            learning = (LessonProposer(adviser), SkillProposer(registry))
+            own = proposers_of(BoxBenches(registry, sandbox), runs, settings.parallel, writer, learning)
+            return with_coder(with_plugins(own, adviser, registry), home, served.workshop(), ledger)
+
         parts = replace(
             parts,
             executor=executor,
@@ -233,7 +230,7 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
             image_of=sandbox.image_of,
             has_model=served.has_model,
             replayer=Threads(settings.parallel),
-            proposers=with_coder(proposers, home, served.workshop(), ledger),
+            proposers=Asked(proposers, lambda: served.adviser(rules.model)),
             reviewer=served.reviewer(parts.policy.review.model, rules.model),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
             migrate=partial(migrate_memories, sandbox),

@@ -13,6 +13,7 @@ from agentos.daemon.asks import Asking
 from agentos.daemon.benches import load_tools
 from agentos.daemon.bundle import Bundle
 from agentos.daemon.cards import Cards
+from agentos.daemon.current import Current
 from agentos.daemon.delegating import Delegates
 from agentos.daemon.egress import Egress
 from agentos.daemon.execution import BoxExecutor, Serving
@@ -26,7 +27,6 @@ from agentos.errors import Invalid, NotFound
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
-from agentos.models.redaction import redactor_of
 from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
@@ -41,10 +41,15 @@ class Served:
     """Makes ``Serving`` from the daemon's parts. ``executor`` gives what is made after this."""
 
     def __init__(
-        self, home: Home, settings: Settings, parts: tuple[Ledger, Registry, Sandbox], models: Models
+        self,
+        home: Home,
+        settings: Settings,
+        current: Current,
+        parts: tuple[Ledger, Registry, Sandbox],
+        models: Models,
     ) -> None:
-        self._home = home
         self._settings = settings
+        self._current = current
         self._ledger, self._registry, self._sandbox = parts
         self._models = models
         self._storage = Storage(home.index)
@@ -60,7 +65,7 @@ class Served:
             cards=self._known_cards,
             finder=self._index,
             budget=self._settings.budget.run,
-            redact=redactor_of(self._home, self._settings).value,
+            redact=self._current.redact,
             answerers={
                 "model": model_asks(self._models, lambda asking: self.specs(asking.bundle, asking.snapshot)),
                 "tool": tool_asks,
@@ -75,7 +80,7 @@ class Served:
     def specs(self, bundle: Bundle, snapshot: Snapshot) -> tuple[ModelSpec, ...]:
         """The model of the bundle's agent at the snapshot; none where none is set up."""
         try:
-            return (spec_of(self._registry, snapshot, bundle.agent["model"], self._settings.model),)
+            return (spec_of(self._registry, snapshot, bundle.agent["model"], self._current.model()),)
         except NotFound:
             return ()
 
@@ -84,7 +89,7 @@ class Served:
         files = self._registry.files(snapshot, f"{Kind.AGENT}/{agent}")
         try:
             named = read(ResourceId(Kind.AGENT, agent), files).settings["model"]
-            return bool(spec_of(self._registry, snapshot, named, self._settings.model))
+            return bool(spec_of(self._registry, snapshot, named, self._current.model()))
         except (NotFound, Invalid):
             return False
 
@@ -92,7 +97,7 @@ class Served:
         """The model ``name`` ("" is the setting's) for the evolver; None where it is not set up."""
 
         def spec() -> ModelSpec:
-            return spec_of(self._registry, self._registry.stable(), name, self._settings.model)
+            return spec_of(self._registry, self._registry.stable(), name, self._current.model())
 
         try:
             found = spec()
@@ -105,9 +110,9 @@ class Served:
         return BoxWorkshop(
             self._sandbox,
             self._models,
-            lambda name, snapshot: spec_of(self._registry, snapshot, name, self._settings.model),
+            lambda name, snapshot: spec_of(self._registry, snapshot, name, self._current.model()),
             self._ledger.blobs,
-            redactor_of(self._home, self._settings).value,
+            self._current.redact,
         )
 
     def reviewer(self, name: str, author: str) -> Adviser | None:
@@ -116,7 +121,7 @@ class Served:
             return None
 
         def find(wanted: str) -> ModelSpec:
-            return spec_of(self._registry, self._registry.stable(), wanted, self._settings.model)
+            return spec_of(self._registry, self._registry.stable(), wanted, self._current.model())
 
         return Advice(name, self._models, lambda: another(find, name, author), self._settings.budget.run)
 

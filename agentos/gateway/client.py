@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ class _Process:
 
     def __init__(self, home: Home, setup: Setup, name: str, deadline: float) -> None:
         """Raises ModelFailed("unreachable") with its last words when it does not come up."""
-        self._secret = setup.secret
+        self.setup = setup
         self._name = name
         self._idle: list[_Connection] = []
         self._lock = threading.Lock()
@@ -121,7 +121,9 @@ class _Process:
 
     def control(self, path: str, body: Json, deadline: float) -> Json:
         """A control request; raises _Gone, or ModelFailed when it is refused."""
-        response = self.request("POST", f"/control/{path}", self._secret, json.dumps(body).encode(), deadline)
+        response = self.request(
+            "POST", f"/control/{path}", self.setup.secret, json.dumps(body).encode(), deadline
+        )
         if response.status != 200:
             raise _failure(response)
         return json.loads(response.body)
@@ -165,10 +167,21 @@ class _Process:
 class GatewayModels:
     """Implements ``ports.Models``. Costs nothing until the first call."""
 
-    def __init__(self, home: Home, settings: Settings, *, socket_name: str = "gateway.sock") -> None:
-        """A second process that wants models on the same home needs a ``socket_name`` of its own."""
+    def __init__(
+        self, home: Home, setup: Settings | Callable[[], Setup], *, socket_name: str = "gateway.sock"
+    ) -> None:
+        """A second process that wants models on the same home needs a ``socket_name`` of its own.
+
+        Where ``setup`` gives another object than before, the calls under way are brought to their end and
+        another process takes those that follow.
+        """
         self._home = home
-        self._setup = Setup.of(settings)
+        self._setup: Callable[[], Setup]
+        if callable(setup):
+            self._setup = setup
+        else:
+            fixed = Setup.of(setup)
+            self._setup = lambda: fixed
         self._socket_name = socket_name
         self._lock = threading.Lock()
         self._process: _Process | None = None
@@ -183,11 +196,13 @@ class GatewayModels:
         with self._lock:
             if self._closed:
                 raise ModelFailed("unreachable", "the gateway was closed")
-            if self._process is None or not self._process.alive():
-                if self._process is not None:
-                    self._process.end(patience_s=0.0)
-                    self._process = None
-                self._process = _Process(self._home, self._setup, self._socket_name, deadline)
+            setup = self._setup()
+            running = self._process
+            if running is not None and (running.setup is not setup or not running.alive()):
+                running.end(patience_s=_END_S if running.alive() else 0.0)
+                self._process = None
+            if self._process is None:
+                self._process = _Process(self._home, setup, self._socket_name, deadline)
             return self._process
 
     def current(self) -> _Process | None:

@@ -58,7 +58,7 @@ def test_a_run_cannot_use_the_control_of_the_gateway(bench: Bench) -> None:
 def test_the_daemon_sees_what_is_open(bench: Bench) -> None:
     session = bench.open()
     process, _ = session._opened(within())
-    secret = bench.models._setup.secret
+    secret = bench.models._setup().secret
 
     def stats() -> dict[str, int]:
         found: dict[str, int] = json.loads(
@@ -201,7 +201,7 @@ def test_an_error_that_quotes_a_key_does_not_pass_it_on(bench: Bench) -> None:
 
 def test_no_secret_lies_anywhere_in_the_home_nor_in_the_arguments(bench: Bench) -> None:
     bench.open().complete(asking(f"once more {KEY}"), within())
-    secret = bench.models._setup.secret
+    secret = bench.models._setup().secret
     for path in sorted(bench.home.root.rglob("*")):
         if path.is_file():
             content = path.read_bytes()
