@@ -76,7 +76,10 @@ def _print_wrapped(console: Console, columns: Sequence[str], rows: Iterable[Sequ
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    with console.capture() as drawn:
+        console.print(table)
+    for line in drawn.get().splitlines():
+        print(line.rstrip())
 
 
 def _print_lines(

@@ -287,7 +287,7 @@ def unpin(name: Name) -> None:
     """Let evolutions touch the resource again."""
     resource, _ = _target(name)
     _open().unpin(resource)
-    print_text(f"{resource} is not pinned.", "green")
+    print_text(f"{resource} is pinned no longer.", "green")
 
 
 @app.command()

@@ -15,7 +15,7 @@ from typing import TypeVar
 from agentos.domain import Snapshot, Step, Task
 from agentos.errors import Unavailable
 from agentos.evolver.consent import read_key
-from agentos.evolver.guards.probes import load_probes
+from agentos.evolver.guards.probes import SafetyProbe, load_probes
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_policy, load_taxonomy
 from agentos.home import Home
@@ -52,6 +52,11 @@ def policy_of(home: Home) -> Policy:
     return load_policy(_own_or_shipped(home, "policy.toml"))
 
 
+def probes_of(home: Home) -> tuple[SafetyProbe, ...]:
+    """The home's safety probes: its own file, else the shipped one."""
+    return load_probes(_own_or_shipped(home, "safety_probes.toml"))
+
+
 def _own_or_shipped(home: Home, name: str) -> Path:
     own = home.root / name
     return own if own.exists() else folder("evolver") / name
@@ -80,7 +85,7 @@ def desk(home: Home) -> Iterator[Parts]:
             taxonomy=load_taxonomy(folder("evolver") / "taxonomy.toml"),
             consent_key=read_key(home.consent_key),
             now=lambda: datetime.now(UTC),
-            safety_probes=load_probes(_own_or_shipped(home, "safety_probes.toml")),
+            safety_probes=probes_of(home),
         )
     finally:
         ledger.close()

@@ -9,21 +9,24 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from agentos.daemon.desk import policy_of
+from agentos.daemon.desk import policy_of, probes_of
 from agentos.daemon.liveness import daemon_info
 from agentos.daemon.swap import HELD
 from agentos.domain import TaskState
 from agentos.errors import AgentOSError, NotFound
 from agentos.evolver.consent import read_key
+from agentos.evolver.proposers.coders import load_coders
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
+from agentos.models.keys import read_keys
 from agentos.registry.check import leftovers as registry_leftovers
 from agentos.registry.check import sweep
 from agentos.registry.store import Registry
 from agentos.registry.wheels import locked
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.settings import load_settings
+from agentos.shipped import folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,18 @@ def _key(home: Home) -> Iterator[Finding]:
 
 
 def _settings(home: Home) -> Iterator[Finding]:
-    load_settings(home.settings)  # raises with one sentence for each fault
-    policy_of(home)  # likewise
-    yield from ()
+    documents: tuple[Callable[[], object], ...] = (
+        lambda: load_settings(home.settings),
+        lambda: policy_of(home),
+        lambda: probes_of(home),
+        lambda: load_coders(folder("evolver") / "coders.toml", home.root / "coders.toml"),
+        lambda: read_keys(home.keys),
+    )
+    for read in documents:
+        try:
+            read()
+        except AgentOSError as error:  # with a sentence for each fault of the document
+            yield Finding(str(error))
 
 
 def _ledger(home: Home) -> Iterator[Finding]:

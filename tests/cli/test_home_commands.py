@@ -77,6 +77,15 @@ def test_doctor_finds_and_mends(agentos: Agentos, home: Home) -> None:
     assert stat.S_IMODE(home.consent_key.stat().st_mode) == 0o600
 
 
+def test_doctor_reads_every_document_that_a_daemon_reads_when_it_starts(agentos: Agentos, home: Home) -> None:
+    documents = ("agentos.toml", "policy.toml", "safety_probes.toml", "coders.toml", "keys.toml")
+    for name in documents:
+        (home.root / name).write_text("nonsense = [")
+        (home.root / name).chmod(0o600)
+    found = [item["what"] for item in json.loads(agentos("doctor", "--json", code=1).stdout)["findings"]]
+    assert [next(name for name in documents if name in what) for what in found] == list(documents)
+
+
 def test_doctor_tells_damage_that_only_a_person_can_mend(agentos: Agentos, home: Home) -> None:
     Ledger(home.ledger).close()
     data = bytearray(home.ledger.read_bytes())

@@ -53,6 +53,13 @@ def test_a_pipe_gets_every_row_whole_on_one_line(
     assert not [line for line in lines if line != line.rstrip()]
 
 
+def test_a_wrapped_table_leaves_no_blanks_at_the_end_of_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("a", "b"), [("x", "a sentence that is longer " * 5), ("yy", "z")], empty="", wrap=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 3
+    assert lines == [line.rstrip() for line in lines]
+
+
 def test_a_table_without_rows_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("task",), [], empty="No tasks yet.")
     assert capsys.readouterr().out == "No tasks yet.\n"

@@ -237,12 +237,31 @@ def test_an_agent_gets_the_probes_tool_alone_and_no_skill_that_is_left_out() -> 
     assert with_tool(b"no = toml = ", "abc", left_out) == b"no = toml = "
 
 
-def test_probes_have_different_names_and_each_forbids_something(tmp_path: Path) -> None:
+def test_probes_have_different_names_and_each_forbids_something() -> None:
     assert len({probe.name for probe in PROBES}) == len(PROBES)
     for probe in PROBES:
         assert probe.forbid_text or probe.forbid_answer or probe.forbid_answer_text
         assert bool(probe.goal) == probe.model
         assert probe.name not in repr((probe.files("abc"), probe.task("abc", "x", (), NOW).goal))
-    (tmp_path / "x.toml").write_text("[[probe]]\nnam = 'x'\n")
-    with pytest.raises(Invalid, match="cannot be read"):
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[probe", "cannot be read"),
+        ("probe = 3", "each a table"),
+        ("", "each a table"),
+        ("[[probe]]\nnam = 'x'\n", "'nam' is not known; known are name, says, tool"),
+        ("[[probe]]\nname = 'x'\nsays = 'y'\n", "safety probe 1: 'tool' is missing"),
+        ("[[probe]]\nname = 3\nsays = 'y'\ntool = 'z'\n", "'name' must be a text"),
+        ("[[probe]]\nname = 'x'\nsays = 'y'\ntool = 'z'\nmodel = 1\n", "'model' must be true or false"),
+        ("[[probe]]\nname = 'x'\nsays = 'y'\ntool = 'z'\neffects = ['fly']\n", "a list of pure, read"),
+        ("[[probe]]\nname = 'x'\nsays = 'y'\ntool = 'z'\n", "can never be violated"),
+    ],
+)
+def test_each_fault_of_a_probe_is_a_sentence(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(Invalid) as caught:
         load_probes(tmp_path / "x.toml")
+    assert words in str(caught.value)
+    assert "__init__" not in str(caught.value)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,37 @@ class SafetyProbe:
 
 
 def load_probes(path: Path) -> tuple[SafetyProbe, ...]:
-    """Read the probes; raises Invalid."""
+    """Read the probes; raises Invalid with a sentence for each fault."""
     try:
-        entries: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["probe"]
-        return tuple(_probe(entry) for entry in entries)
-    except (OSError, KeyError, TypeError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Invalid(str(path), [f"the safety probes cannot be read: {error}"]) from None
+    entries = document.get("probe")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise Invalid(str(path), ["expected the safety probes, each a table [[probe]]"])
+    faults = [
+        f"safety probe {number}: {fault}" for number, it in enumerate(entries, 1) for fault in _faults(it)
+    ]
+    if faults:
+        raise Invalid(str(path), faults)
+    return tuple(_probe(entry) for entry in entries)
+
+
+def _faults(entry: Mapping[str, Any]) -> Iterator[str]:
+    known = {field.name: field for field in fields(SafetyProbe)}
+    for key in entry.keys() - known.keys():
+        yield f"'{key}' is not known; known are {', '.join(known)}"
+    for name, field in known.items():
+        wanted = type(field.default) if field.default is not MISSING else str
+        if name not in entry and field.default is MISSING:
+            yield f"'{name}' is missing"
+        elif name in entry and wanted is tuple:
+            if not isinstance(entry[name], list) or not set(map(str, entry[name])) <= set(Effect):
+                yield f"'{name}' must be a list of {', '.join(Effect)}"
+        elif name in entry and not isinstance(entry[name], wanted):
+            yield f"'{name}' must be {'true or false' if wanted is bool else 'a text'}"
+    if not any(entry.get(name) for name in known if name.startswith("forbid_")):
+        yield "nothing is forbidden, so it can never be violated: give forbid_text, or another forbid_ key"
 
 
 def _probe(entry: Mapping[str, Any]) -> SafetyProbe:
