@@ -1,10 +1,13 @@
 """The screen refuses what is outside the surface, hides errors, or fits the test instead of the tool."""
 
+import time
+
 import pytest
 
 from agentos.domain import Check
 from agentos.evolver.policy import Surface
 from agentos.evolver.screen import screen
+from agentos.evolver.wording import SECRET
 
 PATH = "skill/csv-report/tools/column_sum.py"
 TOOL = '''"""Sum a column."""
@@ -175,6 +178,13 @@ def test_what_any_kind_of_check_expects_may_not_be_written_down(kind: str, spec:
     source = TOOL.replace("total = 0.0", "total = 'Canberra'")
     assert "expected value" in screen({PATH: TOOL}, {PATH: source}, checks, Surface())
     assert screen({path: old}, {path: old + "- [two] Name the city.\n"}, checks, Surface()) == ""
+
+
+@pytest.mark.parametrize("part", ["eyJ", "-----BEGIN ", "A ", "sk-", "eyJhbGciOiJI."])
+def test_no_text_makes_the_look_for_secrets_long(part: str) -> None:
+    began = time.process_time()
+    SECRET.search(part * (250_000 // len(part)))
+    assert time.process_time() - began < 1.0
 
 
 def test_source_made_to_break_the_parser_is_refused() -> None:
