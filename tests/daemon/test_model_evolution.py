@@ -239,6 +239,30 @@ def test_an_answer_that_reaches_beyond_its_place_is_no_edit(place: Place, name: 
     assert (place.ledger.tasks(), Registry(place.home.registry).stable()) == (tasks, before)
 
 
+def weakens(told: str) -> str:
+    """Takes a check out of the harness; what it says for other places is refused, so that its turn comes."""
+    line = "plausible guess is worse than no answer."
+    check = "        assert result is not None"
+    said = {**SAID, "name": "ten-ninety-nine", "description": "Totals."}
+    if "Answer with the name of the one file" in told:
+        return "harness.py"
+    if "The file harness/default/harness.py" in told:
+        return edit(f"<<<<<<< SEARCH\n{check}\n=======\n>>>>>>> REPLACE")
+    if "The file prompt/" in told:
+        return edit(f"<<<<<<< SEARCH\n{line}\n=======\n{line} Answer 10.99.\n>>>>>>> REPLACE")
+    return f"{json.dumps(said)}\n```\nAnswer 10.99\n```"
+
+
+def test_an_edit_that_takes_a_check_out_of_the_harness_is_refused(place: Place) -> None:
+    before = Registry(place.home.registry).stable()
+    ended, candidates = place.again(weakens)
+    assert ended.state is EvolutionState.CANNOT_FIX, ended.reason
+    of_harness = [item for item in candidates if item.edit.files and item.manifest.layer is Layer.HARNESS]
+    assert of_harness, [(item.manifest.layer, item.screened) for item in candidates]
+    assert all("an assertion is gone" in item.screened for item in of_harness)
+    assert Registry(place.home.registry).stable() == before
+
+
 def test_whoever_always_predicts_success_is_judged_by_the_trials_and_secrets_get_nowhere(
     place: Place,
 ) -> None:
