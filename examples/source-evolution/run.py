@@ -30,15 +30,16 @@ sys.path.insert(0, str(HERE.parent / "demo"))
 
 from driving import STYLE, Agentos, DemoError, Json, fresh, submit, wait_for  # noqa: E402
 
+# The search ends with what it finds; in containers each try takes a second or more.
 # The guards are few, so that old work can slip out of them: that is what the last act is about. It comes back
 # while the second repair is still on probation, after four runs of other work.
 POLICY = """\
 [propose]
-budget_s = 150.0
+budget_s = 600.0
 max_candidates = 1
 [evidence]
-max_guards = 8
-max_hold_out = 4
+max_guards = 6
+max_hold_out = 3
 [probation]
 runs = 8
 """
