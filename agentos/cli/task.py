@@ -229,11 +229,12 @@ def _ask(home: Home, questions: Sequence[Question], *, quiet: bool) -> None:
 
 
 def _tell_steps(reader: Reader, run: Run, told: Counter[str]) -> None:
-    if told and run.id not in told:
+    if run.attempt > 1 and run.id not in told:
         before = reader.runs(run.task_id, limit=2)[-1].outcome
         print_text(
             f"attempt {run.attempt}" + (f", after {before.result.value}: {before.reason}" if before else "")
         )
+        told[run.id] = 0  # also where no step of it is there yet
     for step in reader.steps(run.id, after=told[run.id] - 1):
         mark = f" {step.fault.type}: {step.fault.message[:120]}" if step.fault else ""
         print_text(f"  {step.index:>3} {step.node:<8} {step.duration_ms:8.1f} ms{_of(step)}{mark}", "dim")

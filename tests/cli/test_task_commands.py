@@ -109,6 +109,8 @@ def test_another_attempt_is_told_with_what_became_of_the_one_before(
             f"run-{attempt}", task_id, "key", Share.OPEN, attempt, Snapshot("c" * 40, "t" * 40), "", "", NOW
         )
         ledger.begin_run(run)
+        _tell_steps(reader, run, told)
+        _tell_steps(reader, run, told)
         ledger.append_step(Step(run.id, 0, "route", None, None, None, NOW, 1.0))
         _tell_steps(reader, run, told)
         _tell_steps(reader, run, told)
