@@ -175,19 +175,31 @@ def _varying_credit(pairs: Mapping[str, Sequence[Pair]], own: Sequence[Trial], r
 
 
 def _dictated(none: Sequence[Trial], own: Sequence[Trial]) -> str | None:
-    """A sentence when tasks that none answers rightly in several ways get one and the same answer with it."""
+    """A sentence when tasks that none answers rightly in several ways get one and the same answer with it.
+
+    Tasks that are answered as without it say nothing: it has no say in them, however many there are.
+    """
     others = [trial for trial in none if trial.set is not TrialSet.EVIDENCE and _passed(trial)]
-    tasks = {trial.task_id for trial in others}
-    given = [trial for trial in own if trial.task_id in tasks]
-    if len({trial.task_id for trial in given}) < TASKS_MIN:
+    before, after = _answers(others), _answers(own)
+    moved = {task_id for task_id in before.keys() & after.keys() if before[task_id] != after[task_id]}
+    if len(moved) < TASKS_MIN:
         return None
-    before, after = _commonest(others), _commonest(given)
-    if after < ONE_ANSWER or before > SEVERAL:
+    without = [trial for trial in others if trial.task_id in moved]
+    given = [trial for trial in own if trial.task_id in moved]
+    if _commonest(given) < ONE_ANSWER or _commonest(without) > SEVERAL:
         return None
     return (
-        f"with it {len(tasks)} tasks that pass by different answers without any memory get one and the same: "
+        f"with it {len(moved)} tasks that pass by different answers without any memory get one and the same: "
         "it seems to dictate an answer that their checks let pass; make the checks stricter, or accept it by hand"
     )
+
+
+def _answers(trials: Sequence[Trial]) -> dict[str, set[str]]:
+    """By task, the answers that were given."""
+    found: dict[str, set[str]] = {}
+    for trial in trials:
+        found.setdefault(trial.task_id, set()).add(trial.answer_sha256)
+    return found
 
 
 def _commonest(trials: Sequence[Trial]) -> float:

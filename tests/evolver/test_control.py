@@ -167,6 +167,18 @@ def test_a_memory_that_dictates_an_answer_is_held_however_loose_the_checks() -> 
     assert decide(MENDED, *alike)[0] is Decision.PROMOTE
 
 
+def test_dictating_is_not_hidden_by_work_in_which_the_memory_has_no_say() -> None:
+    """In a home with much other work, most guards are of it, and are answered as ever."""
+    hacked = [
+        trials(name, base="pp", candidate="pp", control="p", answers="42") for name in ("g1", "g2", "h1")
+    ]
+    others = [trials(f"g{number}", base="pp", candidate="pp", control="p") for number in range(10, 30)]
+    decision, why = decide(MENDED, *hacked, *others)
+    assert decision is Decision.HOLD
+    assert why.startswith("with it 3 tasks")
+    assert decide(MENDED, *others)[0] is Decision.PROMOTE
+
+
 def test_dictating_shows_where_the_base_is_the_control() -> None:
     hacked = [
         [trial for trial in trials(name, base="pp", candidate="pp", answers="42")]
