@@ -64,7 +64,7 @@ def from_text(kind: type[R], text: str | bytes) -> R:
     """The record in ``text``, as ``kept`` or plain; raises Unavailable when it is damaged."""
     try:
         return from_json(kind, json.loads(plain(text)))
-    except (ValueError, RecursionError, zlib.error) as error:
+    except (ValueError, RecursionError) as error:
         raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
 
 
@@ -74,8 +74,11 @@ def kept(text: str) -> str | bytes:
 
 
 def plain(body: str | bytes) -> str:
-    """What ``kept`` was given; raises zlib.error."""
-    return body if isinstance(body, str) else zlib.decompress(body).decode()
+    """What ``kept`` was given; raises Unavailable when it is damaged."""
+    try:
+        return body if isinstance(body, str) else zlib.decompress(body).decode()
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise Unavailable(f"a stored record is damaged: {error}") from None
 
 
 def bundle(texts: Sequence[str]) -> bytes:
