@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_text
+from agentos.cli.output import print_json, print_text, tell_progress
 from agentos.home import Home
 
 app = noun("Start, stop and look at the daemon.")
@@ -21,6 +21,7 @@ def start() -> None:
     from agentos.daemon.process import start_daemon
 
     home = Home.find()
+    tell_progress("The daemon starts; it tries the sandbox first.")
     info = start_daemon(home)
     print_text(f"The daemon runs: pid {info.pid}, log {home.logs / 'daemon.log'}", "green")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import print_json, print_table, print_text, tell_progress
 from agentos.errors import ModelFailed, UserError
 from agentos.home import Home
 
@@ -56,7 +56,7 @@ def _row(line: Line) -> list[str]:
         line.name + (" (default)" if line.default else ""),
         line.model,
         line.provider,
-        line.key or ("none needed" if line.provider else ""),
+        line.key or ("-" if line.provider else ""),  # none is needed
         price,
         f"{line.calls:,}" + (f" +{line.served:,} served" if line.served else ""),
         f"{line.tokens:,}",
@@ -138,6 +138,8 @@ def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_js
     registry = Registry(home.registry)
     spec = spec_of(registry, registry.stable(), name, settings.model)
     read_keys(home.keys)  # what is wrong with them is said better here than by a gateway that ends
+    if not as_json:
+        tell_progress(f"A gateway is started, which takes some seconds; then '{spec.name}' is asked.")
     try:
         tried = _try(home, settings, spec)
     except ModelFailed as error:

@@ -133,6 +133,12 @@ def print_text(text: str, style: str = "") -> None:
     Console(highlight=False, soft_wrap=True).print(Text(clean(text).rstrip(), style=style))
 
 
+def tell_progress(sentence: str) -> None:
+    """What takes a while, to whoever sits at a terminal and waits; nothing elsewhere."""
+    if sys.stderr.isatty():
+        print(sentence, file=sys.stderr, flush=True)
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask; returns when the answer is yes, raises UserError when it is not or cannot be asked."""
     if yes:

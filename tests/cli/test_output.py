@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from subprocess import CompletedProcess
 
 import pytest
 
 from agentos.cli.main import COMMANDS, load
-from agentos.cli.output import print_json, print_table
+from agentos.cli.output import print_json, print_table, tell_progress
 
 ROWS = [("task-1", "a name " * 9, "why " * 40), ("task-2", "short", "")]
 
@@ -58,6 +59,16 @@ def test_a_wrapped_table_leaves_no_blanks_at_the_end_of_lines(capsys: pytest.Cap
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 3
     assert lines == [line.rstrip() for line in lines]
+
+
+def test_progress_is_told_to_a_terminal_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell_progress("It takes a while.")
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    tell_progress("It takes a while.")
+    assert capsys.readouterr() == ("", "It takes a while.\n")
 
 
 def test_a_table_without_rows_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
