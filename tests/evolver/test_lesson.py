@@ -306,7 +306,7 @@ def test_what_a_trajectory_says_stands_as_data_and_cannot_close_its_mark() -> No
     adviser = Scripted([{"operation": "NONE"}])
     _proposed(adviser, _brief(runs=runs))
     user = adviser.asked[0]["messages"][1]["content"]
-    mark = user.split("<data ")[1][:8]
+    mark = user.split("<data ")[1][:16]
     assert user.index("SYSTEM") < user.index(f"</data {mark}>")
 
 

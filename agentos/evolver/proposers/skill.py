@@ -32,6 +32,7 @@ _SMALL = frozenset(_SMALL_WORDS.split())
 _WHEN = re.compile(r"^- When a task is about (.+?), use ", re.MULTILINE)
 _DESCRIPTION = re.compile(r'\A---\n(?:.*\n)*?description: (".*")$', re.MULTILINE)
 _STEP = re.compile(r"^\d+\. Call `([\w/-]+)`", re.MULTILINE)
+_TOOL = re.compile(r"[\w/-]{1,200}")  # a harness writes the steps: what is no name does not reach a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,9 @@ def did(steps: Sequence[Step]) -> Iterator[Did]:
         action = step.action
         if step.node != "act" or step.fault is not None or not isinstance(action, Mapping):
             continue
-        if isinstance(action.get("path"), str) and isinstance(action.get("args"), Mapping):
-            yield Did(str(action["tool"]), action["args"], _gave(step.observation))
+        tool, args = action.get("tool"), action.get("args")
+        if isinstance(action.get("path"), str) and isinstance(args, Mapping) and _TOOL.fullmatch(str(tool)):
+            yield Did(str(tool), args, _gave(step.observation))
 
 
 def _gave(observation: Json) -> str:

@@ -16,7 +16,8 @@ M = TypeVar("M", bound=BaseModel)
 ANSWER_MAX = 200_000  # characters; what is longer is no small edit
 BRACES_MAX = 50  # places at which the JSON object is looked for
 _THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)  # of models that think aloud
-_FENCE = re.compile(r"^\s*(```+|~~~+)[\w.+-]*\s*$", re.MULTILINE)
+# Within a line: over many empty lines it would look at each of them again from every other.
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[\w.+-]*[ \t\r]*$", re.MULTILINE)
 
 
 class Unusable(Exception):

@@ -13,8 +13,11 @@ from agentos.ports import Brief
 from agentos.resources import examine, name_fault
 from agentos.resources.documents import DOCUMENT
 
+# Line by line, and no part reaches into the next one: the time grows with the length of the answer alone.
 _HUNK = re.compile(
-    r"^<{5,} ?SEARCH\n(?P<old>.*?)^={5,}\n(?P<new>.*?)^>{5,} ?REPLACE\s*?$", re.DOTALL | re.MULTILINE
+    r"^<{5,} ?SEARCH\n(?P<old>(?:(?!<{5,} ?SEARCH$|={5,}$).*\n)*)={5,}\n"
+    r"(?P<new>(?:(?!<{5,} ?SEARCH$|>{5,} ?REPLACE[ \t\r]*$).*\n)*)>{5,} ?REPLACE[ \t\r]*$",
+    re.MULTILINE,
 )
 _HEADER = re.compile(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
 _LIST_MARK = re.compile(r"^[-*+]\s+")

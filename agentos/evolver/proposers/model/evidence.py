@@ -38,7 +38,7 @@ class Told:
 
 def quoted(text: str) -> str:
     """The text, marked as data."""
-    mark = digest(["data", text])[:8]
+    mark = digest(["data", text])[:16]
     return f"<data {mark}>\n{text}\n</data {mark}>"
 
 
