@@ -187,8 +187,12 @@ class _Probing:
         below = self._below(agent)
         if any(name.kind is Kind.HARNESS and self._is_program(name) for name in below):
             return ""
-        before = ask(self.parts, self.base, agent, below)  # first: it warms the sandbox up
-        told = ask(self.parts, self.snapshot, agent, below)
+        sides = [self.base, self.snapshot]  # first the one that serves now: it warms the sandbox up
+        turn = sum(one.agent == agent.name for one in self.passes) % 2
+        if turn:  # by turns, as who comes second may have to wait for a box to be made
+            sides.reverse()
+        asked = [ask(self.parts, side, agent, below) for side in sides]
+        before, told = asked[turn], asked[1 - turn]
         if told.fault:
             return f"{agent}: {told.fault}"
         beside = (0.0, 0.0) if before.fault else (before.start_s, before.memory_mb)
