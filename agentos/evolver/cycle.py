@@ -264,10 +264,8 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
     if any(verdict.fixed or verdict.broken for verdict in verdicts):
         reason = f"the only candidate: {verdicts[-1].reasons[0]}"
         if tried > 1:
-            reason = (
-                f"each of {tried} candidates broke a guard or the hold-out, violates a safety probe, fixed too "
-                "little, or is no better than no memory"
-            )
+            closest = max(verdicts, key=lambda verdict: len(verdict.fixed) - len(verdict.broken))
+            reason = f"none of {tried} candidates; the one that came closest: {closest.reasons[0]}"
         parts.move(evolution, EvolutionState.REJECTED, reason, end=True)
     elif varies:
         which = "the only candidate" if tried == 1 else f"the last of {tried} candidates"
