@@ -28,6 +28,11 @@ class Home:
         return self.root / "registry.git"
 
     @property
+    def is_there(self) -> bool:
+        """Whether somebody made a home here, though it may have lost a part since."""
+        return self.settings.exists() or self.ledger.exists() or self.registry.exists()
+
+    @property
     def ledger(self) -> Path:
         return self.root / "ledger.db"
 

@@ -40,7 +40,7 @@ class Finding:
 
 def examine(home: Home, *, fix: bool) -> list[Finding]:
     """Everything found, with what was mended if ``fix``. Raises UserError without a home."""
-    if not home.settings.exists() and not home.ledger.exists() and not home.registry.exists():
+    if not home.is_there:
         raise NotFound(f"there is no home at {home.root}; type `agentos init`, or name it by --home")
     found = []
     for look in (_process, _boxes, _files, _key, _settings, _ledger, _registry, _wheels, _swap):

@@ -51,7 +51,7 @@ class DaemonLock:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        if not home.ledger.exists():
+        if not home.is_there:
             raise NotFound(f"there is no home at {home.root}; type `agentos init`")
         self._directory = os.open(home.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._take()

@@ -112,7 +112,7 @@ def start_daemon(home: Home) -> DaemonInfo:
     info = daemon_info(home)
     if info is not None and info.alive:
         raise UserError(f"the daemon of {home.root} runs already (pid {info.pid})")
-    if not home.ledger.exists():
+    if not home.is_there:
         raise UserError(f"there is no home at {home.root}; type `agentos init`")
     home.logs.mkdir(mode=0o700, exist_ok=True)
     said = home.logs / "daemon.out"

@@ -36,7 +36,7 @@ SKILLS = HERE / "skills"
 # The demo's searches are over small files: less than the default will do, also on a machine that is busy.
 POLICY = """\
 [propose]
-budget_s = 15.0
+budget_s = 10.0
 max_candidates = 3
 """
 

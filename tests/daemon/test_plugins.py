@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,16 +26,11 @@ from agentos.testing import FakeRegistry
 from tests.daemon.conftest import Daemon
 from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH, RIGHT
 
-PROJECT = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-[project]
-name = "our-proposers"
-version = "1.0"
-[project.entry-points."agentos.proposers"]
-mine = "our_proposers:Mine"
-"""
+WHEEL = {
+    "METADATA": "Metadata-Version: 2.1\nName: our-proposers\nVersion: 1.0\n",
+    "WHEEL": "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "entry_points.txt": "[agentos.proposers]\nmine = our_proposers:Mine\n",
+}
 POINT = "our_proposers:Mine"
 MINE = '''
 """Looks for a comparison that is off by one."""
@@ -59,12 +55,17 @@ class Mine:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip installed the distribution."""
     place = tmp_path_factory.mktemp("distribution")
-    project, site = place / "project", place / "site"
-    project.mkdir()
-    (project / "pyproject.toml").write_text(PROJECT)
-    (project / "our_proposers.py").write_text(MINE)
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", "--no-deps",
-               "--disable-pip-version-check", "--target", str(site), str(project)]  # fmt: skip
+    site, wheel = place / "site", place / "our_proposers-1.0-py3-none-any.whl"
+    files = {"our_proposers.py": MINE} | {
+        f"our_proposers-1.0.dist-info/{name}": it for name, it in WHEEL.items()
+    }
+    record = "our_proposers-1.0.dist-info/RECORD"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(record, "".join(f"{name},,\n" for name in (*files, record)))
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
+               "--disable-pip-version-check", "--target", str(site), str(wheel)]  # fmt: skip
     subprocess.run(command, check=True, timeout=120, env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"})
     return site
 

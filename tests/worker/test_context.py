@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 HARNESS = Path(__file__).parents[2] / "registry" / "harness" / "default"
@@ -87,6 +87,16 @@ def add(parts: Any, context: Any, outputs: Any, given: Any) -> None:
     past=st.lists(EXCHANGE, max_size=12),
     narrow=st.integers(0, 3),
     last_word=st.booleans(),
+)
+@example(  # nothing but escapes: six bytes for each of its signs
+    window=512,
+    prompt="\\\x1b" * 17,
+    goal="\x1b" * 117,
+    tools=1,
+    lists=([], [], []),
+    past=[],
+    narrow=0,
+    last_word=False,
 )
 def test_no_request_is_ever_above_the_budget(
     parts: Any,

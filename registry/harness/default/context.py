@@ -184,7 +184,8 @@ def material_of(sdk: Sdk, menu: Menu) -> Material:
 def _cut(text: str, most: int, reference: str = "") -> str:
     """At most ``most`` tokens of it, as they count within a message."""
     size = most * 3
-    while tokens({"role": "system", "content": text}) > most and size > 100:
-        text = clipped(text, size, reference)
+    while text and tokens({"role": "system", "content": text}) > most:
+        # What is mostly escapes counts six bytes a sign: then there may be no room to say what is left out.
+        text = clipped(text, size, reference) if size > 100 else text[: len(text) * 3 // 4]
         size = size * 3 // 4
     return text
