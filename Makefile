@@ -1,7 +1,8 @@
 # make demo    the main job on real input, without a model and without the network
 # make demo-model  agents that think: what each lacks is found and supplied (MODEL=provider/name for a real one)
 # make test    the tests
-# make check   what CI asks for: format, lint, types, tests with branch coverage
+# make check   what CI asks for: format, lint, types, tests
+# make coverage  the tests with branch coverage, which takes a third longer
 # make bench   the speed table
 # make clean   forget the environment and all caches
 
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test check lint types bench setup bubblewrap docker clean
+.PHONY: help demo demo-model test check coverage lint types bench setup bubblewrap docker clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -44,7 +45,9 @@ lint: setup
 types: setup
 	@$(BIN)/mypy
 
-check: lint types docker
+check: lint types test
+
+coverage: setup docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 bench: setup
