@@ -35,7 +35,10 @@ from driving import LIVE, STYLE, Agentos, DemoError, Json, Round, fresh, submit,
 # The stand-in answers alike each time, so a trial may be served from the record up to where an edit made
 # a difference, and every flip counts. A real model is tried afresh in pairs, as shipped (docs/judging.md).
 SERVED = '[replay]\nmodels = "replay-then-live"\n'
-POLICY = "[propose]\nbudget_s = 20.0\nmax_candidates = 10\n[evidence]\nmax_guards = 10\nmax_hold_out = 8\n"
+POLICY = (
+    "[propose]\nbudget_s = 20.0\nmax_candidates = 10\n"
+    "[evidence]\nmax_tasks = 6\nmax_guards = 10\nmax_hold_out = 8\n"
+)
 KEY_ENV = "AGENTOS_DEMO_KEY"
 
 

@@ -27,7 +27,7 @@ PLACES = {
     "Your place is its skills": "skill",
     "Your place is its tools": "tool",
 }
-NO_IDEA = "I see no edit of this kind that would help."
+NO_IDEA = '{"no_edit": "I see no edit of this kind that would help."}'
 LUHN = '''\
 """The check digit of a number by Luhn's rule."""
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentos.evolver.proposers.model.answer import ANSWER_MAX, Unusable, parse
+from agentos.evolver.proposers.model.answer import ANSWER_MAX, Declined, Unusable, parse
 from agentos.evolver.proposers.model.editing import replaced
 
 FINDINGS = (
@@ -51,3 +51,9 @@ def test_two_parts_replace_what_they_name() -> None:
 def test_a_part_without_an_end_is_no_edit() -> None:
     with pytest.raises(Unusable, match="no part of the form"):
         replaced("a = 1\n", "<<<<<<< SEARCH\na = 1\n=======\na = 2\n")
+
+
+def test_a_model_may_say_that_it_has_no_edit() -> None:
+    with pytest.raises(Declined, match="the place is right as it is"):
+        parse('I looked.\n```json\n{"no_edit": "the place is right as it is"}\n```')
+    assert parse(FINDINGS[:-1] + ', "no_edit": ""}\n```\nx\n```').block == "x"

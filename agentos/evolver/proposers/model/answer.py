@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, TypeVar
@@ -22,6 +23,10 @@ _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[\w.+-]*[ \t\r]*$", re.MULTILINE)
 
 class Unusable(Exception):
     """The answer is no edit; the text says what is wrong with it, for the model that gave it."""
+
+
+class Declined(Exception):
+    """The model sees no edit in this place that would help; the text says why."""
 
 
 def _line(value: Any) -> Any:
@@ -50,6 +55,12 @@ class Findings(BaseModel):
         return tuple(dict.fromkeys(known[name.lower()] for name in names if name.lower() in known))
 
 
+class NoEdit(BaseModel):
+    """What a model answers that has no edit to propose."""
+
+    no_edit: Line = Field(min_length=1, max_length=1_000)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Both parts."""
@@ -59,8 +70,11 @@ class Answer:
 
 
 def parse(text: str) -> Answer:
-    """Raises Unusable with the first fault."""
+    """Raises Unusable with the first fault, and Declined."""
     said = spoken(text)
+    with suppress(Unusable):
+        declined, _ = json_in(said, NoEdit)
+        raise Declined(declined.no_edit)
     found, rest = json_in(said, Findings)
     return Answer(found, _block(rest))
 

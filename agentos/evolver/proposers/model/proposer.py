@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import Layer, ResourceId
 from agentos.errors import ModelFailed
-from agentos.evolver.proposers.model.answer import Answer, Unusable, parse
+from agentos.evolver.proposers.model.answer import Answer, Declined, Unusable, parse
 from agentos.evolver.proposers.model.asking import NAME, Talk, choice, talk, texts
 from agentos.evolver.proposers.model.editing import NEW, edited
 from agentos.evolver.proposers.model.evidence import NARROW, WIDE, Room, told_of
@@ -51,7 +51,10 @@ class ModelProposer:
         for _ in range(brief.max_candidates + 1):
             if own and time.monotonic() > deadline:
                 return
-            proposal = _Sitting(self._adviser, brief, self._form, names).edit(own)
+            try:
+                proposal = _Sitting(self._adviser, brief, self._form, names).edit(own)
+            except Declined:  # it would say so again, and each time costs
+                return
             if proposal.files in known:
                 proposal = replace(proposal, files={}, unusable="no edit: it proposed this one already")
             own.append(proposal.summary)
@@ -71,7 +74,7 @@ class _Sitting:
     answered_by: str = ""
 
     def edit(self, own: list[str]) -> Proposal:
-        """The edit, or one that says why there is none."""
+        """The edit, or one that says why there is none. Raises Declined."""
         if self.brief.layer is Layer.HARNESS:
             self.brief = self._at_the_right_file()
         asked = self._talk(own)
