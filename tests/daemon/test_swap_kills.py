@@ -81,6 +81,7 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
     if _BROKEN in source(registry):
         edit(home, source(registry).replace(_BROKEN, ""))
     child = nursery.start()
+    until(lambda: _ready(home, child), "it is ready", 60)  # all may be done already: it is to end in order
     reader = Reader(home.ledger)
     until(lambda: len(reader.tasks(TaskState.DONE)) == len(tasks), "all tasks are done", 300)
     until(lambda: registry.last_good() == registry.stable(), "what stands is served", 60)
