@@ -9,7 +9,6 @@ no key. With MODEL=provider/name both are done by that model, through the same c
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -30,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "demo"))
 
-from driving import LIVE, STYLE, Agentos, DemoError, Json, Round, fresh, submit, watch  # noqa: E402
+from driving import LIVE, STYLE, Agentos, Json, Round, command, submit, watch  # noqa: E402
 
 # The stand-in answers alike each time, so a trial may be served from the record up to where an edit made
 # a difference, and every flip counts. A real model is tried afresh in pairs, as shipped (docs/judging.md).
@@ -121,9 +120,9 @@ def edits(stories: list[Json]) -> Table:
     return table
 
 
-def demo(console: Console, folder: Path, model: str) -> list[str]:
+def demo(console: Console, folder: Path) -> list[str]:
     """The whole job; one sentence for each thing that the demo should show and did not."""
-    began = time.monotonic()
+    began, model = time.monotonic(), os.environ.get("MODEL", "")
     agentos = Agentos(folder / "home")
     documents = tasks()
     with daemon(agentos, model):
@@ -167,23 +166,5 @@ def missing(stories: list[Json], first: Round, second: Round) -> list[str]:
     return [sentence for sentence, holds in sentences.items() if not holds]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Show the loop on agents that think.")
-    parser.add_argument(
-        "--home", type=Path, default=ROOT / ".demo-model", help="where to make the home (wiped first)"
-    )
-    parser.add_argument("--strict", action="store_true", help="fail when something promised was not shown")
-    options = parser.parse_args()
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
-    try:
-        lacking = demo(console, fresh(options.home.absolute()), os.environ.get("MODEL", ""))
-    except DemoError as error:
-        console.print(Text(str(error), style="red"))
-        return 1
-    for sentence in lacking:
-        console.print(f"Not shown this time: {sentence}.", style="yellow")
-    return 1 if lacking and options.strict else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command("Show the loop on agents that think.", ROOT / ".demo-model", demo, sandboxes=False))

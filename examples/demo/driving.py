@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -31,6 +32,33 @@ Json = dict[str, Any]
 
 class DemoError(Exception):
     """A sentence for the person who runs the demo."""
+
+
+def command(
+    description: str, home: Path, play: Callable[[Console, Path], list[str]], *, sandboxes: bool = True
+) -> int:
+    """The command line of a demo; its exit code. ``play`` gives a sentence for each thing that it did not show."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--home", type=Path, default=home, help="where to make the home (wiped first)")
+    parser.add_argument("--strict", action="store_true", help="fail when something promised was not shown")
+    if sandboxes:
+        parser.add_argument(
+            "--sandbox",
+            choices=["auto", "bubblewrap", "docker"],
+            help="what everything runs in  [default: what settings and policy say]",
+        )
+    options = parser.parse_args()
+    if sandboxes and options.sandbox:
+        os.environ["AGENTOS_SANDBOX"] = options.sandbox
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
+    try:
+        lacking = play(console, fresh(options.home.absolute()))
+    except DemoError as error:
+        console.print(Text(str(error), style="red"))
+        return 1
+    for sentence in lacking:
+        console.print(f"Not shown this time: {sentence}.", style="yellow")
+    return 1 if lacking and options.strict else 0
 
 
 class Agentos:

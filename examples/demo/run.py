@@ -10,8 +10,6 @@ The home stays where it is afterwards, so that one can look around; the next dem
 
 from __future__ import annotations
 
-import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import yaml
-from driving import LIVE, STYLE, Agentos, DemoError, Json, Round, fresh, submit, wait_for, watch
+from driving import LIVE, STYLE, Agentos, Json, Round, command, submit, wait_for, watch
 from make_tasks import write_tasks
 from rich.console import Console
 from rich.table import Table
@@ -224,30 +222,5 @@ def missing(evolutions: list[Json], stories: dict[str, Json], rounds: list[Round
     return [sentence for sentence, holds in sentences.items() if not holds]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Show the whole loop on real files.")
-    parser.add_argument(
-        "--home", type=Path, default=ROOT / ".demo", help="where to make the home (wiped first)"
-    )
-    parser.add_argument(
-        "--sandbox",
-        choices=["auto", "bubblewrap", "docker"],
-        help="what tasks run in  [default: the settings']",
-    )
-    parser.add_argument("--strict", action="store_true", help="fail when something promised was not shown")
-    options = parser.parse_args()
-    if options.sandbox:
-        os.environ["AGENTOS_SANDBOX"] = options.sandbox
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
-    try:
-        lacking = demo(console, fresh(options.home.absolute()))
-    except DemoError as error:
-        console.print(Text(str(error), style="red"))
-        return 1
-    for sentence in lacking:
-        console.print(f"Not shown this time: {sentence}.", style="yellow")
-    return 1 if lacking and options.strict else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command("Show the whole loop on real files.", ROOT / ".demo", demo))

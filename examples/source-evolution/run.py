@@ -8,8 +8,6 @@ README.md does. No model, no network.
 
 from __future__ import annotations
 
-import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -28,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "demo"))
 
-from driving import STYLE, Agentos, DemoError, Json, fresh, submit, wait_for  # noqa: E402
+from driving import STYLE, Agentos, Json, command, submit, wait_for  # noqa: E402
 
 # The search ends with what it finds; in containers each try takes a second or more.
 # The guards are few, so that old work can slip out of them: that is what the last act is about. It comes back
@@ -236,30 +234,5 @@ def trials(story: Json) -> Table:
     return table
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Show how a harness mends itself at source level.")
-    parser.add_argument(
-        "--home", type=Path, default=ROOT / ".demo-source", help="where to make the home (wiped first)"
-    )
-    parser.add_argument(
-        "--sandbox",
-        choices=["auto", "bubblewrap", "docker"],
-        help="what runs and trials run in  [default: the settings', and for trials the policy's]",
-    )
-    parser.add_argument("--strict", action="store_true", help="fail when something promised was not shown")
-    options = parser.parse_args()
-    if options.sandbox:
-        os.environ["AGENTOS_SANDBOX"] = options.sandbox
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
-    try:
-        lacking = play(console, fresh(options.home.absolute()))
-    except DemoError as error:
-        console.print(Text(str(error), style="red"))
-        return 1
-    for sentence in lacking:
-        console.print(f"Not shown this time: {sentence}.", style="yellow")
-    return 1 if lacking and options.strict else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command("Show how a harness mends itself at source level.", ROOT / ".demo-source", play))

@@ -145,6 +145,21 @@ def daemon(home: Home) -> Iterator[Daemon]:
     made.close()
 
 
+@pytest.fixture
+def tiny_home(made_home: Path, tmp_path: Path) -> Iterator[Home]:
+    """A home on a disk of its own, which is soon full."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small tmpfs needs root")
+    place = tmp_path / "tiny"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", place], check=True)
+    try:
+        subprocess.run(["cp", "-r", made_home, place / "home"], check=True)
+        yield Home(place / "home")
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
 def until(condition: Callable[[], Any], what: str, seconds: float = 20) -> None:
     """Poll; fails with ``what`` when it did not come true in time."""
     deadline = time.monotonic() + seconds

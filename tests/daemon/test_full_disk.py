@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,21 +18,6 @@ from tests.daemon.conftest import Daemon
 from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH, RIGHT, ended, source
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
-
-
-@pytest.fixture
-def tiny_home(made_home: Path, tmp_path: Path) -> Iterator[Home]:
-    """A home on a disk of its own, which is soon full."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small tmpfs needs root")
-    place = tmp_path / "tiny"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", place], check=True)
-    try:
-        subprocess.run(["cp", "-r", made_home, place / "home"], check=True)
-        yield Home(place / "home")
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
 
 
 def test_an_evolution_waits_for_room_and_goes_on(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,21 +47,6 @@ def test_a_provider_that_is_away_for_a_while_costs_an_attempt_and_no_call(
         cost = newest.outcome.cost
         assert cost.calls == TURNS + 1
         assert cost.live_calls < cost.calls
-
-
-@pytest.fixture
-def tiny_home(made_home: Path, tmp_path: Path) -> Iterator[Home]:
-    """A home on a disk of its own, which is soon full."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small tmpfs needs root")
-    place = tmp_path / "tiny"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", place], check=True)
-    try:
-        subprocess.run(["cp", "-r", made_home, place / "home"], check=True)
-        yield Home(place / "home")
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
 
 
 def test_a_disk_that_fills_up_in_the_middle_loses_no_call_and_no_task(tiny_home: Home, until: Any) -> None:
