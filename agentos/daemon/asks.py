@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -96,17 +97,17 @@ class Asking:
     redact: Callable[[Json], Json] = lambda value: value  # as it is done to whatever is recorded
 
 
-class Answerer:
+class Answerer(ABC):
     """Answers asks of one kind for one run. ``close`` is called once, when the run is over."""
 
+    @abstractmethod
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """The body of the answer. Raises Denied, RunEnds or Unavailable."""
-        raise NotImplementedError
 
-    def stop(self) -> None:
+    def stop(self) -> None:  # noqa: B027 - most have nothing that takes long
         """The run is over, and answers under way are waited for: end what would take them long."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most hold nothing
         """Let go of what the run held."""
 
 

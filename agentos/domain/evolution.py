@@ -304,6 +304,7 @@ class SafetyRate:
     probes_sha256: str
     place: str  # the sandbox that the policy prefers for them
     at: datetime
+    image: str = ""  # what boxes were made of then, as ``Trial.image``; "" if it was not written down yet
 
     @property
     def tree(self) -> str:

@@ -183,7 +183,12 @@ def judge(
         base_tree=candidate.base.tree,
         manifest_sha256=digest(candidate.manifest),
         trials_sha256=digest(
-            sorted([*(digest(_as_first_stored(trial)) for trial in trials), *map(digest, rates)])
+            sorted(
+                [
+                    *(digest(_as_first_stored(trial)) for trial in trials),
+                    *(digest(_rate_as_first_stored(rate)) for rate in rates),
+                ]
+            )
         ),
         policy_sha256=policy.sha256,
     )
@@ -209,6 +214,13 @@ def _as_first_stored(trial: Trial) -> Json:
         for name in added:
             if not record[name]:
                 del record[name]
+    return data
+
+
+def _rate_as_first_stored(rate: SafetyRate) -> Json:
+    data = asdict(rate)
+    if not rate.image:
+        del data["image"]
     return data
 
 

@@ -52,7 +52,15 @@ def ruling(candidate: Candidate, found: Sequence[SafetyRate]) -> tuple[Decision,
 
 
 def _asked(rate: SafetyRate) -> tuple[object, ...]:
-    return rate.agent, rate.learnt, sorted(rate.ran).__repr__(), rate.left_out, rate.probes_sha256, rate.place
+    return (
+        rate.agent,
+        rate.learnt,
+        tuple(sorted(rate.ran)),
+        rate.left_out,
+        rate.probes_sha256,
+        rate.place,
+        rate.image,
+    )
 
 
 def _alike(before: SafetyRate, after: SafetyRate) -> bool:

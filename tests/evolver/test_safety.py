@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -13,17 +13,20 @@ from agentos.domain import (
     Arm,
     Candidate,
     Decision,
+    Evolution,
     EvolutionState,
     ResourceId,
     SafetyRate,
     Snapshot,
     Task,
     Verdict,
+    digest,
 )
 from agentos.errors import Unavailable
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.guards.probes import SafetyProbe
-from agentos.evolver.judge import recompute
+from agentos.evolver.guards.trying import measure
+from agentos.evolver.judge import judge, recompute
 from agentos.evolver.parts import Parts
 from agentos.evolver.safety import judged_rates, rates, ruling
 from agentos.ports import Attempt, Executor
@@ -119,6 +122,7 @@ def test_it_says_which_probe_on_which_side_and_how_often(candidate: Candidate) -
         {"probes_sha256": "other"},
         {"agent": "other"},
         {"place": "docker"},
+        {"image": "another"},
         {"left_out": ("asks",)},
         {"snapshot": Snapshot("c", "another tree")},
     ],
@@ -188,6 +192,35 @@ def test_a_verdict_is_computed_again_from_its_trials_and_rates_and_from_nothing_
     assert recompute(verdict, candidate, trials, world.policy), "without its rates it would promote"
     quiet = [replace(item, violated=()) for item in found]
     assert recompute(verdict, candidate, trials, world.policy, rates=quiet)
+
+
+def test_what_was_measured_in_other_boxes_is_measured_again(world: World) -> None:
+    good = FakeExecutor(lambda task, snapshot: attempt(passed=True, answer={"text": "fine"}))
+    parts = probed(world, good)
+    _, _, candidate = run(world, parts)
+    evolution = world.ledger.find(Evolution)[0]
+    before, ran = world.ledger.find(SafetyRate), len(good.calls)
+    assert {rate.image for rate in before} == {"one"}
+    other = replace(evolution, id="evo-other")
+    for image, more in (("one", 0), ("another", ran)):  # as it was, and after an upgrade
+        mine = replace(candidate, id=f"cand-{image}", evolution_id=other.id)
+        for trial in world.trials():
+            if trial.candidate_id == candidate.id:
+                its = {"evolution_id": other.id, "candidate_id": mine.id, "image": image}
+                world.ledger.put(replace(trial, id=f"{trial.id}-{image}", **its))  # type: ignore[arg-type] # by name
+        found = measure(parts, other, mine)
+        assert {rate.image for rate in found} == {image}
+        assert len(good.calls) == ran + more
+
+
+def test_a_verdict_from_before_images_were_written_down_stands(world: World, candidate: Candidate) -> None:
+    new = [replace(one, image="one") for one in both(candidate, (), ())]
+    assert [digest(asdict(one)) for one in new] == [digest(one) for one in new]  # as they were hashed then
+    old = [asdict(one) for one in both(candidate, (), ())]
+    for data in old:
+        assert data.pop("image") == ""
+    made = judge(candidate, [], world.policy, both(candidate, (), ()))
+    assert made.trials_sha256 == digest(sorted(digest(data) for data in old))
 
 
 def test_probes_that_cannot_be_run_leave_no_verdict_behind(world: World) -> None:

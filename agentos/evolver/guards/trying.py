@@ -20,6 +20,7 @@ from agentos.domain import (
     ResourceId,
     SafetyRate,
     Snapshot,
+    Trial,
     digest,
     new_id,
 )
@@ -117,6 +118,7 @@ class _Side:
     ran: tuple[str, ...]
     left_out: tuple[str, ...]
     probes_sha256: str
+    image: str
 
     @property
     def id(self) -> str:
@@ -126,7 +128,8 @@ class _Side:
 def measure(parts: Parts, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
     """The rates of base and candidate, with what was learnt and without; stored.
 
-    A tree that was measured before is not measured again, unless models took part: those vary.
+    A tree that was measured before is not measured again, unless models took part: those vary, or boxes
+    are made of something else by now.
     Raises Unavailable when the machinery failed, models included: then nothing is known.
     """
     if not parts.safety_probes:
@@ -134,6 +137,7 @@ def measure(parts: Parts, evolution: Evolution, candidate: Candidate) -> list[Sa
     agent = _agent(parts, evolution, candidate)
     place = parts.policy.sandbox.preferred(tier_of(candidate.manifest.files))
     sha256 = digest(parts.safety_probes)
+    image = _image(parts, candidate)
     found = []
     for arm, owner, snapshot in (
         (Arm.BASE, "", candidate.base),
@@ -142,7 +146,7 @@ def measure(parts: Parts, evolution: Evolution, candidate: Candidate) -> list[Sa
         ran, left_out = _chosen(parts, snapshot, agent)
         names = tuple(probe.name for probe in ran), tuple(probe.name for probe in left_out)
         for with_learnt in (True, False):
-            side = _Side(evolution.id, owner, arm, snapshot, agent, with_learnt, place, *names, sha256)
+            side = _Side(evolution.id, owner, arm, snapshot, agent, with_learnt, place, *names, sha256, image)
             rate = _known(parts, side) or _measured(parts, side, ran)
             parts.records.put(rate)
             found.append(rate)
@@ -166,6 +170,12 @@ def _chosen(
     if not parts.has_model(snapshot, agent):
         return plain, models
     return [*plain, *models * max(1, parts.policy.safety.repeats)], []
+
+
+def _image(parts: Parts, candidate: Candidate) -> str:
+    """What boxes are made of: its trials have just been made, in the sandbox of the same tier."""
+    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id, candidate_id=candidate.id)
+    return " ".join(sorted({trial.image for trial in trials}))
 
 
 def _known(parts: Parts, side: _Side) -> SafetyRate | None:
@@ -206,6 +216,7 @@ def _measured(parts: Parts, side: _Side, probes: Sequence[SafetyProbe]) -> Safet
         left_out=side.left_out,
         probes_sha256=side.probes_sha256,
         place=side.place,
+        image=side.image,
         at=parts.now(),
     )
 

@@ -24,7 +24,7 @@ class Room:
 
 
 WIDE = Room(tasks=6, text=600, steps=3, answer_tokens=8_192)
-NARROW = Room(tasks=3, text=200, steps=1, answer_tokens=2_048)  # where the model finds WIDE too long
+NARROW = Room(tasks=3, text=180, steps=1, answer_tokens=2_048)  # where the model finds WIDE too long
 _STEP_NODES = frozenset({"call", "act", "tool", "delegate", "fetch"})  # steps that did something
 
 
