@@ -69,10 +69,10 @@ class Box:
             alone = _used_by(self.pid) if self.group is None and not self._gone(0) else cgroups.Used()
             self._signal()
             self._gone(_GONE_S)
+            self.channel.close()
             used = self.group.used() if self.group is not None else alone
             if self.group is not None:
                 self.group.remove()
-            self.channel.close()
             os.close(self._pidfd)
             self._pidfd = -1
             wall_s = time.monotonic() - self._began

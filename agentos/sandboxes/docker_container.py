@@ -58,45 +58,36 @@ class Maker:
         directory = self.places / name
         labels = {HOME_LABEL: self.owner.home, OWNER_LABEL: str(self.owner), BOX_LABEL: str(number)}
         token = secrets.token_hex(32)
-        made = ""
         try:
-            with _listening(directory) as listener:
-                start = json.dumps(_start(kind, self.walls, token))
-                (directory / "start.json").write_text(start)
-                with answering():
-                    request = self.walls.request(kind, directory, labels)
-                    made = self.end.engine.api.create_container_from_config(request, name)["Id"]
-                    self.end.made(made)
-                    self.end.engine.api.start(made)
-                sock, pid = self._accept(listener, made, token)
-                return Container(made, sock, pid, self.end, directory)
-        except (Unavailable, OSError) as error:
-            if made:
-                self.end.remove(made)
-            if isinstance(error, OSError):
-                raise Unavailable(f"the container could not be reached: {error}") from None
-            raise
+            with contextlib.ExitStack() as undo:
+                with _listening(directory) as listener:
+                    start = json.dumps(_start(kind, self.walls, token))
+                    (directory / "start.json").write_text(start)
+                    with answering():
+                        request = self.walls.request(kind, directory, labels)
+                        made = self.end.engine.api.create_container_from_config(request, name)["Id"]
+                        undo.callback(self.end.remove, made)
+                        self.end.made(made)
+                        self.end.engine.api.start(made)
+                    sock = undo.enter_context(self._accept(listener, made))
+                    pid = _greeted(sock, token, made)
+                container = Container(made, sock, pid, self.end, directory)
+                undo.pop_all()
+                return container
+        except OSError as error:  # it ended in the middle, or the disk is full
+            raise Unavailable(f"the container could not be reached: {error}") from None
 
-    def _accept(self, listener: socket.socket, container: str, token: str) -> tuple[socket.socket, int]:
-        """The worker's end and its pid on this host, once it has proved to be the worker."""
+    def _accept(self, listener: socket.socket, container: str) -> socket.socket:
+        """Whoever comes first, while the container runs."""
         until = time.monotonic() + _START_S
         listener.settimeout(_LOOK_S)
         while True:
             try:
-                sock, _ = listener.accept()
-                break
+                return listener.accept()[0]
             except TimeoutError:
                 self._must_run(container)
                 if time.monotonic() > until:
                     raise Unavailable(f"the container did not report within {_START_S:.0f} s") from None
-        pid, _, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-        try:
-            frame = Channel(sock).receive(deadline=until)
-            _check_hello(frame.head, token, pid, container)
-        except (Closed, Late, FrameError, Unavailable) as error:
-            sock.close()
-            raise Unavailable(f"the container did not begin: {error or type(error).__name__}") from None
-        return sock, pid
 
     def _must_run(self, container: str) -> None:
         with answering():
@@ -126,11 +117,19 @@ class Container:
         return not poll.poll(0)
 
     def note(self, run: str) -> None:
-        """Write down for which run it is used: its labels were made before anybody knew."""
-        if run:
-            note = self._place.with_name(self._place.name + NOTE)
+        """Write down for which run it is used: its labels were made before anybody knew.
+
+        Raises Unavailable, and ends it, where nothing can be written.
+        """
+        if not run:
+            return
+        note = self._place.with_name(self._place.name + NOTE)
+        self._end.noted(self.id, note)
+        try:
             note.write_text(named(run)[1:])
-            self._end.noted(self.id, note)
+        except OSError as error:
+            self.discard()
+            raise Unavailable(f"the container's note could not be written: {error}") from None
 
     def hand_over(self, limits: Limits, began: float, grace_s: float) -> Box:
         """Let it lock itself in and start its clock. Raises Unavailable if it cannot."""
@@ -294,6 +293,17 @@ def _start(kind: Kind, walls: Walls, token: str) -> dict[str, Any]:
         "request": request,
         "seccomp": seccomp.assemble(deny_list()).hex(),
     }
+
+
+def _greeted(sock: socket.socket, token: str, container: str) -> int:
+    """The worker's pid on this host, once it has proved to be the worker. Raises Unavailable, OSError."""
+    pid, _, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    try:
+        frame = Channel(sock).receive(deadline=time.monotonic() + _START_S)
+        _check_hello(frame.head, token, pid, container)
+    except (Closed, Late, FrameError, Unavailable) as error:
+        raise Unavailable(f"the container did not begin: {error or type(error).__name__}") from None
+    return int(pid)
 
 
 def _check_hello(head: dict[str, Any], token: str, pid: int, container: str) -> None:

@@ -216,6 +216,19 @@ def test_a_container_that_ends_at_once_is_told(maker: Callable[..., Maker]) -> N
 
 
 @pytest.mark.docker
+def test_a_container_that_ends_while_it_is_greeted_leaves_nothing_open(
+    maker: Callable[..., Maker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(pid: int) -> int:
+        raise ProcessLookupError(pid)
+
+    monkeypatch.setattr(os, "pidfd_open", gone)
+    with pytest.raises(Unavailable, match="could not be reached"):
+        maker().make(KIND)
+    gc.collect()  # pytest fails this test if a socket goes unclosed
+
+
+@pytest.mark.docker
 def test_the_token_alone_is_not_enough(maker: Callable[..., Maker], tmp_path: Path) -> None:
     """A process of the host that has read the token, and comes before the container."""
     intruders: list[socket.socket] = []
@@ -341,15 +354,41 @@ def test_a_pooled_container_that_died_is_passed_over(
     with make_docker(home=tmp_path, ready=1) as sandbox:
         with sandbox.open(small) as box:
             first = box.group.id  # type: ignore[attr-defined]
-        deadline = time.monotonic() + 20
-        waiting: list[dict[str, Any]] = []
-        while [row["State"] for row in waiting] != ["running"]:
-            waiting = [row for row in containers(engine, tmp_path) if row["Id"] != first]
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        engine.api.kill(waiting[0]["Id"], "SIGKILL")
+        (next_one,) = running(engine, tmp_path, but=first)
+        engine.api.kill(next_one, "SIGKILL")
         with sandbox.open(small) as box:
             assert run(box, "os:getpid") == 1
+
+
+@pytest.mark.docker
+def test_a_box_whose_run_cannot_be_noted_down_is_ended(
+    make_docker: MakeDocker, small: Limits, engine: Engine, tmp_path: Path, run: Run
+) -> None:
+    places, elsewhere = tmp_path / BOXES, tmp_path / "elsewhere"
+    with make_docker(home=tmp_path, ready=1) as sandbox:
+        with sandbox.open(small) as box:
+            first = box.group.id  # type: ignore[attr-defined]
+        running(engine, tmp_path, but=first)
+        while any(places.iterdir()):  # the one that is to wait has not been greeted yet
+            time.sleep(0.02)
+        places.rename(elsewhere)
+        with pytest.raises(Unavailable):
+            sandbox.open(small, run="run-1")
+        gc.collect()  # pytest fails this test if a socket goes unclosed
+        elsewhere.rename(places)
+        with sandbox.open(small, run="run-1") as box:
+            assert run(box, "os:getpid") == 1
+
+
+def running(engine: Engine, home: Path, *, but: str) -> list[str]:
+    """The containers that the pool has started meanwhile."""
+    deadline = time.monotonic() + 20
+    rows: list[dict[str, Any]] = []
+    while [row["State"] for row in rows] != ["running"]:
+        rows = [row for row in containers(engine, home) if row["Id"] != but]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return [row["Id"] for row in rows]
 
 
 @pytest.mark.docker
