@@ -34,7 +34,15 @@ def test_no_skip_passes_where_everything_is_demanded(tmp_path: Path, demanded: s
     (tmp_path / "test_skips.py").write_text(SKIPS)
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, "--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)],
+        [
+            *command,
+            f"--basetemp={tmp_path}/base",
+            "--rootdir",
+            str(tmp_path),
+            "-c",
+            os.devnull,
+            str(tmp_path),
+        ],
         cwd=ROOT,
         env=os.environ | {"AGENTOS_REQUIRE": demanded},
         capture_output=True,
