@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PREFIX = "agentos-"
@@ -43,6 +43,7 @@ class Group:
     """The directories of one box: one in version 2, one for each hierarchy in version 1."""
 
     places: tuple[Path, ...]
+    stayed: list[Path] = field(default_factory=list, compare=False)  # see ``Cgroups.stayed``
 
     def doors(self) -> list[int]:
         """Descriptors for a process of one thread that is to join: it writes ``0`` to each.
@@ -75,8 +76,7 @@ class Group:
     def remove(self) -> None:
         """Take the directories away; the kernel may need a moment to see that they are empty."""
         until = time.monotonic() + _PATIENCE_S
-        for place in self.places:
-            remove(place, until)
+        self.stayed.extend(place for place in self.places if not remove(place, until))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,20 @@ class Cgroups:
     controllers: frozenset[str] = frozenset()
     version: int = 0
     why_not: str = ""
+    stayed: list[Path] = field(default_factory=list, compare=False)  # would not go; tried again later
 
     def group(self, label: str, name: str, quota: Quota) -> Group | None:
         """A new, empty group below the label's own directory; None when there are no cgroups."""
         if not self.parents:
             return None
+        self._sweep(0.0)
         for parent in self.parents:
             try:
                 (parent / (PREFIX + label)).mkdir()
             except FileExistsError:
                 continue
             self._enable_below(parent / (PREFIX + label))
-        group = Group(tuple(parent / (PREFIX + label) / name for parent in self.parents))
+        group = Group(tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed)
         for place in group.places:
             place.mkdir()
             _hold(place, quota)
@@ -106,8 +108,16 @@ class Cgroups:
 
     def drop(self, label: str) -> None:
         """Remove the label's own directories if no group is left below."""
+        self._sweep(time.monotonic() + _PATIENCE_S)
         for parent in self.parents:
             remove(parent / (PREFIX + label), 0.0)
+
+    def _sweep(self, until: float) -> None:
+        """Where the machine is busy, what was killed may outlast the patience of whoever closed its box."""
+        for place in tuple(self.stayed):
+            if remove(place, until):
+                with contextlib.suppress(ValueError):  # another thread was faster
+                    self.stayed.remove(place)
 
     def _enable_below(self, place: Path) -> None:
         if self.version == 2:

@@ -97,6 +97,25 @@ def test_use_is_read_in_both_formats(tmp_path: Path) -> None:
     assert Group((one,)).used() == cgroups.Used(2.5, 8192, oom=False)
 
 
+def test_a_group_that_would_not_go_goes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "_PATIENCE_S", 0.0)
+    groups = cgroups.Cgroups((tmp_path,), frozenset({"memory", "pids"}), version=2)
+    quota = Quota(1 << 20, 8, 1.0)
+    busy, other = groups.group("me", "box-1", quota), groups.group("me", "box-2", quota)
+    assert busy is not None
+    assert other is not None
+    (busy.places[0] / "process").touch()  # as a directory that is not empty it cannot be removed
+    busy.remove()
+    other.remove()
+    assert [place.name for place in (tmp_path / "agentos-me").glob("box-*")] == ["box-1"]
+    (busy.places[0] / "process").unlink()
+    assert groups.group("me", "box-3", quota) is not None
+    assert [place.name for place in (tmp_path / "agentos-me").glob("box-*")] == ["box-3"]
+    assert groups.stayed == []
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filter_is_a_sound_program(machine: str) -> None:
     """Every jump stays inside, every path ends in a return, and the architecture is asked first."""

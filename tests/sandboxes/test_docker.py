@@ -159,8 +159,9 @@ def test_a_container_in_use_is_noted_with_its_run_until_it_is_gone(
             [note] = (tmp_path / BOXES).glob("*.run")
             assert note.read_text() == "run-7x"
             assert leftovers(tmp_path) == []
-        sandbox.open_entry(small, "guest:serve", run="run-8")
+        unclosed = sandbox.open_entry(small, "guest:serve", run="run-8")
     assert list((tmp_path / BOXES).iterdir()) == []
+    unclosed.close()
 
 
 # --- the meeting --------------------------------------------------------------------------------
@@ -382,7 +383,7 @@ def test_a_box_whose_run_cannot_be_noted_down_is_ended(
 
 def running(engine: Engine, home: Path, *, but: str) -> list[str]:
     """The containers that the pool has started meanwhile."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     rows: list[dict[str, Any]] = []
     while [row["State"] for row in rows] != ["running"]:
         rows = [row for row in containers(engine, home) if row["Id"] != but]

@@ -82,12 +82,21 @@ def test_boxes_leave_no_descriptor_no_group_and_no_thread(
 
     with sandbox.open(small):
         pass
+    others = set(groups_of_ours())  # another sandbox of this process may still wait for its own
     descriptors, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
     for _ in range(5):
         with sandbox.open(small) as box:
             run(box, "bombs:stray")
     assert len(os.listdir("/proc/self/fd")) == descriptors
-    assert groups_of_ours() == []
+
+    def nothing_stays() -> bool:
+        with sandbox.open(
+            small
+        ):  # what a busy machine had not ended in time is tried again with the next box
+            pass
+        return others.issuperset(groups_of_ours())
+
+    assert until(nothing_stays)
     assert until(lambda: threading.active_count() <= threads)
 
 
