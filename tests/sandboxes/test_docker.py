@@ -238,7 +238,10 @@ def test_the_token_alone_is_not_enough(maker: Callable[..., Maker], tmp_path: Pa
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             for place in tmp_path.glob("agentos-*/start.json"):
-                token = json.loads(place.read_text() or '{"token": ""}')["token"]
+                try:
+                    token = json.loads(place.read_text())["token"]
+                except ValueError:  # it is just being written
+                    continue
                 sock = socket.socket(socket.AF_UNIX)
                 os.chdir(place.parent)
                 sock.connect("socket")
@@ -257,6 +260,8 @@ def test_the_token_alone_is_not_enough(maker: Callable[..., Maker], tmp_path: Pa
     finally:
         thread.join()
         os.chdir(before)
+        for sock in intruders:
+            sock.close()
         for sock in intruders:
             sock.close()
 

@@ -52,7 +52,7 @@ def test_a_fork_bomb_stops_at_its_limit_and_dies_with_the_box(box: Box, small: L
     began = time.monotonic()
     box.close()
     assert not [pid for pid in pids if alive(pid)]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9  # it would wait ten
 
 
 def test_a_process_that_eats_memory_dies_and_the_worker_lives(box: Box, run: Run) -> None:
@@ -204,4 +204,4 @@ def test_a_slow_reader_is_no_lever(box: Box) -> None:
     began = time.monotonic()
     box.close()
     watch.close()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 9  # it would wait ten
