@@ -18,7 +18,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 @app.command()
 def start() -> None:
     """Start it in the background; returns when it takes tasks."""
-    from agentos.daemon.process import start_daemon
+    from agentos.daemon.background import start_daemon
 
     home = Home.find()
     tell_progress("The daemon starts; it tries the sandbox first.")
@@ -33,7 +33,7 @@ def stop(
     ] = False,
 ) -> None:
     """Let it finish the tasks under way, then end."""
-    from agentos.daemon.process import stop_daemon
+    from agentos.daemon.background import stop_daemon
 
     home = Home.find()
     if stop_daemon(home, at_once=now):

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from agentos.daemon.background import stop_daemon
 from agentos.daemon.liveness import DaemonLock, daemon_info
-from agentos.daemon.process import stop_daemon
 from agentos.domain import Limits, Result, Task, TaskState
 from agentos.errors import Busy, NotFound
 from agentos.home import Home
