@@ -33,10 +33,12 @@ def main(place: str) -> None:
 def _serve(sock: socket.socket, start: dict[str, Any]) -> None:
     channel = Channel(sock)
     try:
+        gc.disable()  # as in the template
         for module in start["warm"]:
             importlib.import_module(module)
         gc.collect()
         gc.freeze()  # what was imported stays; collections during the job need not look at it
+        gc.enable()
         channel.send({"hello": start["token"]})
         channel.receive()  # the hand-over; the job comes after the answer
         os.environ.pop("HOSTNAME", None)  # the engine's, not ours

@@ -55,6 +55,7 @@ def main(control_fd: int) -> None:
     """Import what the start message names, then fork a box for each request until the end."""
     control = socket.socket(fileno=control_fd)
     start = json.loads(control.recv(MESSAGE_MAX))
+    gc.disable()  # imports make little garbage and many objects: looking for it takes a sixth of their time
     for module in start["warm"]:
         importlib.import_module(module)
     threads = len(os.listdir("/proc/self/task"))
@@ -63,6 +64,7 @@ def main(control_fd: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked helpers end at once; nobody waits for them
     gc.collect()
     gc.freeze()  # a collection in a box must not touch, and so copy, the template's pages
+    gc.enable()
     control.send(json.dumps({"ready": True}).encode())
     program = bytes.fromhex(start["seccomp"])
     while True:
