@@ -165,10 +165,10 @@ def test_a_huge_file_is_refused_by_its_size_before_it_is_read(tmp_path: Path) ->
     path = tmp_path / "huge.yaml"
     with path.open("wb") as file:
         file.truncate(100 << 20)
-    started = time.process_time()
+    started = time.perf_counter()
     with pytest.raises(Invalid, match="104,857,600 bytes"):
         read_drafts(path)
-    assert time.process_time() - started < 0.5
+    assert time.perf_counter() - started < 0.5
 
 
 def test_a_document_of_very_many_values_is_refused() -> None:

@@ -76,7 +76,7 @@ class Group:
     def remove(self) -> None:
         """Take the directories away; the kernel may need a moment to see that they are empty."""
         until = time.monotonic() + _PATIENCE_S
-        self.stayed.extend(place for place in self.places if not remove(place, until))
+        self.stayed.extend([place for place in self.places if not remove(place, until)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,17 +69,17 @@ class Maker:
                         undo.callback(self.end.remove, made)
                         self.end.made(made)
                         self.end.engine.api.start(made)
-                    sock = undo.enter_context(self._accept(listener, made))
-                    pid = _greeted(sock, token, made)
+                    until = time.monotonic() + _START_S
+                    sock = undo.enter_context(self._accept(listener, made, until))
+                    pid = _greeted(sock, token, made, until)
                 container = Container(made, sock, pid, self.end, directory)
                 undo.pop_all()
                 return container
         except OSError as error:  # it ended in the middle, or the disk is full
             raise Unavailable(f"the container could not be reached: {error}") from None
 
-    def _accept(self, listener: socket.socket, container: str) -> socket.socket:
+    def _accept(self, listener: socket.socket, container: str, until: float) -> socket.socket:
         """Whoever comes first, while the container runs."""
-        until = time.monotonic() + _START_S
         listener.settimeout(_LOOK_S)
         while True:
             try:
@@ -295,11 +295,11 @@ def _start(kind: Kind, walls: Walls, token: str) -> dict[str, Any]:
     }
 
 
-def _greeted(sock: socket.socket, token: str, container: str) -> int:
+def _greeted(sock: socket.socket, token: str, container: str, until: float) -> int:
     """The worker's pid on this host, once it has proved to be the worker. Raises Unavailable, OSError."""
     pid, _, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     try:
-        frame = Channel(sock).receive(deadline=time.monotonic() + _START_S)
+        frame = Channel(sock).receive(deadline=until)
         _check_hello(frame.head, token, pid, container)
     except (Closed, Late, FrameError, Unavailable) as error:
         raise Unavailable(f"the container did not begin: {error or type(error).__name__}") from None

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -97,8 +98,10 @@ def test_a_dropped_skill_serves_the_next_task_and_a_bad_one_is_refused(
         (folder / "tools").mkdir(parents=True)
         (folder / "SKILL.md").write_text(SKILL.replace("fresh-kit", folder.name))
         (folder / "tools" / "triple.py").write_text(text.replace("double", "triple").replace("* 2", "* 3"))
+    started = time.monotonic()
     reader = Reader(home.ledger)
-    until(lambda: reader.entries(subject="skill/fresh-kit"), "the skill is in the registry")
+    until(lambda: reader.entries(subject="skill/fresh-kit"), "the skill is in the registry", 10)
+    assert time.monotonic() - started < 6  # 2 s on an idle machine
     task = add(make_task("fresh-kit/triple", n=7, expect=21))
     until(lambda: result_of(home, task) is Result.PASSED, "its tool works")
     until(lambda: reader.get_kv("skills.refused"), "the bad one is refused")

@@ -98,7 +98,7 @@ def test_a_harness_that_hangs_costs_no_more_than_its_time(bench: Bench) -> None:
     found = bench.harness(RUN, RUN + "    while True: pass\n", run_s=1.0)
     assert not found.passed
     assert "timeout" in found.reason
-    assert found.seconds < 30
+    assert found.seconds < 10
 
 
 def test_a_probe_without_end_ends_with_its_time(bench: Bench) -> None:

@@ -184,7 +184,7 @@ def test_what_any_kind_of_check_expects_may_not_be_written_down(kind: str, spec:
 def test_no_text_makes_the_look_for_secrets_long(part: str) -> None:
     began = time.process_time()
     SECRET.search(part * (250_000 // len(part)))
-    assert time.process_time() - began < 10  # minutes, where each character begins anew
+    assert time.process_time() - began < 1.0
 
 
 def test_source_made_to_break_the_parser_is_refused() -> None:

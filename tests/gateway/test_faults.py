@@ -62,13 +62,13 @@ def test_retry_after_is_honoured_and_a_call_that_cannot_wait_that_long_fails_at_
     bench.server.fault_next("rate_limit", retry_after_s=1)
     began = time.monotonic()
     bench.open().complete(asking("wait a second"), within())
-    assert time.monotonic() - began >= 1.0
+    assert 1.0 <= time.monotonic() - began < 5.0
     bench.server.fault_next("rate_limit", retry_after_s=30)
     began = time.monotonic()
     with pytest.raises(ModelFailed) as caught:
         bench.open().complete(asking("cannot wait"), within(5))
     assert caught.value.kind == "overloaded"
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 3.0
 
 
 def test_a_server_that_hangs_is_a_timeout_at_the_deadline(bench: Bench) -> None:
@@ -77,7 +77,7 @@ def test_a_server_that_hangs_is_a_timeout_at_the_deadline(bench: Bench) -> None:
     with pytest.raises(ModelFailed) as caught:
         bench.open().complete(asking("hang"), within(0.7))
     assert caught.value.kind == "timeout"
-    assert 0.5 < time.monotonic() - began < 20.0
+    assert 0.5 < time.monotonic() - began < 3.0
 
 
 def test_a_fallback_answers_when_the_first_is_away_and_the_record_says_which(bench: Bench) -> None:

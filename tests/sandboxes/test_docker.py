@@ -262,8 +262,6 @@ def test_the_token_alone_is_not_enough(maker: Callable[..., Maker], tmp_path: Pa
         os.chdir(before)
         for sock in intruders:
             sock.close()
-        for sock in intruders:
-            sock.close()
 
 
 @pytest.mark.docker
@@ -375,7 +373,9 @@ def test_a_box_whose_run_cannot_be_noted_down_is_ended(
         with sandbox.open(small) as box:
             first = box.group.id  # type: ignore[attr-defined]
         running(engine, tmp_path, but=first)
+        deadline = time.monotonic() + 60
         while any(places.iterdir()):  # the one that is to wait has not been greeted yet
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         places.rename(elsewhere)
         with pytest.raises(Unavailable):

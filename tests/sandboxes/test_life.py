@@ -90,10 +90,7 @@ def test_boxes_leave_no_descriptor_no_group_and_no_thread(
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
     def nothing_stays() -> bool:
-        with sandbox.open(
-            small
-        ):  # what a busy machine had not ended in time is tried again with the next box
-            pass
+        sandbox.open(small).close()  # with each box, what a busy machine had not ended in time is tried again
         return others.issuperset(groups_of_ours())
 
     assert until(nothing_stays)
@@ -102,15 +99,12 @@ def test_boxes_leave_no_descriptor_no_group_and_no_thread(
 
 def test_a_box_opens_in_a_moment(sandbox: Bubblewrap, small: Limits) -> None:
     """No exact measure (see benchmarks/), but importing the libraries anew would show."""
-    began = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import langgraph.graph"], check=True)
-    importing = time.monotonic() - began
     spent = []
     for _ in range(5):
         began = time.monotonic()
         sandbox.open(small).close()
         spent.append(time.monotonic() - began)
-    assert min(spent) < importing
+    assert min(spent) < 0.2
 
 
 def test_a_template_that_died_is_started_again_once(make: Make, small: Limits, run: Run) -> None:
