@@ -145,8 +145,10 @@ def test_killed_at_random_moments_a_run_pays_once_and_acts_once(
     for begun in range(0, KILLS, AT_ONCE):
         task, paid, kills = new_task(), server.paid, min(AT_ONCE, KILLS - begun)
         for _ in range(kills):
-            before = server.paid
+            before, known = server.paid, len(ledger.runs(task.id))
             with drive(home, task) as driver:
+                # what the one before it asked may be paid only now: that alone is no sign of this one
+                until(lambda: len(ledger.runs(task.id)) > known, "it begins", 60)  # noqa: B023 - called here
                 until(lambda: server.paid > before or driver.poll() is not None, "it asks", 60)  # noqa: B023 - called here
                 time.sleep(dice.uniform(0.0, 0.25))  # the point of the kill, not a wait
                 driver.send_signal(signal.SIGKILL)
