@@ -14,9 +14,10 @@ from rich.text import Text
 
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.domain import Evidence, Evolution, EvolutionState, Kind, SafetyRate, Snapshot
-from agentos.evolver import health, remembering
-from agentos.evolver.health import Health, Price, duration
+from agentos.evolver.memory import lessons as remembering
 from agentos.evolver.policy import load_policy
+from agentos.evolver.watch import health
+from agentos.evolver.watch.health import Health, Price, duration
 from agentos.gateway.calls import Reading
 from agentos.home import Home
 from agentos.ledger.vitals import Moment, Spent, Vitals
