@@ -26,11 +26,11 @@ from pathlib import Path
 
 from bench_repair import PATH, PROGRAMS, brief_of, rows, score
 
+from agentos.domain import tier_of
 from agentos.evolver.guards.static.check import findings, refusal
 from agentos.evolver.guards.static.denylist import MODULES
 from agentos.evolver.guards.static.scanner import scan
 from agentos.evolver.policy import Screen, Surface
-from agentos.evolver.promote.consent import tier_of
 from agentos.evolver.screen_rules import RULES, Finding
 from agentos.syntax import parse
 

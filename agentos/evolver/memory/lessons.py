@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentos.domain import IMPORT, Kind, Result, Run, Share, Snapshot, digest
+from agentos.domain import IMPORT, Result, Run, Share, Snapshot, digest, is_memory
 from agentos.ports import Remembered
 
 NOTHING = "# Lessons\n"
@@ -31,11 +31,6 @@ class Lesson:
     text: str
     first: int
     last: int
-
-
-def is_memory(path: str) -> bool:
-    """Whether this registry path is the text of a memory."""
-    return path.startswith(f"{Kind.MEMORY.value}/") and path.endswith("/memory.md")
 
 
 def lessons_in(text: str) -> list[Lesson]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentos.domain import Kind, Proposal, ProposalState, ResourceId
-from agentos.evolver.memory.lessons import id_of, is_memory, lessons_in
+from agentos.domain import Kind, Proposal, ProposalState, ResourceId, is_memory
+from agentos.evolver.memory.lessons import id_of, lessons_in
 from agentos.evolver.parts import Parts
 
 OPEN_MAX = 100  # newest open proposals that are looked through

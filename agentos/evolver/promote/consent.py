@@ -12,12 +12,11 @@ import getpass
 import hmac
 import os
 import stat
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agentos.domain import TIER_OF, Candidate, Consent, Kind, Tier, Verdict, canonical, digest, new_id
+from agentos.domain import Candidate, Consent, Verdict, canonical, digest, new_id
 from agentos.errors import Conflict, UserError
 
 KEY_BYTES = 32
@@ -51,14 +50,6 @@ def read_key(path: Path) -> bytes:
     if len(key) != KEY_BYTES:
         raise UserError(f"The consent key {path} has {len(key)} bytes, {KEY_BYTES} were expected.")
     return key
-
-
-def tier_of(paths: Iterable[str]) -> Tier:
-    """The highest tier of the kinds that the paths belong to; anything unknown is high, and so is nothing."""
-    order = list(Tier)
-    kinds = {path.split("/")[0] for path in paths}
-    tiers = [TIER_OF[Kind(kind)] if kind in list(Kind) else Tier.HIGH for kind in kinds]
-    return max(tiers, key=order.index, default=Tier.HIGH)
 
 
 def person() -> str:

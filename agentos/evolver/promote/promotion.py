@@ -14,12 +14,13 @@ from agentos.domain import (
     Trial,
     Verdict,
     digest,
+    tier_of,
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.triage import DECLINED, reconsider
 from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
-from agentos.evolver.promote.consent import expiry, issue, tier_of, verify
+from agentos.evolver.promote.consent import expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
 from agentos.evolver.promote.review import failing_review
 

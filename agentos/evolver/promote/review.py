@@ -15,11 +15,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from agentos.domain import Candidate, Evidence, Evolution, Json, Opinion, Review
+from agentos.domain import Candidate, Evidence, Evolution, Json, Opinion, Review, tier_of
 from agentos.errors import ModelFailed
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.parts import Parts
-from agentos.evolver.promote.consent import tier_of
 from agentos.evolver.proposers.model.answer import Line, Unusable, json_in, spoken
 from agentos.evolver.proposers.model.asking import Talk, texts, with_data
 from agentos.evolver.proposers.model.evidence import WIDE, quoted, told

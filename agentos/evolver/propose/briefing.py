@@ -19,12 +19,13 @@ from agentos.domain import (
     Site,
     Snapshot,
     Task,
+    is_memory,
 )
 from agentos.domain import Proposal as Wish
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import LOOK_BACK as FARED_BACK
-from agentos.evolver.memory.lessons import fared, is_memory
+from agentos.evolver.memory.lessons import fared
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.curate import Sets, case_of, shown_guards, visible_guards
 from agentos.ports import Brief, Remembered, Seen

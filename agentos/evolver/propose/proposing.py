@@ -18,15 +18,16 @@ from agentos.domain import (
     Site,
     Snapshot,
     digest,
+    is_memory,
+    tier_of,
 )
 from agentos.errors import Conflict, Invalid, ModelFailed
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.history.calibration import in_words, lately
 from agentos.evolver.history.proposer_order import NOTHING, Meter, archive, ordered
-from agentos.evolver.memory.lessons import emptied, is_memory, only_removes
+from agentos.evolver.memory.lessons import emptied, only_removes
 from agentos.evolver.memory.migration import bring_over, unwritten
 from agentos.evolver.parts import Parts
-from agentos.evolver.promote.consent import tier_of
 from agentos.evolver.propose.briefing import brief_for
 from agentos.evolver.propose.validation import screen
 from agentos.evolver.select.curate import Sets

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentos.domain import Candidate, Evolution, Tier, Trial, TrialSet
+from agentos.domain import Candidate, Evolution, Tier, Trial, TrialSet, tier_of
 from agentos.evolver.history.parents import pairs_in
 from agentos.evolver.parts import Parts
-from agentos.evolver.promote.consent import tier_of
 from agentos.evolver.replay.trials import Rounds, replay_steady
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.verdict.sequential import Tally

@@ -21,8 +21,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from agentos.domain import Arm, Candidate, Decision, Result, Trial, TrialSet
-from agentos.evolver.memory.lessons import is_memory
+from agentos.domain import Arm, Candidate, Decision, Result, Trial, TrialSet, is_memory
 from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.verdict.multiplicity import threshold
 from agentos.evolver.verdict.sequential import Pair, log_e_above, log_e_below, tally

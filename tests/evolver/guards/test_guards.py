@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agentos.domain import Tier
+from agentos.domain import Tier, tier_of
 from agentos.errors import Invalid
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.denylist import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
 from agentos.evolver.guards.static.scanner import scan
 from agentos.evolver.policy import Screen, load_policy
-from agentos.evolver.promote.consent import tier_of
 from agentos.evolver.screen_rules import RULES
 
 ROOT = Path(__file__).parents[3]

@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from agentos.domain import Candidate, Consent, Decision, Edit, Layer, Manifest, Snapshot, Tier, Verdict
+from agentos.domain import (
+    Candidate,
+    Consent,
+    Decision,
+    Edit,
+    Layer,
+    Manifest,
+    Snapshot,
+    Tier,
+    Verdict,
+    tier_of,
+)
 from agentos.errors import Conflict, UserError
-from agentos.evolver.promote.consent import issue, make_key, read_key, tier_of, verify
+from agentos.evolver.promote.consent import issue, make_key, read_key, verify
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = bytes(range(32))

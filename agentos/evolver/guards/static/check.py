@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from agentos.domain import Kind, Tier
+from agentos.domain import Kind, Tier, tier_of
 from agentos.evolver.guards.static.denylist import MODULES
 from agentos.evolver.guards.static.growth import growth
 from agentos.evolver.guards.static.references import imports, references, texts
@@ -16,7 +16,6 @@ from agentos.evolver.guards.static.scanner import scan
 from agentos.evolver.guards.static.static_eval import Reading, read
 from agentos.evolver.guards.static.weakening import hidden, lost
 from agentos.evolver.policy import Screen
-from agentos.evolver.promote.consent import tier_of
 from agentos.evolver.screen_rules import Finding, Seen, added
 
 _KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
