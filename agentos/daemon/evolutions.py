@@ -12,8 +12,8 @@ from agentos.daemon.engine import Engine
 from agentos.daemon.service import EVOLVE, PROMOTE, Service
 from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState
 from agentos.errors import NotFound
-from agentos.evolver.promotion import settle_overtaken
-from agentos.evolver.triage import places
+from agentos.evolver.find.triage import places
+from agentos.evolver.promote.promotion import settle_overtaken
 
 WAITING_MAX = 8  # evolutions that wait for the machinery, beside those that work; each has a thread
 
