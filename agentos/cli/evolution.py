@@ -246,8 +246,7 @@ def revert(
     from agentos.cli.evolution_screen import chosen, diff_text
     from agentos.daemon.desk import desk
     from agentos.evolver.consent import person
-    from agentos.evolver.promotion import roll_back
-    from agentos.evolver.triage import DECLINED
+    from agentos.evolver.promotion import take_back
 
     _, story = _story(id)
     if story.evolution.state not in _UNDOABLE:
@@ -260,9 +259,7 @@ def revert(
         Console(highlight=False, soft_wrap=True).print(diff_text(_base_text(story, picked), picked), end="")
     confirm(f"Revert {story.evolution.id}?", yes=yes)
     with desk(Home.find()) as parts:
-        ended = roll_back(
-            parts, parts.evolution(story.evolution.id), f"{DECLINED}{person()}: {reason}", origin="revert"
-        )
+        ended = take_back(parts, parts.evolution(story.evolution.id), person(), reason)
     print_text(
         f"{ended.id} is rolled back; `agentos evolution reconsider {ended.id}` would take it up again."
     )

@@ -26,7 +26,6 @@ from agentos.domain import (
 )
 from agentos.evolver.judge import Flip, Standing, flips, judged_trials
 from agentos.evolver.policy import Probation
-from agentos.evolver.triage import DECLINED
 from agentos.ledger.reading import Story
 
 STATE_STYLE = {
@@ -203,8 +202,6 @@ def _head(scene: Scene) -> Iterator[_Line]:
     yield _Line(Text.assemble((evolution.id, "bold"), "  ", state_text(evolution), "  ", clean(resource)), 0)
     if evolution.reason:
         reason = scene.named(evolution.reason)
-        if evolution.state is EvolutionState.ROLLED_BACK:  # a revert closes it as a refusal does
-            reason = reason.replace(DECLINED, "taken back by ", 1)
         yield _Line(Text(reason), 0)
     yield _Line(Text(), 0)
 

@@ -8,6 +8,7 @@ from agentos.domain import (
     Candidate,
     Consent,
     Decision,
+    Ending,
     Evolution,
     EvolutionState,
     Snapshot,
@@ -21,7 +22,7 @@ from agentos.evolver.consent import expiry, issue, tier_of, verify
 from agentos.evolver.parts import Parts
 from agentos.evolver.probing import concerns, passed, probe
 from agentos.evolver.review import failing_review
-from agentos.evolver.triage import DECLINED, reconsider
+from agentos.evolver.triage import reconsider
 
 STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
 
@@ -88,7 +89,13 @@ def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> 
         raise Conflict(
             f"{evolution.id} is {evolution.state.value}; only one that awaits consent or is held can be rejected."
         )
-    return parts.move(evolution, EvolutionState.REJECTED, f"{DECLINED}{principal}: {reason}", end=True)
+    return parts.move(
+        evolution,
+        EvolutionState.REJECTED,
+        f"declined by {principal}: {reason}",
+        end=True,
+        ending=Ending.DECLINED,
+    )
 
 
 def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
@@ -169,14 +176,27 @@ def probe_fault(parts: Parts, candidate: Candidate) -> str:
     return "" if shown.passed else f"its probe failed, and nothing was moved: {shown.reason}"
 
 
-def roll_back(parts: Parts, evolution: Evolution, reason: str, *, origin: str = "rollback") -> Evolution:
+def take_back(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
+    """Undo a promotion on a person's word: the failure stays closed until someone reconsiders it."""
+    why = f"taken back by {principal}: {reason}"
+    return roll_back(parts, evolution, why, origin="revert", ending=Ending.REVERTED)
+
+
+def roll_back(
+    parts: Parts,
+    evolution: Evolution,
+    reason: str,
+    *,
+    origin: str = "rollback",
+    ending: Ending = Ending.UNSAID,
+) -> Evolution:
     """Undo a promotion by new versions; raises Conflict when later versions build on it."""
     if evolution.promoted is None:
         raise Conflict(f"{evolution.id} is {evolution.state.value}: nothing of it was promoted.")
     if evolution.state is EvolutionState.ROLLED_BACK:
         raise Conflict(f"{evolution.id} was rolled back already.")
     parts.candidates.revert_evolution(evolution.id, reason, origin)
-    return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True)
+    return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True, ending=ending)
 
 
 def _on_probation(parts: Parts, evolution: Evolution, promoted: Snapshot) -> Evolution:
