@@ -24,8 +24,8 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.judge import Flip, Standing, flips, judged_trials
 from agentos.evolver.policy import Probation
+from agentos.evolver.verdict.judge import Flip, Standing, flips, judged_trials
 from agentos.ledger.reading import Story
 
 STATE_STYLE = {

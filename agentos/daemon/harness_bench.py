@@ -26,8 +26,8 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import BoxDied
-from agentos.evolver.guards.probes import ExecutorWith
 from agentos.evolver.proposers.harness_repair import Traced
+from agentos.evolver.safety_probes import ExecutorWith
 from agentos.ports import Bench, Case, Executor, Plan, Snapshots, Tried
 
 _LINES = "lines"  # the node of the step that tells them

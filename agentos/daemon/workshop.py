@@ -29,8 +29,8 @@ from agentos.domain import (
     kernel_fault,
 )
 from agentos.errors import BoxDied, NotFound, Unavailable
-from agentos.evolver.errands import Errand, Left
-from agentos.evolver.recordings import packed
+from agentos.evolver.history.recordings import packed
+from agentos.evolver.proposers.coding_agent import Errand, Left
 from agentos.ports import Blobs, Models, Plan, Sandbox
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the program's own fault
