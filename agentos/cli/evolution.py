@@ -129,7 +129,16 @@ def _scene(reader: Reader, story: Story) -> Scene:
     live = []
     if story.evolution.promoted and story.evolution.ended_at and story.evolution.diagnosis:
         recent = reader.runs_using(story.evolution.diagnosis.resource, 200)
-        live = [run for run in recent if run.started_at >= story.evolution.ended_at]
+        chosen_for = (
+            {reader.task(task_id).key for task_id in story.evidence.task_ids} if story.evidence else set()
+        )
+        live = [
+            run
+            for run in recent
+            if run.started_at >= story.evolution.ended_at
+            and run.task_key not in chosen_for
+            and reader.task(run.task_id).checks
+        ]
     return Scene(story, names, failures, _base_text(story, chosen(story)), live, _probation(story))
 
 

@@ -342,13 +342,15 @@ def _since(scene: Scene) -> Iterator[_Line]:
     yield _Line(Text(told), label="Since")
     if evolution.state is not EvolutionState.ROLLED_BACK:
         passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
-        yield _Line(Text(f"{_count(len(scene.live), 'live task')} used it since, {passed} passed"))
+        yield _Line(
+            Text(f"{_count(len(scene.live), 'live task')} of new, checked work since, {passed} passed")
+        )
     if evolution.state is EvolutionState.PROBATION:
         rules = scene.probation
         end = evolution.ended_at + timedelta(days=rules.days)
         varies = any(run.outcome is not None and run.outcome.cost.calls for run in scene.live)
         runs = rules.varying_runs if varies else rules.runs
-        left = f"watched until {runs} live tasks have used it, or {_moment(end)}"
+        left = f"watched until {runs} such tasks have used it, or {_moment(end)}"
         yield _Line(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
     if found := scene.story.attestation:
         true = len(set(found.predicted_fixes) & set(found.observed_fixes))

@@ -248,11 +248,22 @@ class Tick:
             log.info("a person ended a watch", evolution=ended.id, why=ended.reason)
         for fallen in watch_rates(parts):
             log.warning("live runs fell", evolution=fallen.id, why=fallen.reason)
-        for suspicion in suspicions(parts):
-            subject = f"{suspicion.evolution_id} {suspicion.run_id}"
-            self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+        self._measure()
         settle(parts)
         settle_wishes(parts)
+
+    def _measure(self) -> None:
+        """Begin the replays of live failures, a few side by side; the others when these are measured."""
+        active = self.engine.active(WATCH)
+        room = self._service.settings.parallel - len(active)
+        for found in suspicions(self._service.parts):
+            subject = f"{found.evolution_id} {found.run_id} {found.against}"
+            if (
+                room > 0
+                and subject not in active
+                and self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+            ):
+                room -= 1
 
     # --- housekeeping -------------------------------------------------------------------------
 

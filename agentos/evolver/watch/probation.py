@@ -42,6 +42,7 @@ class Suspicion:
 
     evolution_id: str
     run_id: str
+    against: str = ""  # the content that stands now: with another one it is measured anew
 
 
 def watch_rates(parts: Parts) -> list[Evolution]:
@@ -63,14 +64,15 @@ def watch_rates(parts: Parts) -> list[Evolution]:
 
 def suspicions(parts: Parts) -> list[Suspicion]:
     """Live failures to measure, for every evolution on probation. Cheap; call it after mining."""
-    return [
-        Suspicion(evolution.id, run.id)
-        for evolution in _on_probation(parts)
-        for run in _suspected(parts, evolution, Sides(parts, evolution))
-    ]
+    found = []
+    for evolution in _on_probation(parts):
+        sides = Sides(parts, evolution)
+        now = sides.content(parts.snapshots.stable())[:12]
+        found += [Suspicion(evolution.id, run.id, now) for run in _suspected(parts, sides)]
+    return found
 
 
-def _suspected(parts: Parts, evolution: Evolution, sides: Sides) -> list[Run]:
+def _suspected(parts: Parts, sides: Sides) -> list[Run]:
     """Of each new, checked task the newest live run, if it failed, was not measured yet, and does not vary."""
     return [
         run
@@ -166,7 +168,7 @@ def settle(parts: Parts) -> list[Evolution]:
         )
         if not (waited or _seen_enough(parts, live, found)):
             continue
-        if _fell(parts, found) or _suspected(parts, evolution, sides):
+        if _fell(parts, found) or _suspected(parts, sides):
             continue
         ending, why = _end_of_watch(parts, sides, live)
         if ending is Ending.STOOD:
