@@ -17,9 +17,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from agentos.daemon.delegating import let_go
 from agentos.daemon.engine import Engine
 from agentos.daemon.folders import Folders
+from agentos.daemon.run.delegation import let_go
 from agentos.daemon.schedules import spawn_due
 from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
 from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, Result, TaskState

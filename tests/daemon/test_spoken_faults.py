@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import KernelFault, Origin, Result, Run, Share, Task, kind_of
 from agentos.evolver.find.fingerprints import failure_of
 from agentos.evolver.policy import load_taxonomy
@@ -18,7 +18,7 @@ from agentos.ledger.store import Ledger
 from agentos.messages import RESERVED
 from agentos.ports import Attempt
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.shipped import folder
 
 pytestmark = pytest.mark.sandbox
