@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Evidence, Evolution, EvolutionState, Kind, SafetyRate, Snapshot, is_memory
+from agentos.domain import Evidence, Evolution, Kind, SafetyRate, Snapshot, is_memory
 from agentos.evolver.memory import lessons
 from agentos.evolver.policy import load_policy
 from agentos.evolver.watch import health
@@ -25,7 +25,6 @@ from agentos.ports import Remembered
 from agentos.registry.store import Registry
 from agentos.shipped import folder, seed_files
 
-_STANDING = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 _PERIODS = 12  # rows of the series in the table; the picture and --json have all
 
 
@@ -111,7 +110,7 @@ def _price(home: Home, spent: Mapping[str, SpentTotals], evolutions: Sequence[Ev
         usd=usd,
         trials=sum(item.trials for item in spent.values()),
         cpu_s=sum(item.cpu_s for item in spent.values()),
-        fixes=sum(evolution.state in _STANDING for evolution in evolutions),
+        fixes=sum(evolution.stands for evolution in evolutions),
     )
 
 

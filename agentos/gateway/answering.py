@@ -106,6 +106,7 @@ class Answering:
         account = self._accounts.get(f"run {grant.run_id}")
         if account is None:
             account = Account(
+                "budget",
                 "the run",
                 "raise the limits of the task, or run_… of [budget] in agentos.toml",
                 grant.budget,
@@ -118,6 +119,7 @@ class Answering:
         account = self._accounts.get(f"evolution {grant.evolution_id}")
         if account is None:
             account = Account(
+                "evolution_budget",
                 "the evolution",
                 "raise evolution_… of [budget] in agentos.toml",
                 self._limits.evolution,
@@ -137,6 +139,7 @@ class Answering:
         start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         if self._today is None or self._today[0] != start.isoformat():
             account = Account(
+                "day_budget",
                 "all runs of a day",
                 "raise day_… of [budget] in agentos.toml, or wait until midnight UTC",
                 self._limits.day,

@@ -14,6 +14,7 @@ from agentos.gateway.calls import CallTotals
 class Account:
     """What one run, evolution or day may use, has used, and holds reserved for calls under way."""
 
+    kind: str  # of the failure when it is used up: errors.ModelFailed
     what: str  # "the run", for sentences
     advice: str  # where the limit is set
     limit: Budget
@@ -78,9 +79,9 @@ def reserve(accounts: Sequence[tuple[Account, CallTotals]], wanted: CallTotals) 
     """Reserve in all accounts or none.
 
     Beside each account stands what it has booked already for an earlier try of the same call.
-    Raises ModelFailed("budget") with the sentence of the first account that has no room.
+    Raises ModelFailed of the kind and with the sentence of the first account that has no room.
     """
     for account, booked in accounts:
         if refusal := account.refusal(minus(wanted, booked)):
-            raise ModelFailed("budget", refusal)
+            raise ModelFailed(account.kind, refusal)
     return Hold(accounts, wanted)

@@ -28,6 +28,8 @@ _TIMEOUT_S = 600.0
 _STATUS: Mapping[str, int] = {
     "token": 401,
     "budget": 402,
+    "evolution_budget": 402,
+    "day_budget": 402,
     "not_allowed": 403,
     "not_recorded": 409,
     "request": 400,

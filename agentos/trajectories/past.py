@@ -16,6 +16,7 @@ from agentos.domain import (
     IMPORT,
     Fault,
     Json,
+    KernelFault,
     Limits,
     Outcome,
     Result,
@@ -24,6 +25,7 @@ from agentos.domain import (
     Step,
     Task,
     digest,
+    kernel_fault,
     share_of,
 )
 from agentos.trajectories.conversations import ChatConversation, text_of
@@ -102,8 +104,8 @@ def _outcome(conversation: ChatConversation, *, runs_here: bool) -> Outcome:
     ended = conversation.ended
     if ended.result is Result.PASSED:
         return Outcome(ended.result, ended.score, ended.reason)
-    # the fault's type decides (evolver/taxonomy.toml) whether an evolution may rest on it
-    fault = Fault("check" if runs_here else "imported", ended.reason)
+    # the fault's kind decides (evolver/taxonomy.toml) whether an evolution may rest on it
+    fault = kernel_fault(KernelFault.CHECK if runs_here else KernelFault.IMPORTED, ended.reason)
     return Outcome(ended.result, ended.score, ended.reason, fault)
 
 

@@ -102,8 +102,8 @@ def test_seconds_are_those_that_models_took(bench: Bench) -> None:
 
 
 def test_a_day_and_an_evolution_have_accounts_of_their_own() -> None:
-    run = Account("the run", "…", Budget(), CallTotals())
-    day = Account("all runs of a day", "wait", Budget(usd=1.0), CallTotals(usd=0.5))
+    run = Account("budget", "the run", "…", Budget(), CallTotals())
+    day = Account("day_budget", "all runs of a day", "wait", Budget(usd=1.0), CallTotals(usd=0.5))
     hold = reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
     with pytest.raises(ModelFailed, match=r"all runs of a day may use 1 US dollars.*0.4 reserved.*wait"):
         reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
@@ -122,10 +122,10 @@ def test_an_evolution_shares_one_budget_among_its_trials(bench: Bench) -> None:
     ]
     # each reserves 6 dollars of the 10, and uses as many as it says words
     assert answers[0] == "answered"
-    assert answers[-1] == "budget"
+    assert answers[-1] == "evolution_budget"
 
 
 def test_an_evolution_may_be_held_to_calls_too(bench: Bench) -> None:
     sessions = [bench.open(evolution_id="evo-2") for _ in range(5)]
     answers = [kind_of(session, f"trial {number}") for number, session in enumerate(sessions)]
-    assert answers == ["answered"] * 4 + ["budget"]
+    assert answers == ["answered"] * 4 + ["evolution_budget"]

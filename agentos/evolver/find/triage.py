@@ -41,7 +41,6 @@ WITHOUT_SUCCESS = frozenset(
     }
 )
 AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}
-DECLINED = "declined by "  # a reason that starts so closes a fingerprint until `reconsider`
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,7 @@ def _worth_trying(ripe: Ripe, past: Sequence[Evolution], parts: Parts) -> bool:
     if not past:
         return True
     last = past[-1]
-    if last.state is EvolutionState.CIRCUIT_BROKEN or last.reason.startswith(DECLINED):
+    if last.state is EvolutionState.CIRCUIT_BROKEN or last.is_closed:
         return False
     since = [item for item in ripe.sightings if last.ended_at is None or item.seen_at > last.ended_at]
     if last.state not in WITHOUT_SUCCESS:
