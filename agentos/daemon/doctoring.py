@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from agentos.daemon.auditing import verify_home
 from agentos.daemon.desk import policy_of, probes_of
 from agentos.daemon.liveness import daemon_info
 from agentos.daemon.swap import HELD
@@ -115,7 +116,6 @@ def _settings(home: Home) -> Iterator[Finding]:
 
 
 def _ledger(home: Home) -> Iterator[Finding]:
-    reader = Reader(home.ledger)
     for path in (home.ledger, home.engine):
         if path.exists():
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
@@ -125,8 +125,8 @@ def _ledger(home: Home) -> Iterator[Finding]:
                     answer = str(error)
             if answer != "ok":
                 yield Finding(f"{path.name} is damaged: {answer}")
-    for fault in reader.verify():
-        yield Finding(f"audit log: {fault}")
+    for fault in verify_home(home).faults:
+        yield Finding(f"audit: {fault}")
 
 
 def _registry(home: Home) -> Iterator[Finding]:

@@ -134,8 +134,7 @@ class Parts:
             ended_at=self.now() if end else evolution.ended_at,
         )
         if moved != evolution:
-            self.records.put(moved)
-            self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason})
+            self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason}, (moved,))
         return moved
 
 

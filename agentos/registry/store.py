@@ -13,6 +13,7 @@ from agentos.errors import Conflict, Invalid, NotFound, Unavailable
 from agentos.registry import direct, incoming, promotion, reading, revert, versions
 from agentos.registry.check import Report, check
 from agentos.registry.loading import Load
+from agentos.registry.promotion import Promotion
 from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
 from agentos.registry.revert import Plan
 from agentos.registry.upgrade import SHIPPED, Choice, Upgrade, upgrade
@@ -239,6 +240,10 @@ class Registry:
         """What ``main`` was, newest first. Raises Unavailable."""
         for commit in versions.line(self.repository):
             yield Snapshot(str(commit.id), str(commit.tree_id))
+
+    def promotions(self) -> Sequence[Promotion]:
+        """What commits on ``main`` say of the evolutions that they promoted, newest first."""
+        return promotion.promotions(self.repository)
 
     def last_good(self) -> Snapshot | None:
         """The newest snapshot that is known to drive runs well; see daemon/swap.py, which moves it."""
