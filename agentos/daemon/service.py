@@ -16,20 +16,20 @@ from typing import TypeVar
 
 import structlog
 
-from agentos.daemon.benches import BoxBenches, load_tools, migrate_memories
-from agentos.daemon.beside import executors_beside
-from agentos.daemon.bundle import with_wheels
-from agentos.daemon.coding import with_coder
-from agentos.daemon.current import Current
-from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
-from agentos.daemon.execution import BoxExecutor
-from agentos.daemon.harness_bench import RunBenches
-from agentos.daemon.plugins import with_plugins
-from agentos.daemon.proposers import Asked, proposers_of
-from agentos.daemon.serving import Served
-from agentos.daemon.swap import Swap
-from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
+from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
+from agentos.daemon.evolve.coding_agent_config import with_coder
+from agentos.daemon.evolve.harness_bench import RunBenches
+from agentos.daemon.evolve.overlay_executor import executors_beside
+from agentos.daemon.evolve.plugins import with_plugins
+from agentos.daemon.evolve.proposers import Asked, proposers_of
+from agentos.daemon.evolve.serving_pointer import Swap
+from agentos.daemon.job.bundle import with_wheels
+from agentos.daemon.live_config import Current
+from agentos.daemon.offline import desk
+from agentos.daemon.run.execution import BoxExecutor
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
+from agentos.daemon.run_services import Served
 from agentos.domain import EvolutionState, Layer, Mode
 from agentos.errors import AgentOSError, Unavailable
 from agentos.evolver import cycle

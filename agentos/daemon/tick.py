@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from agentos.daemon.delegating import let_go
 from agentos.daemon.engine import Engine
 from agentos.daemon.evolutions import start_due
 from agentos.daemon.folders import Folders
+from agentos.daemon.run.delegation import let_go
 from agentos.daemon.schedules import spawn_due
 from agentos.daemon.service import EVOLVE, RUN, WATCH, Service, utc_now
 from agentos.domain import RUNNING_STATES, Result, TaskState

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentos.domain import Evolution, Json
 from agentos.ledger.codec import plain
-from agentos.ledger.shelves import body_of, id_of, shelf_of
+from agentos.ledger.record_types import body_of, id_of, shelf_of
 
 RECORDS, SETS = "records", "sets"
 SET_TABLES = ("candidate", "trial", "safety_rate", "review", "attestation")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agentos.daemon.desk import desk
+from agentos.daemon.offline import desk
 from agentos.domain import (
     Call,
     Check,

@@ -19,7 +19,7 @@ from agentos.ledger.audit import Entry, Head, chained
 from agentos.ledger.codec import bundle, kept, plain
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from agentos.registry import direct
+from agentos.registry import external_commits
 from agentos.registry.repository import EMAIL, MAIN
 from agentos.registry.store import Registry
 from tests.cli.evolved_home import FAULTY, PATH, RIGHT, evolve_home
@@ -275,7 +275,7 @@ def forge(home: Home, said: dict[str, str], *, hide: bool) -> str:
     made = repository.git.create_commit(
         None, us, us, f"Better\n\n{trailers}\n", tree, [pygit2.Oid(hex=main.commit)]
     )
-    for ref in (MAIN, *((direct.WRITTEN, direct.WRITING) if hide else ())):
+    for ref in (MAIN, *((external_commits.WRITTEN, external_commits.WRITING) if hide else ())):
         repository.git.references.create(ref, made, force=True)
     return str(made)
 
@@ -315,7 +315,7 @@ def test_a_forged_commit_in_a_real_evolutions_name(agentos: Agentos, home: Home)
 def test_a_promotion_whose_commit_is_gone(agentos: Agentos, home: Home) -> None:
     registry = Registry(home.registry)
     parent = registry.repository.commit(registry.stable().commit).parent_ids[0]
-    for ref in (MAIN, direct.WRITTEN, direct.WRITING):
+    for ref in (MAIN, external_commits.WRITTEN, external_commits.WRITING):
         registry.repository.git.references.create(ref, parent, force=True)
     assert any("is not on main" in fault for fault in faults(agentos))
 
@@ -329,7 +329,7 @@ def test_a_commit_whose_trailers_name_another_consent(agentos: Agentos, home: Ho
     made = registry.repository.git.create_commit(
         None, old.author, old.committer, text, old.tree_id, old.parent_ids
     )
-    for ref in (MAIN, direct.WRITTEN, direct.WRITING):
+    for ref in (MAIN, external_commits.WRITTEN, external_commits.WRITING):
         registry.repository.git.references.create(ref, made, force=True)
     (name,) = ids(home, "evolution")
     rewritten(home, "evolution", name, lambda it: it["promoted"].update(commit=str(made)))

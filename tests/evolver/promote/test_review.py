@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentos.daemon.advising import Advice, another
+from agentos.daemon.evolve.evolver_models import Advice, another
 from agentos.domain import (
     Budget,
     Candidate,
