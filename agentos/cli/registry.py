@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -293,7 +294,9 @@ def unpin(name: Name) -> None:
 @app.command()
 def check(as_json: AsJson = False) -> None:
     """Check every object, resource and version. Exit code 1 when something is wrong."""
-    report = _open().check()
+    registry = _open()
+    report = registry.check()
+    report = replace(report, faults=(*report.faults, *_unknown_promotions(registry)))
     if as_json:
         print_json(report)
     else:
@@ -307,6 +310,21 @@ def check(as_json: AsJson = False) -> None:
             print_text(f"The registry is whole: {report.resources} resources.", "green")
     if report.faults:
         raise typer.Exit(1)
+
+
+def _unknown_promotions(registry: Registry) -> list[str]:
+    """Commits that say an evolution made them, of which the home's ledger knows nothing."""
+    from agentos.daemon.auditing import promotion_faults
+    from agentos.ledger.integrity import Frozen
+
+    ledger = Home.find().ledger
+    if not ledger.exists():
+        return []
+    try:
+        with Frozen(ledger) as reader:
+            return list(promotion_faults(reader, registry.promotions(), ledger))
+    except Unavailable as error:
+        return [str(error)]
 
 
 @app.command()

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
+from agentos.daemon.auditing import verify_home
 from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.evolve.serving_pointer import HELD
 from agentos.daemon.offline import policy_of, probes_of
@@ -118,7 +119,6 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
 
 
 def _ledger(home: Home) -> Iterator[DoctorFinding]:
-    reader = Reader(home.ledger)
     for path in (home.ledger, home.engine):
         if path.exists():
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
@@ -128,8 +128,8 @@ def _ledger(home: Home) -> Iterator[DoctorFinding]:
                     answer = str(error)
             if answer != "ok":
                 yield DoctorFinding(f"{path.name} is damaged: {answer}")
-    for fault in reader.verify():
-        yield DoctorFinding(f"audit log: {fault}")
+    for fault in verify_home(home).faults:
+        yield DoctorFinding(f"audit: {fault}")
 
 
 def _registry(home: Home) -> Iterator[DoctorFinding]:

@@ -13,6 +13,7 @@ from agentos.errors import Conflict, Invalid, NotFound, Unavailable
 from agentos.registry import external_commits, promotion, push_inbox, reading, revert, versions
 from agentos.registry.check import Report, check
 from agentos.registry.loading import Load
+from agentos.registry.promotion import Promotion
 from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
 from agentos.registry.revert import RevertPlan
 from agentos.registry.upgrade import SHIPPED, Upgrade, UpgradeChoice, upgrade
@@ -241,6 +242,10 @@ class Registry:
         """What ``main`` was, newest first. Raises Unavailable."""
         for commit in versions.line(self.repository):
             yield Snapshot(str(commit.id), str(commit.tree_id))
+
+    def promotions(self) -> Sequence[Promotion]:
+        """What commits on ``main`` say of the evolutions that they promoted, newest first."""
+        return promotion.promotions(self.repository)
 
     def last_good(self) -> Snapshot | None:
         """The newest snapshot that is known to drive runs well; see daemon/evolve/serving_pointer.py, which moves it."""

@@ -103,8 +103,7 @@ def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
                 f"`agentos evolution show {other.id}` shows how far it is."
             )
     fresh = _evolution(parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}")
-    parts.records.put(fresh)
-    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id})
+    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))
     return fresh
 
 
@@ -240,8 +239,9 @@ def _open(parts: Parts, ripe: Ripe, sightings: Sequence[Sighting], position: int
         sha256=digest([ripe.fingerprint, run_ids, task_ids]),
     )
     evolution = _evolution(parts, evidence.id, ripe.fingerprint.id, "")
-    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position)
-    parts.audit.note("evidence.sealed", evidence.id, {"sha256": evidence.sha256, "evolution": evolution.id})
+    said = {"sha256": evidence.sha256, "evolution": evolution.id}
+    note = ("evidence.sealed", evidence.id, said)
+    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position, note=note)
     return evolution
 
 
