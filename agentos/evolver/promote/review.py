@@ -22,6 +22,7 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.proposers.model.answer import Line, Unusable, json_in, spoken
 from agentos.evolver.proposers.model.asking import Talk, texts, with_data
 from agentos.evolver.proposers.model.evidence import WIDE, quoted, told
+from agentos.evolver.select.holding_back import shown_part
 
 PURPOSE = "review"
 DIFF_MAX = 60_000  # characters; a longer one is no small edit, and nobody could say what is in it
@@ -60,7 +61,8 @@ def _stored(parts: Parts, candidate: Candidate) -> Review | None:
 
 def _reviewed(parts: Parts, evolution: Evolution, candidate: Candidate) -> Review:
     evidence = parts.records.get(Evidence, evolution.evidence_id)
-    heard = _ask(parts, evidence, candidate)
+    # What it says ends up in reasons, and those in the briefs of later evolutions.
+    heard = _ask(parts, shown_part(evidence, evolution.held_back), candidate)
     review = Review(
         id=f"review-{candidate.id.removeprefix('cand-')}",
         evolution_id=evolution.id,
