@@ -44,6 +44,7 @@ class Sighting:
     seen_at: datetime
     flagged: bool = False
     signals: tuple[str, ...] = ()  # what else its trajectory showed, as "signal@step"
+    hidden: bool = False  # its work was in the hold-out then: evidence only once that gave it away
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Evolution:
     ended_at: datetime | None = None
     asked: tuple[Asked, ...] = ()
     held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
+    given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
 
     @property
     def resource(self) -> str:

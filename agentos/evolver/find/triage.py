@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from agentos.domain import (
@@ -25,6 +25,7 @@ from agentos.domain import (
 from agentos.errors import Conflict
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Mine
+from agentos.evolver.select.holding_back import GIVEN
 
 CURSOR = "triage"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
@@ -67,7 +68,10 @@ def triage(parts: Parts) -> list[Evolution]:
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
     end = parts.records.last_sighting()
     sightings = parts.records.newest_sightings(mendable, LOOK_BACK, CLOSED)
-    for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
+    hidden = [item for item in sightings if item.hidden and not parts.cursor.read(GIVEN + item.task_key)]
+    seen = [item for item in sightings if item not in hidden]
+    found = _ripe(seen, parts.policy.mine, parts.now())
+    for ripe in [*found, *_starved(parts, found, seen, hidden)]:
         if _file(ripe.fingerprint) in busy:
             continue
         past = _past(parts, ripe.fingerprint)
@@ -76,8 +80,11 @@ def triage(parts: Parts) -> list[Evolution]:
             continue
         if not _worth_trying(ripe, past, parts):
             continue
+        fresh = _unmended(ripe, past)
+        if any(map(hidden.__contains__, fresh)) and not _weighs_enough(fresh, parts.policy.mine, parts.now()):
+            continue  # the hold-out gives nothing away for what is mended
         try:
-            opened.append(_open(parts, ripe, _unmended(ripe, past), position + len(opened)))
+            opened.append(_open(parts, ripe, fresh, position + len(opened)))
         except Conflict:
             break
         busy.add(_file(ripe.fingerprint))
@@ -133,6 +140,29 @@ def _ripe(sightings: Sequence[Sighting], rules: Mine, now: datetime) -> list[Rip
     heavy += [group for group in files.values() if _weighs_enough(group, rules, now)]
     heavy.sort(key=lambda group: (-len(group), group[0].seen_at))
     return [_newest(group) for group in heavy]
+
+
+def _starved(
+    parts: Parts, ripe: Sequence[Ripe], seen: Sequence[Sighting], hidden: Sequence[Sighting]
+) -> list[Ripe]:
+    """Failures that recur only together with hidden tasks: with the oldest of these, as few as will do.
+
+    Where there are enough, as many as it takes to hold some of the evidence back again.
+    """
+    enough = {name for item in ripe for name in item.fingerprints}
+    rules, now = parts.policy.mine, parts.now()
+    wanted = max(rules.recurrence, parts.policy.evidence.held_back)
+    found: list[Ripe] = []
+    for name in dict.fromkeys(item.fingerprint.id for item in hidden):
+        group = [item for item in seen if item.fingerprint.id == name]
+        keys = {item.task_key for item in group}
+        for item in hidden:
+            if item.fingerprint.id == name and (item.task_key in keys or len(keys) < wanted):
+                keys.add(item.task_key)
+                group.append(item)
+        if name not in enough and _weighs_enough(group, rules, now):
+            found.append(_newest(group))
+    return found
 
 
 def _weighs_enough(group: Sequence[Sighting], rules: Mine, now: datetime) -> bool:
@@ -231,9 +261,17 @@ def _open(parts: Parts, ripe: Ripe, sightings: Sequence[Sighting], position: int
         sealed_at=parts.now(),
         sha256=digest([ripe.fingerprint, run_ids, task_ids]),
     )
-    evolution = _evolution(parts, evidence.id, ripe.fingerprint.id, "")
+    given = [item for item in chosen if item.hidden and not parts.cursor.read(GIVEN + item.task_key)]
+    evolution = replace(
+        _evolution(parts, evidence.id, ripe.fingerprint.id, ""), given=tuple(item.task_id for item in given)
+    )
     parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position)
     parts.audit.note("evidence.sealed", evidence.id, {"sha256": evidence.sha256, "evolution": evolution.id})
+    for item in given:
+        parts.cursor.advance(GIVEN + item.task_key, 1, [])
+    if given:
+        told = {"evolution": evolution.id, "tasks": list(evolution.given), "of": len(chosen)}
+        parts.audit.note("hold_out.gave_way", evidence.id, told)
     return evolution
 
 
