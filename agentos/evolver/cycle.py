@@ -25,6 +25,7 @@ from agentos.domain import (
     canonical,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
+from agentos.evolver.find.holding_back import shown_part, to_hide
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.parts import Parts
@@ -41,7 +42,6 @@ from agentos.evolver.propose.proposing import propose, why_fixed, workable
 from agentos.evolver.replay.racing import leader
 from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.select.curate import Sets, choose_sets, varying
-from agentos.evolver.select.holding_back import shown_part, to_hide
 from agentos.evolver.select.regression_sets import with_inherited
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
 from agentos.evolver.verdict.paired_tests import too_few

@@ -15,9 +15,9 @@ from agentos.errors import UserError
 from agentos.evolver.find.budget_failures import as_failed
 from agentos.evolver.find.fingerprints import Doing, Failure, failure_of
 from agentos.evolver.find.harness_signs import mistold
+from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
 from agentos.evolver.parts import Parts
-from agentos.evolver.select.holding_back import is_open
 
 CURSOR = "mine"
 BATCH = 500

@@ -7,7 +7,7 @@ evolution is at work on the same file, and when something is new since the last 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,9 +23,9 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import Conflict
+from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Mine
-from agentos.evolver.select.holding_back import GIVEN
 
 CURSOR = "triage"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
@@ -68,10 +68,9 @@ def triage(parts: Parts) -> list[Evolution]:
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
     end = parts.records.last_sighting()
     sightings = parts.records.newest_sightings(mendable, LOOK_BACK, CLOSED)
-    hidden = [item for item in sightings if item.hidden and not parts.cursor.read(GIVEN + item.task_key)]
+    hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
     seen = [item for item in sightings if item not in hidden]
-    found = _ripe(seen, parts.policy.mine, parts.now())
-    for ripe in [*found, *_starved(parts, found, seen, hidden)]:
+    for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:
         if _file(ripe.fingerprint) in busy:
             continue
         past = _past(parts, ripe.fingerprint)
@@ -80,11 +79,8 @@ def triage(parts: Parts) -> list[Evolution]:
             continue
         if not _worth_trying(ripe, past, parts):
             continue
-        fresh = _unmended(ripe, past)
-        if any(map(hidden.__contains__, fresh)) and not _weighs_enough(fresh, parts.policy.mine, parts.now()):
-            continue  # the hold-out gives nothing away for what is mended
         try:
-            opened.append(_open(parts, ripe, fresh, position + len(opened)))
+            opened.append(_open(parts, ripe, _unmended(ripe, past), position + len(opened)))
         except Conflict:
             break
         busy.add(_file(ripe.fingerprint))
@@ -142,25 +138,27 @@ def _ripe(sightings: Sequence[Sighting], rules: Mine, now: datetime) -> list[Rip
     return [_newest(group) for group in heavy]
 
 
-def _starved(
-    parts: Parts, ripe: Sequence[Ripe], seen: Sequence[Sighting], hidden: Sequence[Sighting]
-) -> list[Ripe]:
+def _is_hidden(parts: Parts, sighting: Sighting) -> bool:
+    return sighting.hidden and not parts.cursor.read(GIVEN + sighting.task_key)
+
+
+def _starved(parts: Parts, seen: Sequence[Sighting], hidden: Collection[Sighting]) -> list[Ripe]:
     """Failures that recur only together with hidden tasks: with the oldest of these, as few as will do.
 
-    Where there are enough, as many as it takes to hold some of the evidence back again.
+    Where there are enough, as many as it takes to hold some of the evidence back again. What was seen before
+    the failure was mended counts for nothing.
     """
-    enough = {name for item in ripe for name in item.fingerprints}
     rules, now = parts.policy.mine, parts.now()
     wanted = max(rules.recurrence, parts.policy.evidence.held_back)
     found: list[Ripe] = []
     for name in dict.fromkeys(item.fingerprint.id for item in hidden):
-        group = [item for item in seen if item.fingerprint.id == name]
-        keys = {item.task_key for item in group}
-        for item in hidden:
-            if item.fingerprint.id == name and (item.task_key in keys or len(keys) < wanted):
-                keys.add(item.task_key)
-                group.append(item)
-        if name not in enough and _weighs_enough(group, rules, now):
+        alike = _newest([item for item in (*seen, *hidden) if item.fingerprint.id == name])
+        fresh = _unmended(alike, _past(parts, alike.fingerprint))
+        group = [item for item in fresh if item not in hidden]
+        if _weighs_enough(group, rules, now):
+            continue
+        group += [item for item in fresh if item in hidden][: max(0, wanted - len(group))]
+        if _weighs_enough(group, rules, now):
             found.append(_newest(group))
     return found
 
@@ -261,7 +259,7 @@ def _open(parts: Parts, ripe: Ripe, sightings: Sequence[Sighting], position: int
         sealed_at=parts.now(),
         sha256=digest([ripe.fingerprint, run_ids, task_ids]),
     )
-    given = [item for item in chosen if item.hidden and not parts.cursor.read(GIVEN + item.task_key)]
+    given = [item for item in chosen if _is_hidden(parts, item)]
     evolution = replace(
         _evolution(parts, evidence.id, ripe.fingerprint.id, ""), given=tuple(item.task_id for item in given)
     )

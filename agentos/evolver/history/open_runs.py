@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentos.domain import IMPORT, Result, Task
+from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.parts import Parts
-from agentos.evolver.select.holding_back import is_open
 from agentos.ports import Seen
 
 RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any

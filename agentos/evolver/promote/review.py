@@ -17,12 +17,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from agentos.domain import Candidate, Evidence, Evolution, Json, Opinion, Review, tier_of
 from agentos.errors import ModelFailed
+from agentos.evolver.find.holding_back import shown_part
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.parts import Parts
 from agentos.evolver.proposers.model.answer import Line, Unusable, json_in, spoken
 from agentos.evolver.proposers.model.asking import Talk, texts, with_data
 from agentos.evolver.proposers.model.evidence import WIDE, quoted, told
-from agentos.evolver.select.holding_back import shown_part
 
 PURPOSE = "review"
 DIFF_MAX = 60_000  # characters; a longer one is no small edit, and nobody could say what is in it

@@ -26,8 +26,8 @@ from agentos.domain import (
     digest,
     is_reference,
 )
+from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.parts import Parts
-from agentos.evolver.select.holding_back import is_open, to_hide
 from agentos.ports import Case
 
 LOOK_BACK = 200  # runs of the resource to choose guards and hold-outs from

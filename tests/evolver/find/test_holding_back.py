@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from agentos.domain import Evolution, EvolutionState
+from agentos.evolver.find.holding_back import to_hide
 from agentos.evolver.policy import EvidencePolicy, Policy
-from agentos.evolver.select.holding_back import to_hide
 from agentos.ports import Brief, Proposal
 from agentos.testing import ScriptedProposer
 from tests.evolver.conftest import FAULTY, World, proposal
