@@ -27,8 +27,8 @@ def evolve(
 ) -> None:
     """One pass now: mine the failed runs, open an evolution for each recurring failure, follow them."""
     from agentos.cli.evolution_screen import gave_way
-    from agentos.daemon.desk import desk
-    from agentos.daemon.liveness import daemon_info
+    from agentos.daemon.daemon_lock import daemon_info
+    from agentos.daemon.offline import desk
     from agentos.evolver.find.mining import mine
     from agentos.evolver.find.triage import triage
 
