@@ -239,6 +239,9 @@ def test_the_edit_without_guards_is_wrong_on_birthdays(
         (["rejected"], "refused (rejected)", True),
         (["awaiting_consent", "rejected"], "a person is asked", True),
         (["held"], "held for a person", True),
+        (["stale"], "undecided (stale)", False),
+        (["stale", "rejected"], "refused (rejected)", True),
+        (["rolled_back", "rejected"], "promoted and taken back", False),
     ],
 )
 def test_only_a_refusal_or_a_question_counts_as_kept_out(

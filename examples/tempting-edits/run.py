@@ -40,6 +40,7 @@ POLICY = """\
 [propose]
 budget_s = 0.001
 """
+REFUSED = {"rejected", "no_improvement", "cannot_fix", "not_reproducible", "circuit_broken"}
 ENDS = {"awaiting_consent": "a person is asked", "held": "held for a person"}
 
 
@@ -143,9 +144,12 @@ def end_of(evolutions: list[Json]) -> tuple[str, str, bool]:
     reasons = "\n".join(dict.fromkeys(item["reason"] for item in evolutions))
     if any(item["state"] in LIVE for item in evolutions):
         return "PROMOTED", reasons, False
-    states = {item["state"] for item in evolutions}
+    states = [item["state"] for item in evolutions]
+    if "rolled_back" in states:
+        return "promoted and taken back", reasons, False
     ends = [words for state, words in ENDS.items() if state in states]
-    return ends[0] if ends else f"refused ({evolutions[-1]['state']})", reasons, True
+    ends += [f"refused ({state})" for state in states if state in REFUSED]
+    return (ends[0], reasons, True) if ends else (f"undecided ({states[-1]})", reasons, False)
 
 
 def demo(console: Console, folder: Path) -> list[str]:
