@@ -380,6 +380,7 @@ class Attempt:
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
     memory_mb: float = 0.0  # the box's peak; 0.0 where it cannot be known
     image: str = ""  # what the box was made of, as ``Sandbox.image``
+    bundle: str = ""  # what the run got of its snapshot, as ``Executor.given``
 
 
 class Executor(Protocol):
@@ -398,6 +399,9 @@ class Executor(Protocol):
         Raises Unavailable when the machinery failed (an ``infra`` outcome, never counted).
         """
         ...
+
+    def given(self, task: Task, snapshot: Snapshot) -> str:
+        """Digest of all that a run of the task gets of the snapshot. Raises Unavailable when it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)

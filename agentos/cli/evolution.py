@@ -318,7 +318,7 @@ def _recomputed(story: Story) -> list[str]:
 
     from agentos.domain import digest
     from agentos.evolver.policy import policy_from_json
-    from agentos.evolver.replay.verification import misquoted, unfounded
+    from agentos.evolver.replay.verification import misplaced, misquoted, unfounded
     from agentos.evolver.verdict.judge import judged_trials, recompute
     from agentos.evolver.verdict.safety import judged_rates
     from agentos.ledger.blobs import BlobStore
@@ -326,13 +326,14 @@ def _recomputed(story: Story) -> list[str]:
 
     blobs, registry = BlobStore(Home.find().blobs), Registry(Home.find().registry)
     candidates = {item.id: item for item in story.candidates}
-    faults = [*unfounded(story.evolution, story.verdicts, story.consents)]
+    faults = [*unfounded(story.evolution, story.verdicts, story.consents, story.candidates)]
     for verdict in story.verdicts:
         candidate = candidates.get(verdict.candidate_id)
         if candidate is None:
             faults.append(f"{verdict.id}: its candidate {verdict.candidate_id} is not on record")
             continue
         faults += misquoted(registry, candidate)
+        faults += misplaced(registry, candidate, story.trials)
         document = json.loads(blobs.get(verdict.policy_sha256))
         judged = judged_trials(candidate, story.trials)
         rates = judged_rates(candidate, story.rates)

@@ -126,6 +126,9 @@ class Evolution:
     ended_at: datetime | None = None
     asked: tuple[Asked, ...] = ()
     ending: Ending = Ending.UNSAID
+    takes_up: str = (
+        ""  # the candidate of an evolution gone stale whose edit is measured again, not searched for
+    )
     undone_at: datetime | None = None  # when a person took back or changed what was promoted
 
     @property
@@ -232,6 +235,17 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
+class Rebase:
+    """An edit put on a newer base, on which its trials would get the very same files."""
+
+    base: Snapshot
+    snapshot: Snapshot
+    bundles_sha256: str  # digest over (trial, bundle) of all trials that were looked at
+    trials: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -250,6 +264,7 @@ class Candidate:
     parents: tuple[str, ...] = ()  # earlier candidates whose edits its proposer was shown to start from
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
+    rebase: Rebase | None = None  # of one whose verdict was made on an older base
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +328,7 @@ class Trial:
     number: int = 0
     alike: bool = False  # of a candidate's on a hidden task that fails on the base as the evidence does
     image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
+    bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
 
 
 @dataclass(frozen=True, slots=True)
