@@ -317,11 +317,9 @@ class Models(Protocol):
 
     def open(self, grant: Grant) -> ModelSession:
         """Cheap: nothing is asked or started yet."""
-        ...
 
     def close(self) -> None:
         """End the gateway after the calls in flight are on record."""
-        ...
 
 
 # --- running ----------------------------------------------------------------------------------
@@ -398,7 +396,6 @@ class Executor(Protocol):
 
         Raises Unavailable when the machinery failed (an ``infra`` outcome, never counted).
         """
-        ...
 
     def given(self, task: Task, snapshot: Snapshot) -> str:
         """Digest of all that a run of the task gets of the snapshot. Raises Unavailable when it cannot be told."""
@@ -432,11 +429,9 @@ class Bench(Protocol):
 
     def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
         """Try one; a source that hangs or dies counts as failed on that case."""
-        ...
 
     def close(self) -> None:
         """End the sandbox."""
-        ...
 
 
 class Benches(Protocol):
@@ -444,7 +439,6 @@ class Benches(Protocol):
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
         """A bench for the tool source at ``path``, beside the other files of its resource."""
-        ...
 
 
 # --- evolution --------------------------------------------------------------------------------
