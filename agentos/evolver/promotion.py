@@ -17,7 +17,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.attesting import attest_replay
-from agentos.evolver.consent import expiry, issue, tier_of, verify
+from agentos.evolver.consent import STANDING, expiry, issue, tier_of, verify
 from agentos.evolver.parts import Parts
 from agentos.evolver.probing import concerns, passed, probe
 from agentos.evolver.review import failing_review
@@ -42,11 +42,11 @@ def asks(parts: Parts, candidate: Candidate) -> bool:
 def consent_by_policy(parts: Parts, candidate: Candidate) -> Consent:
     """The policy's own consent, for tiers that it lets pass."""
     tier = tier_of(candidate.manifest.files)
-    return _store(parts, candidate, f"policy:{tier.value}=auto")
+    return _store(parts, candidate, f"policy:{tier.value}=auto", STANDING)
 
 
-def approve(parts: Parts, evolution: Evolution, principal: str) -> Consent:
-    """A person's consent; raises Conflict when there is nothing to approve or it went stale."""
+def approve(parts: Parts, evolution: Evolution, principal: str, given: str = "") -> Consent:
+    """A person's consent, given as ``given`` says; raises Conflict when there is nothing to approve or it is stale."""
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
         raise Conflict(
             f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved."
@@ -57,7 +57,7 @@ def approve(parts: Parts, evolution: Evolution, principal: str) -> Consent:
             f"{evolution.id} is stale: the registry moved since it was judged; "
             f"type `agentos evolution reconsider {evolution.id}` to measure it again."
         )
-    return _store(parts, candidate, principal)
+    return _store(parts, candidate, principal, given)
 
 
 def _is_overtaken(parts: Parts, candidate: Candidate) -> bool:
@@ -201,12 +201,14 @@ def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
     return ended
 
 
-def _store(parts: Parts, candidate: Candidate, principal: str) -> Consent:
+def _store(parts: Parts, candidate: Candidate, principal: str, given: str) -> Consent:
     verdict = verdict_on(parts, candidate.id)
     expires = expiry(parts.now(), parts.policy.consent.expires_s)
-    consent = issue(parts.consent_key, candidate, verdict, principal, expires)
+    consent = issue(parts.consent_key, candidate, verdict, principal, expires, given)
     parts.records.put(consent)
-    parts.audit.note("consent", candidate.evolution_id, {"consent": consent.id, "principal": principal})
+    parts.audit.note(
+        "consent", candidate.evolution_id, {"consent": consent.id, "principal": principal, "given": given}
+    )
     return consent
 
 
