@@ -47,7 +47,7 @@ def changes(
 
 def author() -> str:
     """The login of the person who types, as the kernel knows it."""
-    from agentos.evolver.consent import login
+    from agentos.evolver.promote.consent import login
 
     return login()
 

@@ -1,0 +1,143 @@
+"""Consent: approval that only the kernel can issue.
+
+A token is an HMAC-SHA256 over everything it is bound to (candidate tree, manifest, verdict, who,
+until when). The key lies in the home with mode 0600 and is in no sandbox, no registry and no
+environment; so nothing that runs in a sandbox can make a token, and a token for one candidate is
+worth nothing for another.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import pwd
+import re
+import stat
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from agentos.domain import Candidate, Consent, Json, Verdict, canonical, digest, new_id
+from agentos.errors import Conflict, UserError
+
+KEY_BYTES = 32
+TERMINAL, YES, STANDING = "terminal", "--yes", "standing"  # how a consent was given
+_LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")
+_FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO of the kernel
+
+
+def make_key(path: Path) -> None:
+    """Create the home's key, once; never replaces one."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(os.urandom(KEY_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_key(path: Path) -> bytes:
+    """The key; raises UserError when it is missing, short, or readable by others."""
+    try:
+        mode = path.stat().st_mode
+        key = path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"The consent key {path} cannot be read ({error.strerror}); run `agentos init`."
+        ) from None
+    if stat.S_IMODE(mode) & 0o077:
+        raise UserError(
+            f"The consent key {path} is readable by others; run `chmod 600 {path}` and replace the key."
+        )
+    if len(key) != KEY_BYTES:
+        raise UserError(f"The consent key {path} has {len(key)} bytes, {KEY_BYTES} were expected.")
+    return key
+
+
+def login() -> str:
+    """The name that the user database has for the uid of this process, "" where it has none.
+
+    Never from LOGNAME or USER, which whoever types may set as they like.
+    """
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return ""
+
+
+def person() -> str:
+    """The principal for whoever runs this process, as the kernel knows it: ``person:ada(1000)``.
+
+    Beside root stands the login that sudo names (``person:root(0),sudo=ada``): root's word. In a user
+    namespace of its own a process may be any uid that it likes; then the principal says so.
+    """
+    uid = os.getuid()
+    parts = [f"person:{login() or 'unknown'}({uid})"]
+    behind = os.environ.get("SUDO_USER", "")
+    if uid == 0 and _LOGIN.fullmatch(behind):  # anybody else could have set it
+        parts.append(f"sudo={behind}")
+    if _own_user_namespace():
+        parts.append("userns")
+    return ",".join(parts)
+
+
+def _own_user_namespace() -> bool:
+    try:
+        return os.stat("/proc/self/ns/user").st_ino != _FIRST_USER_NAMESPACE
+    except OSError:
+        return False  # a kernel without user namespaces
+
+
+def issue(
+    key: bytes,
+    candidate: Candidate,
+    verdict: Verdict,
+    principal: str,
+    expires_at: datetime,
+    given: str = STANDING,
+) -> Consent:
+    """A consent for exactly this candidate with this verdict, and how it was given."""
+    blank = Consent(
+        id=new_id("consent"),
+        evolution_id=candidate.evolution_id,
+        candidate_id=candidate.id,
+        candidate_tree=candidate.snapshot.tree,
+        manifest_sha256=digest(candidate.manifest),
+        verdict_sha256=digest(verdict),
+        principal=principal,
+        expires_at=expires_at,
+        token="",
+        given=given,
+    )
+    return replace(blank, token=_token(key, blank))
+
+
+def expiry(now: datetime, seconds: int) -> datetime:
+    """When a consent given now ends."""
+    return now + timedelta(seconds=seconds)
+
+
+def verify(key: bytes, consent: Consent, candidate: Candidate, verdict: Verdict, now: datetime) -> None:
+    """Returns when the consent stands; raises Conflict with what does not fit."""
+    if not hmac.compare_digest(consent.token.encode(), _token(key, consent).encode()):
+        raise Conflict(f"The token of {consent.id} was not issued by this home's kernel.")
+    bound = {
+        "candidate": (consent.candidate_id, candidate.id),
+        "candidate tree": (consent.candidate_tree, candidate.snapshot.tree),
+        "manifest": (consent.manifest_sha256, digest(candidate.manifest)),
+        "verdict": (consent.verdict_sha256, digest(verdict)),
+    }
+    for name, (given, found) in bound.items():
+        if given != found:
+            raise Conflict(f"{consent.id} was given for another {name}: it is stale.")
+    if now >= consent.expires_at:
+        raise Conflict(f"{consent.id} expired at {consent.expires_at:%Y-%m-%d %H:%M}; approve again.")
+
+
+def _token(key: bytes, consent: Consent) -> str:
+    bound: dict[str, Json] = {name: getattr(consent, name) for name in Consent.__dataclass_fields__}
+    if not consent.given:  # made before that was written down
+        del bound["given"]
+    return hmac.new(key, canonical(bound | {"token": ""}), "sha256").hexdigest()
