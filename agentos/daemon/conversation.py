@@ -13,8 +13,10 @@ from pydantic import BaseModel
 from agentos.daemon.asks import Answerers, Asking, Desk, RunEnds, Spent
 from agentos.daemon.bundle import Bundle
 from agentos.daemon.exchange import Exchange
+from agentos.daemon.replaying import ToolAsks, tool_asks
 from agentos.domain import Fault, Json, Limits, ModelSpec, Result, Snapshot, Step, Task, digest
 from agentos.errors import BoxDied
+from agentos.evolver.history.recordings import ACT
 from agentos.messages import (
     Answer,
     Ask,
@@ -89,6 +91,8 @@ class Conversation:
             spent=spent,
             redact=job.redact,
         )
+        # A tool call is announced whatever a run is made for, so somebody always answers that.
+        answerers = {"tool": tool_asks, **answerers}
         self._desk = Desk(asking, answerers, self._answer, lambda: self._end(box))
 
     def run(self) -> Ran:
@@ -172,8 +176,14 @@ class Conversation:
                 duration_ms=frame.duration_ms,
             )
             self._count += 1
+            if self._was_served(step):
+                step = replace(step, observation={**step.observation, "recorded": True})
             self._job.record(step)
             return step
+
+    def _was_served(self, step: Step) -> bool:
+        tools = self._desk.answerer("tool") if step.node == ACT else None
+        return isinstance(tools, ToolAsks) and tools.was_served(step)
 
 
 def wire_run_id(run_id: str) -> str:
@@ -203,7 +213,6 @@ def message_of(job: Job) -> RunJob:
         inputs=list(job.inputs),
         cards=list(job.cards),
         models=[ModelCard(name=spec.name, context_tokens=spec.context_tokens) for spec in job.models],
-        asks_tools=job.plan.recording is not None,
     )
 
 
