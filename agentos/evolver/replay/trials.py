@@ -16,19 +16,16 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import (
     IMPORT,
-    TIER_OF,
     Arm,
     Candidate,
     Decision,
     Evolution,
-    Kind,
     Mode,
     Outcome,
     Result,
     Run,
     Snapshot,
     Task,
-    Tier,
     Trial,
     TrialSet,
     digest,
@@ -59,7 +56,6 @@ class _Job:
     snapshot: Snapshot
     evolution_id: str
     candidate_id: str
-    prefer: str  # sandbox, by the policy for the tier
     fresh: bool = False  # models are asked, whatever is on record
     number: int = 0  # as ``Trial.number``
     alike: bool = False  # as ``Trial.alike``
@@ -139,7 +135,6 @@ def replay_control(
         trial for trial in own if trial.set is TrialSet.EVIDENCE or trial.repeat == first[trial.task_id]
     ]
     tasks = {task.id: task for task in parts.tasks(tuple(first))}
-    prefer = _prefer(parts, evolution)
     jobs = [
         _Job(
             tasks[trial.task_id],
@@ -149,7 +144,6 @@ def replay_control(
             snapshot,
             evolution.id,
             candidate.id,
-            prefer,
             fresh=bool(trial.number),
         )
         for trial in chosen
@@ -288,9 +282,8 @@ def _fresh(
     parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
 ) -> list[_Job]:
     """On the base, whose trials all candidates share."""
-    prefer = _prefer(parts, evolution)
     return [
-        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", prefer, fresh=True)
+        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", fresh=True)
         for repeat in repeats
         for task in parts.tasks(tuple(task_ids))
     ]
@@ -324,18 +317,12 @@ def _jobs(
     candidate: Candidate | None,
 ) -> list[_Job]:
     snapshot = candidate.snapshot if candidate else evolution.base
-    prefer = _prefer(parts, evolution)
     candidate_id = candidate.id if candidate else ""
     return [
-        _Job(task, sets.of(task.id), arm, repeat, snapshot, evolution.id, candidate_id, prefer)
+        _Job(task, sets.of(task.id), arm, repeat, snapshot, evolution.id, candidate_id)
         for repeat in range(parts.policy.replay.repeats)
         for task in parts.tasks(tuple(task_ids))
     ]
-
-
-def _prefer(parts: Parts, evolution: Evolution) -> str:
-    tier = TIER_OF[Kind(evolution.diagnosis.layer)] if evolution.diagnosis else Tier.MEDIUM
-    return parts.policy.sandbox.preferred(tier)
 
 
 def _replay(parts: Parts, jobs: Sequence[_Job]) -> list[Trial]:
@@ -407,7 +394,11 @@ def no_model(outcome: Outcome) -> str:
 
 
 def _plan(parts: Parts, job: _Job) -> Plan:
-    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record."""
+    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record.
+
+    No sandbox is named: a trial gets the one that a live run of its task gets, so that nothing inside tells
+    them apart, and so that what was tried is what will be.
+    """
     mode = Mode(parts.policy.replay.models)
     recording = _recording(parts, job)
     if job.fresh:  # kept, all the same: the evolution can be verified offline
@@ -415,7 +406,7 @@ def _plan(parts: Parts, job: _Job) -> Plan:
         recording = replace(recording, run_ids=()) if recording else None
     elif mode is Mode.LIVE:  # no run of the task asked for a model
         mode = Mode.REPLAY_THEN_LIVE
-    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id, prefer=job.prefer)
+    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id)
 
 
 def _recording(parts: Parts, job: _Job) -> Recording | None:
