@@ -34,10 +34,11 @@ from agentos.errors import NotFound, Unavailable
 from agentos.evolver.find.budget_failures import SHARED_BUDGETS
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
+from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, ruling
-from agentos.evolver.verdict.overfitting import REPEATS, failing_alike
+from agentos.evolver.verdict.overfitting import REPEATS
 from agentos.evolver.verdict.pairing import FIRST
 from agentos.ports import Attempt, Plan, Recording
 
