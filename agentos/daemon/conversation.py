@@ -76,7 +76,8 @@ class Conversation:
 
     def __init__(self, box: Box, job: Job, answerers: Answerers, spent: Spent) -> None:
         self._job = job
-        self._exchange = Exchange(box, job.limits.wall_s)
+        wall_s = min(job.limits.wall_s, job.plan.wall_s or job.limits.wall_s)
+        self._exchange = Exchange(box, wall_s)
         self._sending = threading.Lock()
         self._recording = threading.Lock()
         self._count = 0
@@ -86,7 +87,7 @@ class Conversation:
             snapshot=job.snapshot,
             plan=job.plan,
             bundle=job.bundle,
-            deadline=time.monotonic() + job.limits.wall_s,
+            deadline=time.monotonic() + wall_s,
             step=self._saw,
             spent=spent,
             redact=job.redact,
