@@ -20,15 +20,13 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.benches import BoxBenches
-from agentos.daemon.execution import BoxExecutor
 from agentos.daemon.harness_bench import RunBenches
 from agentos.daemon.service import Service, service
 from agentos.daemon.tasks import TaskRunner
+from agentos.domain import Call as ToolCall
 from agentos.domain import (
     Candidate,
     Check,
-    Decision,
     Edit,
     Effect,
     Evidence,
@@ -45,13 +43,9 @@ from agentos.domain import (
     Snapshot,
     Step,
     Task,
-    Trial,
     TrialSet,
-    Verdict,
     new_id,
 )
-from agentos.domain import Call as ToolCall
-from agentos.evolver.guards.static import denylist
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.canaries import choose, lost
 from agentos.evolver.promote.probing import vouch
@@ -60,7 +54,6 @@ from agentos.evolver.select.curate import Sets
 from agentos.evolver.watch import probation
 from agentos.home import Home
 from agentos.ports import Attempt, Case, Plan
-from agentos.sandboxes.bubblewrap import Bubblewrap
 from agentos.settings import load_settings
 
 INVENTORY = (Path(__file__).parent / "inside" / "inventory.py").read_text()
@@ -107,6 +100,7 @@ def run(sdk):
 
 TIME = "time, and what was used up so far"
 MACHINE = "counters of the whole machine: other work, not this box"
+PIDS = "process ids: how many threads the engine had before the first process"
 RANDOM = "a random token, or the number that the kernel gave next"
 # Pattern of a name -> why two runs of the same task may differ there. Everything else must be equal.
 _ANY = r"/proc/(\d+|self|thread-self)/(task/\d+/)?"
@@ -115,16 +109,24 @@ ALLOWED = {
     r"/proc/sys/fs/(dentry-state|file-nr|inode-nr|inode-state)": MACHINE,
     r"/proc/sys/kernel/random/(uuid|entropy_avail)": RANDOM,
     r"/dev/u?random": RANDOM,
+    rf"(list|stat|link) {_ANY}map_files.*": "addresses, which are random",
+    rf"list {_ANY}task": PIDS,
+    rf"{_ANY}children": PIDS,
     rf"{_ANY}(stat|schedstat|sched|arch_status)": TIME,
     rf"{_ANY}autogroup": RANDOM,
-    rf"{_ANY}(statm|numa_maps|smaps|smaps_rollup)": "pages in use so far",
+    rf"{_ANY}(maps|statm|numa_maps|smaps|smaps_rollup|oom_score)": "pages in use so far",
+    r"limit RLIMIT_AS": "what the interpreter had mapped when it was locked in, and the task's memory beyond it, "
+    "which the job frame says",
+    r"pids|link /proc/(self|thread-self)|/proc/sys/kernel/ns_last_pid": PIDS,
+    r"/proc/sys/fs/quota/syncs|statvfs free /": MACHINE,
     rf"{_ANY}net/(unix|sockstat6?|netlink|softnet_stat|protocols|stat/\w+)": "inode numbers, and counters of the whole machine",
-    r"sdk _(since|lock|hosts|talk)": "a time, and addresses",
+    r"sdk (_since|_lock|_used|task)": "a time, an address, and the order of sets; the job frame holds the same",
 }
 # Lines of these that may differ, where the rest may not.
 LINES = {
     r"/proc/(\d+|self|thread-self)/(task/\d+/)?status": r"(Vm\w+|Rss\w+|Hugetlb\w+|\w*ctxt_switches|Cpus_allowed\w*|"
-    r"Mems_allowed\w*|SigQ|Umask|THP_enabled|x86_Thread_features\w*|CoreDumping):",
+    r"Mems_allowed\w*|SigQ|Umask|THP_enabled|x86_Thread_features\w*|CoreDumping|Pid|PPid|Tgid|Ngid|NS\w+):",
+    r"/proc/(\d+|self|thread-self)/(task/\d+/)?limits": "Max address space ",
 }
 # Tokens that stand for nothing but themselves, wherever they are seen.
 TOKENS = (
@@ -141,7 +143,14 @@ TOKENS = (
 
 def seen(text: str) -> dict[str, str]:
     found: dict[str, str] = json.loads(zlib.decompress(base64.b64decode(text)))
-    return {name: normal(name, value) for name, value in found.items()}
+    pids = sorted({int(pid) for name in found for pid in re.findall(r"^list /proc/(\d+)$", name)})
+    ranks = {str(pid): str(rank) for rank, pid in enumerate(pids, 1)}
+    found["list /proc"] = " ".join(sorted(ranks.get(name, name) for name in found["list /proc"].split()))
+
+    def ranked(name: str) -> str:
+        return re.sub(r"(?:(?<=/proc/)|(?<=task/))(\d+)", lambda match: ranks.get(match[1], match[1]), name)
+
+    return {ranked(name): normal(name, value) for name, value in found.items()}
 
 
 def normal(name: str, text: str) -> str:
@@ -150,6 +159,8 @@ def normal(name: str, text: str) -> str:
     for which, line in LINES.items():
         if re.fullmatch(which, name):
             text = "\n".join(each for each in text.splitlines() if not re.match(line, each))
+    if re.fullmatch(rf"{_ANY}mount(s|info|stats)", name):
+        text = "\n".join(sorted(text.splitlines()))  # an engine mounts in the order of a hash table
     return text
 
 
@@ -359,7 +370,8 @@ def test_what_is_seen_inside_is_the_same_for_every_purpose(world: World) -> None
     world.canaries()
     world.beside()
     found = world.spy.found
-    print({name: len(looks) for name, looks in found.items()})
+    assert {"live", "trial of the base", "trial of the candidate", "control", "fresh trial"} <= found.keys()
+    assert {"probation", "canary", "probe", "bench"} <= found.keys()
     first = found["live"][0]
     assert len(first) > 1_000
     told = {
@@ -372,3 +384,24 @@ def test_what_is_seen_inside_is_the_same_for_every_purpose(world: World) -> None
         for name, (one, other) in different.items():
             print("DIFF", purpose, "|", name, "|", repr(one), "|", repr(other))
     assert told == {}
+
+
+@pytest.mark.sandbox
+def test_the_comparison_sees_what_used_to_tell(world: World) -> None:
+    """The dump is worth something only if it finds a tell: each of those that there were is put back once."""
+    look = world.spy.found.get("live") or [{}]
+    if not look[0]:
+        world.live()
+    (first, *_) = world.spy.found["live"]
+    for name, value in (
+        ("/proc/1/cgroup", "0::/agentos-0/box-7.trial-3f"),
+        ("harness: job asks_tools", "true"),
+        ("env AGENTOS_TRIAL", "1"),
+        ("descriptor 9", "/somewhere"),
+        ("list /", ".dockerenv"),
+        ("limit RLIMIT_CPU", "(6, 6)"),
+        ("hostname", "trial"),
+        ("list /ws", "in.csv trial"),
+        ("sandbox", "another"),
+    ):
+        assert name in differing(first, {**first, name: value})
