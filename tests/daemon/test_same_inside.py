@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.harness_bench import RunBenches
+from agentos.daemon.evolve.harness_bench import RunBenches
+from agentos.daemon.run.tasks import TaskRunner
 from agentos.daemon.service import Service, service
-from agentos.daemon.tasks import TaskRunner
 from agentos.domain import Call as ToolCall
 from agentos.domain import (
     Candidate,
@@ -336,8 +336,8 @@ def world(
 
 def build() -> None:
     """The image of this version, unless it is there."""
-    from agentos.sandboxes.docker_engine import Engine
-    from agentos.sandboxes.image import build_from_host
+    from agentos.sandboxes.docker.engine import Engine
+    from agentos.sandboxes.docker.image import build_from_host
 
     engine = Engine()
     try:
