@@ -429,11 +429,9 @@ class Bench(Protocol):
 
     def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
         """Try one; a source that hangs or dies counts as failed on that case."""
-        ...
 
     def close(self) -> None:
         """End the sandbox."""
-        ...
 
 
 class Benches(Protocol):
