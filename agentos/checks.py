@@ -116,18 +116,49 @@ class File(Spec):
         return self
 
 
+NONCE = "{nonce}"  # in a command's words and expected output: a random text, another each time
+
+
 class Command(Spec):
-    """A program started in the workspace ends with ``exit`` and prints ``stdout_contains``."""
+    """A program started in the workspace ends with ``exit`` and prints ``stdout_contains`` or ``stdout_equals``.
+
+    All files in the workspace are the run's. One whose program runs them says ``runs_workspace``: its exit
+    status is then the word of the code that is judged, so what it prints is held against ``stdout_equals``.
+    """
 
     argv: list[str] = Field(min_length=1)
     exit: int = 0
     stdout_contains: str | None = None
+    stdout_equals: str | None = None  # but for white space at the end
+    runs_workspace: bool = False
+
+    def with_nonce(self, nonce: str) -> Command:
+        """The same with ``{nonce}`` filled in."""
+        filled: dict[str, Any] = {"argv": [word.replace(NONCE, nonce) for word in self.argv]}
+        for name in ("stdout_contains", "stdout_equals"):
+            text = getattr(self, name)
+            filled[name] = text and text.replace(NONCE, nonce)
+        return self.model_copy(update=filled)
+
+    @model_validator(mode="after")
+    def _says_what_comes_out(self) -> Command:
+        if self.runs_workspace and not (self.stdout_equals or "").strip():
+            raise ValueError(
+                "with runs_workspace the program's exit status is the judged code's own word: "
+                "say in stdout_equals what it has to print"
+            )
+        return self
 
 
 class Python(Spec):
-    """A snippet that sees ``answer`` and ``workspace`` (a Path) and asserts, or sets ``passed``."""
+    """A snippet that sees ``answer`` and ``workspace`` (a Path) and asserts, or sets ``passed``.
+
+    With ``runs_workspace`` it also gets ``run(argv)`` and ``call(file, function, ...)``, which run files of
+    the workspace in processes of their own.
+    """
 
     code: Annotated[str, AfterValidator(_is_python)]
+    runs_workspace: bool = False
 
 
 KINDS: Mapping[str, type[Spec]] = {

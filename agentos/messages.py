@@ -107,7 +107,6 @@ class RunJob(_Message):
     inputs: list[str]  # workspace paths, one for each further blob
     cards: list[ToolCard] = []  # of the tools in the bundle, where the kernel has them at hand
     models: list[ModelCard] = []  # that the run may ask; the first is the agent's own
-    asks_tools: bool = False  # every tool call is to be announced, not only those with outside effects
 
 
 class GradeJob(_Message):

@@ -356,6 +356,7 @@ class Plan:
     prefer: str = "auto"  # the sandbox to use where neither settings nor environment name one
     parent: str = ""  # the run that handed over this task
     depth: int = 0  # how many such hand-overs lie above
+    wall_s: float = 0.0  # it is ended earlier than its task allows, from outside, which it cannot see; 0: not
 
     @property
     def replays(self) -> bool:

@@ -103,7 +103,9 @@ def run(
         began = time.perf_counter()
         box.channel.send(job.model_dump(), blobs)
         while (frame := box.channel.receive(deadline=deadline)).head["type"] in ("step", "ask"):
-            if frame.head["type"] == "ask":
+            if frame.head["type"] == "ask" and frame.head["what"] == "tool":
+                box.channel.send(Answer(id=frame.head["id"], body={"go": True}).model_dump())
+            elif frame.head["type"] == "ask":
                 reply = {"reply": {"choices": [{"message": said(turn, tool, each)}]}}
                 box.channel.send(Answer(id=frame.head["id"], body=reply).model_dump())
                 turn += 1

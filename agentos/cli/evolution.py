@@ -190,7 +190,7 @@ def approve(id: Id, yes: Yes = False) -> None:
     """Consent to the promotion that waits for you; refused when it went stale."""
     from agentos.cli.evolution_screen import draw
     from agentos.daemon.offline import desk
-    from agentos.evolver.promote.consent import person
+    from agentos.evolver.promote.consent import TERMINAL, YES, person
     from agentos.evolver.promote.promotion import approve as give
 
     reader, story = _story(id)
@@ -200,9 +200,9 @@ def approve(id: Id, yes: Yes = False) -> None:
         evolution = parts.evolution(story.evolution.id)
         if evolution.state is EvolutionState.AWAITING_CONSENT:
             confirm(f"Promote this edit ({evolution.id})?", yes=yes)
-        consent = give(parts, evolution, person())
+        consent = give(parts, evolution, person(), YES if yes else TERMINAL)
     print_text(
-        f"{consent.principal} consented; the daemon promotes it now (`agentos evolution show {consent.evolution_id}`)."
+        f"{consent.principal} consented ({consent.given}); the daemon promotes it now (`agentos evolution show {consent.evolution_id}`)."
     )
 
 

@@ -339,7 +339,8 @@ def _probe(scene: Scene) -> Iterator[_Line]:
 def _consent(scene: Scene) -> Iterator[_Line]:
     if scene.story.consents:
         given = scene.story.consents[-1]
-        valid = (f", valid until {_moment(given.expires_at)} ({given.id})", "dim")
+        how = f" ({given.given})" if given.given else ""
+        valid = (f"{how}, valid until {_moment(given.expires_at)} ({given.id})", "dim")
         yield _Line(Text.assemble(given.principal, valid), label="Consent")
 
 

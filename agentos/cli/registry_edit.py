@@ -46,13 +46,10 @@ def changes(
 
 
 def author() -> str:
-    """The login of the person who types."""
-    import getpass
+    """The login of the person who types, as the kernel knows it."""
+    from agentos.evolver.promote.consent import login
 
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return ""
+    return login()
 
 
 def _bounded(file: Path) -> bytes:

@@ -411,9 +411,10 @@ class Consent:
     candidate_tree: str
     manifest_sha256: str
     verdict_sha256: str
-    principal: str  # "person:<login>" or "policy:<tier>=auto"
+    principal: str  # "person:<login>(<uid>)" or "policy:<tier>=auto"
     expires_at: datetime
-    token: str  # hex HMAC-SHA256 over the fields above
+    token: str  # hex HMAC-SHA256 over all other fields
+    given: str = ""  # "terminal", "--yes" or "standing" (by the policy); "" where nobody wrote it down
 
 
 @dataclass(frozen=True, slots=True)

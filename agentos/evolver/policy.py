@@ -158,7 +158,7 @@ class ReviewPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SandboxPolicy:
-    """The sandbox preferred for trials of each tier, where settings and environment name none."""
+    """Where edits of each tier are held to the contract as well, beside the sandbox in which they will live."""
 
     low: str = "auto"
     medium: str = "auto"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class ControlGroup:
 
     places: tuple[Path, ...]
     stayed: list[Path] = field(default_factory=list, compare=False)  # see ``Cgroups.stayed``
+    forget: Callable[[], None] = lambda: None  # what goes with it
 
     def doors(self) -> list[int]:
         """Descriptors for a process of one thread that is to join: it writes ``0`` to each.
@@ -77,6 +78,7 @@ class ControlGroup:
         """Take the directories away; the kernel may need a moment to see that they are empty."""
         until = time.monotonic() + _PATIENCE_S
         self.stayed.extend([place for place in self.places if not remove(place, until)])
+        self.forget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,13 @@ class Cgroups:
     why_not: str = ""
     stayed: list[Path] = field(default_factory=list, compare=False)  # would not go; tried again later
 
-    def group(self, label: str, name: str, quota: Quota) -> ControlGroup | None:
-        """A new, empty group below the label's own directory; None when there are no cgroups."""
+    def group(
+        self, label: str, name: str, quota: Quota, forget: Callable[[], None] = lambda: None
+    ) -> ControlGroup | None:
+        """A new, empty group below the label's own directory; None when there are no cgroups.
+
+        ``forget`` is called when it was taken away.
+        """
         if not self.parents:
             return None
         self._sweep(0.0)
@@ -100,7 +107,9 @@ class Cgroups:
             except FileExistsError:
                 continue
             self._enable_below(parent / (PREFIX + label))
-        group = ControlGroup(tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed)
+        group = ControlGroup(
+            tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed, forget
+        )
         for place in group.places:
             place.mkdir()
             _hold(place, quota)

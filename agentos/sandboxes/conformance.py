@@ -20,7 +20,7 @@ from typing import Any
 
 from agentos import shipped
 from agentos.domain import Limits
-from agentos.messages import GradeJob, RunJob, WireCheck
+from agentos.messages import Answer, GradeJob, RunJob, WireCheck
 from agentos.ports import Box, BoxUsage, Sandbox
 from agentos.sandboxes.content import box_limits
 from agentos.sandboxes.plainfiles import read_tar, write_tar
@@ -77,6 +77,9 @@ def _run(
             frame = box.channel.receive(deadline=time.monotonic() + limits.wall_s)
             if frame.head.get("type") == "step":
                 nodes[frame.head["node"]] = frame.head["observation"]
+                continue
+            if frame.head.get("type") == "ask":  # whether its tool may be called
+                box.channel.send(Answer(id=frame.head["id"], body={"go": True}).model_dump())
                 continue
             _must(frame.head.get("type") == "done", f"the run ended with {frame.head}")
             fault = frame.head.get("fault")

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TEXT = re.compile(r"(?P<home>[0-9a-f]{12})-(?P<pid>\d{1,10})-(?P<started>\d{1,20})")
-_STRANGE = re.compile(r"[^A-Za-z0-9-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +45,6 @@ class Owner:
 def home_id(home: Path) -> str:
     """Twelve hex digits that stand for a home on labels, whose place is nobody else's concern."""
     return hashlib.sha256(os.fsencode(home.absolute())).hexdigest()[:12]
-
-
-def named(run: str) -> str:
-    """What is put behind a thing's name to say for which run it was made."""
-    return f".{_STRANGE.sub('', run)[:100]}" if run else ""
 
 
 def _started(pid: int) -> int:

@@ -109,6 +109,11 @@ def _identity(found: dict[str, Any]) -> tuple[Claim, ...]:
         Claim("can gain no privileges", status["NoNewPrivs"] == "1", f"NoNewPrivs {status['NoNewPrivs']}"),
         Claim("has its system calls filtered", status["Seccomp"] == "2", f"Seccomp {status['Seccomp']}"),
         Claim("sees no process but its own", found["processes"] == ["1"], f"sees {len(found['processes'])}"),
+        Claim(
+            "sees no name of its control group",
+            set(found["control_groups"]) <= {"/"},
+            ", ".join(found["control_groups"]),
+        ),
         Claim("inherits no environment", not strange, ", ".join(strange) or "only what we set"),
         Claim("inherits no descriptors", not descriptors, f"{descriptors or 'only its channel'}"),
     )

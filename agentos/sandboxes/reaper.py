@@ -16,13 +16,13 @@ from pathlib import Path
 
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
-from agentos.sandboxes.leftover import BOXES, Leftover
+from agentos.sandboxes.leftover import BOXES, GROUPS, Leftover, orphaned, runs_of
 from agentos.sandboxes.owner import Owner, home_id
 
 
 def leftovers(home: Path) -> list[Leftover]:
     """All orphans of this home; those of living owners are not."""
-    found = [*_processes(home_id(home)), *_groups(home_id(home))]
+    found = [*_processes(home_id(home)), *_groups(home), *_notes(home)]
     if (home / BOXES).is_dir():  # else no container was ever made for this home
         from agentos.sandboxes.docker import reaper as docker_reaper
 
@@ -33,7 +33,7 @@ def leftovers(home: Path) -> list[Leftover]:
 def reap(found: Iterable[Leftover]) -> list[Leftover]:
     """Remove them, processes first; those that would not go."""
     ordered = sorted(found, key=lambda leftover: leftover.kind != "process")
-    mine = [leftover for leftover in ordered if leftover.kind in ("process", "cgroup")]
+    mine = [leftover for leftover in ordered if leftover.kind in ("process", "cgroup", "note")]
     others = [leftover for leftover in ordered if leftover not in mine]
     left = [leftover for leftover in mine if not _remove(leftover)]
     if others:
@@ -66,16 +66,24 @@ def _label(pid: int) -> str:
     return ""
 
 
-def _groups(home: str) -> Iterator[Leftover]:
-    for place in cgroups.labelled(home):
+def _groups(home: Path) -> Iterator[Leftover]:
+    for place in cgroups.labelled(home_id(home)):
         label = place.name.removeprefix(cgroups.PREFIX)
         owner = Owner.parse(label)
         if owner is not None and not owner.alive():
-            boxes = sorted(child.name.partition(".")[2] for child in place.glob("box-*"))
-            yield Leftover("cgroup", str(place), label, tuple(filter(None, boxes)))
+            runs = sorted(run for child in place.glob("*/") for run in runs_of(home / GROUPS, child.name))
+            yield Leftover("cgroup", str(place), label, tuple(runs))
+
+
+def _notes(home: Path) -> Iterator[Leftover]:
+    for note in orphaned(home / GROUPS):
+        yield Leftover("note", str(note.path), str(note.owner), note.runs)
 
 
 def _remove(leftover: Leftover) -> bool:
+    if leftover.kind == "note":
+        Path(leftover.what).unlink(missing_ok=True)
+        return True
     if leftover.kind == "process":
         if _label(int(leftover.what)) == leftover.owner:  # the pid may be another's by now
             _kill(int(leftover.what))

@@ -143,6 +143,7 @@ def _be_the_child(work: Callable[[], bytes], allowance: Allowance, writers: list
         os.dup2(err, 2)
         os.close(out)
         os.close(err)
+        os.set_inheritable(result, False)  # what the child starts, or becomes, has no say in its result
         sys.stdin, sys.stdout, sys.stderr = _text(0, "r"), _text(1, "w"), _text(2, "w")
         cpu_s = math.ceil(allowance.wall_s) + 2
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))

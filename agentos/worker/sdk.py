@@ -98,7 +98,6 @@ class Sdk:
         self._says: dict[str, toolfile.Declared] = {}
         self._cards = {card.path: card for card in job.cards}
         self._models = tuple(job.models)
-        self._asks_tools = job.asks_tools
         self._paths = sorted(path for path in job.files if f"/{WHEELS}/" not in path)
         self._inputs = tuple(sorted(job.inputs))
         self._most = job.output_bytes
@@ -158,8 +157,7 @@ class Sdk:
         Never raises for what the tool does: ``result.ok`` is False and ``result.fault`` says why.
         Its type is an exception's class name, or ``unknown_tool``, ``effect`` (the task does not
         allow what the tool declares), ``load``, ``input``, ``output``, ``timeout``, ``memory``,
-        ``exit``, ``signal``, ``limit`` or ``protocol``. ``result.recorded`` says that the call was
-        not made, because the run is served from a recording.
+        ``exit``, ``signal``, ``limit`` or ``protocol``.
         """
         with self._lock:
             self._ask_for_a_step()
@@ -212,8 +210,8 @@ class Sdk:
             prepared.path = toolfile.find(call.tool, self._paths)
             self._used.add(resource_of(prepared.path))
             prepared.action["path"] = prepared.path
-            if self._to_be_announced(prepared.path):
-                prepared.go, prepared.recorded = self._announced(call.tool, call.args, prepared.path)
+            self._must_allow(prepared.path)
+            prepared.go, prepared.recorded = self._announced(call.tool, call.args, prepared.path)
         except Failed as error:
             prepared.refused = error.fault
         return prepared
@@ -241,25 +239,28 @@ class Sdk:
             self._says[path] = toolfile.declared(self._held.text(path), path)
         return self._says[path]
 
-    def _to_be_announced(self, path: str) -> bool:
-        """Whether the kernel is asked before the call. Raises Failed when the task forbids the call."""
+    def _must_allow(self, path: str) -> None:
+        """Raises Failed when the task forbids the call."""
         says = self._declared(path)
         if missing := [effect for effect in says.effects if effect not in (*self.task.effects, "pure")]:
             why = f"'{says.name}' has the effect '{missing[0]}': add it to the task's effects to allow it"
             raise Failed(fault("effect", why, path=path))
-        return self._asks_tools or "external" in says.effects
 
     def _announced(self, ref: str, args: dict[str, Any], path: str) -> tuple[bool, ToolResult | None]:
         """Whether the call is to be made, and its recorded result, which then counts in either case.
 
+        The kernel is asked before each call, whether or not there is a recording: or a run could tell.
         A call is made again for what it changes in the workspace. Where that fails this time, or
         works this time, the new result counts: the recorded one would tell of files that are not there.
         """
+        began = time.monotonic()
         try:
             answer = self._talk.ask("tool", {"tool": ref, "args": args, "path": path})
         except Refused as error:
             raise Failed(error.fault) from None
-        return bool(answer.get("go")), result_of_record(answer) if "observation" in answer else None
+        if "observation" not in answer:
+            return bool(answer.get("go")), None
+        return bool(answer.get("go")), result_of_record(answer, (time.monotonic() - began) * 1000)
 
     @contextmanager
     def _host(self) -> Iterator[ToolHost]:
@@ -421,12 +422,10 @@ def observation_of(result: ToolResult) -> dict[str, Any]:
         clip = getattr(result, name)
         if clip.size:
             observation[name] = {"head": clip.head, "tail": clip.tail, "size": clip.size}
-    if result.recorded:
-        observation["recorded"] = True
     return observation
 
 
-def result_of_record(answer: dict[str, Any]) -> ToolResult:
+def result_of_record(answer: dict[str, Any], duration_ms: float) -> ToolResult:
     """The inverse: what a call gave when it was recorded."""
     observation = answer["observation"]
     found = answer.get("fault")
@@ -437,6 +436,5 @@ def result_of_record(answer: dict[str, Any]) -> ToolResult:
         fault=WireFault.model_validate(found) if found else None,
         stdout=out,
         stderr=err,
-        duration_ms=0.0,
-        recorded=True,
+        duration_ms=duration_ms,
     )

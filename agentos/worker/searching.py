@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -28,7 +29,7 @@ from typing import Any, NoReturn
 from agentos import checks
 from agentos.messages import WHEELS, Ready, SearchJob, TriedFrame, TrySource
 from agentos.wire import Channel, Closed, FrameError, Late
-from agentos.worker import children, files, toolfile
+from agentos.worker import children, files, toolfile, workspace_code
 from agentos.worker.faults import Failed, fault_of, load_fault, shorten
 from agentos.worker.grading import snippet
 from agentos.worker.paths import Place
@@ -287,13 +288,22 @@ class _Trials:
 
     def _why(self, check: checks.Spec, answer: Any, folder: Path) -> str:
         if isinstance(check, checks.Python):
-            return snippet(check.code, answer, folder)
+            return snippet(check.code, answer, folder, declared=check.runs_workspace)
         if not isinstance(check, checks.Command):
             return checks.judge(check, answer, folder)
+        check = check.with_nonce(secrets.token_hex(16))
+        words = workspace_code.with_workspace_last(check.argv, folder) if check.runs_workspace else check.argv
         done = subprocess.run(
-            check.argv, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            words,
+            cwd=folder,
+            env=workspace_code.environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
         )
-        fits = check.stdout_contains is None or check.stdout_contains.encode() in done.stdout
+        out = done.stdout.decode("utf-8", "replace")
+        fits = check.stdout_contains is None or check.stdout_contains in out
+        fits = fits and (check.stdout_equals is None or check.stdout_equals.rstrip() == out.rstrip())
         return "" if done.returncode == check.exit and fits else "it ended or printed otherwise"
 
     def _put_back(self, case: _Case) -> None:

@@ -38,6 +38,7 @@ _LIBC.mount.argtypes = [*[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p]
 
 # include/uapi/linux/sched.h: user, mount, pid, network, ipc, uts
 _FRESH = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
+_CGROUP = 0x02000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
@@ -102,6 +103,8 @@ def _become(sock: socket.socket, request: dict[str, Any], program: bytes) -> Cha
     for door in request["doors"]:  # of its control groups: from here on everything counts
         os.write(door, b"0")
     if nested:
+        if "cgroup-names" not in request["weak"]:
+            _check(_LIBC.unshare(_CGROUP), "unshare cgroup")  # what it is in now looks like the top
         _mount(request)
     # kill(0) reaches a process group across pid namespaces, and the template's is shared by all
     os.setsid()

@@ -44,7 +44,6 @@ class ToolResult:
     stderr: Clip
     duration_ms: float
     lines: tuple[int, ...] = ()  # of the tool's file that were executed, if asked for
-    recorded: bool = False  # served from a recording: the call was not made
 
 
 class _Reply(BaseModel):

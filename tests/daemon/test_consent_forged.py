@@ -6,7 +6,10 @@ itself; afterwards there is none, and nothing moved.
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -38,7 +41,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import Conflict
-from agentos.evolver.promote.consent import issue
+from agentos.evolver.promote.consent import YES, issue, login
 from agentos.evolver.promote.promotion import promote
 from agentos.home import Home
 from agentos.registry import history
@@ -197,6 +200,21 @@ def test_a_sandbox_cannot_consent(world: Service, waiting: Evolution, attack: st
     assert all(proposal.resource == "" for proposal in world.ledger.find(Proposal)), "proposed is not kept"
     with pytest.raises(Conflict, match="Nobody consented"):
         promote(world.parts, waiting)
+
+
+def test_the_environment_signs_for_nobody(world: Service, waiting: Evolution) -> None:
+    """Through the command itself: LOGNAME and USER name somebody else, and the consent does not."""
+    candidate = world.ledger.get(Candidate, str(waiting.candidate_id))
+    assert candidate.base.tree == world.registry.stable().tree
+    env = {**os.environ, "LOGNAME": "ceo", "USER": "ceo", "AGENTOS_HOME": str(world.home.root)}
+    env.pop("SUDO_USER", None)
+    command = [sys.executable, "-m", "agentos", "evolution", "approve", waiting.id, "--yes"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (consent,) = world.ledger.find(Consent, evolution_id=waiting.id)
+    assert consent.principal.startswith(f"person:{login()}({os.getuid()})")
+    assert "ceo" not in consent.principal
+    assert consent.given == YES
 
 
 def test_a_consent_in_the_ledger_that_this_homes_key_did_not_make_is_worth_nothing(

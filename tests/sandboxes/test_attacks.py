@@ -43,6 +43,7 @@ BLIND = [
     "core_dump",
     "priorities",
     "kill_everything",
+    "control_group",
 ]
 
 
@@ -118,6 +119,7 @@ def test_the_attacks_on_the_host_work_where_there_is_no_wall(canaries: Canaries,
         ("seccomp", "exotic_calls"),
         ("seccomp", "namespaces"),
         ("namespaces", "visible_processes"),
+        ("cgroup-names", "control_group"),
         ("rlimits", "priorities"),
     ],
 )

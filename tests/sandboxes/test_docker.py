@@ -31,9 +31,8 @@ from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host, find, images
 from agentos.sandboxes.docker.pool import Pool
 from agentos.sandboxes.docker.profile import HOME_LABEL, ProfileKind, Walls, all_but, seccomp_profile
-from agentos.sandboxes.docker.reaper import owner_of
 from agentos.sandboxes.docker.sandbox import Docker
-from agentos.sandboxes.leftover import BOXES, NOTE
+from agentos.sandboxes.leftover import BOXES, notes
 from agentos.sandboxes.owner import Owner, home_id
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.wire import Closed
@@ -584,7 +583,7 @@ time.sleep(600)
 def wait_for_a_run(place: Path, pid: int) -> None:
     """Until a container of that process is used for a run."""
     deadline = time.monotonic() + 60
-    while not any((owner := owner_of(note.name)) and owner.pid == pid for note in place.glob(f"*{NOTE}")):
+    while not any(note.owner and note.owner.pid == pid and note.runs for note in notes(place)):
         assert time.monotonic() < deadline
         time.sleep(0.005)
 

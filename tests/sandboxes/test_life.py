@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.leftover import GROUPS, Note, notes, runs_of
 from agentos.sandboxes.owner import Owner, home_id
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.wire import Closed
@@ -77,7 +79,7 @@ def test_boxes_leave_no_descriptor_no_group_and_no_thread(
     sandbox: Bubblewrap, small: Limits, run: Run
 ) -> None:
     def groups_of_ours() -> list[Path]:
-        mine = f"agentos-*-{os.getpid()}-*/box-*"
+        mine = f"agentos-*-{os.getpid()}-*/*/"
         return [path for place in sandbox.groups.parents for path in place.glob(mine)]
 
     with sandbox.open(small):
@@ -188,7 +190,8 @@ def test_an_owner_that_is_killed_leaves_no_process_and_no_mount(
     inside = [
         int(pid)
         for place in groups(tmp_path)
-        for pid in (place / "box-1" / "cgroup.procs").read_text().split()
+        for procs in place.glob("*/cgroup.procs")
+        for pid in procs.read_text().split()
     ]
     assert leftovers(tmp_path) == []  # the owner lives
     owner.kill()
@@ -197,17 +200,46 @@ def test_an_owner_that_is_killed_leaves_no_process_and_no_mount(
     assert until(lambda: not [pid for pid in inside if Path(f"/proc/{pid}").exists()])
     assert mounts_of_ours() == mounts
     found = leftovers(tmp_path)
-    assert {leftover.kind for leftover in found} <= {"cgroup"}
+    assert {leftover.kind for leftover in found} <= {"cgroup", "note"}
     assert reap(found) == []
     assert groups(tmp_path) == []
+    assert notes(tmp_path / GROUPS) == []
     assert leftovers(tmp_path) == []
 
 
-def test_control_groups_bear_the_name_of_their_run(sandbox: Bubblewrap, small: Limits) -> None:
-    with sandbox.open(small, run="run-7/../x") as box:
-        places = box.group.places if box.group else ()
-        assert all(place.name.startswith("box-") and place.name.endswith(".run-7x") for place in places)
-        assert places or not sandbox.groups.parents
+def test_a_control_group_has_a_random_name_and_its_run_is_noted_outside(
+    make: Make, small: Limits, tmp_path: Path
+) -> None:
+    """Of one that nobody removes the reaper tells the run, and takes the note away with it."""
+    with make(home=tmp_path) as sandbox:
+        with sandbox.open(small, run="run-7/../x") as box, sandbox.open(small, run="trial-7") as other:
+            if not sandbox.groups.parents:
+                pytest.skip("this machine gives no control groups")
+            names = {place.name for group in (box.group, other.group) if group for place in group.places}
+            assert len(names) == 2
+            assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
+            assert {note.token for note in notes(tmp_path / GROUPS)} == names
+            assert sorted(run for name in names for run in runs_of(tmp_path / GROUPS, name)) == [
+                "run-7x",
+                "trial-7",
+            ]
+        assert notes(tmp_path / GROUPS) == []
+
+
+def test_the_reaper_tells_for_which_run_an_orphaned_group_was(tmp_path: Path, sandbox: Bubblewrap) -> None:
+    if not sandbox.groups.parents:
+        pytest.skip("this machine gives no control groups")
+    dead = Owner(home_id(tmp_path), 2**22 + 1, 1)
+    (tmp_path / GROUPS).mkdir(parents=True)
+    note = Note.fresh(tmp_path / GROUPS, dead, "run-9")
+    assert sandbox.groups.group(str(dead), note.token, cgroups.Quota(1 << 26, 8, 1.0)) is not None
+    found = leftovers(tmp_path)
+    assert {(leftover.kind, leftover.runs) for leftover in found} == {
+        ("cgroup", ("run-9",)),
+        ("note", ("run-9",)),
+    }
+    assert reap(found) == []
+    assert leftovers(tmp_path) == groups(tmp_path) == []
 
 
 def test_the_reaper_ends_a_template_whose_owner_is_gone(tmp_path: Path) -> None:

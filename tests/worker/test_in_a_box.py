@@ -48,8 +48,11 @@ def run(sandbox: Bubblewrap, source: str, harness: str = "") -> tuple[list[StepF
     steps = []
     with sandbox.open(Limits(memory_mb=128, processes=32, workspace_mb=8)) as box:
         box.channel.send(job.model_dump(), tuple(text.encode() for text in files.values()))
-        while (frame := box.channel.receive(deadline=deadline)).head["type"] == "step":
-            steps.append(StepFrame.model_validate(frame.head))
+        while (frame := box.channel.receive(deadline=deadline)).head["type"] != "done":
+            if frame.head["type"] == "ask":  # whether the call may be made
+                box.channel.send(Answer(id=frame.head["id"], body={"go": True}).model_dump())
+            else:
+                steps.append(StepFrame.model_validate(frame.head))
     return steps, RunDone.model_validate(frame.head)
 
 
@@ -117,6 +120,9 @@ def think(sandbox: Bubblewrap, *replies: list[tuple[str, dict[str, object]]]) ->
             if frame.head["type"] == "step":
                 continue
             ask = Ask.model_validate(frame.head)
+            if ask.what == "tool":
+                box.channel.send(Answer(id=ask.id, body={"go": True}).model_dump())
+                continue
             messages = ask.body["messages"]
             ended = max(
                 (n for n, message in enumerate(messages) if message["role"] == "assistant"), default=-1

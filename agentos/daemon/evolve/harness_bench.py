@@ -89,7 +89,7 @@ class RunBenches:
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
         """See ``ports.Benches``. There is no trace here: ``trace`` does that for all files at once."""
-        return _RunBench(self._executor_with, snapshot, path, self._tasks(cases, timeout_s))
+        return _RunBench(self._executor_with, snapshot, path, self._tasks(cases), timeout_s)
 
     def trace(
         self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
@@ -103,20 +103,15 @@ class RunBenches:
         def traced(task: Task) -> Traced:
             # the tracing takes a step of its own
             roomy = replace(task, limits=replace(task.limits, steps=task.limits.steps + 1))
-            done = _execute(executor, roomy, snapshot)
+            done = _execute(executor, roomy, snapshot, timeout_s)
             lines = _lines(harness, start, done.steps)
             return Traced(done.passed, done.output, lines, done.wall_s)
 
         with ThreadPoolExecutor(self._parallel) as pool:
-            return list(pool.map(traced, self._tasks(cases, timeout_s)))
+            return list(pool.map(traced, self._tasks(cases)))
 
-    def _tasks(self, cases: Sequence[Case], timeout_s: float) -> list[Task]:
-        tasks = []
-        for case in cases:
-            task = self._task_of(case.task_id)
-            limits = replace(task.limits, wall_s=min(task.limits.wall_s, timeout_s))
-            tasks.append(replace(task, call=case.call, checks=case.checks, limits=limits))
-        return tasks
+    def _tasks(self, cases: Sequence[Case]) -> list[Task]:
+        return [replace(self._task_of(case.task_id), call=case.call, checks=case.checks) for case in cases]
 
 
 _COMPARE = frozenset({"equals", "contains"})
@@ -131,12 +126,13 @@ class _RunBench:
     snapshot: Snapshot
     path: str
     tasks: Sequence[Task]
+    timeout_s: float
 
     def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
         """See ``ports.Bench``."""
         executor = self.executor_with({self.path: source.encode()}, frozenset())
         chosen = self.tasks if cases is None else [self.tasks[number] for number in cases]
-        done = [_execute(executor, task, self.snapshot) for task in chosen]
+        done = [_execute(executor, task, self.snapshot, self.timeout_s) for task in chosen]
         return Tried(
             tuple(each.passed for each in done),
             tuple(float(each.passed) for each in done),
@@ -156,15 +152,15 @@ class _Done:
     steps: Sequence[Step] = ()
 
 
-def _execute(executor: Executor, task: Task, snapshot: Snapshot) -> _Done:
-    """One run. A box that an edited harness takes down is the edit's fault; what else is away is not.
+def _execute(executor: Executor, task: Task, snapshot: Snapshot, timeout_s: float) -> _Done:
+    """One run, ended from outside when it takes longer. A box that an edited harness takes down is the edit's fault; what else is away is not.
 
     Checks that only compare are applied here: a box for them would cost as much as a third of the run.
     """
     here = all(check.kind in _COMPARE for check in task.checks)
     given = replace(task, checks=()) if here else task
     try:
-        done = executor.execute(given, snapshot, new_id("bench"), plan=_PLAN)
+        done = executor.execute(given, snapshot, new_id("bench"), plan=replace(_PLAN, wall_s=timeout_s))
     except BoxDied as error:
         return _Done(passed=False, output={"error": "died", "message": str(error)})
     outcome = done.outcome

@@ -65,6 +65,7 @@ class ToolAsks(Answerer):
         self._asking = asking
         self._recorded = _by_key(asking.plan.recording)
         self._asked: Counter[str] = Counter()
+        self._given: list[tuple[str, Json, Json]] = []  # key, observation and fault of calls that were served
         self._lock = threading.Lock()
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
@@ -88,7 +89,28 @@ class ToolAsks(Answerer):
         if found is None or found.result is None or not self._asking.plan.resume:
             return _GO
         # The workspace died with the box of the attempt before: what changes it is done again.
-        return {**_GO, **_served(found)} if Effect.WRITE in says.effects else _served(found)
+        return {**_GO, **self._serve(found)} if Effect.WRITE in says.effects else self._serve(found)
+
+    def _serve(self, call: RecordedTool) -> Mapping[str, Json]:
+        given = {"observation": call.result or {"ok": False}, "fault": call.fault}
+        with self._lock:
+            self._given.append((call_key(call.tool, call.args), given["observation"], given["fault"]))
+        return given
+
+    def was_served(self, step: Step) -> bool:
+        """Whether the step tells of a call that was answered from the record; asked once for each step.
+
+        The kernel writes that down, because what runs in the box is not told.
+        """
+        call = recorded_call(step)
+        if call is None:
+            return False
+        told = (call_key(call.tool, call.args), call.result, call.fault)
+        with self._lock:
+            if told not in self._given:
+                return False
+            self._given.remove(told)
+            return True
 
     def _external(
         self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
@@ -98,7 +120,7 @@ class ToolAsks(Answerer):
             lost = found.result is None
             again = not plan.replays and says.idempotent and (lost or _told_unsure(found))
             if not again and not (lost and plan.replays):
-                return _served(found)
+                return self._serve(found)
         if plan.replays:
             why = f"a replay came to a call of '{action['tool']}', which acts on the outside and is not on record"
             raise RunEnds(Result.NOT_REPLAYABLE, kernel_fault(KernelFault.NOT_RECORDED, why))
@@ -127,10 +149,6 @@ def _by_key(recording: Recording | None) -> Mapping[str, Sequence[RecordedTool]]
 
 def _told_unsure(call: RecordedTool) -> bool:
     return isinstance(call.fault, dict) and call.fault.get("type") == UNCERTAIN
-
-
-def _served(call: RecordedTool) -> Mapping[str, Json]:
-    return {"observation": call.result or {"ok": False}, "fault": call.fault}
 
 
 # --- drift --------------------------------------------------------------------------------------

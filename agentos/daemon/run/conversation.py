@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.daemon.requests.run_requests import Answerers, Asking, Desk, RunEnds, Spent
+from agentos.daemon.requests.tool_calls import ToolAsks, tool_asks
 from agentos.domain import (
     Fault,
     Json,
@@ -29,6 +30,7 @@ from agentos.domain import (
     kernel_fault,
 )
 from agentos.errors import BoxDied
+from agentos.evolver.history.recordings import ACT
 from agentos.messages import (
     Answer,
     Ask,
@@ -88,7 +90,8 @@ class Conversation:
 
     def __init__(self, box: Box, job: Job, answerers: Answerers, spent: Spent) -> None:
         self._job = job
-        self._exchange = Exchange(box, job.limits.wall_s)
+        wall_s = min(job.limits.wall_s, job.plan.wall_s or job.limits.wall_s)
+        self._exchange = Exchange(box, wall_s)
         self._sending = threading.Lock()
         self._recording = threading.Lock()
         self._count = 0
@@ -98,11 +101,13 @@ class Conversation:
             snapshot=job.snapshot,
             plan=job.plan,
             bundle=job.bundle,
-            deadline=time.monotonic() + job.limits.wall_s,
+            deadline=time.monotonic() + wall_s,
             step=self._saw,
             spent=spent,
             redact=job.redact,
         )
+        # A tool call is announced whatever a run is made for, so somebody always answers that.
+        answerers = {"tool": tool_asks, **answerers}
         self._desk = Desk(asking, answerers, self._answer, lambda: self._end(box))
 
     def run(self) -> Ran:
@@ -197,8 +202,14 @@ class Conversation:
                 duration_ms=frame.duration_ms,
             )
             self._count += 1
+            if self._was_served(step):
+                step = replace(step, observation={**step.observation, "recorded": True})
             self._job.record(step)
             return step
+
+    def _was_served(self, step: Step) -> bool:
+        tools = self._desk.answerer("tool") if step.node == ACT else None
+        return isinstance(tools, ToolAsks) and tools.was_served(step)
 
 
 def wire_run_id(run_id: str) -> str:
@@ -228,7 +239,6 @@ def message_of(job: Job) -> RunJob:
         inputs=list(job.inputs),
         cards=list(job.cards),
         models=[ModelCard(name=spec.name, context_tokens=spec.context_tokens) for spec in job.models],
-        asks_tools=job.plan.recording is not None,
     )
 
 

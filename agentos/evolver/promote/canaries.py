@@ -7,7 +7,7 @@ the run took from outside comes from its record, and where the record does not r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agentos.domain import IMPORT, Mode, Outcome, ResourceId, Result, Run, Share, Snapshot, Task, new_id
 from agentos.errors import NotFound
@@ -62,9 +62,8 @@ def _canary(parts: Parts, task: Task, run: Run) -> Canary:
     if asks(steps):
         answers = parts.journal.answers(task.id)
         recording = recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
-    limits = replace(task.limits, wall_s=min(task.limits.wall_s, parts.policy.probe.run_s))
-    plan = Plan(mode=Mode.REPLAY, recording=recording)
-    return Canary(replace(task, limits=limits), plan, hidden=run.share is Share.HOLD_OUT)
+    plan = Plan(mode=Mode.REPLAY, recording=recording, wall_s=parts.policy.probe.run_s)
+    return Canary(task, plan, hidden=run.share is Share.HOLD_OUT)
 
 
 def lost(parts: Parts, canary: Canary, snapshot: Snapshot, base: Snapshot) -> str:

@@ -8,9 +8,10 @@ worth nothing for another.
 
 from __future__ import annotations
 
-import getpass
 import hmac
 import os
+import pwd
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,6 +22,9 @@ from agentos.domain import Candidate, Consent, Json, Verdict, canonical, digest,
 from agentos.errors import Conflict, UserError
 
 KEY_BYTES = 32
+TERMINAL, YES, STANDING = "terminal", "--yes", "standing"  # how a consent was given
+_LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")
+_FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO of the kernel
 
 
 def make_key(path: Path) -> None:
@@ -53,15 +57,49 @@ def read_key(path: Path) -> bytes:
     return key
 
 
+def login() -> str:
+    """The name that the user database has for the uid of this process, "" where it has none.
+
+    Never from LOGNAME or USER, which whoever types may set as they like.
+    """
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return ""
+
+
 def person() -> str:
-    """The principal for whoever runs this process."""
-    return f"person:{getpass.getuser()}"
+    """The principal for whoever runs this process, as the kernel knows it: ``person:ada(1000)``.
+
+    Beside root stands the login that sudo names (``person:root(0),sudo=ada``): root's word. In a user
+    namespace of its own a process may be any uid that it likes; then the principal says so.
+    """
+    uid = os.getuid()
+    parts = [f"person:{login() or 'unknown'}({uid})"]
+    behind = os.environ.get("SUDO_USER", "")
+    if uid == 0 and _LOGIN.fullmatch(behind):  # anybody else could have set it
+        parts.append(f"sudo={behind}")
+    if _own_user_namespace():
+        parts.append("userns")
+    return ",".join(parts)
+
+
+def _own_user_namespace() -> bool:
+    try:
+        return os.stat("/proc/self/ns/user").st_ino != _FIRST_USER_NAMESPACE
+    except OSError:
+        return False  # a kernel without user namespaces
 
 
 def issue(
-    key: bytes, candidate: Candidate, verdict: Verdict, principal: str, expires_at: datetime
+    key: bytes,
+    candidate: Candidate,
+    verdict: Verdict,
+    principal: str,
+    expires_at: datetime,
+    given: str = STANDING,
 ) -> Consent:
-    """A consent for exactly this candidate with this verdict."""
+    """A consent for exactly this candidate with this verdict, and how it was given."""
     blank = Consent(
         id=new_id("consent"),
         evolution_id=candidate.evolution_id,
@@ -72,6 +110,7 @@ def issue(
         principal=principal,
         expires_at=expires_at,
         token="",
+        given=given,
     )
     return replace(blank, token=_token(key, blank))
 
@@ -110,4 +149,7 @@ def genuine(key: bytes, stored: Mapping[str, Json]) -> bool:
 
 
 def _token(key: bytes, consent: Consent) -> str:
-    return hmac.new(key, canonical(replace(consent, token="")), "sha256").hexdigest()
+    bound: dict[str, Json] = {name: getattr(consent, name) for name in Consent.__dataclass_fields__}
+    if not consent.given:  # made before that was written down
+        del bound["given"]
+    return hmac.new(key, canonical(bound | {"token": ""}), "sha256").hexdigest()

@@ -21,7 +21,7 @@ from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.triage import reconsider
 from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
-from agentos.evolver.promote.consent import expiry, issue, verify
+from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
 from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
@@ -46,11 +46,11 @@ def asks(parts: Parts, candidate: Candidate) -> bool:
 def consent_by_policy(parts: Parts, candidate: Candidate) -> Consent:
     """The policy's own consent, for tiers that it lets pass."""
     tier = tier_of(candidate.manifest.files)
-    return _store(parts, candidate, f"policy:{tier.value}=auto")
+    return _store(parts, candidate, f"policy:{tier.value}=auto", STANDING)
 
 
-def approve(parts: Parts, evolution: Evolution, principal: str) -> Consent:
-    """A person's consent; raises Conflict when there is nothing to approve or it went stale."""
+def approve(parts: Parts, evolution: Evolution, principal: str, given: str = "") -> Consent:
+    """A person's consent, given as ``given`` says; raises Conflict when there is nothing to approve or it is stale."""
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
         raise Conflict(
             f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved."
@@ -61,7 +61,7 @@ def approve(parts: Parts, evolution: Evolution, principal: str) -> Consent:
             f"{evolution.id} is stale: the registry moved since it was judged; "
             f"type `agentos evolution reconsider {evolution.id}` to measure it again."
         )
-    return _store(parts, candidate, principal)
+    return _store(parts, candidate, principal, given)
 
 
 def _is_remade(parts: Parts, candidate: Candidate) -> bool:
@@ -245,11 +245,11 @@ def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
     return ended
 
 
-def _store(parts: Parts, candidate: Candidate, principal: str) -> Consent:
+def _store(parts: Parts, candidate: Candidate, principal: str, given: str) -> Consent:
     verdict = verdict_on(parts, candidate.id)
     expires = expiry(parts.now(), parts.policy.consent.expires_s)
-    consent = issue(parts.consent_key, candidate, verdict, principal, expires)
-    said = {"consent": consent.id, "principal": principal}
+    consent = issue(parts.consent_key, candidate, verdict, principal, expires, given)
+    said = {"consent": consent.id, "principal": principal, "given": given}
     parts.audit.note("consent", candidate.evolution_id, said, (consent,))
     return consent
 

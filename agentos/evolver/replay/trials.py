@@ -17,20 +17,17 @@ from dataclasses import dataclass, replace
 from agentos.domain import (
     IMPORT,
     SHARED,
-    TIER_OF,
     Arm,
     Candidate,
     Decision,
     Evolution,
     KernelFault,
-    Kind,
     Mode,
     Outcome,
     Result,
     Run,
     Snapshot,
     Task,
-    Tier,
     Trial,
     TrialSet,
     digest,
@@ -63,7 +60,6 @@ class _Job:
     snapshot: Snapshot
     evolution_id: str
     candidate_id: str
-    prefer: str  # sandbox, by the policy for the tier
     fresh: bool = False  # models are asked, whatever is on record
     number: int = 0  # as ``Trial.number``
     alike: bool = False  # as ``Trial.alike``
@@ -183,7 +179,6 @@ def replay_control(
         trial for trial in own if trial.set is TrialSet.EVIDENCE or trial.repeat == first[trial.task_id]
     ]
     tasks = {task.id: task for task in parts.tasks(tuple(first))}
-    prefer = _prefer(parts, evolution)
     jobs = [
         _Job(
             tasks[trial.task_id],
@@ -193,7 +188,6 @@ def replay_control(
             snapshot,
             evolution.id,
             candidate.id,
-            prefer,
             fresh=bool(trial.number),
         )
         for trial in chosen
@@ -333,9 +327,8 @@ def _fresh(
     parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
 ) -> list[_Job]:
     """On the base, whose trials all candidates share."""
-    prefer = _prefer(parts, evolution)
     return [
-        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", prefer, fresh=True)
+        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", fresh=True)
         for repeat in repeats
         for task in parts.tasks(tuple(task_ids))
     ]
@@ -369,12 +362,9 @@ def _jobs(
     candidate: Candidate | None,
 ) -> list[_Job]:
     snapshot = candidate.snapshot if candidate else evolution.base
-    prefer = _prefer(parts, evolution)
     candidate_id = candidate.id if candidate else ""
     tasks = parts.tasks(tuple(task_ids))
-    first = [
-        _Job(task, sets.of(task.id), arm, 0, snapshot, evolution.id, candidate_id, prefer) for task in tasks
-    ]
+    first = [_Job(task, sets.of(task.id), arm, 0, snapshot, evolution.id, candidate_id) for task in tasks]
     # What is served from a record is known there by its arguments: it keeps its names.
     others = [None if _recording(parts, job) else in_other_names(parts, job.task) for job in first]
     return [
@@ -382,11 +372,6 @@ def _jobs(
         for repeat in range(parts.policy.replay.repeats)
         for job, other in zip(first, others, strict=True)
     ]
-
-
-def _prefer(parts: Parts, evolution: Evolution) -> str:
-    tier = TIER_OF[Kind(evolution.diagnosis.layer)] if evolution.diagnosis else Tier.MEDIUM
-    return parts.policy.sandbox.preferred(tier)
 
 
 def _replay(parts: Parts, jobs: Sequence[_Job]) -> list[Trial]:
@@ -459,7 +444,11 @@ def no_model(outcome: Outcome) -> str:
 
 
 def _plan(parts: Parts, job: _Job) -> Plan:
-    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record."""
+    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record.
+
+    No sandbox is named: a trial gets the one that a live run of its task gets, so that nothing inside tells
+    them apart, and so that what was tried is what will be.
+    """
     mode = Mode(parts.policy.replay.models)
     recording = _recording(parts, job)
     if job.fresh:  # kept, all the same: the evolution can be verified offline
@@ -467,7 +456,7 @@ def _plan(parts: Parts, job: _Job) -> Plan:
         recording = replace(recording, run_ids=()) if recording else None
     elif mode is Mode.LIVE:  # no run of the task asked for a model
         mode = Mode.REPLAY_THEN_LIVE
-    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id, prefer=job.prefer)
+    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id)
 
 
 def _recording(parts: Parts, job: _Job) -> Recording | None:

@@ -32,7 +32,7 @@ _SITE, _KERNEL, _EXTRA = "/opt/site-{}", "/opt/agentos", "/opt/extra-{}"
 _PASSWD = b"nobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
 _GROUP = b"nogroup:x:65534:\n"
 _HOSTS = b"127.0.0.1 localhost sandbox\n::1 localhost\n"
-_BOOT = "import sys; sys.path += {path!r}; from agentos.worker.template import main; main({fd})"
+_BOOT = "import sys; sys.path += {path!r}; from agentos.worker.template import main; main(0)"
 
 # In a private mount namespace, so /sys is covered for nobody else; bubblewrap needs nothing of it,
 # nothing that we bind lies below it, and unlike a directory of our own it leaves no trace.
@@ -95,14 +95,16 @@ def require(run_uid: int | None) -> str:
     return program
 
 
-def command(
-    program: str, runtime: Runtime, run_uid: int | None, control_fd: int, data: list[int]
-) -> list[str]:
-    """The whole command line; ``data`` are descriptors of passwd, group and hosts."""
+def command(program: str, runtime: Runtime, run_uid: int | None, data: list[int]) -> list[str]:
+    """The whole command line; ``data`` are descriptors of passwd, group and hosts.
+
+    The template speaks on its standard input: a descriptor's number would stand in the command line, which
+    can be read inside, and differ from daemon to daemon.
+    """
     as_root = os.geteuid() == 0
     sources = runtime.sources()
     seen = {path: Path(f"/sys/{n}") if as_root else path for n, path in enumerate(sources)}
-    wrapped = [program, *_isolation(), *_system(data), *_python(runtime, seen, control_fd)]
+    wrapped = [program, *_isolation(), *_system(data), *_python(runtime, seen)]
     if not as_root:
         return wrapped
     drop = ["setpriv", f"--reuid={run_uid}", f"--regid={run_uid}", "--clear-groups", "--pdeathsig=KILL", "--"]
@@ -135,7 +137,7 @@ def _system(data: list[int]) -> list[str]:
     return arguments
 
 
-def _python(runtime: Runtime, seen: dict[Path, Path], control_fd: int) -> list[str]:
+def _python(runtime: Runtime, seen: dict[Path, Path]) -> list[str]:
     arguments: list[str] = []
     if not runtime.prefix.is_relative_to("/usr"):
         arguments += ["--ro-bind", str(seen[runtime.prefix]), str(runtime.prefix)]
@@ -166,7 +168,7 @@ def _python(runtime: Runtime, seen: dict[Path, Path], control_fd: int) -> list[s
     }
     for name, value in environment.items():
         arguments += ["--setenv", name, value]
-    boot = _BOOT.format(path=path, fd=control_fd)
+    boot = _BOOT.format(path=path)
     # last, the file systems made so far close: boxes share them and must find nothing to write to
     return [
         *arguments,
@@ -201,11 +203,11 @@ class Template:
             data = [_memory_file(content) for content in (_PASSWD, _GROUP, _HOSTS)]
             try:
                 self._process = subprocess.Popen(
-                    command(program, runtime, run_uid, theirs.fileno(), data),
-                    stdin=subprocess.DEVNULL,
+                    command(program, runtime, run_uid, data),
+                    stdin=theirs.fileno(),
                     stdout=self._errors,
                     stderr=self._errors,
-                    pass_fds=(theirs.fileno(), *data),
+                    pass_fds=data,
                     env={"PATH": os.environ.get("PATH", os.defpath), LABEL_VARIABLE: label},
                     cwd="/",
                     start_new_session=True,  # Ctrl-C in a terminal is for the daemon, which drains

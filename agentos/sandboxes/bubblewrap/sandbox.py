@@ -7,7 +7,6 @@ like from inside is ``agentos/worker/template.py``; how it is started, ``launch.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import socket
 import struct
@@ -24,7 +23,8 @@ from agentos.sandboxes.box import Box
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
 from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
 from agentos.sandboxes.docker.image_host import runtime
-from agentos.sandboxes.owner import Owner, named
+from agentos.sandboxes.leftover import GROUPS, Note
+from agentos.sandboxes.owner import Owner
 from agentos.sandboxes.probe import Claim, probe, refusal
 from agentos.wire import Channel, Closed, FrameError, Late
 
@@ -33,7 +33,6 @@ _WARM = ("agentos.worker.warm",)
 _HELLO_S = 60.0
 _ENDING_S = 1.0  # a template that dies ends this soon after the box that noticed
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
-_NUMBERS = itertools.count(1)
 
 
 class Bubblewrap:
@@ -61,6 +60,7 @@ class Bubblewrap:
     ) -> None:
         self.level = "unprobed"
         self.groups = cgroups.Cgroups()
+        self._notes = home / GROUPS
         self._owner = str(Owner.here(home))
         self._run_uid = run_uid
         self._entry = entry
@@ -158,6 +158,18 @@ class Bubblewrap:
                 self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
             return self._template, self._extras
 
+    def _group(self, quota: cgroups.Quota, run: str) -> cgroups.ControlGroup | None:
+        """A control group by a name that says nothing inside; what it is for is noted outside."""
+        if not self.groups.parents:
+            return None
+        self._notes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note = Note.fresh(self._notes, self._owner, run)
+        try:
+            return self.groups.group(self._owner, note.token, quota, note.remove)
+        except OSError:
+            note.remove()
+            raise
+
     def _make(self, template: Template, extras: BoxLimits, limits: Limits, what: tuple[str, str]) -> Box:
         """Ask for a box in a control group of its own; start its clock when its walls stand; let it go."""
         began = time.monotonic()
@@ -169,7 +181,7 @@ class Bubblewrap:
                 ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
                 with theirs, contextlib.ExitStack() as opened:
                     quota = cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus)
-                    group = self.groups.group(self._owner, f"box-{next(_NUMBERS)}{named(run)}", quota)
+                    group = self._group(quota, run)
                     doors = []
                     if group is not None:
                         undo.callback(group.remove)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hmac
-import itertools
 import json
 import os
 import secrets
@@ -31,14 +30,13 @@ from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import deny_list
 from agentos.sandboxes.docker.engine import DockerEngine, answering
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ProfileKind, Walls
-from agentos.sandboxes.leftover import NOTE
-from agentos.sandboxes.owner import Owner, named
+from agentos.sandboxes.leftover import Note
+from agentos.sandboxes.owner import Owner
 from agentos.wire import Channel, Closed, FrameError, Late
 
 _START_S = 60.0
 _LOOK_S = 0.25
 _PEER = struct.Struct("iII")  # struct ucred: pid, uid, gid
-_NUMBERS = itertools.count(1)
 _LIGHT, _WHOLE = ("agentos.worker.job",), ("agentos.worker.warm",)
 
 
@@ -53,13 +51,14 @@ class Maker:
 
     def make(self, kind: ProfileKind) -> Container:
         """A running container that said hello. Raises Unavailable."""
-        number = next(_NUMBERS)
-        name = f"agentos-{self.owner}-{number}"
-        directory = self.places / name
-        labels = {HOME_LABEL: self.owner.home, OWNER_LABEL: str(self.owner), BOX_LABEL: str(number)}
         token = secrets.token_hex(32)
         try:
             with contextlib.ExitStack() as undo:
+                note = Note.fresh(self.places, self.owner)
+                undo.callback(note.remove)
+                directory = self.places / note.token  # its path can be read inside, among the mounts
+                name = f"agentos-{self.owner.home}-{note.token}"
+                labels = {HOME_LABEL: self.owner.home, OWNER_LABEL: str(self.owner), BOX_LABEL: note.token}
                 with _listening(directory) as listener:
                     start = json.dumps(_start(kind, self.walls, token))
                     (directory / "start.json").write_text(start)
@@ -67,12 +66,12 @@ class Maker:
                         request = self.walls.request(kind, directory, labels)
                         made = self.end.engine.api.create_container_from_config(request, name)["Id"]
                         undo.callback(self.end.remove, made)
-                        self.end.made(made)
+                        self.end.made(made, note)
                         self.end.engine.api.start(made)
                     until = time.monotonic() + _START_S
                     sock = undo.enter_context(self._accept(listener, made, until))
                     pid = _greeted(sock, token, made, until)
-                container = Container(made, sock, pid, self.end, directory)
+                container = Container(made, sock, pid, self.end, note)
                 undo.pop_all()
                 return container
         except OSError as error:  # it ended in the middle, or the disk is full
@@ -101,9 +100,9 @@ class Maker:
 class Container:
     """A started container that waits for its hand-over, in the pool or out of it."""
 
-    def __init__(self, id: str, sock: socket.socket, pid: int, end: End, place: Path) -> None:
+    def __init__(self, id: str, sock: socket.socket, pid: int, end: End, note: Note) -> None:
         self.id = id
-        self._place = place
+        self._note = note
         self.pid = pid
         self._sock = sock
         self._end = end
@@ -123,10 +122,8 @@ class Container:
         """
         if not run:
             return
-        note = self._place.with_name(self._place.name + NOTE)
-        self._end.noted(self.id, note)
         try:
-            note.write_text(named(run)[1:])
+            self._note.write(run)
         except OSError as error:
             self.discard()
             raise Unavailable(f"the container's note could not be written: {error}") from None
@@ -162,24 +159,18 @@ class End:
     def __init__(self, engine: DockerEngine, threads: int) -> None:
         self.engine = engine
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="container-end")
-        self._here: set[str] = set()
-        self._notes: dict[str, Path] = {}
+        self._here: dict[str, Note] = {}
         self._lock = threading.Lock()
         self._closed = False
 
-    def made(self, id: str) -> None:
-        """From now on this container is to be taken away in the end."""
+    def made(self, id: str, note: Note) -> None:
+        """From now on this container is to be taken away in the end, and its note with it."""
         with self._lock:
-            self._here.add(id)
+            self._here[id] = note
             closed = self._closed
         if closed:
             self._remove(id)
             raise Unavailable("the sandbox is closed")
-
-    def noted(self, id: str, note: Path) -> None:
-        """The note that goes with the container."""
-        with self._lock:
-            self._notes[id] = note
 
     def kill(self, id: str) -> None:
         """Through the engine, where this user may not signal the process itself."""
@@ -210,10 +201,9 @@ class End:
         with contextlib.suppress(Unavailable), answering():  # what stays is tried again at the end
             self.engine.api.remove_container(id, force=True, v=True)
             with self._lock:
-                self._here.discard(id)
-                note = self._notes.pop(id, None)
+                note = self._here.pop(id, None)
             if note is not None:
-                note.unlink(missing_ok=True)
+                note.remove()
 
 
 class Counted:

@@ -105,6 +105,7 @@ class Walls:
             "ReadonlyRootfs": "read-only" not in self.weak,
             "Dns": ["127.0.0.1"],  # else the host's name servers stand in /etc/resolv.conf
             "IpcMode": "private",
+            "CgroupnsMode": "private",  # or its path among the engine's groups could be read inside
             "MaskedPaths": list(_MASKED),
             "ReadonlyPaths": ["/proc"],  # all of it, or a handler could be planted that runs outside
             "Tmpfs": {

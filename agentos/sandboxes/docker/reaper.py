@@ -15,8 +15,8 @@ import docker.errors
 
 from agentos.errors import Unavailable
 from agentos.sandboxes.docker.engine import DockerEngine, answering
-from agentos.sandboxes.docker.profile import HOME_LABEL, OWNER_LABEL
-from agentos.sandboxes.leftover import BOXES, NOTE, Leftover
+from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL
+from agentos.sandboxes.leftover import BOXES, Leftover, orphaned, runs_of
 from agentos.sandboxes.owner import Owner, home_id
 
 
@@ -32,11 +32,6 @@ def reap(found: list[Leftover]) -> list[Leftover]:
     """Remove them; those that would not go."""
     with _engine() as engine:
         return [leftover for leftover in found if not _remove(engine, leftover)]
-
-
-def owner_of(name: str) -> Owner | None:
-    """Whose container or socket directory has this name."""
-    return Owner.parse(name.removeprefix("agentos-").rpartition("-")[0])
 
 
 @contextlib.contextmanager
@@ -55,29 +50,20 @@ def _containers(engine: DockerEngine, home: Path) -> Iterator[Leftover]:
         label = row["Labels"].get(OWNER_LABEL, "")
         owner = Owner.parse(label)
         if owner is None or not owner.alive():
-            yield Leftover("container", row["Id"], label, _runs(home / BOXES, row["Names"][0].strip("/")))
-
-
-def _runs(place: Path, name: str) -> tuple[str, ...]:
-    try:
-        return ((place / (name + NOTE)).read_text()[:100],)
-    except OSError:
-        return ()
+            yield Leftover(
+                "container", row["Id"], label, runs_of(home / BOXES, row["Labels"].get(BOX_LABEL, ""))
+            )
 
 
 def _directories(home: Path) -> Iterator[Leftover]:
-    place = home / BOXES
-    for directory in sorted(place.iterdir()) if place.is_dir() else []:
-        owner = owner_of(directory.name)
-        if owner is not None and not owner.alive():
-            kind = "note" if directory.name.endswith(NOTE) else "directory"
-            yield Leftover(kind, str(directory), str(owner))
+    """A note is written before its directory is made, and is removed after it."""
+    for note in orphaned(home / BOXES):
+        if (home / BOXES / note.token).is_dir():
+            yield Leftover("directory", str(home / BOXES / note.token), str(note.owner))
+        yield Leftover("note", str(note.path), str(note.owner))
 
 
 def _remove(engine: DockerEngine, leftover: Leftover) -> bool:
-    if leftover.kind == "note":
-        Path(leftover.what).unlink(missing_ok=True)
-        return True
     if leftover.kind == "directory":
         return _remove_directory(Path(leftover.what))
     try:

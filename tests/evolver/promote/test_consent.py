@@ -1,6 +1,10 @@
 """Consent cannot be forged, moved to another candidate, or used late."""
 
+import hmac
 import os
+import pwd
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -18,10 +22,11 @@ from agentos.domain import (
     Snapshot,
     Tier,
     Verdict,
+    canonical,
     tier_of,
 )
 from agentos.errors import Conflict, UserError
-from agentos.evolver.promote.consent import issue, make_key, read_key, verify
+from agentos.evolver.promote.consent import TERMINAL, YES, issue, login, make_key, person, read_key, verify
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = bytes(range(32))
@@ -115,3 +120,61 @@ def test_a_missing_or_short_key_is_a_clear_error(tmp_path: Path) -> None:
 )
 def test_the_tier_is_the_highest_of_what_is_touched(paths: tuple[str, ...], tier: Tier) -> None:
     assert tier_of(paths) is tier
+
+
+def test_how_it_was_given_is_bound_and_cannot_be_dropped() -> None:
+    given = issue(KEY, CANDIDATE, VERDICT, "person:ada(1000)", NOW + timedelta(hours=1), YES)
+    verify(KEY, given, CANDIDATE, VERDICT, NOW)
+    for other in (TERMINAL, ""):
+        with pytest.raises(Conflict, match="was not issued"):
+            verify(KEY, replace(given, given=other), CANDIDATE, VERDICT, NOW)
+
+
+def test_a_consent_from_before_that_was_written_down_still_stands() -> None:
+    old = replace(CONSENT, token="", given="")
+    fields_then = {name: getattr(old, name) for name in Consent.__dataclass_fields__ if name != "given"}
+    token = hmac.new(KEY, canonical(fields_then), "sha256").hexdigest()
+    verify(KEY, replace(old, token=token), CANDIDATE, VERDICT, NOW)
+
+
+def test_the_environment_names_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The principal is the kernel's uid, whatever LOGNAME, USER and the like say."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "ceo")
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    uid = os.getuid()
+    assert login() == pwd.getpwuid(uid).pw_name
+    assert person().startswith(f"person:{login()}({uid})")
+    assert "ceo" not in person()
+
+
+@pytest.mark.parametrize(("uid", "said"), [(0, True), (65534, False)])
+def test_only_root_is_believed_what_sudo_names(uid: int, said: bool) -> None:
+    """Really as that uid, in a process of its own."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become another uid")
+    code = "import os, sys; os.setuid(int(sys.argv[1])); from agentos.evolver.promote.consent import person; print(person())"
+    env = {**os.environ, "SUDO_USER": "ada", "LOGNAME": "ceo"}
+    command = [sys.executable, "-c", code, str(uid)]
+    if uid:  # another uid may not be able to read the checkout: everything is imported before
+        command[2] = code.replace("os.setuid", "import agentos.evolver.promote.consent; os.setuid")
+    found = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip()
+    assert found.startswith(f"person:{pwd.getpwuid(uid).pw_name}({uid})")
+    assert (",sudo=ada" in found) is said
+    assert "ceo" not in found
+
+
+@pytest.mark.parametrize("name", ["ceo,x", "a b", "", "x" * 40, "\u202eceo", "ceo\nConsent: person:ceo"])
+def test_what_sudo_names_is_a_login_or_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", name)
+    assert "sudo=" not in person()
+
+
+def test_root_of_a_user_namespace_is_told_from_root() -> None:
+    """`unshare -r` makes anybody uid 0 in the eyes of os.getuid()."""
+    code = "from agentos.evolver.promote.consent import person; print(person())"
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no user namespaces here")
+    assert done.stdout.strip().endswith(",userns")

@@ -439,6 +439,12 @@ def find_something(secret: str, port: int) -> str:
     )
 
 
+def control_group() -> str:
+    """Its own place among the control groups: a name there once said for which run a box was made."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    return first(*(line for line in lines if line.split(":", 2)[2] != "/"))
+
+
 def kill_everything() -> str:
     """All that a signal can be aimed at without a pid, by a child, so that the caller lives to tell."""
 
