@@ -25,6 +25,7 @@ from agentos.domain import (
     ModelSpec,
     Outcome,
     Parent,
+    Recording,
     Reply,
     ResourceId,
     Result,
@@ -328,26 +329,6 @@ class Models(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedTool:
-    """One tool call of a recorded run, in its order."""
-
-    tool: str
-    args: Json
-    result: Json  # as the step's observation
-    fault: Json  # as WireFault, or None
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """What a run may be served from: the model calls and tool calls of runs before it."""
-
-    run_ids: tuple[str, ...]
-    snapshot: Snapshot  # on which they were made
-    tools: tuple[RecordedTool, ...]
-    answers: Mapping[str, str] = field(default_factory=dict)  # a person's, by question
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """How a run is to be executed, beside what and on which snapshot."""
 
@@ -380,6 +361,7 @@ class Attempt:
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
     memory_mb: float = 0.0  # the box's peak; 0.0 where it cannot be known
     image: str = ""  # what the box was made of, as ``Sandbox.image``
+    reached: tuple[str, ...] = ()  # functions of evolvable code that were entered (agentos.functions)
 
 
 class Executor(Protocol):

@@ -29,7 +29,7 @@ ROWS = [
     {"checks"},  # below taskfile, which refuses a task whose checks break their rules
     {"ports"},
     {"domain", "messages"},
-    {"wire", "home", "identity", "syntax"},
+    {"functions", "wire", "home", "identity", "syntax"},
     {"errors"},
 ]
 ROW_OF = {part: number for number, row in enumerate(ROWS) for part in row}
@@ -63,7 +63,7 @@ HOMES = {
 }
 
 # What is visible inside a sandbox, so all that such code may import.
-INSIDE = {"worker", "wire", "messages", "checks"}
+INSIDE = {"worker", "wire", "messages", "checks", "functions"}
 
 
 def modules() -> list[Path]:

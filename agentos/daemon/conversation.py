@@ -15,6 +15,7 @@ from agentos.daemon.bundle import Bundle
 from agentos.daemon.exchange import Exchange
 from agentos.domain import Fault, Json, Limits, ModelSpec, Result, Snapshot, Step, Task, digest
 from agentos.errors import BoxDied
+from agentos.functions import LABEL_MAX
 from agentos.messages import (
     Answer,
     Ask,
@@ -67,6 +68,7 @@ class Ran:
     resources: tuple[str, ...] = ()
     cpu_s: float = 0.0
     memory_mb: float = 0.0
+    reached: tuple[str, ...] = ()  # functions of evolvable code that were entered, as the box says
 
 
 class Conversation:
@@ -139,6 +141,7 @@ class Conversation:
             answer=self._job.redact(message.answer),
             files=files.files,
             resources=tuple(sorted(set(message.resources))),
+            reached=tuple(label[:LABEL_MAX] for label in message.reached),
         )
 
     def _answer(self, answer: Answer) -> None:

@@ -34,6 +34,7 @@ from agentos.domain import (
     Json,
     Limits,
     Outcome,
+    Recording,
     Result,
     Run,
     Share,
@@ -47,7 +48,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt, Plan, Recording
+from agentos.ports import Attempt, Plan
 
 DEPTH_MAX = 3
 HANDED_MAX = 64  # by one run

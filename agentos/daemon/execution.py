@@ -128,6 +128,7 @@ class BoxExecutor:
             drift=drifted,
             memory_mb=ran.memory_mb,
             image=sandbox.image,
+            reached=ran.reached,
         )
 
     def cancel(self, run_id: str) -> None:

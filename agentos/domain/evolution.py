@@ -199,6 +199,18 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """A function, or a name that a module binds, that an edit of source changes or brings.
+
+    It has run where a function of ``shown_by`` was entered: itself, or one that looks the name up.
+    """
+
+    name: str  # "path:line:function", or "path:name"
+    shown_by: tuple[str, ...]  # labels as in ``Trial.reached``; () where nothing can show it
+    new_file: bool = False  # it stands in a file that the base has not
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -217,6 +229,7 @@ class Candidate:
     parents: tuple[str, ...] = ()  # earlier candidates whose edits its proposer was shown to start from
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
+    edited: tuple[Edited, ...] = ()  # the functions and names that it changes; () before it was written down
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +293,7 @@ class Trial:
     number: int = 0
     alike: bool = False  # of a candidate's on a hidden task that fails on the base as the evidence does
     image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
+    reached: tuple[str, ...] = ()  # labels of the functions that were entered (agentos.functions)
 
 
 @dataclass(frozen=True, slots=True)

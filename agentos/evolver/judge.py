@@ -47,7 +47,7 @@ from agentos.evolver.rounds import FIRST, Changed, changed, rule_on, varying
 from agentos.evolver.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image")
+_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "reached")
 _ADDED_COST = ("calls", "live_calls")
 
 

@@ -24,6 +24,7 @@ from agentos.domain import (
     Kind,
     Mode,
     Outcome,
+    Recording,
     Result,
     Run,
     Snapshot,
@@ -42,7 +43,7 @@ from agentos.evolver.recordings import asks, packed, recording_of, whole
 from agentos.evolver.rounds import FIRST
 from agentos.evolver.spending import SHARED_BUDGETS
 from agentos.evolver.steadiness import TRIALS, Fitness, fitness
-from agentos.ports import Attempt, Plan, Recording
+from agentos.ports import Attempt, Plan
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
@@ -369,6 +370,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         steps_sha256=parts.blobs.put(packed(done.steps)),
         number=job.number,
         alike=job.alike,
+        reached=done.reached,
     )
     parts.records.put(trial)
     return trial
