@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Evidence, Evolution, EvolutionState, Kind, SafetyRate, Snapshot
-from agentos.evolver import health, remembering
-from agentos.evolver.health import Health, Price, duration
+from agentos.domain import Evidence, Evolution, EvolutionState, Kind, SafetyRate, Snapshot, is_memory
+from agentos.evolver.memory import lessons
 from agentos.evolver.policy import load_policy
+from agentos.evolver.watch import health
+from agentos.evolver.watch.health import Health, Price, duration
 from agentos.gateway.calls import Reading
 from agentos.home import Home
 from agentos.ledger.vitals import Moment, Spent, Vitals
@@ -118,17 +119,17 @@ def _memories(ledger: Vitals, registry: Registry, home: Home, now: datetime) -> 
     """How each lesson that is remembered now fared."""
     stable = registry.stable()
     found = registry.files(stable, Kind.MEMORY.value)
-    texts = {path: text.decode() for path, text in found.items() if remembering.is_memory(path)}
+    texts = {path: text.decode() for path, text in found.items() if is_memory(path)}
     if not texts:
         return ()
-    runs = {path: ledger.recent_runs("/".join(path.split("/")[:2]), remembering.LOOK_BACK) for path in texts}
+    runs = {path: ledger.recent_runs("/".join(path.split("/")[:2]), lessons.LOOK_BACK) for path in texts}
 
     def text_at(snapshot: Snapshot, path: str) -> str:
         return registry.files(snapshot, path).get(path, b"").decode()
 
     own = home.root / "policy.toml"  # not by the desk: that imports what writes, which takes a second
     policy = load_policy(own if own.exists() else folder("evolver") / "policy.toml")
-    return remembering.fared(texts, runs, text_at, now, policy.mine.half_life_days)
+    return lessons.fared(texts, runs, text_at, now, policy.mine.half_life_days)
 
 
 def _print(found: Health) -> None:

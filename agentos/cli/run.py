@@ -212,7 +212,7 @@ def flag(
 ) -> None:
     """Say that this failed run matters: one such run is enough to open an evolution."""
     from agentos.daemon.desk import desk
-    from agentos.evolver.mining import flag as give
+    from agentos.evolver.find.mining import flag as give
     from agentos.ledger.store import Ledger
 
     with desk(Home.find()) as parts:

@@ -16,8 +16,8 @@ from agentos.daemon.bundle import Bundle
 from agentos.daemon.execution import BoxExecutor, Serving
 from agentos.daemon.selection import Finder
 from agentos.domain import Json, Kind, ResourceId, Snapshot
-from agentos.evolver.guards.overlay import Overlay, Registry, resource_of
-from agentos.evolver.guards.probes import ExecutorWith
+from agentos.evolver.guards.assurance.overlay import Overlay, Registry, resource_of
+from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
 from agentos.ports import Blobs, Executor
 from agentos.retrieval.index import Found

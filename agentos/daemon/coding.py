@@ -8,8 +8,8 @@ from pathlib import Path
 from agentos.daemon.workshop import FILES_MB
 from agentos.domain import Layer
 from agentos.errors import UserError
-from agentos.evolver.errands import Workshop
 from agentos.evolver.proposers.coders import load_coders
+from agentos.evolver.proposers.coding_agent import Workshop
 from agentos.evolver.proposers.command import CommandProposer
 from agentos.home import Home
 from agentos.ports import Audit, Proposer

@@ -46,7 +46,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.evolver.recordings import recording_of, whole
+from agentos.evolver.history.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
 

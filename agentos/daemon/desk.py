@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from agentos.domain import Snapshot, Step, Task
 from agentos.errors import Unavailable
-from agentos.evolver.consent import read_key
-from agentos.evolver.guards.probes import SafetyProbe, load_probes
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_policy, load_taxonomy
+from agentos.evolver.promote.consent import read_key
+from agentos.evolver.safety_probes import SafetyProbe, load_probes
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.opening import require_ledger

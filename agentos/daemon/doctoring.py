@@ -14,7 +14,7 @@ from agentos.daemon.liveness import daemon_info
 from agentos.daemon.swap import HELD
 from agentos.domain import TaskState
 from agentos.errors import AgentOSError, NotFound
-from agentos.evolver.consent import read_key
+from agentos.evolver.promote.consent import read_key
 from agentos.evolver.proposers.coders import load_coders
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore

@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, urlsplit
 from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
 from agentos.domain import Effect, Fault, Json, Result, digest
 from agentos.errors import Unavailable
-from agentos.evolver.recordings import FETCH, fetch_key
+from agentos.evolver.history.recordings import FETCH, fetch_key
 
 BODY_MAX = 4 << 20  # of a response
 _PATIENCE_S = 30.0

@@ -14,8 +14,8 @@ from pathlib import Path
 from agentos import checks
 from agentos.domain import Json, Kind, Mode, ResourceId, Result, Snapshot, Step, Task, new_id
 from agentos.errors import BoxDied
-from agentos.evolver.guards.probes import ExecutorWith
 from agentos.evolver.proposers.harness_repair import Traced
+from agentos.evolver.safety_probes import ExecutorWith
 from agentos.ports import Bench, Case, Executor, Plan, Snapshots, Tried
 
 _LINES = "lines"  # the node of the step that tells them

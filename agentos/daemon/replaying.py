@@ -18,7 +18,7 @@ from agentos.daemon.asks import Answerer, Asking, Denied, RunEnds
 from agentos.daemon.bundle import Bundle
 from agentos.domain import Effect, Fault, Json, RecordedTool, Recording, Result, Snapshot, Step
 from agentos.errors import Unavailable, UserError
-from agentos.evolver.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
+from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
 from agentos.messages import WHEELS
 from agentos.ports import Plan, Snapshots
 from agentos.resources import tool_path, tool_reference

@@ -32,11 +32,12 @@ from agentos.daemon.swap import Swap
 from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
 from agentos.domain import EvolutionState, Layer, Mode
 from agentos.errors import AgentOSError, Unavailable
-from agentos.evolver import cycle, probation
+from agentos.evolver import cycle
 from agentos.evolver.parts import Parts
 from agentos.evolver.proposers.lesson import LessonProposer
 from agentos.evolver.proposers.model import ModelProposer
 from agentos.evolver.proposers.skill import SkillProposer
+from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger

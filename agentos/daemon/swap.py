@@ -17,7 +17,7 @@ import structlog
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError
 from agentos.evolver.parts import Parts
-from agentos.evolver.probing import DRIVING, changed, only_adds, passed, probe, vouch
+from agentos.evolver.promote.probing import DRIVING, changed, only_adds, passed, probe, vouch
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 

@@ -12,7 +12,7 @@ import structlog
 from agentos.daemon.execution import BoxExecutor
 from agentos.domain import InputFile, Mode, Outcome, Result, Run, Snapshot, Task, TaskState, new_id
 from agentos.errors import Conflict, Unavailable
-from agentos.evolver.recordings import recording_of, whole
+from agentos.evolver.history.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
 from agentos.ports import Plan, Snapshots
 from agentos.trajectories.chat import Happened

@@ -24,12 +24,12 @@ from agentos.daemon.schedules import spawn_due
 from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
 from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, Result, TaskState
 from agentos.errors import NotFound
-from agentos.evolver.mining import mine
-from agentos.evolver.probation import settle, suspicions, watch_rates
-from agentos.evolver.promotion import settle_overtaken
-from agentos.evolver.retiring import unused_skills
-from agentos.evolver.triage import settled, triage
-from agentos.evolver.wishes import settle_wishes
+from agentos.evolver.find.mining import mine
+from agentos.evolver.find.triage import settled, triage
+from agentos.evolver.history.retirement import unused_skills
+from agentos.evolver.memory.memory_proposals import settle_wishes
+from agentos.evolver.promote.promotion import settle_overtaken
+from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 
 POLL_S = 0.05
 _EVERY_S = {

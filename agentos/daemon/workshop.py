@@ -17,8 +17,8 @@ from agentos.daemon.conversation import Conversation, Job, Ran
 from agentos.daemon.modelling import model_asks
 from agentos.domain import Cost, Effect, Fault, Json, Limits, ModelSpec, Result, Snapshot, Step, Task
 from agentos.errors import BoxDied, NotFound, Unavailable
-from agentos.evolver.errands import Errand, Left
-from agentos.evolver.recordings import packed
+from agentos.evolver.history.recordings import packed
+from agentos.evolver.proposers.coding_agent import Errand, Left
 from agentos.ports import Blobs, Models, Plan, Sandbox
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the program's own fault

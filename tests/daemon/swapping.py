@@ -27,8 +27,8 @@ from agentos.domain import (
     digest,
     new_id,
 )
-from agentos.evolver.probing import driving_sha256
-from agentos.evolver.promotion import approve
+from agentos.evolver.promote.probing import driving_sha256
+from agentos.evolver.promote.promotion import approve
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

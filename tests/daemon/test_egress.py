@@ -17,7 +17,7 @@ from agentos.daemon.egress import Egress
 from agentos.daemon.execution import BoxExecutor, Serving
 from agentos.daemon.replaying import tool_asks
 from agentos.domain import Call, Effect, Limits, Mode, Result, new_id
-from agentos.evolver.recordings import recording_of, told
+from agentos.evolver.history.recordings import recording_of, told
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan

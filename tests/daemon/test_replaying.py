@@ -34,7 +34,7 @@ from agentos.domain import (
 )
 from agentos.domain import new_id as fresh
 from agentos.errors import ModelFailed
-from agentos.evolver.recordings import asks, packed, recording_of, told, unpacked, whole
+from agentos.evolver.history.recordings import asks, packed, recording_of, told, unpacked, whole
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Grant, Plan

@@ -21,7 +21,7 @@ from agentos.daemon.execution import BoxExecutor, Serving
 from agentos.daemon.modelling import model_asks
 from agentos.daemon.replaying import tool_asks
 from agentos.domain import Effect, Limits, Mode, ModelSpec, Result, Share, Task, TaskState, new_id
-from agentos.evolver.recordings import recording_of, told, whole
+from agentos.evolver.history.recordings import recording_of, told, whole
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger

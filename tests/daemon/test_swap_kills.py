@@ -17,7 +17,7 @@ import pytest
 from agentos.daemon.doctoring import examine
 from agentos.daemon.liveness import daemon_info
 from agentos.domain import EvolutionState, Probe, Result, Share, Task, TaskState
-from agentos.evolver.probing import driving_sha256
+from agentos.evolver.promote.probing import driving_sha256
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

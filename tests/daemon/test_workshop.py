@@ -35,9 +35,9 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import ModelFailed, NotFound, Unavailable
+from agentos.evolver.history.recordings import unpacked
 from agentos.evolver.proposers.coders import Coder, Coders
 from agentos.evolver.proposers.command import CommandProposer
-from agentos.evolver.recordings import unpacked
 from agentos.ports import Brief, Case, Proposal, Seen
 from agentos.sandboxes.bubblewrap import Bubblewrap
 from agentos.testing import FakeModels, MemoryBlobs, MemoryLedger
