@@ -230,7 +230,7 @@ class Rounds:
             trials += [trial for trial in made if trial.task_id in self._tasks[which]]
         if stage is TrialSet.EVIDENCE:
             return True
-        steady = sum(len(self._sets.ids(which, varying=False)) for which in TrialSet)
+        steady = sum(len(self._sets.ids(which, varying=False)) for which in chosen)
         fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
         return steady + fitting >= self._parts.policy.judge.min_tasks
 

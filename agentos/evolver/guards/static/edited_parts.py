@@ -35,11 +35,6 @@ def edited_parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Edited
     return tuple(found)
 
 
-def ran(part: Edited, reached: Set[str]) -> bool:
-    """Whether one of the functions that show it was entered."""
-    return not reached.isdisjoint(part.shown_by)
-
-
 @dataclass
 class _File:
     """One file: its functions by label, what each looks up, and what its module binds."""
