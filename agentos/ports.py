@@ -18,6 +18,7 @@ from agentos.domain import (
     Call,
     Check,
     Earlier,
+    Fault,
     Json,
     Layer,
     Limits,
@@ -509,6 +510,7 @@ class Brief:
     wished: tuple[str, ...] = ()  # of the memory layer: what runs of this work asked to be remembered
     successes: tuple[Seen, ...] = ()  # of the skill layer: passing runs of other work, without its checks
     calibration: Mapping[str, str] = field(default_factory=dict)  # by proposer: what its edits came to
+    faults: tuple[Fault, ...] = ()  # how the evidence failed: a raise that one came from has to stay
 
 
 class Adviser(Protocol):

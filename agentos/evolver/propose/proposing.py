@@ -26,6 +26,7 @@ from agentos.domain import (
 from agentos.errors import Conflict, Invalid, ModelFailed
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
+from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.history.calibration import in_words, lately
 from agentos.evolver.history.proposer_order import NOTHING, Meter, archive, ordered
 from agentos.evolver.memory.lessons import emptied, only_removes
@@ -113,6 +114,7 @@ def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposa
         reason
         or parts.taken_back(proposal.files)
         or _pinned(parts, evolution, proposal)
+        or defused(old, proposal.files, brief.faults, checked=bool(checks))
         or _shadowing(parts, evolution, proposal)
         or _guarded(parts, evolution, proposal, rank)
     )

@@ -27,15 +27,19 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
             "its only gain is work without checks: it ends now, and nobody says that its answers are right"
         )
     serving = guarding(candidate, known)
-    if len(serving) < policy.judge.min_tasks:
-        ran = " and ran what it edits" if candidate.edited else ""
-        found.append(
-            f"{len(serving)} guards and hold-out tasks with checks pass with it{ran}, and with fewer than "
-            f"{policy.judge.min_tasks} (min_tasks) nobody can tell what it breaks"
-        )
+    if len(serving) < (needed := max(1, policy.judge.min_tasks)):
+        found.append(_too_few(candidate, len(serving), needed))
     if idle := idle_parts(candidate, known):
         found.append(f"what it edits ran in no guard: {_listed(idle)}")
     return tuple(found)
+
+
+def _too_few(candidate: Candidate, there: int, needed: int) -> str:
+    ran = " and ran what it edits" if candidate.edited else ""
+    return (
+        f"{there} guards and hold-out tasks with checks pass with it{ran}, and with fewer than {needed} "
+        "(min_tasks) nobody can tell what it breaks"
+    )
 
 
 def checked(trials: Iterable[Trial]) -> frozenset[str]:

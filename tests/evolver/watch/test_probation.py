@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentos.domain import IMPORT, Attestation, EvolutionState, Share
-from agentos.evolver.promote.promotion import roll_back
+from agentos.domain import IMPORT, Attestation, Evolution, EvolutionState, Share
+from agentos.evolver.cycle import finish_promotion
+from agentos.evolver.promote.promotion import approve, roll_back
 from agentos.evolver.watch.probation import settle, suspicions, watch
 
 if TYPE_CHECKING:
     from conftest import World
 
-    from agentos.domain import Evolution, Task
+    from agentos.domain import Task
 
 
 @pytest.fixture
@@ -120,7 +121,10 @@ def promote_wrong(world: World) -> tuple[Evolution, Task]:
         [replace(world.proposer.proposals[0], files={"skill/calc/tools/grade.py": wrong})]
     )
     world.seed(hidden=())
-    return world.evolve(world.open()), broken
+    waiting = world.evolve(world.open())  # without guards a person is asked
+    approve(world.parts, waiting, "person:somebody")
+    finish_promotion(world.parts, waiting.id, world.durable)
+    return world.ledger.get(Evolution, waiting.id), broken
 
 
 def test_a_promotion_is_not_blamed_for_what_came_after_it(world: World, promoted: Evolution) -> None:
