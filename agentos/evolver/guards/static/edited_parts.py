@@ -81,7 +81,7 @@ def _of_file(before: _File | None, after: _File, files: Mapping[str, _File]) -> 
         yield Edited(label, tuple(sorted(shown)), before is None)
     for name in sorted(names):
         shown = _shown(after, {name}, files)
-        if shown or _mentioned(name, files) or name == _NOWHERE:
+        if shown or _mentioned(name, after, files) or name == _NOWHERE:
             yield Edited(f"{after.path}:{name}", tuple(sorted(shown)), before is None)
 
 
@@ -161,6 +161,9 @@ def _affected(node: ast.stmt) -> set[str]:
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.ClassDef):
+        yield node.name
+        return
     for item in _outside_functions(node):
         if isinstance(item, ast.Name) and not isinstance(item.ctx, ast.Load):
             yield item.id
@@ -227,12 +230,12 @@ def _looked_up(name: str, files: Mapping[str, _File]) -> bool:
     )
 
 
-def _mentioned(name: str, files: Mapping[str, _File]) -> bool:
+def _mentioned(name: str, own: _File, files: Mapping[str, _File]) -> bool:
     """Whether anything names it: a name that nobody looks up changes nothing."""
     return any(
         (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load))
         or (isinstance(node, ast.Attribute) and node.attr == name)
-        or (isinstance(node, ast.alias) and node.name == name)
+        or (isinstance(node, ast.alias) and node.name == name and file is not own)
         for file in files.values()
         for node in ast.walk(file.tree)
     )
@@ -240,20 +243,22 @@ def _mentioned(name: str, files: Mapping[str, _File]) -> bool:
 
 def _shown(file: _File, names: set[str], files: Mapping[str, _File]) -> set[str]:
     """Labels of the functions that look one of the names up, or what the modules make of it when loaded."""
-    touched = _spread(file, names)
-    shown = _lookers(file, touched)
+    touched, made = _spread(file, names)
+    shown = _lookers(file, touched) | made
     for other in files.values():
         if other is not file:
-            taken = _taken_over(other, file.module, touched)
-            shown |= _lookers(other, _spread(other, taken))
+            taken, made = _spread(other, _taken_over(other, file.module, touched))
+            shown |= _lookers(other, taken) | made
             if _imports_whole(other, file.module):
                 shown |= {label for node, label in other.labels.items() if other.attributes[node] & touched}
     return shown
 
 
-def _spread(file: _File, names: set[str]) -> set[str]:
-    """With what the module's own statements make of them while it is loaded."""
-    touched = set(names)
+def _spread(file: _File, names: set[str]) -> tuple[set[str], set[str]]:
+    """With what the module's own statements make of them while it is loaded; and the functions that get a
+    default or a decorator by it, which are shown by nothing but themselves.
+    """
+    touched, made = set(names), set[str]()
     while True:
         more = set()
         for statement in file.tree.body:
@@ -262,21 +267,23 @@ def _spread(file: _File, names: set[str]) -> set[str]:
                 for item in _outside_functions(statement)
                 if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)
             }
-            if loaded & (touched | file.using(touched)):
+            if not loaded & (touched | file.using(touched)):
+                continue
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                made.add(file.labels[statement])
+            else:
                 more |= set(_bound(statement))
         if more <= touched:
-            return touched
+            return touched, made
         touched |= more
 
 
 def _lookers(file: _File, names: set[str]) -> set[str]:
-    found = set()
-    for node, label in file.labels.items():
-        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in names
-        if (named and node in file.tree.body) or file.looks_up[node] & names:
-            found.add(label)
+    found = {label for node, label in file.labels.items() if file.looks_up[node] & names}
     for statement in file.tree.body:
-        if isinstance(statement, ast.ClassDef) and statement.name in names:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name in names:
+            found.add(file.labels[statement])
+        elif isinstance(statement, ast.ClassDef) and statement.name in names:
             found |= {label for node, label in file.labels.items() if node in statement.body}
     return found
 
