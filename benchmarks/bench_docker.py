@@ -19,10 +19,10 @@ from pathlib import Path
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.sandboxes.bubblewrap import Bubblewrap
-from agentos.sandboxes.docker import Docker
-from agentos.sandboxes.docker_engine import Engine
-from agentos.sandboxes.image import build_from_host
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.docker.engine import DockerEngine
+from agentos.sandboxes.docker.image import build_from_host
+from agentos.sandboxes.docker.sandbox import Docker
 from agentos.sandboxes.plainfiles import read_tar
 
 RUN_UID = 61321 if os.geteuid() == 0 else None
@@ -183,7 +183,7 @@ def rate(work: Callable[[], object], width: int) -> str:
 
 
 def main() -> None:
-    engine = Engine()
+    engine = DockerEngine()
     try:
         took = time.perf_counter()
         image = build_from_host(engine)

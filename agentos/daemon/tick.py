@@ -17,18 +17,19 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from agentos.daemon.delegating import let_go
 from agentos.daemon.engine import Engine
+from agentos.daemon.evolutions import start_due
 from agentos.daemon.folders import Folders
+from agentos.daemon.run.delegation import let_go
 from agentos.daemon.schedules import spawn_due
-from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
-from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, Result, TaskState
+from agentos.daemon.service import EVOLVE, RUN, WATCH, Service, utc_now
+from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import settled, triage
 from agentos.evolver.history.retirement import unused_skills
 from agentos.evolver.memory.memory_proposals import settle_wishes
-from agentos.evolver.promote.promotion import settle_overtaken
+from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 
 POLL_S = 0.05
@@ -111,8 +112,9 @@ class Tick:
             self._chore("skills", self._folders.scan)
         if self._is_due("swap", now) and self._service.swap.due(now):
             self._chore("swap", self._service.swap.settle, self._supervisor)
+            self._unmined = True  # main moved: a person may have ended a watch
         if self._is_due("evolutions", now) and self._service.swap.serves_main:
-            self._start_evolutions()
+            start_due(self._service, self.engine)
         if self._is_due("mining", now) and self._unmined:
             self._mine_when_settled(now)
         if self._is_due("upkeep", now):
@@ -204,27 +206,6 @@ class Tick:
 
     # --- evolutions ---------------------------------------------------------------------------
 
-    def _start_evolutions(self) -> None:
-        """One at a time: each may use all cores, and the next is judged against what it promoted."""
-        if self.engine.active(EVOLVE) or self.engine.active(PROMOTE):
-            return
-        for evolution in self._ledger.find(Evolution, state=EvolutionState.AWAITING_CONSENT):
-            if self._start_promotion(evolution) or settle_overtaken(self._service.parts, evolution):
-                return
-        for state in sorted(RUNNING_STATES, reverse=True):
-            for evolution in self._ledger.find(Evolution, state=state):
-                if self.engine.start(EVOLVE, evolution.id):
-                    return
-                # a promotion that a dead daemon left is taken up a moment after the launch
-                if state is EvolutionState.PROMOTING and self._start_promotion(evolution):
-                    return
-                self._service.cancel_evolution(evolution.id, "its workflow ended without a result")
-
-    def _start_promotion(self, evolution: Evolution) -> bool:
-        """Whether a promotion under the newest consent is under way now."""
-        consents = self._ledger.find(Consent, evolution_id=evolution.id)
-        return bool(consents) and self.engine.start(PROMOTE, evolution.id, f"promote-{consents[-1].id}")
-
     def _mine_when_settled(self, now: float) -> None:
         parts = self._service.parts
         busy = bool(self.engine.active(RUN) or self._waiting)
@@ -242,13 +223,26 @@ class Tick:
         if self._service.settings.evolve == "auto":
             for opened in triage(parts):
                 log.info("evolution opened", evolution=opened.id)
+        for ended in follow(parts):
+            log.info("a person ended a watch", evolution=ended.id, why=ended.reason)
         for fallen in watch_rates(parts):
             log.warning("live runs fell", evolution=fallen.id, why=fallen.reason)
-        for suspicion in suspicions(parts):
-            subject = f"{suspicion.evolution_id} {suspicion.run_id}"
-            self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+        self._measure()
         settle(parts)
         settle_wishes(parts)
+
+    def _measure(self) -> None:
+        """Begin the replays of live failures, a few side by side; the others when these are measured."""
+        active = self.engine.active(WATCH)
+        room = self._service.settings.parallel - len(active)
+        for found in suspicions(self._service.parts):
+            subject = f"{found.evolution_id} {found.run_id} {found.against}"
+            if (
+                room > 0
+                and subject not in active
+                and self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+            ):
+                room -= 1
 
     # --- housekeeping -------------------------------------------------------------------------
 
@@ -256,6 +250,7 @@ class Tick:
         """Tags that a killed writer left out, what is over in less room; once a day, unused skills."""
         self._service.registry.repair()
         self._ledger.pack_trials(utc_now() - _OVER)
+        follow(self._service.parts, settled=True)
         self.engine.forget(utc_now() - _FORGOTTEN)
         if self._service.settings.evolve == "auto":
             self._retire()

@@ -43,8 +43,8 @@ from agentos.domain import (
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
 from agentos.ledger.codec import from_bundle, from_text, time_text
+from agentos.ledger.record_types import SHELVES, column_value, id_of, shelf_of
 from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
-from agentos.ledger.shelves import SHELVES, column_value, id_of, shelf_of
 
 R = TypeVar("R")
 
@@ -409,7 +409,8 @@ class Reader:
         kept = HeadFile(self._path.with_name("audit.head")).read()
         with self._connection() as connection:
             rows = connection.execute(f"SELECT {_ENTRY} FROM audit ORDER BY seq")
-            return faults((Entry(*row) for row in rows), kept, noted)
+            given = [(noted, "the head you gave")] if noted else []
+            return faults((Entry(*row) for row in rows), kept, given)
 
     def head(self) -> Head:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""

@@ -12,7 +12,7 @@ import pygit2
 
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError, Unavailable
-from agentos.registry import direct, reading, versions
+from agentos.registry import external_commits, reading, versions
 from agentos.registry.repository import MAIN, Repository
 from agentos.registry.writing import form_faults, reference_faults, tip
 from agentos.resources import examine
@@ -25,6 +25,7 @@ _DANGEROUS = re.compile(
     re.IGNORECASE,
 )
 _OURS = {"core.hookspath": "/dev/null", "core.fsmonitor": "false"}
+_CLAIMS = ", and nothing of what it says of itself (that this program made it, and why) is true"
 _HARMLESS_FSCK = ("dangling ", "notice: ", "Checking ", "unreachable ")
 STALE_S = 3_600
 
@@ -47,10 +48,10 @@ def check(repository: Repository) -> Report:
         return Report(0, (str(error), *_fsck(repository)), (), 0)
     faults: list[str] = []
     warnings: list[str] = [*_settings(repository)]
-    if direct.foreign(repository):
-        warnings.append(
-            f"main was moved to {main.commit[:12]} with git itself; the daemon takes that in like a push"
-        )
+    if external_commits.foreign(repository):
+        moved = f"main was moved to {main.commit[:12]} with git itself; the daemon takes that in like a push"
+        claims = "Origin" in versions.said(repository.commit(main.commit))
+        (faults if claims else warnings).append(f"{moved}{_CLAIMS if claims else ''}")
     repaired = _versions(repository, faults)
     count = 0
     try:

@@ -24,11 +24,12 @@ from pydantic import BaseModel, ConfigDict
 from agentos.messages import WireFault
 from agentos.wire import Channel, Closed, Frame, FrameError, Late
 from agentos.worker import children, entered, toolfile
+from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance, Clip, Ended
-from agentos.worker.faults import fault, fault_of, load_fault, resource_of
-from agentos.worker.held import Held
+from agentos.worker.faults import exception_word, fault, fault_of, load_fault, resource_of
 
 _PRINTED_MAX = 1 << 20  # of what a program prints, kept as its answer
+_SAID = frozenset({"exit", "input", "limit", "load", "memory", "output"})  # by the worker in a tool's process
 _PATIENCE_S = 3.0  # beyond the call's own limit, until the host itself counts as lost
 
 
@@ -145,7 +146,7 @@ def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
         reply = _Reply(fault=fault(*ways[ended.how], path=path))
     else:
         try:
-            reply = _Reply.model_validate(json.loads(ended.result))
+            reply = _plain(_Reply.model_validate(json.loads(ended.result)), path)
         except (ValueError, RecursionError) as error:
             reply = _Reply(fault=fault("protocol", f"it wrote to the worker's own pipe: {error}", path=path))
     return ToolResult(
@@ -163,6 +164,16 @@ def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
 def _own(path: str, labels: list[str]) -> list[str]:
     """Of what a tool's process says, what it may speak for."""
     return [label for label in labels if label.startswith(f"{resource_of(path)}/")]
+
+
+def _plain(reply: _Reply, path: str) -> _Reply:
+    """The reply with its fault as one of this tool, in the words that a tool's process has for faults."""
+    if reply.fault is None:
+        return reply
+    own = {"resource": resource_of(path)[:200]}
+    if reply.fault.type not in _SAID:
+        own["type"] = exception_word(reply.fault.type)
+    return reply.model_copy(update={"fault": reply.fault.model_copy(update=own)})
 
 
 def call_work(held: Held, path: str, args: Any, most: int, *, trace: bool) -> Callable[[], bytes]:

@@ -12,8 +12,8 @@ import pytest
 
 from agentos.functions import MARK, functions, marked
 from agentos.worker import entered, toolfile
+from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance
-from agentos.worker.held import Held
 from agentos.worker.toolhost import ToolHost, ToolResult
 
 PATH = "tool/fees/tool.py"

@@ -22,7 +22,6 @@ from agentos.domain import (
     Snapshot,
     Task,
     Trial,
-    TrialSet,
     is_memory,
 )
 from agentos.domain import Proposal as Wish
@@ -57,7 +56,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
     """What the proposers of the site's layer get."""
     kind, name = site.resource.split("/", 1)
     found = parts.snapshots.files(evolution.base, site.path) if site.path else {}
-    tasks = parts.tasks(sets.evidence)
+    tasks = parts.tasks(sets.shown)
     tool = tasks[0].call.tool.rpartition("/")[2] if tasks[0].call else ""
     called = None if site.layer is Layer.HARNESS else tool  # a harness serves calls of every tool
     runs = runs_of(parts, tasks)
@@ -83,14 +82,14 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
         memories=fared_of(parts, files) if remembers else (),
         wished=_wished(parts, tasks) if remembers else (),
         successes=_successes(parts, sets) if site.layer is Layer.SKILL else (),
-        faults=_faults(parts, evolution, runs),
+        faults=_faults(parts, evolution, sets, runs),
     )
 
 
-def _faults(parts: Parts, evolution: Evolution, runs: Sequence[Seen]) -> tuple[Fault, ...]:
-    """How the evidence failed, in the trials of the base and in the runs that were mined."""
+def _faults(parts: Parts, evolution: Evolution, sets: Sets, runs: Sequence[Seen]) -> tuple[Fault, ...]:
+    """How the evidence that may be shown failed, in trials of the base and in the runs that were mined."""
     trials = parts.records.find(Trial, evolution_id=evolution.id)
-    of_base = [item for item in trials if item.arm is Arm.BASE and item.set is TrialSet.EVIDENCE]
+    of_base = [item for item in trials if item.arm is Arm.BASE and item.task_id in sets.shown]
     mined = [inspect(parts, seen.run, seen.steps) for seen in runs]
     found = [item.outcome.fault for item in of_base if item.outcome.fault is not None]
     return tuple(dict.fromkeys([*found, *(failure.fault for failure in mined if failure is not None)]))

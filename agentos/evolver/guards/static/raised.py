@@ -106,13 +106,13 @@ def _shown(node: ast.Raise) -> str:
 
 def _raises(source: _Source, fault: Fault) -> list[ast.Raise]:
     """The statements that the fault may have come from; none where the interpreter or a library raised it."""
-    function = fault.where.rpartition(":")[2]
+    function, kind = fault.where.rpartition(":")[2], fault.type.removeprefix("exception ")
     found = [
         node
         for node in source.reached
         if isinstance(node, ast.Raise)
         and node.exc is not None
-        and _class(node.exc) == fault.type
+        and _class(node.exc) == kind
         and source.function_of(node) in (function, "")
         and _may_say(source.reading, node.exc, fault.message)
     ]

@@ -1,0 +1,84 @@
+"""Which tools, skills, memories and agents a task without a call gets: what its agent may have, and of
+that the part that fits the goal where all of it would be too much for a model to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from agentos.domain import Json, Kind, ResourceId, Snapshot
+from agentos.retrieval.index import SearchHit
+
+# More than these, and the goal decides. A model's choice of tools gets worse with their number.
+MOST: Mapping[Kind, int] = {Kind.TOOL: 24, Kind.SKILL: 12, Kind.MEMORY: 12}
+
+
+class Finder(Protocol):
+    """Ranks resources by a text (``retrieval.index.Index``)."""
+
+    def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[SearchHit]:
+        """The same answer for the same snapshot and text, always. Raises Unavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a run is about, and who is to do it."""
+
+    snapshot: Snapshot
+    goal: str
+    agent: str
+    settings: Mapping[str, Json]  # the agent's
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the run gets, sorted, and what its agent names that the snapshot does not have."""
+
+    resources: Sequence[ResourceId]
+    missing: Sequence[ResourceId]
+
+
+def select(
+    wish: Wish, names: Sequence[ResourceId], finder: Finder | None, most: Mapping[Kind, int] = MOST
+) -> Selection:
+    """The selection from all ``names`` of the snapshot; without a finder everything that is allowed.
+
+    What the agent names outright is always there; what it allows by a pattern (``*``, ``csv-*``) is
+    there as long as there is little of it. A memory is allowed to all.
+    """
+    resources: set[ResourceId] = set()
+    missing: list[ResourceId] = []
+    for kind, key in (
+        (Kind.TOOL, "tools"),
+        (Kind.SKILL, "skills"),
+        (Kind.AGENT, "agents"),
+        (Kind.MEMORY, ""),
+    ):
+        wanted = [_as_name(kind, text) for text in wish.settings[key]] if key else ["*"]
+        there = {found.name for found in names if found.kind is kind}
+        named = {name for name in wanted if not _is_pattern(name)}
+        missing += [ResourceId(kind, name) for name in sorted(named - there)]
+        allowed = {name for name in there if any(fnmatchcase(name, pattern) for pattern in wanted)}
+        if kind is Kind.AGENT:
+            allowed.discard(wish.agent)
+        elif finder is not None and len(allowed) > most[kind]:
+            # all that fit, where not all is allowed: the best may be among what the agent may not have
+            limit = most[kind] if allowed == there else len(there)
+            found = finder.find(wish.snapshot, wish.goal, (kind,), limit)
+            fitting = [item.resource.name for item in found if item.resource.name in allowed]
+            allowed = {*fitting[: most[kind]], *(named & there)}
+        resources |= {ResourceId(kind, name) for name in allowed}
+    return Selection(sorted(resources), missing)
+
+
+def _as_name(kind: Kind, text: str) -> str:
+    """Tools are called with ``_`` and stored with ``-``."""
+    return text.replace("_", "-") if kind is Kind.TOOL else text
+
+
+def _is_pattern(text: str) -> bool:
+    return any(sign in text for sign in "*?[")

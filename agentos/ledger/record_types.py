@@ -1,0 +1,89 @@
+"""Where each record type is kept: its table, and which of its fields are columns of their own.
+
+A record is stored whole as JSON; fields that are searched for are columns besides. Standard
+library only, because the reading side of the command line uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from agentos.domain import (
+    Attestation,
+    Candidate,
+    Consent,
+    Evidence,
+    Evolution,
+    Fingerprint,
+    Probe,
+    Proposal,
+    Question,
+    Review,
+    SafetyRate,
+    Sighting,
+    Trial,
+    Verdict,
+)
+from agentos.ledger.codec import kept, to_text
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType:
+    """``columns`` are names of fields or properties; ``append_only`` records never change once they are there.
+
+    Queries look into the bodies of ``searched`` ones, so these are never compressed.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    append_only: bool = False
+    searched: bool = False
+
+
+SHELVES: Mapping[type, RecordType] = {
+    Sighting: RecordType("sighting", ("run_id", "task_key", "fingerprint"), append_only=True, searched=True),
+    Evidence: RecordType("evidence", ("fingerprint",), append_only=True),
+    Evolution: RecordType("evolution", ("evidence_id", "fingerprint_id", "state", "resource")),
+    Candidate: RecordType("candidate", ("evolution_id",)),
+    Trial: RecordType("trial", ("evolution_id", "candidate_id", "task_id"), append_only=True, searched=True),
+    SafetyRate: RecordType("safety_rate", ("evolution_id", "candidate_id", "tree"), append_only=True),
+    Verdict: RecordType("verdict", ("evolution_id", "candidate_id"), append_only=True),
+    Review: RecordType("review", ("evolution_id", "candidate_id"), append_only=True),
+    Consent: RecordType("consent", ("evolution_id", "candidate_id")),
+    Attestation: RecordType("attestation", ("evolution_id",)),
+    Question: RecordType("question", ("task_id", "root_id", "answer")),
+    Proposal: RecordType("proposal", ("run_id", "state")),
+    Probe: RecordType("probe", ("driving_sha256", "evolution_id"), append_only=True),
+}
+
+
+def shelf_of(kind: type) -> RecordType:
+    """The shelf; TypeError for a type that the ledger does not keep this way."""
+    if kind not in SHELVES:
+        raise TypeError(f"{kind.__name__} is not a record of the ledger")
+    return SHELVES[kind]
+
+
+def body_of(record: object) -> str | bytes:
+    """The record as it stands in its row."""
+    text = to_text(record)
+    return text if shelf_of(type(record)).searched else kept(text)
+
+
+def id_of(record: object) -> str:
+    """The id that a record is kept under.
+
+    A sighting is one run carrying one fingerprint; seen by a miner and flagged by a person are two.
+    """
+    if isinstance(record, Sighting):
+        return f"{record.run_id}:{record.fingerprint.id}{':flagged' if record.flagged else ''}"
+    return str(getattr(record, "id"))  # noqa: B009 - the shelves hold types without a shared base
+
+
+def column_value(value: object) -> object:
+    """A field as it stands in its column."""
+    if isinstance(value, Fingerprint):
+        return value.id
+    return value.value if isinstance(value, Enum) else value

@@ -1,0 +1,80 @@
+"""Totals over the whole ledger, for the page on its health: added up by SQLite, no record is read for them."""
+
+# ruff: noqa: S608 - what is put in are constants of this module
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentos.ledger.reading import Reader
+
+# Each resource once, by stepping over its uses: DISTINCT would read all of them.
+_RESOURCES = (
+    "WITH RECURSIVE names (name) AS (SELECT min(resource) FROM run_resource UNION ALL "
+    "SELECT (SELECT min(resource) FROM run_resource WHERE resource > name) FROM names WHERE name IS NOT NULL) "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When an evolution first came to a state."""
+
+    evolution_id: str
+    state: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SpentTotals:
+    """What the trials of one evolution used; model calls are on record elsewhere."""
+
+    trials: int
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTotals:
+    """A failing run, its fingerprint, and when it was seen."""
+
+    run_id: str
+    fingerprint_id: str
+    at: datetime
+
+
+class LedgerStats(Reader):
+    """A reader that adds up."""
+
+    def moments(self) -> Sequence[Moment]:
+        """When each evolution first came to each of its states, oldest first."""
+        rows = self._rows(
+            "SELECT subject, substr(event, 11), min(at) FROM audit "
+            "WHERE event >= 'evolution.' AND event < 'evolution/' GROUP BY subject, event ORDER BY min(seq)"
+        )
+        return [Moment(subject, state, datetime.fromisoformat(at)) for subject, state, at in rows]
+
+    def spent(self) -> Mapping[str, SpentTotals]:
+        """By evolution."""
+        rows = self._rows(
+            "SELECT evolution_id, sum(trials), total(cpu_s) FROM (SELECT evolution_id, count(*) AS trials, "
+            "total(json_extract(body, '$.outcome.cost.cpu_s')) AS cpu_s FROM trial GROUP BY evolution_id "
+            "UNION ALL SELECT evolution_id, trials, cpu_s FROM trial_pack) GROUP BY evolution_id"
+        )
+        return {name: SpentTotals(int(trials), float(cpu_s)) for name, trials, cpu_s in rows}
+
+    def seen(self) -> Sequence[SeenTotals]:
+        """Every sighting, oldest first; without those of hidden tasks."""
+        rows = self._rows(
+            "SELECT run_id, fingerprint, json_extract(body, '$.seen_at') FROM sighting "
+            "WHERE json_extract(body, '$.hidden') IS NOT 1 ORDER BY seq"
+        )
+        return [SeenTotals(run_id, name, datetime.fromisoformat(at)) for run_id, name, at in rows]
+
+    def uses(self) -> Mapping[str, int]:
+        """How many finished runs used each resource that any run used."""
+        rows = self._rows(
+            f"{_RESOURCES} SELECT name, (SELECT count(*) FROM run_resource WHERE resource = name) "
+            "FROM names WHERE name IS NOT NULL"
+        )
+        return {name: int(count) for name, count in rows}
