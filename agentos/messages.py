@@ -181,6 +181,7 @@ class RunDone(_Message):
     answer: Any = None
     fault: WireFault | None = None
     resources: list[str] = Field(default_factory=list, max_length=1_000)
+    reached: list[str] = Field(default_factory=list, max_length=10_000)  # functions entered, by label
 
 
 class WireCheckResult(_Message):

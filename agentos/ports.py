@@ -18,6 +18,7 @@ from agentos.domain import (
     Call,
     Check,
     Earlier,
+    Fault,
     Json,
     Layer,
     Limits,
@@ -25,6 +26,7 @@ from agentos.domain import (
     ModelSpec,
     Outcome,
     Parent,
+    Recording,
     Reply,
     ResourceId,
     Result,
@@ -326,26 +328,6 @@ class Models(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedTool:
-    """One tool call of a recorded run, in its order."""
-
-    tool: str
-    args: Json
-    result: Json  # as the step's observation
-    fault: Json  # as WireFault, or None
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """What a run may be served from: the model calls and tool calls of runs before it."""
-
-    run_ids: tuple[str, ...]
-    snapshot: Snapshot  # on which they were made
-    tools: tuple[RecordedTool, ...]
-    answers: Mapping[str, str] = field(default_factory=dict)  # a person's, by question
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """How a run is to be executed, beside what and on which snapshot."""
 
@@ -380,6 +362,7 @@ class Attempt:
     memory_mb: float = 0.0  # the box's peak; 0.0 where it cannot be known
     image: str = ""  # what the box was made of, as ``Sandbox.image``
     bundle: str = ""  # what the run got of its snapshot, as ``Executor.given``
+    reached: tuple[str, ...] = ()  # functions of evolvable code that were entered (agentos.functions)
 
 
 class Executor(Protocol):
@@ -526,6 +509,7 @@ class Brief:
     wished: tuple[str, ...] = ()  # of the memory layer: what runs of this work asked to be remembered
     successes: tuple[Seen, ...] = ()  # of the skill layer: passing runs of other work, without its checks
     calibration: Mapping[str, str] = field(default_factory=dict)  # by proposer: what its edits came to
+    faults: tuple[Fault, ...] = ()  # how the evidence failed: a raise that one came from has to stay
 
 
 class Adviser(Protocol):

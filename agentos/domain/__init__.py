@@ -16,6 +16,7 @@ from agentos.domain.evolution import Decision as Decision
 from agentos.domain.evolution import Diagnosis as Diagnosis
 from agentos.domain.evolution import Earlier as Earlier
 from agentos.domain.evolution import Edit as Edit
+from agentos.domain.evolution import Edited as Edited
 from agentos.domain.evolution import Ending as Ending
 from agentos.domain.evolution import Evidence as Evidence
 from agentos.domain.evolution import Evolution as Evolution
@@ -51,6 +52,9 @@ from agentos.domain.people import ProposalState as ProposalState
 from agentos.domain.people import Question as Question
 from agentos.domain.probes import Pass as Pass
 from agentos.domain.probes import Probe as Probe
+from agentos.domain.recordings import RecordedFetch as RecordedFetch
+from agentos.domain.recordings import RecordedTool as RecordedTool
+from agentos.domain.recordings import Recording as Recording
 from agentos.domain.resources import RESOURCE_NAME as RESOURCE_NAME
 from agentos.domain.resources import TIER_OF as TIER_OF
 from agentos.domain.resources import Effect as Effect

@@ -249,6 +249,18 @@ class Rebase:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """A function, or a name that a module binds, that an edit of source changes or brings.
+
+    It has run where a function of ``shown_by`` was entered: itself, or one that looks the name up.
+    """
+
+    name: str  # "path:line:function", or "path:name"
+    shown_by: tuple[str, ...]  # labels as in ``Trial.reached``; () where nothing can show it
+    new_file: bool = False  # it stands in a file that the base has not
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -268,6 +280,7 @@ class Candidate:
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
     rebase: Rebase | None = None  # of one whose verdict was made on an older base
+    edited: tuple[Edited, ...] = ()  # the functions and names that it changes; () before it was written down
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +350,7 @@ class Trial:
         False  # the goal and the input files had other names; the answer is digested in the old ones
     )
     bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
+    reached: tuple[str, ...] = ()  # labels of the functions that were entered (agentos.functions)
 
 
 @dataclass(frozen=True, slots=True)

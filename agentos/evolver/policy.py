@@ -200,6 +200,10 @@ class Probation:
     alpha: float = 0.05
 
 
+EDITION = 2  # of the rules that are code; verdicts of an earlier one are computed again by its rules
+CHECKED = 2  # since this one: work without checks, and the evidence itself, speak for no promotion
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """All of it. ``sha256`` identifies the rules in a verdict."""
@@ -217,6 +221,7 @@ class Policy:
     safety: Safety = field(default_factory=Safety)
     probe: ProbePolicy = field(default_factory=ProbePolicy)
     probation: Probation = field(default_factory=Probation)
+    edition: int = EDITION
 
     @property
     def sha256(self) -> str:
@@ -296,7 +301,8 @@ def policy_from_json(data: Mapping[str, Any]) -> Policy:
                 }
             )
             for name, kind in _SECTIONS.items()
-        }
+        },
+        edition=data.get("edition", 1),
     )
 
 

@@ -13,7 +13,9 @@ from importlib.abc import MetaPathFinder, SourceLoader
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
+
+from agentos.worker import entered
 
 
 class Held:
@@ -56,7 +58,7 @@ class _Finder(MetaPathFinder):
             content = self._held.content(file)
             if content is not None:
                 name = f"{self._held.root}/{file}"
-                loader = _Loader(name, content)
+                loader = _Loader(name, content, file)
                 return spec_from_file_location(
                     fullname, name, loader=loader, submodule_search_locations=inside
                 )
@@ -66,9 +68,17 @@ class _Finder(MetaPathFinder):
 class _Loader(SourceLoader):
     """Without ``path_stats`` no compiled file is looked for, so none can be planted."""
 
-    def __init__(self, filename: str, content: bytes) -> None:
+    def __init__(self, filename: str, content: bytes, path: str) -> None:
         self._filename = filename
         self._content = content
+        self._path = path
+
+    def get_code(self, fullname: str) -> CodeType:
+        return entered.compiled(self._content, self._filename, self._path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        with entered.loading():
+            super().exec_module(module)
 
     def get_filename(self, fullname: str) -> str:
         return self._filename

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentos.messages import RunJob
 from agentos.wire import Channel, Closed, FrameError, Late
-from agentos.worker import egress, files
+from agentos.worker import egress, entered, files
 from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance
 from agentos.worker.faults import Failed, fault, fault_of, load_fault
@@ -27,6 +27,7 @@ _HOSTS = 4  # tool calls side by side
 
 def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -> None:
     """Run the harness to its end, streaming steps; the last frame carries the files it left."""
+    entered.begin()
     count = len(job.files)
     held = Held(place.snapshot, dict(zip(job.files, blobs[:count], strict=True)))
     given = dict(zip(job.inputs, blobs[count:], strict=True))
@@ -112,8 +113,9 @@ def _load(held: Held, path: str) -> ModuleType:
     module = ModuleType("agentos_harness")
     module.__file__ = str(held.root / path)
     sys.modules[module.__name__] = module
-    code = compile(source, module.__file__, "exec", dont_inherit=True)
-    exec(code, module.__dict__)  # noqa: S102
+    code = entered.compiled(source, module.__file__, path)
+    with entered.loading():
+        exec(code, module.__dict__)  # noqa: S102
     if not callable(getattr(module, "run", None)):
         raise Failed(fault("load", f"{path} does not define 'def run(sdk)'", path=path))
     return module

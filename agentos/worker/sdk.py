@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentos.messages import WHEELS, ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
-from agentos.worker import toolfile
+from agentos.worker import entered, toolfile
 from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Clip
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
@@ -105,6 +105,7 @@ class Sdk:
         self._since = time.monotonic()
         self._lock = threading.RLock()
         self._used = {f"agent/{job.agent}", resource_of(job.harness)}
+        self._entered: set[str] = set()
         self._end: RunDone | None = None
 
     # --- texts ----------------------------------------------------------------------------
@@ -224,6 +225,8 @@ class Sdk:
         if prepared.go or result is None:
             with self._host() as host:
                 result = host.call(prepared.path, prepared.action["args"], trace=trace)
+            with self._lock:
+                self._entered.update(result.entered)
         if prepared.recorded is not None and prepared.recorded.ok == result.ok:
             return prepared.recorded
         return result
@@ -357,7 +360,10 @@ class Sdk:
     @property
     def end(self) -> RunDone | None:
         """What the run ended with so far."""
-        return self._end and self._end.model_copy(update={"resources": sorted(self._used - {""})})
+        with self._lock:
+            reached = entered.fitting({*self._entered, *entered.labels()})
+        about = {"resources": sorted(self._used - {""}), "reached": reached}
+        return self._end and self._end.model_copy(update=about)
 
     def _done(
         self,

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentos import checks
 from agentos.messages import WHEELS, ToolCard
-from agentos.worker import wheels
+from agentos.worker import entered, wheels
 from agentos.worker.bundle_importer import Held
 from agentos.worker.faults import Failed, NotPlain, encode, fault
 
@@ -132,8 +132,12 @@ def _declaration(node: ast.expr, path: str) -> Declared:
 
 
 def load(source: str, path: str, root: Path, held: Held | None = None) -> Tool:
-    """Compile and ``execute``."""
-    return execute(compiled(source, path, root), path, root, held)
+    """Compile, with its functions marked, and ``execute``; what that enters is not counted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a doubtful escape is the author's business
+        code = entered.compiled(source, str(root / path), path)
+    with entered.loading():
+        return execute(code, path, root, held)
 
 
 def compiled(source: str, path: str, root: Path) -> types.CodeType:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agentos.messages import WireFault
 from agentos.wire import Channel, Closed, Frame, FrameError, Late
-from agentos.worker import children, toolfile
+from agentos.worker import children, entered, toolfile
 from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance, Clip, Ended
 from agentos.worker.faults import exception_word, fault, fault_of, load_fault, resource_of
@@ -44,6 +44,7 @@ class ToolResult:
     stderr: Clip
     duration_ms: float
     lines: tuple[int, ...] = ()  # of the tool's file that were executed, if asked for
+    entered: tuple[str, ...] = ()  # labels of the resource's own functions that ran (agentos.functions)
 
 
 class _Reply(BaseModel):
@@ -54,6 +55,7 @@ class _Reply(BaseModel):
     output: Any = None
     fault: WireFault | None = None
     lines: list[int] = []
+    entered: list[str] = []
 
 
 class ToolHost:
@@ -154,7 +156,13 @@ def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
         ended.stderr,
         ended.duration_ms,
         tuple(reply.lines),
+        entered=tuple(entered.fitting(_own(path, reply.entered))),
     )
+
+
+def _own(path: str, labels: list[str]) -> list[str]:
+    """Of what a tool's process says, what it may speak for."""
+    return [label for label in labels if label.startswith(f"{resource_of(path)}/")]
 
 
 def _plain(reply: _Reply, path: str) -> _Reply:
@@ -186,7 +194,7 @@ def call_work(held: Held, path: str, args: Any, most: int, *, trace: bool) -> Ca
             children.spare_memory()
             return _reply_fault(fault_of(error, root, path), lines)
         sys.settrace(None)
-        return b'{"output":' + output + b',"lines":' + json.dumps(sorted(lines)).encode() + b"}"
+        return b'{"output":' + output + b"," + _noted(lines)[1:]
 
     return work
 
@@ -236,7 +244,12 @@ def tracer_of(filename: str, lines: set[int]) -> Callable[[FrameType, str, Any],
 
 
 def _reply_fault(found: WireFault, lines: set[int]) -> bytes:
-    return json.dumps({"fault": found.model_dump(), "lines": sorted(lines)}).encode()
+    return json.dumps({"fault": found.model_dump()}).encode()[:-1] + b"," + _noted(lines)[1:]
+
+
+def _noted(lines: set[int]) -> bytes:
+    """What a reply says of the way that the call took, as a JSON object."""
+    return json.dumps({"lines": sorted(lines), "entered": entered.labels()}).encode()
 
 
 def _serve(

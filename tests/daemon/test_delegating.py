@@ -19,6 +19,7 @@ from agentos.domain import (
     Budget,
     Mode,
     ModelSpec,
+    Recording,
     Result,
     Run,
     Share,
@@ -28,7 +29,7 @@ from agentos.domain import (
 )
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt, Plan, Recording
+from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels

@@ -17,6 +17,7 @@ from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Call, Effect, Limits, Mode, Result, new_id
+from agentos.evolver.history.recordings import recording_of, told
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
@@ -115,7 +116,13 @@ def test_a_named_host_is_reached_and_the_request_is_a_step(world: World, site: T
     done = world.run(f"http://{place}/a?b=1", [place])
     assert done.answer == {"status": 200, "text": "GET /a?b=1"}
     (step,) = [step for step in done.steps if step.node == "fetch"]
-    assert step.observation == {"status": 200, "bytes": 10}
+    assert {**step.observation, "headers": {}} == {
+        "status": 200,
+        "bytes": 10,
+        "body": "GET /a?b=1",
+        "headers": {},
+    }
+    assert step.action == {"method": "GET", "url": f"http://{place}/a?b=1", "headers": {}, "body": "sent"}
 
 
 @pytest.mark.parametrize(
@@ -157,6 +164,59 @@ def test_without_the_effect_or_in_a_replay_nothing_leaves(world: World, site: Th
     trial = world.run(f"http://{place}/", [place], Plan(mode=Mode.REPLAY, evolution_id="evo-1"))
     assert trial.outcome.result is Result.NOT_REPLAYABLE
     assert site.seen == []  # type: ignore[attr-defined]
+
+
+EDITED = {
+    "the request": ('method=input.method', 'method="PUT"', Result.NOT_REPLAYABLE),
+    "what is sent": ('b"sent"', 'b"more"', Result.NOT_REPLAYABLE),
+    "a second request": ("    return Output(status=found", "    fetch(input.url, body=b\"sent\")\n    return Output(status=found", Result.NOT_REPLAYABLE),
+    "what is made of the answer": ("text=found.text)", "text=found.text.upper())", Result.PASSED),
+    "nothing": ("", "", Result.PASSED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", EDITED)
+def test_in_a_trial_the_code_runs_and_only_the_answer_is_served(
+    world: World, site: ThreadingHTTPServer, what: str
+) -> None:
+    place = f"127.0.0.1:{site.server_port}"
+    live = world.run(f"http://{place}/a", [place])
+    recording = recording_of(world.registry.stable(), [("run-1", live.steps)])
+    old, new, result = EDITED[what]
+    world.registry.commit({"tool/ask-outside/tool.py": TOOL.replace(old, new).encode()}, "Edited", "edit")
+    trial = world.run(f"http://{place}/a", [], Plan(mode=Mode.REPLAY, recording=recording, evolution_id="e"))
+    assert site.seen == ["/a"]  # type: ignore[attr-defined]
+    assert trial.outcome.result is result
+    if result is Result.PASSED:
+        assert trial.answer["text"] == ("GET /A" if new else "GET /a")
+        assert "tool/ask-outside/tool.py:21:run" in trial.reached
+        again = recording_of(world.registry.stable(), [("trial-1", trial.steps)])
+        third = world.run(f"http://{place}/a", [], Plan(Mode.REPLAY, again, evolution_id="e"))
+        assert told(third.steps) == told(trial.steps)  # a trial is as good a record as the run was
+
+
+def test_a_request_that_nobody_answered_fails_again(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+    live = world.run(f"http://{place}/", [place])
+    assert "does not answer" in live.answer["text"]
+    recording = recording_of(world.registry.stable(), [("run-1", live.steps)])
+    trial = world.run(f"http://{place}/", [], Plan(mode=Mode.REPLAY, recording=recording, evolution_id="e"))
+    assert trial.answer == live.answer
+
+
+def test_what_lets_somebody_in_is_not_recorded_and_tells_requests_apart(
+    world: World, site: ThreadingHTTPServer
+) -> None:
+    place = f"127.0.0.1:{site.server_port}"
+    live = world.run(f"http://{place}/", [place], headers={"Authorization": "Bearer 12345"})
+    (step,) = [step for step in live.steps if step.node == "fetch"]
+    assert "12345" not in str(step.action)
+    plan = Plan(Mode.REPLAY, recording_of(world.registry.stable(), [("run-1", live.steps)]), evolution_id="e")
+    same = world.run(f"http://{place}/", [], plan, headers={"Authorization": "Bearer 12345"})
+    assert same.answer == live.answer
+    other = world.run(f"http://{place}/", [], plan, headers={"Authorization": "Bearer 54321"})
+    assert other.outcome.result is Result.NOT_REPLAYABLE
 
 
 def test_who_answers_by_drops_holds_nobody_beyond_the_time_of_the_run(world: World) -> None:

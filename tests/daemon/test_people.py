@@ -17,11 +17,23 @@ import pytest
 
 from agentos.daemon.requests.people import People, readable
 from agentos.daemon.run.execution import BoxExecutor, Serving
-from agentos.domain import Effect, Mode, Question, Result, Run, Share, Step, Task, TaskState, new_id
+from agentos.domain import (
+    Effect,
+    Mode,
+    Question,
+    Recording,
+    Result,
+    Run,
+    Share,
+    Step,
+    Task,
+    TaskState,
+    new_id,
+)
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.models.redaction import Redactor
-from agentos.ports import Attempt, Plan, Recording
+from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 

@@ -23,6 +23,7 @@ from agentos.domain import (
     Json,
     Mode,
     ModelSpec,
+    Recording,
     Reply,
     Result,
     Share,
@@ -36,7 +37,7 @@ from agentos.errors import ModelFailed
 from agentos.evolver.history.recordings import asks, packed, recording_of, told, unpacked, whole
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt, Grant, Plan, Recording
+from agentos.ports import Attempt, Grant, Plan
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
@@ -191,6 +192,7 @@ def test_a_replay_of_an_unchanged_snapshot_is_the_same_byte_for_byte(world: Worl
     world.harness("echo:a", "look", "note:f", "echo:b", "look", "send:x", "send:x", "echo:a", models=2)
     # what it notes is random, so the world has to be one whose random things are on record
     world.write(tool("note", "['write']", "open(input.text, 'a').write('x')", "return Output(text='ok')"))
+    world.write(tool("send", "['external']", "print('sent')", "return Output(text='ok')"))
     live = world.run()
     assert world.models.live == 16
     assert live.outcome.result is Result.PASSED
@@ -213,16 +215,38 @@ def test_a_trajectory_is_packed_and_unpacked_whole(world: World) -> None:
     assert not asks([step for step in steps if step.node == "act"])
 
 
-def test_outside_effects_are_served_in_a_trial_and_never_made(world: World) -> None:
+def test_in_a_trial_the_code_of_a_tool_that_acts_outside_is_run(world: World) -> None:
+    """An edit that breaks it would otherwise be behind the recorded result (the requests: test_egress)."""
+    world.harness("send:x")
+    live = world.run()
+    recording = world.recorded(live)
+    world.write(tool("send", "['external']", "raise OSError('broken by the edit')"))
+    again = world.run(trial(recording), "trial-1")
+    assert faults(again) == ["OSError"]
+    assert f"{FOLDER}/send.py" in " ".join(again.reached)
+
+
+def test_requests_that_were_recorded_without_their_answers_leave_the_recorded_result(world: World) -> None:
+    """As earlier versions recorded them: then the call is served, and its code does not run."""
     world.harness("send:x", "send:x")
     live = world.run()
-    first, second = outputs(live)
-    assert first != second
-    again = world.run(trial(world.recorded(live)), "trial-1")
-    assert outputs(again) == [first, second]
+    old = Step(
+        "run-1",
+        99,
+        "fetch",
+        {"method": "GET", "url": "http://x/"},
+        {"status": 200},
+        None,
+        datetime.now(UTC),
+        1.0,
+    )
+    recording = recording_of(world.registry.stable(), [("run-1", [*live.steps, old])])
+    again = world.run(trial(recording), "trial-1")
+    assert outputs(again) == outputs(live)
     acts = [step.observation for step in again.steps if step.node == "act"]
     assert all(seen["recorded"] and seen["stdout"]["head"] == "sent\n" for seen in acts)
     assert not [step for step in again.steps if step.node == "external"]
+    assert not [label for label in again.reached if "send" in label]
 
 
 @pytest.mark.parametrize("mode", list(Mode))

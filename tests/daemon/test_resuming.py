@@ -110,7 +110,7 @@ def new_task(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> Call
     tools = (
         ("note", "write", "open(input.text, 'w').write('x')"),
         ("look", "read", "sorted(os.listdir())"),
-        ("send", "external", "random.random()"),
+        ("send", "external", "len(input.text)"),
     )
     files = {"harness/default/harness.py": HARNESS.encode()}
     for name, effect, value in tools:

@@ -33,8 +33,10 @@ from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_taxonomy
+from agentos.functions import MARK, functions, marked
 from agentos.ports import Attempt, Proposal
 from agentos.shipped import folder
+from agentos.syntax import parse
 from agentos.testing import (
     FakeExecutor,
     FakeRegistry,
@@ -87,15 +89,23 @@ class World:
             raise Unavailable("the sandbox is gone")
         if any(task.id.startswith(name) for name in self.flaky):
             self._turn[task.id] = self._turn.get(task.id, 0) + 1
-            return attempt(passed=self._turn[task.id] % 2 == 0, resources=(RESOURCE,))
+            done = attempt(passed=self._turn[task.id] % 2 == 0, resources=(RESOURCE,))
+            return replace(done, reached=self.labels(snapshot))
         source = self.registry.files(snapshot, PATH)[PATH].decode()
-        space: dict[str, object] = {}
-        exec(source, space)
+        entered: set[str] = set()
+        space: dict[str, object] = {MARK: entered.add}
+        exec(compile(marked(parse(source), PATH), PATH, "exec"), space)
+        entered.clear()
         assert task.call is not None
         answer = space["answer"](**task.call.args)  # type: ignore[operator]
         passed = answer == task.checks[0].spec["value"]
         done = attempt(passed=passed, answer=answer, resources=(RESOURCE,), reason=f"got {answer!r}")
-        return replace(done, image=self.image)
+        return replace(done, image=self.image, reached=tuple(sorted(entered)))
+
+    def labels(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Of all functions of the tool: what a script that runs nothing says was entered."""
+        source = self.registry.files(snapshot, PATH)[PATH].decode()
+        return tuple(label for _, label in functions(parse(source), PATH))
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.later

@@ -1,7 +1,7 @@
 """Lets a run's requests to the outside world through, one by one, to the hosts that a person named.
 
-The box has no network: what it asks for here is made by the kernel, recorded as a step, and never
-made in a replay or a trial.
+The box has no network: what it asks for here is made by the kernel and recorded as a step, the request with
+what came of it. In a replay or a trial it is never made: the n-th of equal requests gets the n-th recorded answer.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
-from agentos.domain import Effect, Json, KernelFault, Result, kernel_fault
+from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.errors import Unavailable
+from agentos.evolver.history.recordings import FETCH, fetch_key
 
 BODY_MAX = 4 << 20  # of a response
 _PATIENCE_S = 30.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_KEYS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 _SET_BY_US = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
 
 
@@ -33,28 +36,57 @@ class Egress(Answerer):
     def __init__(self, hosts: Sequence[str], asking: Asking) -> None:
         self._hosts = hosts
         self._asking = asking
+        self._recorded: dict[str, list[Json]] = {}
+        for fetch in (asking.plan.recording and asking.plan.recording.fetches) or ():
+            self._recorded.setdefault(fetch_key(fetch.request), []).append(fetch.answer)
+        self._asked: Counter[str] = Counter()
+        self._lock = threading.Lock()
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """{"status", "headers", "body"}, the body in base64; redirects are given, not followed."""
         asking = self._asking
         if Effect.EXTERNAL not in asking.task.effects:
             raise Denied("effect", "the task does not allow outside effects: add 'external' to its effects")
-        if asking.plan.replays:
-            why = "a replay came to a request to the outside, which is never repeated"
-            raise RunEnds(Result.NOT_REPLAYABLE, kernel_fault(KernelFault.NOT_RECORDED, why))
         method, url, headers, content = _request(body)
-        target = self._allowed(url)
+        asked = {"method": method, "url": url, "headers": _without_keys(headers), "body": _told(content)}
         began = time.monotonic()
+        if asking.plan.replays:
+            seen = self._served(asked)
+            asking.step(FETCH, asked, {**seen, "recorded": True}, _ms(began))
+        else:
+            seen = self._made(method, url, headers, content)
+            asking.step(FETCH, asked, seen, _ms(began))
+        if "type" in seen:
+            raise Denied(str(seen["type"]), str(seen["error"]))
+        data = _data(seen["body"])
+        return {"status": seen["status"], "headers": seen["headers"], "body": base64.b64encode(data).decode()}
+
+    def _made(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> dict[str, Json]:
+        """What came of it, as it is recorded: an answer, or the ``type`` of a fault and its ``error``."""
+        target = self._allowed(url)
         try:
-            status, found, data = _fetch(method, target, headers, content, asking.deadline)
+            status, found, data = _fetch(method, target, headers, content, self._asking.deadline)
         except (OSError, http.client.HTTPException) as error:
-            asking.step("fetch", {"method": method, "url": url}, {"error": str(error)}, _ms(began))
-            raise Denied("unreachable", f"{target.hostname} does not answer: {error}") from None
-        seen = {"status": status, "bytes": len(data)}
-        asking.step("fetch", {"method": method, "url": url}, seen, _ms(began))
+            return {"type": "unreachable", "error": f"{target.hostname} does not answer: {error}"}
         if len(data) > BODY_MAX:
-            raise Denied("limit", f"the response is larger than {BODY_MAX} bytes")
-        return {"status": status, "headers": found, "body": base64.b64encode(data).decode()}
+            return {
+                "type": "limit",
+                "error": f"the response is larger than {BODY_MAX} bytes",
+                "status": status,
+            }
+        return {"status": status, "headers": found, "body": _told(data), "bytes": len(data)}
+
+    def _served(self, asked: Json) -> dict[str, Json]:
+        """What came of the same request on record. Raises RunEnds."""
+        key = fetch_key(self._asking.redact(asked))  # on record it stands without its secrets
+        with self._lock:
+            number = self._asked[key]
+            self._asked[key] += 1
+        answers = self._recorded.get(key, ())
+        if number >= len(answers):
+            why = "a replay came to a request to the outside that is not on record, and such a one is never made"
+            raise RunEnds(Result.NOT_REPLAYABLE, kernel_fault(KernelFault.NOT_RECORDED, why))
+        return {name: value for name, value in answers[number].items() if name != "recorded"}
 
     def _allowed(self, url: str) -> SplitResult:
         try:
@@ -93,6 +125,26 @@ def _request(body: Mapping[str, Any]) -> tuple[str, str, dict[str, str], bytes]:
         return method, url, sent, base64.b64decode(str(body.get("body", "")), validate=True)
     except ValueError:
         raise Denied("request", "the body has to be base64") from None
+
+
+def _without_keys(headers: Mapping[str, str]) -> dict[str, Json]:
+    """The headers as they are recorded: of what lets somebody in, a digest that tells equal ones."""
+    return {
+        name: f"sha256 {digest([value])[:16]}" if name.strip().lower() in _KEYS else value
+        for name, value in headers.items()
+    }
+
+
+def _told(data: bytes) -> Json:
+    """A body as it is recorded: as text where it is one, so that secrets are seen in it."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def _data(told: Json) -> bytes:
+    return base64.b64decode(told["base64"]) if isinstance(told, dict) else str(told).encode()
 
 
 def _fetch(

@@ -16,11 +16,21 @@ from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
-from agentos.domain import Effect, Json, KernelFault, Result, Snapshot, Step, kernel_fault
+from agentos.domain import (
+    Effect,
+    Json,
+    KernelFault,
+    RecordedTool,
+    Recording,
+    Result,
+    Snapshot,
+    Step,
+    kernel_fault,
+)
 from agentos.errors import Unavailable, UserError
 from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
 from agentos.messages import WHEELS
-from agentos.ports import Plan, RecordedTool, Recording, Snapshots
+from agentos.ports import Plan, Snapshots
 from agentos.resources import tool_path, tool_reference
 from agentos.syntax import parse
 
@@ -116,6 +126,9 @@ class ToolAsks(Answerer):
         self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
     ) -> Mapping[str, Json]:
         plan = self._asking.plan
+        if plan.replays and self._runs_in_a_replay(found):
+            self._asking.step(EXTERNAL, dict(action), None, 0.0)
+            return _GO
         if found is not None:
             lost = found.result is None
             again = not plan.replays and says.idempotent and (lost or _told_unsure(found))
@@ -130,6 +143,17 @@ class ToolAsks(Answerer):
         # On record before the call: whoever is killed now leaves behind that it may have happened.
         self._asking.step(EXTERNAL, dict(action), None, 0.0)
         return _GO
+
+    def _runs_in_a_replay(self, found: RecordedTool | None) -> bool:
+        """Whether the tool's own code is run: its box has no way out but requests, which are served from the
+        record (``egress``). Not where an earlier version recorded requests without their answers.
+        """
+        recording = self._asking.plan.recording
+        fetches = recording.fetches if recording else None
+        if fetches is None or (found is not None and (found.served or _told_unsure(found))):
+            return False
+        # Of a call that is not on record, or was lost, nobody knows what it would have asked for.
+        return bool(fetches) or (found is not None and found.result is not None)
 
     def _declared(self, tool: str) -> tuple[str, Effects]:
         files = self._asking.bundle.files

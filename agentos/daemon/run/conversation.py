@@ -31,6 +31,7 @@ from agentos.domain import (
 )
 from agentos.errors import BoxDied
 from agentos.evolver.history.recordings import ACT
+from agentos.functions import LABEL_MAX
 from agentos.messages import (
     Answer,
     Ask,
@@ -83,6 +84,7 @@ class Ran:
     resources: tuple[str, ...] = ()
     cpu_s: float = 0.0
     memory_mb: float = 0.0
+    reached: tuple[str, ...] = ()  # functions of evolvable code that were entered, as the box says
 
 
 class Conversation:
@@ -160,6 +162,7 @@ class Conversation:
             answer=self._job.redact(message.answer),
             files=files.files,
             resources=tuple(sorted(set(message.resources))),
+            reached=tuple(label[:LABEL_MAX] for label in message.reached),
         )
 
     def _answer(self, answer: Answer) -> None:

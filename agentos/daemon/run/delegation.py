@@ -34,6 +34,7 @@ from agentos.domain import (
     KernelFault,
     Limits,
     Outcome,
+    Recording,
     Result,
     Run,
     Share,
@@ -48,7 +49,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt, Plan, Recording
+from agentos.ports import Attempt, Plan
 
 DEPTH_MAX = 3
 HANDED_MAX = 64  # by one run

@@ -149,6 +149,7 @@ class BoxExecutor:
             memory_mb=ran.memory_mb,
             image=sandbox.image,
             bundle=given,
+            reached=ran.reached,
         )
 
     def given(self, task: Task, snapshot: Snapshot) -> str:

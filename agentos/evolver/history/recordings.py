@@ -17,6 +17,9 @@ from agentos.domain import (
     Json,
     KernelFault,
     Origin,
+    RecordedFetch,
+    RecordedTool,
+    Recording,
     Snapshot,
     Step,
     canonical,
@@ -25,15 +28,15 @@ from agentos.domain import (
     word_of,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.ports import Blobs, RecordedTool, Recording
+from agentos.ports import Blobs
 
-ACT, EXTERNAL = "act", "external"
+ACT, EXTERNAL, FETCH = "act", "external", "fetch"
 # Steps of what only the kernel gives: a run without any of them is simply run again.
-ASKED = frozenset({"model", EXTERNAL, "fetch", "person", "delegate"})
+ASKED = frozenset({"model", EXTERNAL, FETCH, "person", "delegate"})
 UNCERTAIN = "uncertain"
 
 # What the kernel itself did outside while a call was made; a call that is served has none of it.
-_OUTSIDE = frozenset({EXTERNAL, "fetch"})
+_OUTSIDE = frozenset({EXTERNAL, FETCH})
 _NUMBER_MAX = 10_000  # equal calls of one run; a step is the word of a worker, which may lie
 _UNSURE = {
     "type": UNCERTAIN,
@@ -76,7 +79,26 @@ def recording_of(
         known = found.setdefault(key, [])
         known += [unsure] * (count[key] - len(known))
     tools = tuple(call for calls in found.values() for call in calls)
-    return Recording(tuple(run_id for run_id, _ in runs), snapshot, tools, answers or {})
+    fetches = _fetches([step for _, steps in runs for step in steps])
+    return Recording(tuple(run_id for run_id, _ in runs), snapshot, tools, answers or {}, fetches)
+
+
+def _fetches(steps: Iterable[Step]) -> tuple[RecordedFetch, ...] | None:
+    """What was asked of the outside world; None where an earlier version did not keep what it answered."""
+    found = []
+    for step in steps:
+        if step.node == FETCH:
+            request, answer = step.action, step.observation
+            whole = isinstance(request, dict) and isinstance(answer, dict) and "body" in request
+            if not whole or not ("body" in answer or "type" in answer):
+                return None
+            found.append(RecordedFetch(request, answer))
+    return tuple(found)
+
+
+def fetch_key(request: Json) -> str:
+    """Equal requests to the outside world have equal keys."""
+    return digest(["fetch", request])
 
 
 def _calls(steps: Iterable[Step]) -> dict[str, list[RecordedTool]]:
@@ -98,8 +120,9 @@ def recorded_call(step: Step) -> RecordedTool | None:
     result, fault = step.observation, _on_the_wire(step.fault)
     if not (isinstance(result, dict) and "ok" in result):
         result, fault = {"ok": False}, _TOO_LARGE
+    served = bool(result.get("recorded"))
     result = {name: value for name, value in result.items() if name != "recorded"}
-    return RecordedTool(step.action["tool"], step.action["args"], result, fault)
+    return RecordedTool(step.action["tool"], step.action["args"], result, fault, served)
 
 
 def _on_the_wire(fault: Fault | None) -> Json:

@@ -25,8 +25,11 @@ from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
 from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
+from agentos.evolver.verdict.doubts import doubts
+from agentos.evolver.verdict.judge import judged_trials
 from agentos.resources import parse_id
 
+BY_POLICY = "policy:"  # how the principal of the policy's own consent begins
 STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
 
 
@@ -38,15 +41,18 @@ def verdict_on(parts: Parts, candidate_id: str) -> Verdict:
     return found[-1]
 
 
-def asks(parts: Parts, candidate: Candidate) -> bool:
-    """Does the policy want a person's approval for this edit?"""
-    return parts.policy.consent.asks(tier_of(candidate.manifest.files))
+def why_asked(parts: Parts, candidate: Candidate) -> str:
+    """Why a person has to approve this edit, "" where the policy may."""
+    if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
+        return "the policy asks a person for this tier"
+    trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
+    return "; ".join(doubts(candidate, trials, parts.policy))
 
 
 def consent_by_policy(parts: Parts, candidate: Candidate) -> Consent:
     """The policy's own consent, for tiers that it lets pass."""
     tier = tier_of(candidate.manifest.files)
-    return _store(parts, candidate, f"policy:{tier.value}=auto", STANDING)
+    return _store(parts, candidate, f"{BY_POLICY}{tier.value}=auto", STANDING)
 
 
 def approve(parts: Parts, evolution: Evolution, principal: str, given: str = "") -> Consent:
@@ -164,6 +170,8 @@ def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, 
     candidate = parts.records.get(Candidate, evolution.candidate_id)
     verdict = verdict_on(parts, candidate.id)
     consent = _standing_consent(parts, candidate, verdict)
+    if consent.principal.startswith(BY_POLICY) and (why := why_asked(parts, candidate)):
+        raise Conflict(f"The policy may not consent to {candidate.id}: {why}.")
     if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
         raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
     if failing_review(parts, candidate) is not None:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from agentos.domain import (
+    Arm,
     Candidate,
     Earlier,
     Evolution,
+    Fault,
     Kind,
     Layer,
     ProposalState,
@@ -19,9 +21,11 @@ from agentos.domain import (
     Site,
     Snapshot,
     Task,
+    Trial,
     is_memory,
 )
 from agentos.domain import Proposal as Wish
+from agentos.evolver.find.mining import inspect
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import LOOK_BACK as FARED_BACK
@@ -78,7 +82,17 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
         memories=fared_of(parts, files) if remembers else (),
         wished=_wished(parts, tasks) if remembers else (),
         successes=_successes(parts, sets) if site.layer is Layer.SKILL else (),
+        faults=_faults(parts, evolution, sets, runs),
     )
+
+
+def _faults(parts: Parts, evolution: Evolution, sets: Sets, runs: Sequence[Seen]) -> tuple[Fault, ...]:
+    """How the evidence that may be shown failed, in trials of the base and in the runs that were mined."""
+    trials = parts.records.find(Trial, evolution_id=evolution.id)
+    of_base = [item for item in trials if item.arm is Arm.BASE and item.task_id in sets.shown]
+    mined = [inspect(parts, seen.run, seen.steps) for seen in runs]
+    found = [item.outcome.fault for item in of_base if item.outcome.fault is not None]
+    return tuple(dict.fromkeys([*found, *(failure.fault for failure in mined if failure is not None)]))
 
 
 def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[Remembered, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from agentos.domain import (
     Candidate,
     Diagnosis,
     Edit,
+    Edited,
     Evidence,
     Evolution,
     Kind,
@@ -25,6 +27,8 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable
 from agentos.evolver.guards.static.check import guard, refusal
+from agentos.evolver.guards.static.edited_parts import edited_parts
+from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.history.calibration import in_words, lately
 from agentos.evolver.history.proposer_order import NOTHING, Meter, archive, ordered
 from agentos.evolver.memory.lessons import emptied, only_removes
@@ -155,6 +159,7 @@ def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposa
         reason
         or parts.taken_back(proposal.files)
         or _pinned(parts, evolution, proposal)
+        or defused(old, proposal.files, brief.faults, checked=bool(checks))
         or _shadowing(parts, evolution, proposal)
         or _guarded(parts, evolution, proposal, rank)
     )
@@ -199,18 +204,34 @@ def _text_at(parts: Parts, evolution: Evolution, path: str) -> str | None:
 
 def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) -> str:
     """Why the guards refuse the edit; what they only mark is noted for whoever is asked to consent."""
-    resources = {"/".join(path.split("/")[:2]) for path in proposal.files}
-    base = {
-        path: content.decode("utf-8", "replace")
-        for resource in sorted(resources)
-        for path, content in parts.snapshots.files(evolution.base, resource).items()
-        if path.endswith(".py")
-    }
+    base = _sources(parts, evolution, proposal)
     found = guard(base, proposal.files, parts.policy.screen)
     reason = refusal(found, parts.policy.screen, tier_of(proposal.files))
     if found and not reason:
         parts.audit.note("candidate.marked", evolution.id, {"rank": rank, "findings": [*map(str, found)]})
     return reason
+
+
+def _sources(parts: Parts, evolution: Evolution, proposal: Proposal) -> dict[str, str]:
+    """The base's Python files of the resources that it touches."""
+    resources = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    return {
+        path: content.decode("utf-8", "replace")
+        for resource in sorted(resources)
+        for path, content in parts.snapshots.files(evolution.base, resource).items()
+        if path.endswith(".py")
+    }
+
+
+def _edited(parts: Parts, evolution: Evolution, proposal: Proposal) -> tuple[Edited, ...]:
+    """What trials have to run; nothing of a harness that is a program of its own, which no trial can tell."""
+    programs = {
+        path.removesuffix("resource.toml")
+        for path in (f"{'/'.join(name.split('/')[:2])}/resource.toml" for name in proposal.files)
+        if path.startswith("harness/") and "command" in tomllib.loads(_text_at(parts, evolution, path) or "")
+    }
+    new = {path: text for path, text in proposal.files.items() if not path.startswith(tuple(programs))}
+    return edited_parts(_sources(parts, evolution, proposal), new)
 
 
 def _proposals(
@@ -295,6 +316,7 @@ def _store(
         parents=proposal.parents,
         model=proposal.model,
         migration=migration,
+        edited=_edited(parts, evolution, proposal) if not reason else (),
     )
     if not reason:
         candidate = with_control(parts, candidate)

@@ -24,6 +24,7 @@ from agentos.domain import (
     KernelFault,
     Mode,
     Outcome,
+    Recording,
     Result,
     Run,
     Snapshot,
@@ -43,7 +44,7 @@ from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, ruling
 from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
 from agentos.evolver.verdict.pairing import FIRST
-from agentos.ports import Attempt, Plan, Recording
+from agentos.ports import Attempt, Plan
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
@@ -266,7 +267,7 @@ class Rounds:
             trials += [trial for trial in made if trial.task_id in self._tasks[which]]
         if stage is TrialSet.EVIDENCE:
             return True
-        steady = sum(len(self._sets.ids(which, varying=False)) for which in TrialSet)
+        steady = sum(len(self._sets.ids(which, varying=False)) for which in chosen)
         fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
         return steady + fitting >= self._parts.policy.judge.min_tasks
 
@@ -407,6 +408,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         number=job.number,
         alike=job.alike,
         renamed=job.renamed is not None,
+        reached=done.reached,
     )
     parts.records.put(trial)
     return trial

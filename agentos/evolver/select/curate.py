@@ -73,9 +73,9 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
     runs = _in_turn([parts.journal.runs_using(resource, LOOK_BACK) for resource in dict.fromkeys(resources)])
     passed = [run for run in runs if is_open(parts, run) and _passed(run)]
-    guards = _take(proven(parts, passed), seen, rules.max_guards)
+    guards = _take(parts, proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
-    hold_out = _take([run for run in runs if not is_open(parts, run)], seen, rules.max_hold_out)
+    hold_out = _take(parts, [run for run in runs if not is_open(parts, run)], seen, rules.max_hold_out)
     guards = tuple(dict.fromkeys((*fixes, *guards)))
     every = (*evidence.task_ids, *guards, *hold_out)
     hidden = to_hide(parts, evidence.task_ids)
@@ -133,13 +133,13 @@ def _passed(run: Run) -> bool:
     return run.outcome is not None and run.outcome.result is Result.PASSED
 
 
-def _take(runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
-    """Newest first, one for each distinct work, adding to ``seen``."""
+def _take(parts: Parts, runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
+    """Newest first, one for each distinct work, adding to ``seen``. Work without checks teaches nothing good."""
     chosen: list[str] = []
     for run in runs:
         if len(chosen) == limit:
             break
-        if run.task_key not in seen:
+        if run.task_key not in seen and parts.journal.task(run.task_id).checks:
             seen.add(run.task_key)
             chosen.append(run.task_id)
     return tuple(chosen)
@@ -173,7 +173,7 @@ def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tupl
     for task in parts.tasks(tuple(dict.fromkeys(fixed))):
         if len(chosen) == limit:
             break
-        if task.key not in seen and not is_hidden(parts, task):
+        if task.key not in seen and task.checks and not is_hidden(parts, task):
             seen.add(task.key)
             chosen.append(task.id)
     return tuple(chosen)

@@ -39,7 +39,8 @@ from agentos.domain import (
     Verdict,
     digest,
 )
-from agentos.evolver.policy import Policy
+from agentos.evolver.policy import CHECKED, Policy
+from agentos.evolver.verdict.doubts import checked, doubts
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
 from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
 from agentos.evolver.verdict.paired_tests import Beside, Ruling
@@ -47,7 +48,18 @@ from agentos.evolver.verdict.pairing import FIRST, Changed, changed, rule_on, va
 from agentos.evolver.verdict.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "renamed", "bundle")
+_ADDED = (
+    "run_id",
+    "recording",
+    "drift",
+    "steps_sha256",
+    "number",
+    "alike",
+    "image",
+    "renamed",
+    "bundle",
+    "reached",
+)
 _ADDED_COST = ("calls", "live_calls")
 _ADDED_FAULT = ("origin", "kind")
 
@@ -70,6 +82,7 @@ class Flip:
     before: Standing
     after: Standing
     left_out: bool = False  # one side had no trial that could be replayed
+    checked: bool = True  # some answer of it was held against checks
 
     @property
     def fixed(self) -> bool:
@@ -94,6 +107,7 @@ def flips(trials: Iterable[Trial]) -> list[Flip]:
             _standing(arms[Arm.BASE]),
             _standing(arms[Arm.CANDIDATE]),
             left_out=any(own and not counted(own) for own in arms.values()),
+            checked=any(trial.outcome.checks for own in arms.values() for trial in own),
         )
         for task_id, arms in rows.items()
     ]
@@ -146,9 +160,19 @@ def ruling(
     table = [flip for flip in flips(trials) if flip.task_id not in varies and not flip.left_out]
     beside = Beside(
         evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is Standing.FAILS for flip in table),
-        tasks=sum(flip.after is Standing.PASSES for flip in table),
+        tasks=sum(flip.after is Standing.PASSES for flip in table if _is_beside(flip, policy)),
     )
     return rule_on(trials, policy.judge, beside, untried or {})
+
+
+def _is_beside(flip: Flip, policy: Policy) -> bool:
+    """Whether it counts for ``min_tasks``."""
+    return policy.edition < CHECKED or (flip.checked and flip.set is not TrialSet.EVIDENCE)
+
+
+def _is_fixed(flip: Flip, policy: Policy) -> bool:
+    """Of work without checks nobody says that it is right now: it only ends."""
+    return flip.fixed and (flip.checked or policy.edition < CHECKED)
 
 
 def judge(
@@ -175,13 +199,17 @@ def judge(
     if rates and decision is Decision.PROMOTE:
         decision, said = safe(candidate, rates)
         reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
+    if decision is Decision.PROMOTE:
+        reasons = [*reasons, *(f"a person is asked: {doubt}" for doubt in doubts(candidate, trials, policy))]
+    known = checked(trials)
+    mended = [task_id for task_id in noisy.fixed if task_id in known or policy.edition < CHECKED]
     return Verdict(
         id=f"verdict-{candidate.id.removeprefix('cand-')}",
         evolution_id=candidate.evolution_id,
         candidate_id=candidate.id,
         decision=decision,
         reasons=tuple(reasons),
-        fixed=(*(flip.task_id for flip in table if flip.fixed), *noisy.fixed),
+        fixed=(*(flip.task_id for flip in table if _is_fixed(flip, policy)), *mended),
         broken=(*(flip.task_id for flip in table if flip.broken), *noisy.broken),
         flaky=(
             *(flip.task_id for flip in table if Standing.FLAKY in (flip.before, flip.after)),
@@ -303,7 +331,7 @@ def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -
     if decision is not Decision.PROMOTE:
         return decision, reasons
     good = sum(flip.after is Standing.PASSES for flip in table)
-    if good < rules.min_tasks:
+    if good < rules.min_tasks and policy.edition < CHECKED:  # since then a person is asked (``doubts``)
         return Decision.HOLD, [
             f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
             f"add {rules.min_tasks - good} more with checks for the same tool, then reconsider"
@@ -321,11 +349,12 @@ def _decide_beside(
     """By what is fixed and what is broken; how many tasks there are is asked of all together."""
     rules = policy.judge
     failing = _failing(table)
-    fixed = [flip for flip in failing if flip.fixed]
+    fixed = [flip for flip in failing if _is_fixed(flip, policy)]
+    ended = [flip for flip in failing if flip.fixed and flip not in fixed]
     broken = [flip for flip in table if flip.broken]
     if broken:
         return Decision.REJECT, [_broken_sentence(flip) for flip in broken]
-    if failing and (not fixed or len(fixed) < rules.min_fixed_share * len(failing)):
+    if failing and not _mends_enough(failing, fixed, ended, rules.min_fixed_share):
         return Decision.REJECT, [
             f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, "
             f"at least {rules.min_fixed_share:.0%} are needed"
@@ -335,11 +364,25 @@ def _decide_beside(
         return Decision.REJECT, [slow]
     counts = {which: [flip for flip in table if flip.set is which] for which in TrialSet}
     mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
+    unsaid = f"{len(ended)} of {len(failing)} end with it and have no checks, which is no repair"
     return Decision.PROMOTE, [
         *([mended] if failing else []),
+        *([unsaid] if ended else []),
         f"none of {len(counts[TrialSet.GUARD])} guards broke",
         f"the hold-out did not fall ({_hold_out_sentence(counts[TrialSet.HOLD_OUT])})",
     ]
+
+
+def _mends_enough(
+    failing: Sequence[Flip], fixed: Sequence[Flip], ended: Sequence[Flip], share: float
+) -> bool:
+    """Of all that failed, and of what is known to have checks by itself."""
+    wanted = [flip for flip in failing if flip.checked]
+    return (
+        bool(fixed or ended)
+        and len(fixed) + len(ended) >= share * len(failing)
+        and len(fixed) >= share * len(wanted)
+    )
 
 
 def _broken_sentence(flip: Flip) -> str:

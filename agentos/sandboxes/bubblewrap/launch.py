@@ -27,7 +27,7 @@ from agentos.errors import Unavailable
 LABEL_VARIABLE = "AGENTOS_SANDBOX"  # in bubblewrap's own environment, for the reaper
 START_S = 60.0
 _LIBRARIES = ("pydantic", "pydantic_core", "jsonschema", "langgraph")
-_VISIBLE = ("__init__.py", "wire.py", "messages.py", "checks.py", "worker")
+_VISIBLE = ("__init__.py", "wire.py", "messages.py", "checks.py", "functions.py", "worker")
 _SITE, _KERNEL, _EXTRA = "/opt/site-{}", "/opt/agentos", "/opt/extra-{}"
 _PASSWD = b"nobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
 _GROUP = b"nogroup:x:65534:\n"

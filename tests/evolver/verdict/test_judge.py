@@ -10,6 +10,7 @@ import pytest
 from agentos.domain import (
     Arm,
     Candidate,
+    CheckResult,
     Cost,
     Decision,
     Edit,
@@ -43,7 +44,8 @@ def trials(task: str, before: str, after: str, cpu: tuple[float, float] = (0.1, 
     ):
         for repeat, letter in enumerate(letters):
             result = Result.PASSED if letter == "p" else Result.FAILED
-            outcome = Outcome(result, float(letter == "p"), "", cost=Cost(cpu_s=used))
+            said = (CheckResult("equals", letter == "p"),)
+            outcome = Outcome(result, float(letter == "p"), "", checks=said, cost=Cost(cpu_s=used))
             owner = CANDIDATE.id if arm is Arm.CANDIDATE else ""
             made.append(
                 Trial(
@@ -122,10 +124,10 @@ def test_half_of_the_evidence_is_enough() -> None:
     assert decide(*GOOD, trials("e3", "ff", "ff"), trials("e4", "ff", "ff"))[0] is Decision.PROMOTE
 
 
-def test_too_few_tasks_hold_and_say_how_many_are_missing() -> None:
-    decision, reasons = decide(trials("e1", "ff", "pp"))
-    assert decision is Decision.HOLD
-    assert "add 2 more" in reasons
+def test_by_the_first_rules_too_few_tasks_hold_and_say_how_many_are_missing() -> None:
+    verdict = judge(CANDIDATE, trials("e1", "ff", "pp"), replace(POLICY, edition=1))
+    assert verdict.decision is Decision.HOLD
+    assert "add 2 more" in verdict.reasons[0]
 
 
 def test_much_more_cpu_rejects() -> None:

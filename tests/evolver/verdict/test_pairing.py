@@ -86,7 +86,8 @@ class Model:
             source = self.world.registry.files(snapshot, PATH)[PATH].decode()
             done = attempt(passed=self._dice.random() < self.chance(points, source))
             outcome = self.said(points, source) or replace(done.outcome, cost=self.cost(source))
-            return replace(done, outcome=outcome, steps=(thinks("trial"),))
+            reached = self.world.labels(snapshot)
+            return replace(done, outcome=outcome, steps=(thinks("trial"),), reached=reached)
 
         fake = FakeExecutor(script)
         execute = fake.execute

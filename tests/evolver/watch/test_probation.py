@@ -13,16 +13,18 @@ from agentos.domain import (
     Attestation,
     Ending,
     Evidence,
+    Evolution,
     EvolutionState,
     ResourceId,
     Run,
     Share,
     Sighting,
 )
+from agentos.evolver.cycle import finish_promotion
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Policy
-from agentos.evolver.promote.promotion import roll_back
+from agentos.evolver.promote.promotion import approve, roll_back
 from agentos.evolver.select.curate import choose_sets
 from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.health import mended
@@ -33,7 +35,7 @@ from agentos.testing import attempt
 if TYPE_CHECKING:
     from conftest import World
 
-    from agentos.domain import Evolution, Task
+    from agentos.domain import Task
 
 
 @pytest.fixture
@@ -317,7 +319,10 @@ def promote_wrong(world: World) -> tuple[Evolution, Task]:
         [replace(world.proposer.proposals[0], files={"skill/calc/tools/grade.py": wrong})]
     )
     world.seed(hidden=())
-    return world.evolve(world.open()), broken
+    waiting = world.evolve(world.open())  # without guards a person is asked
+    approve(world.parts, waiting, "person:somebody")
+    finish_promotion(world.parts, waiting.id, world.durable)
+    return world.ledger.get(Evolution, waiting.id), broken
 
 
 def test_a_promotion_is_not_blamed_for_what_came_after_it(world: World, promoted: Evolution) -> None:

@@ -139,7 +139,7 @@ SDK_METHODS = frozenset(
 )
 SDK_PRIVATE = frozenset(
     _words(
-        "_talk _held _hosts _side_by_side _says _cards _models _paths _inputs _most _steps _since _lock "
+        "_talk _held _hosts _side_by_side _says _cards _entered _models _paths _inputs _most _steps _since _lock "
         "_used _end _card _groups _changes _prepare _make _acted _declared _must_allow _announced _host _done "
         "_ask_for_a_step _fitting"
     )

@@ -9,8 +9,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial as partial_of
 
 from agentos import shipped
+from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.proposers.repair.inputs import generate, same
 from agentos.evolver.proposers.repair.places import edits_of, suspicion
 from agentos.evolver.proposers.repair.prior import Ranked, Weighed, ranked, read_prior, weighed
@@ -168,9 +170,20 @@ def repairs(ground: Ground, order: Sequence[Ranked], benches: Benches, effort: E
             checked=len(brief.cases),
         )
         search = Search(
-            ground.program, plan, effort.deadline, slow_s=0.8 * timeout_s, hopeless=effort.hopeless
+            ground.program,
+            plan,
+            effort.deadline,
+            slow_s=0.8 * timeout_s,
+            hopeless=effort.hopeless,
+            veto=partial_of(_defuses, brief),
         )
         return _proposals(brief, search, order, opened, about, partial=effort.partial)
+
+
+def _defuses(brief: Brief, source: str) -> bool:
+    """Whether the edit passes only because it gets past the raise that is the evidence."""
+    checked = any(case.checks for case in brief.cases)
+    return bool(defused({brief.path: brief.source}, {brief.path: source}, brief.faults, checked=checked))
 
 
 def shares(counts: Mapping[str, float], probed: Probed) -> Mapping[str, float]:

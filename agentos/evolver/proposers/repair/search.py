@@ -61,6 +61,7 @@ class Search:
     deadline: float
     slow_s: float  # a try that takes this long has hung
     hopeless: float = HOPELESS  # as far below the best edit found, the search ends
+    veto: Callable[[str], bool] = lambda source: False  # what must not be proposed, whatever passes with it
     partial: bool = False  # look for what passes some of the evidence instead of all
     tried: int = 0
     found: list[Plausible] = field(default_factory=list, init=False)
@@ -132,6 +133,8 @@ class Search:
         tried = run(source, cases=first)
         if not (any if self.partial else all)(tried.passed):
             self._killed(first[tried.passed.index(False)])
+            return None
+        if self.veto(source):
             return None
         passed = dict(zip(first, tried.passed, strict=True))
         rest = [*killers[len(first) :], *self.plan.working]
