@@ -129,7 +129,16 @@ def _scene(reader: Reader, story: Story) -> Scene:
     live = []
     if story.evolution.promoted and story.evolution.ended_at and story.evolution.diagnosis:
         recent = reader.runs_using(story.evolution.diagnosis.resource, 200)
-        live = [run for run in recent if run.started_at >= story.evolution.ended_at]
+        chosen_for = (
+            {reader.task(task_id).key for task_id in story.evidence.task_ids} if story.evidence else set()
+        )
+        live = [
+            run
+            for run in recent
+            if run.started_at >= story.evolution.ended_at
+            and run.task_key not in chosen_for
+            and reader.task(run.task_id).checks
+        ]
     return Scene(story, names, failures, _base_text(story, chosen(story)), live, _probation(story))
 
 
@@ -245,9 +254,8 @@ def revert(
 
     from agentos.cli.evolution_screen import chosen, diff_text
     from agentos.daemon.offline import desk
-    from agentos.evolver.find.triage import DECLINED
     from agentos.evolver.promote.consent import person
-    from agentos.evolver.promote.promotion import roll_back
+    from agentos.evolver.promote.promotion import take_back
 
     _, story = _story(id)
     if story.evolution.state not in _UNDOABLE:
@@ -260,9 +268,7 @@ def revert(
         Console(highlight=False, soft_wrap=True).print(diff_text(_base_text(story, picked), picked), end="")
     confirm(f"Revert {story.evolution.id}?", yes=yes)
     with desk(Home.find()) as parts:
-        ended = roll_back(
-            parts, parts.evolution(story.evolution.id), f"{DECLINED}{person()}: {reason}", origin="revert"
-        )
+        ended = take_back(parts, parts.evolution(story.evolution.id), person(), reason)
     print_text(
         f"{ended.id} is rolled back; `agentos evolution reconsider {ended.id}` would take it up again."
     )
