@@ -42,7 +42,7 @@ from agentos.domain import (
 from agentos.evolver.cycle import evolve
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
-from agentos.evolver.guards import guarding
+from agentos.evolver.guards.static import check
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import EvidencePolicy, Policy, load_taxonomy
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
@@ -220,7 +220,7 @@ def main() -> None:
 
 def measure(home: Home, count: int) -> None:
     """Evolve, then look at what it left."""
-    guarding.scan = lambda old, new: []  # a process of its own, the same each time: bench_guards measures it
+    check.scan = lambda old, new: []  # a process of its own, the same each time: bench_guards measures it
     blocks: list[dict[str, float]] = []
     fresh_git = size_of(home.root / "registry.git")
     for number in range(count):
