@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import (
     IMPORT,
+    SHARED,
     TIER_OF,
     Arm,
     Candidate,
     Decision,
     Evolution,
+    KernelFault,
     Kind,
     Mode,
     Outcome,
@@ -32,16 +34,16 @@ from agentos.domain import (
     Trial,
     TrialSet,
     digest,
+    kind_of,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.evolver.find.budget_failures import SHARED_BUDGETS
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, ruling
-from agentos.evolver.verdict.overfitting import REPEATS
+from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
 from agentos.evolver.verdict.pairing import FIRST
 from agentos.ports import Attempt, Plan, Recording
 
@@ -113,10 +115,13 @@ def replay_steady(
     """The trials of one set's tasks that do not vary, on both sides."""
     steady = sets.ids(stage, varying=False)
     base = replay_base(parts, evolution, steady, sets)
-    alike = failing_alike(parts, evolution, base)
+    alike = failing_alike(parts, evolution, base) | {*sets.held_back}
     jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
     own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
-    return Stage([*base, *own], lost=_lost(parts, base, own, stage is TrialSet.EVIDENCE))
+    lost = _lost(parts, base, own, stage is TrialSet.EVIDENCE)
+    if stage is TrialSet.EVIDENCE and not sets.varying and parts.policy.judge.hidden_share:
+        lost = lost or bool(over_fitted(own, parts.policy.judge))
+    return Stage([*base, *own], lost=lost)
 
 
 def replay_control(
@@ -265,6 +270,7 @@ class Rounds:
                 snapshot=self._candidate.snapshot,
                 candidate_id=self._candidate.id,
                 number=self._numbers[which],
+                alike=job.task.id in self._sets.held_back,
             )
             for job in base
         ]
@@ -398,13 +404,11 @@ def no_model(outcome: Outcome) -> str:
     No model is configured, or what all trials or all runs of a day may use is used up: the next trial
     would fail alike, whatever it tries. What the run alone may use is the run's own affair.
     """
-    fault = outcome.fault
-    if fault is None:
+    kind = kind_of(outcome.fault)
+    if outcome.fault is None or kind not in SHARED:
         return ""
-    if fault.type == "no_model":
-        return f"no model is configured ({fault.message})"
-    shared = fault.type == "budget" and fault.message.startswith(SHARED_BUDGETS)
-    return fault.message if shared else ""
+    said = outcome.fault.message
+    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
 
 
 def _plan(parts: Parts, job: _Job) -> Plan:

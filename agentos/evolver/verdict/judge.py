@@ -49,6 +49,7 @@ from agentos.evolver.verdict.safety import ruling as safe
 # Fields that trials did not have when the first were stored and digested.
 _ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image")
 _ADDED_COST = ("calls", "live_calls")
+_ADDED_FAULT = ("origin", "kind")
 
 
 class Standing(StrEnum):
@@ -158,7 +159,9 @@ def judge(
     table = flips(trial for trial in trials if trial.task_id not in varies)
     noisy = changed(trials, policy.judge) if varies else Changed((), (), ())
     decision, reasons = beside_base(candidate, trials, policy)
-    if decision is Decision.PROMOTE and (fitted := over_fitted(trials, policy.judge)):
+    # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
+    open_yet = decision is Decision.HOLD and not varies and bool(policy.judge.hidden_share)
+    if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
         decision, reasons = Decision.REJECT, [fitted]
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, varies, policy)):
         decision, reasons = found[0], [found[1]]
@@ -210,7 +213,12 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
 def _as_first_stored(trial: Trial) -> Json:
     """The trial without what later versions added, as long as it says nothing: old digests stay."""
     data = asdict(trial)
-    for record, added in ((data, _ADDED), (data["outcome"]["cost"], _ADDED_COST)):
+    outcome = data["outcome"]
+    for record, added in (
+        (data, _ADDED),
+        (outcome["cost"], _ADDED_COST),
+        (outcome["fault"] or {}, _ADDED_FAULT if outcome["fault"] else ()),
+    ):
         for name in added:
             if not record[name]:
                 del record[name]
