@@ -26,6 +26,7 @@ from tool_sets import Tool, folders, read, write_skill, write_tasks
 
 HERE = Path(__file__).resolve().parent
 LIVE = {"probation", "promoted"}
+ASKED = {"awaiting_consent", "held"}
 AT_WORK = {"mined", "reproducing", "proposing", "replaying", "promoting"}
 QUIET_S = 4.0  # nothing at work for this long: it is done
 DEADLINE_S = 900.0
@@ -56,13 +57,17 @@ class Result:
     @property
     def verdict(self) -> str:
         if not self.promoted:
-            return "not promoted"
+            return "asked" if ASKED & set(self.states) else "not promoted"
         if self.right:
             return "right"
         return "worse" if self.worse else "partly"
 
 
 # --- the product, driven as a person would ----------------------------------------------------
+
+
+class Stuck(Exception):
+    """One tool could not be taken to its end; the next one is tried."""
 
 
 class Agentos:
@@ -79,7 +84,7 @@ class Agentos:
             text=True,
         )
         if done.returncode:
-            sys.exit(f"agentos {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+            raise Stuck(f"agentos {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
     def json(self, *arguments: str) -> Any:
@@ -100,7 +105,7 @@ def until(what: str, holds: Any, every_s: float = 0.5) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while not holds():
         if time.monotonic() > deadline:
-            sys.exit(f"waited {DEADLINE_S:.0f} s for {what}")
+            raise Stuck(f"waited {DEADLINE_S:.0f} s for {what}")
         time.sleep(every_s)
 
 
@@ -243,7 +248,10 @@ def summary(which: str, results: list[Result]) -> None:
             what = (
                 f"tools of `{which}`, faults of the kind {kind}" if kind != "all" else f"tools of `{which}`"
             )
-            remarks = f"{right} of them right everywhere, {worse} worse somewhere; n={len(chosen)}"
+            asked = sum(item.verdict == "asked" for item in chosen)
+            remarks = (
+                f"{right} of them right everywhere, {worse} worse somewhere; {asked} asked; n={len(chosen)}"
+            )
             print(f"| {what} | {len(promoted)} promoted |  | {remarks} |")
 
 
@@ -264,7 +272,11 @@ def main() -> None:
     limit = options.limit or (3 if not options.which and not options.only else len(chosen))
     results = []
     for tool in chosen[:limit]:
-        results.append(attempt(tool, options.seconds))
+        try:
+            results.append(attempt(tool, options.seconds))
+        except Stuck as error:
+            print(f"{tool.name}: not measured: {error}", file=sys.stderr, flush=True)
+            continue
         print(f"{tool.name}: {results[-1].verdict} ({', '.join(results[-1].states) or 'none'})", flush=True)
         if options.json:  # after each tool: a run over a whole set is long
             said = [{**asdict(item), "right": item.right, "verdict": item.verdict} for item in results]
@@ -273,6 +285,8 @@ def main() -> None:
             )
     table(results)
     summary(which, results)
+    if len(results) < len(chosen[:limit]):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,13 @@ POLICY = """\
 budget_s = 0.001
 """
 REFUSED = {"rejected", "no_improvement", "cannot_fix", "not_reproducible", "circuit_broken"}
-ENDS = {"awaiting_consent": "a person is asked", "held": "held for a person"}
+ENDS = {
+    "probation": "PROMOTED",
+    "promoted": "PROMOTED",
+    "rolled_back": "promoted and taken back",
+    "awaiting_consent": "a person is asked",
+    "held": "held for a person",
+}
 
 
 class Bank(BaseHTTPRequestHandler):
@@ -138,18 +144,19 @@ def by_skill(agentos: Agentos, evolutions: list[Json], skills: dict[str, str]) -
 
 
 def end_of(evolutions: list[Json]) -> tuple[str, str, bool]:
-    """How a scene ended: in a word, the program's reasons, and whether the edit was kept out."""
+    """How a scene ended: in a word, the program's reason, and whether the edit was kept out.
+
+    Where its failures were taken up more than once, what went furthest counts.
+    """
     if not evolutions:
         return "nothing was tried", "its failures opened no evolution", False
-    reasons = "\n".join(dict.fromkeys(item["reason"] for item in evolutions))
-    if any(item["state"] in LIVE for item in evolutions):
-        return "PROMOTED", reasons, False
-    states = [item["state"] for item in evolutions]
-    if "rolled_back" in states:
-        return "promoted and taken back", reasons, False
-    ends = [words for state, words in ENDS.items() if state in states]
-    ends += [f"refused ({state})" for state in states if state in REFUSED]
-    return (ends[0], reasons, True) if ends else (f"undecided ({states[-1]})", reasons, False)
+    furthest = (LIVE, {"rolled_back"}, {"awaiting_consent"}, {"held"}, REFUSED)
+    for states in furthest:
+        found = [item for item in evolutions if item["state"] in states]
+        if found:
+            state, reason = found[-1]["state"], found[-1]["reason"]
+            return ENDS.get(state, f"refused ({state})"), reason, states not in (LIVE, {"rolled_back"})
+    return f"undecided ({evolutions[-1]['state']})", evolutions[-1]["reason"], False
 
 
 def demo(console: Console, folder: Path) -> list[str]:
