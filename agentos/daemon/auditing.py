@@ -110,8 +110,8 @@ def evolution_faults(home: Home, reader: Frozen, registry: Registry, story: Stor
             story.evolution,
             story.verdicts,
             story.consents,
-            lambda item: digest(stored[item.id]),
             story.candidates,
+            lambda item: digest(stored[item.id]),
         )
     ]
     for verdict in story.verdicts:

@@ -51,7 +51,8 @@ class Filed(World):
         assert task.call is not None
         assert {item.path for item in task.inputs} == {task.call.args["path"]}
         answer = space["answer"](**task.call.args, goal=task.goal)  # type: ignore[operator]
-        return made(passed=answer == task.checks[0].spec["value"], answer=answer, resources=(RESOURCE,))
+        done = made(passed=answer == task.checks[0].spec["value"], answer=answer, resources=(RESOURCE,))
+        return replace(done, reached=self.labels(snapshot))
 
     def filed(self, points: int, expected: str, path: str = "sales.csv", share: Share = Share.OPEN) -> None:
         task = self.task(points, expected, share)
