@@ -25,6 +25,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.policy import Probation
+from agentos.evolver.verdict.doubts import guarding, idle_parts
 from agentos.evolver.verdict.judge import Flip, Standing, flips, judged_trials
 from agentos.ledger.reading import Story
 
@@ -175,6 +176,7 @@ def _lines(scene: Scene) -> Iterator[_Line]:
         yield from _edit(scene, candidate)
         yield from _predicted(scene, candidate)
         yield from _trials(scene, candidate)
+        yield from _ran(scene, candidate)
         yield from _verdict(scene, candidate)
         yield from _review(scene, candidate)
         yield from _others(scene, candidate)
@@ -283,6 +285,21 @@ def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     yield from _unnamed(rows, len(shown[:_ROWS_MAX]))
     for cause in dict.fromkeys(cause for trial in judged for cause in trial.drift):
         yield _Line(Text(f"drift: {clean(cause)}", style="yellow"), 2)
+
+
+def _ran(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    """What of the edit ran in the guards and the hold-out, and what did not."""
+    judged = judged_trials(candidate, scene.story.trials)
+    rows = [row for row in flips(judged) if row.set is not TrialSet.EVIDENCE]
+    if not candidate.edited or not judged:
+        return
+    ran = len(guarding(candidate, judged))
+    told = f"{ran} of {len(rows)} guards and hold-out tasks pass and ran what it edits"
+    yield _Line(Text(told), label="Ran")
+    idle = idle_parts(candidate, judged)
+    for part in candidate.edited[:_ROWS_MAX]:
+        word, style = ("never", "yellow") if part in idle else ("ran", "green")
+        yield _Line(Text.assemble((f"{word:<6}", style), f"  {clean(part.name)}"), 2, cut=True)
 
 
 def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:

@@ -26,10 +26,12 @@ from agentos.domain import (
 from agentos.evolver.cycle import evolve
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
+from agentos.functions import MARK, marked
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Proposal
 from agentos.registry.store import Registry
+from agentos.syntax import parse
 from agentos.testing import FakeExecutor, ScriptedProposer, SerialReplayer, Undurable, attempt
 
 SKILL = "skill/calc"
@@ -66,12 +68,15 @@ def evolve_home(home: Home) -> Evolution:
     registry.commit({PATH: FAULTY.encode(), f"{SKILL}/SKILL.md": page}, "A skill with a fault", "edit")
 
     def script(task: Task, snapshot: Snapshot) -> Attempt:
-        space: dict[str, Any] = {"__name__": "tool"}
-        exec(registry.files(snapshot, PATH)[PATH].decode(), space)
+        entered: set[str] = set()
+        space: dict[str, Any] = {"__name__": "tool", MARK: entered.add}
+        source = registry.files(snapshot, PATH)[PATH].decode()
+        exec(compile(marked(parse(source), PATH), PATH, "exec"), space)
         assert task.call is not None
         answer = space["run"](space["Input"](**task.call.args)).model_dump()
         passed = answer["grade"] == task.checks[0].spec["value"]
-        return replace(attempt(passed=passed, answer=answer, resources=(SKILL,)), image="one")
+        done = attempt(passed=passed, answer=answer, resources=(SKILL,))
+        return replace(done, image="one", reached=tuple(sorted(entered)))
 
     with desk(home) as parts:
         ledger: Any = parts.records

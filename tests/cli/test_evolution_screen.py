@@ -11,9 +11,11 @@ from agentos.cli.evolution_screen import Scene, draw
 from agentos.domain import (
     Arm,
     Candidate,
+    CheckResult,
     Decision,
     Diagnosis,
     Edit,
+    Edited,
     Evidence,
     Evolution,
     EvolutionState,
@@ -207,3 +209,32 @@ def test_drift_is_told_once_and_a_task_without_replay_as_absent(
     told = "\n".join(screen(replace(scene, story=story, names=names), monkeypatch, capsys))
     assert told.count("drift: clock (read) gave another result") == 1
     assert "passes → absent" in told
+
+
+def test_it_says_what_of_the_edit_ran_in_the_guards_and_what_did_not(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = (f"{PATH}:1:left", f"{PATH}:9:border")
+    story = scene.story
+    said = [
+        replace(
+            trial,
+            outcome=replace(trial.outcome, checks=(CheckResult("equals", True),)),
+            reached=labels[:1],
+        )
+        for trial in trials("task-g9", TrialSet.GUARD, Result.PASSED, Result.PASSED)
+    ]
+    candidate = replace(story.candidates[0], edited=tuple(Edited(label, (label,)) for label in labels))
+    told = Scene(
+        replace(story, candidates=(candidate, *story.candidates[1:]), trials=[*story.trials, *said]),
+        scene.names,
+        scene.failures,
+        scene.before,
+        scene.live,
+        scene.probation,
+    )
+    draw(told)
+    lines = capsys.readouterr().out.splitlines()
+    (at,) = (number for number, line in enumerate(lines) if line.startswith("Ran "))
+    assert "1 of " in lines[at]
+    assert [line.split() for line in lines[at + 1 : at + 3]] == [["ran", labels[0]], ["never", labels[1]]]

@@ -17,10 +17,13 @@ from agentos.domain import (
     Check,
     Evidence,
     Evolution,
+    Fault,
     Kind,
     Layer,
     Limits,
+    Outcome,
     ResourceId,
+    Result,
     Run,
     Share,
     Snapshot,
@@ -97,7 +100,16 @@ class World:
         exec(compile(marked(parse(source), PATH), PATH, "exec"), space)
         entered.clear()
         assert task.call is not None
-        answer = space["answer"](**task.call.args)  # type: ignore[operator]
+        try:
+            answer = space["answer"](**task.call.args)  # type: ignore[operator]
+        except Exception as error:  # noqa: BLE001 - the tool's own
+            fault = Fault(type(error).__name__, str(error), f"{PATH}:answer", RESOURCE)
+            outcome = Outcome(Result.FAILED, 0.0, str(error), fault)
+            done = replace(attempt(passed=False, resources=(RESOURCE,)), outcome=outcome)
+            return replace(done, image=self.image, reached=tuple(sorted(entered)))
+        if not task.checks:  # whatever it is, nobody says that it is wrong
+            done = attempt(passed=True, answer=answer, resources=(RESOURCE,))
+            return replace(done, outcome=replace(done.outcome, checks=()), reached=tuple(sorted(entered)))
         passed = answer == task.checks[0].spec["value"]
         done = attempt(passed=passed, answer=answer, resources=(RESOURCE,), reason=f"got {answer!r}")
         return replace(done, image=self.image, reached=tuple(sorted(entered)))
