@@ -5,6 +5,7 @@
 # make check   what CI asks for: format, lint, types, tests
 # make coverage  the tests with branch coverage, which takes a third longer
 # make bench   the speed table
+# make mutants  small changes of the last gates, which the nearest tests have to notice (ARGS="--sample 30")
 # make clean   forget the environment and all caches
 
 VENV := .venv
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test quick check coverage lint types bench setup bubblewrap docker clean
+.PHONY: help demo demo-model test quick check coverage lint types bench mutants setup bubblewrap docker clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -54,6 +55,9 @@ check: lint types test
 
 coverage: setup docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
+
+mutants: setup
+	@$(BIN)/python scripts/mutants.py $(ARGS)
 
 bench: setup
 	@$(BIN)/python benchmarks/run.py $(ONLY)

@@ -1,0 +1,501 @@
+"""Every refusal on the way to ``main``, each with somebody who tries to get past it.
+
+Nothing is mined or replayed: the records are made as they would stand, or as somebody would wish them to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Consent,
+    Decision,
+    Edit,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Fingerprint,
+    Layer,
+    Manifest,
+    Opinion,
+    Review,
+    Snapshot,
+    Trial,
+    TrialSet,
+    Verdict,
+    digest,
+)
+from agentos.errors import Conflict, NotFound, UserError
+from agentos.evolver.parts import Parts
+from agentos.evolver.policy import ConsentPolicy, Policy
+from agentos.evolver.promote.consent import expiry, genuine, issue, make_key, read_key, verify
+from agentos.evolver.promote.promotion import (
+    STALE_MAX,
+    approve,
+    asks,
+    consent_by_policy,
+    decline,
+    probe_fault,
+    probe_promotion,
+    promote,
+    roll_back,
+    settle_overtaken,
+    take_back,
+    verdict_on,
+)
+from agentos.ledger.codec import to_json
+from agentos.testing import FakeRegistry, attempt
+
+if TYPE_CHECKING:
+    from conftest import World
+
+PATH = "skill/calc/tools/grade.py"
+RIGHT = "def answer(points):\n    return 'pass' if points >= 50 else 'fail'\n"
+KEY = bytes(32)  # the world's
+S = EvolutionState
+PROMPT = "agent/default/agent.yaml"
+
+
+class Recording(FakeRegistry):
+    """Keeps what each promotion said, and may be made to promote another tree than it was given."""
+
+    said: Mapping[str, str] = {}
+    other: Snapshot | None = None
+
+    def promote(
+        self, base: Snapshot, candidate: Snapshot, trailers: Mapping[str, str], message: str
+    ) -> Snapshot:
+        self.said = trailers
+        return self.other or super().promote(base, candidate, trailers, message)
+
+
+@dataclass
+class Case:
+    """A candidate that was judged worth promoting, and waits."""
+
+    world: World
+    parts: Parts
+    registry: Recording
+    evolution: Evolution
+    candidate: Candidate
+    verdict: Verdict
+
+    def consent(self, principal: str = "person:ada", claimed: str = "", **over: Any) -> Consent:
+        given = issue(KEY, self.candidate, self.verdict, principal, datetime.now(UTC) + timedelta(hours=1))
+        given = replace(given, **over, principal=claimed or principal)
+        self.parts.records.put(given)
+        return given
+
+    def now(self) -> Evolution:
+        return self.parts.evolution(self.evolution.id)
+
+    def set(self, **over: Any) -> Evolution:
+        self.parts.records.put(replace(self.now(), **over))
+        return self.now()
+
+    def source(self) -> str:
+        return self.registry.files(self.registry.stable(), PATH)[PATH].decode()
+
+
+def made(world: World, files: dict[str, str]) -> Case:
+    registry = Recording({PATH: "x = 1\n", "skill/calc/SKILL.md": "x", PROMPT: "harness: harness/default\n"})
+    world.registry = registry
+    base = registry.stable()
+    fingerprint = Fingerprint("f", "skill/calc", "wrong", PATH)
+    evidence = Evidence("evd-1", fingerprint, (), (), datetime.now(UTC), "0")
+    snapshot = registry.add_candidate("cand-1-1", base, files)
+    manifest = Manifest("evd-1", "c", "e", tuple(files), (), (), Layer.SKILL, "why")
+    candidate = Candidate(
+        "cand-1-1", "evo-1", "scripted", 1, manifest, Edit(files, "an edit", "o"), base, snapshot
+    )
+    verdict = Verdict(
+        "verdict-1",
+        "evo-1",
+        candidate.id,
+        Decision.PROMOTE,
+        ("it fixes",),
+        (),
+        (),
+        (),
+        candidate_tree=snapshot.tree,
+        base_tree=base.tree,
+        manifest_sha256=digest(manifest),
+        trials_sha256="t",
+        policy_sha256="p",
+    )
+    evolution = Evolution("evo-1", "evd-1", "f", S.AWAITING_CONSENT, base, candidate_id=candidate.id)
+    for record in (evidence, candidate, verdict, evolution):
+        world.ledger.put(record)
+    return Case(world, world.parts, registry, evolution, candidate, verdict)
+
+
+@pytest.fixture
+def case(world: World) -> Case:
+    return made(world, {PATH: RIGHT})
+
+
+def refused(case: Case, match: str, act: Callable[[Parts, Evolution], object] = promote) -> None:
+    before = case.registry.stable()
+    with pytest.raises((Conflict, NotFound), match=match):
+        act(case.parts, case.now())
+    assert case.registry.stable() == before, "nothing may have moved"
+
+
+def test_what_is_judged_consented_to_and_current_is_promoted_and_says_so(case: Case) -> None:
+    consent = case.consent()
+    ended = promote(case.parts, case.now())
+    assert (ended.state, ended.promoted, ended.reason) == (
+        S.PROBATION,
+        case.registry.stable(),
+        "promoted, on probation",
+    )
+    assert ended.ended_at is not None
+    assert case.now() == ended
+    assert case.source() == RIGHT
+    assert case.registry.said == {
+        "Evolution": "evo-1",
+        "Evidence": "evd-1",
+        "Candidate-Tree": case.candidate.snapshot.tree,
+        "Verdict": digest(case.verdict),
+        "Consent": f"person:ada {consent.id}",
+    }
+
+
+def test_without_a_candidate_or_a_verdict(case: Case) -> None:
+    case.consent()
+    case.set(candidate_id=None)
+    refused(case, "no accepted candidate")
+    case.set(candidate_id="cand-1-1")
+    case.world.ledger._records[Verdict].clear()
+    refused(case, "has no verdict yet")
+
+
+@pytest.mark.parametrize("decision", [Decision.REJECT, Decision.HOLD])
+def test_a_verdict_that_does_not_promote_whoever_consents_to_it(case: Case, decision: Decision) -> None:
+    case.verdict = replace(case.verdict, id="verdict-2", decision=decision)
+    case.parts.records.put(case.verdict)
+    case.consent()
+    refused(case, "does not promote this tree")
+    refused(case, "does not promote this tree", probe_promotion)
+
+
+def test_a_verdict_on_another_tree_whoever_consents_to_it(case: Case) -> None:
+    case.verdict = replace(case.verdict, id="verdict-2", candidate_tree=case.candidate.base.tree)
+    case.parts.records.put(case.verdict)
+    case.consent()
+    refused(case, "does not promote this tree")
+
+
+def test_the_newest_verdict_counts(case: Case) -> None:
+    case.consent()
+    newer = replace(case.verdict, id="verdict-2", reasons=("again",))
+    case.parts.records.put(newer)
+    assert verdict_on(case.parts, case.candidate.id) == newer
+    refused(case, "given for another verdict")
+
+
+def test_nobody_consented(case: Case) -> None:
+    refused(case, "Nobody consented")
+    refused(case, "Nobody consented", probe_promotion)
+
+
+@pytest.mark.parametrize(
+    ("over", "match"),
+    [
+        ({"token": "0" * 64}, "was not issued"),
+        ({"claimed": "person:ceo"}, "was not issued"),
+        ({"expires_at": datetime(2099, 1, 1, tzinfo=UTC)}, "was not issued"),
+    ],
+)
+def test_a_consent_that_was_tampered_with(case: Case, over: dict[str, Any], match: str) -> None:
+    case.consent(**over)
+    refused(case, match)
+
+
+def test_a_consent_that_is_over(case: Case) -> None:
+    case.consent()
+    case.world.later = timedelta(hours=2)
+    refused(case, "expired")
+
+
+def test_the_newest_consent_that_stands_is_the_one_that_is_named(case: Case) -> None:
+    case.consent("person:ada")
+    newer = case.consent("person:bob")
+    case.consent("person:eve", token="0" * 64)
+    promote(case.parts, case.now())
+    assert case.registry.said["Consent"] == f"person:bob {newer.id}"
+
+
+def test_where_none_stands_the_newest_ones_fault_is_told(case: Case) -> None:
+    case.consent("person:ada", token="0" * 64)
+    newest = case.consent("person:bob", token="1" * 64)
+    refused(case, newest.id)
+
+
+def review(case: Case, opinion: Opinion, tree: str = "") -> None:
+    tree = tree or case.candidate.snapshot.tree
+    found = Review("review-1", "evo-1", "cand-1-1", tree, "s", "m", opinion, ("why",), datetime.now(UTC))
+    case.parts.records.put(found)
+
+
+def test_a_review_that_fails_it_goes_before_any_consent(case: Case) -> None:
+    review(case, Opinion.FAIL)
+    case.consent()
+    refused(case, "The review of cand-1-1 fails it")
+
+
+def test_a_review_of_another_tree_says_nothing(case: Case) -> None:
+    review(case, Opinion.FAIL, "another")
+    case.consent()
+    assert promote(case.parts, case.now()).state is S.PROBATION
+
+
+def test_the_registry_moved_on(case: Case) -> None:
+    case.consent()
+    case.registry.edit({"skill/calc/SKILL.md": "changed"})
+    before = case.registry.stable()
+    ended = promote(case.parts, case.now())
+    assert (ended.state, ended.promoted) == (S.STALE, None)
+    assert ended.ended_at is not None
+    assert case.registry.stable() == before
+    (again,) = case.world.ledger.find(Evolution, state=S.MINED)
+    assert again.evidence_id == "evd-1"
+
+
+def test_what_is_made_of_something_else_now_is_stale_before_anything_moves(case: Case) -> None:
+    case.consent()
+    done = attempt(passed=True)
+    trial = Trial(
+        "trial-1",
+        "evo-1",
+        case.candidate.id,
+        "task-1",
+        TrialSet.GUARD,
+        Arm.CANDIDATE,
+        0,
+        case.candidate.snapshot,
+        done.outcome,
+        "",
+        "fake",
+        "none",
+        image="another",
+    )
+    case.parts.records.put(trial)
+    ended = promote(case.parts, case.now())
+    assert (ended.state, case.registry.said) == (S.STALE, {})
+    assert "not made of what it was" in ended.reason
+
+
+@pytest.mark.parametrize(("before", "again"), [(STALE_MAX - 1, True), (STALE_MAX, False)])
+def test_stale_evidence_is_taken_up_again_a_few_times(case: Case, before: int, again: bool) -> None:
+    for number in range(before):
+        case.parts.records.put(replace(case.evolution, id=f"evo-old-{number}", state=S.STALE))
+    case.parts.records.put(replace(case.evolution, id="evo-other", state=S.REJECTED))
+    case.consent()
+    case.registry.edit({"skill/calc/SKILL.md": "changed"})
+    assert promote(case.parts, case.now()).state is S.STALE
+    assert bool(case.world.ledger.find(Evolution, state=S.MINED)) is again
+
+
+def test_a_registry_that_promoted_another_tree_than_the_tested_one(case: Case) -> None:
+    case.consent()
+    case.registry.other = Snapshot("c" * 40, "another tree")
+    with pytest.raises(Conflict, match="is not the tree that was tested"):
+        promote(case.parts, case.now())
+    assert case.now().promoted is None
+    assert case.now().state is S.PROMOTING
+
+
+def test_doing_it_again_after_a_kill_promotes_once(case: Case) -> None:
+    case.consent()
+    first = promote(case.parts, case.now())
+    case.set(state=S.PROMOTING, promoted=None, ended_at=None)
+    again = promote(case.parts, case.now())
+    assert (again.state, again.promoted) == (S.PROBATION, first.promoted)
+
+
+@pytest.mark.parametrize("path", [PATH])
+def test_what_was_pinned_meanwhile(case: Case, path: str) -> None:
+    case.consent()
+    case.registry.pinned = {*case.registry.names(case.registry.stable())}  # type: ignore[assignment]
+    before = case.registry.stable()
+    assert promote(case.parts, case.now()).state is S.STALE
+    assert case.registry.stable() == before
+
+
+# --- what drives runs -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def driving(world: World) -> Case:
+    return made(world, {PROMPT: "harness: harness/other\n"})
+
+
+def test_what_drives_runs_is_not_promoted_without_a_probe(driving: Case) -> None:
+    driving.consent()
+    refused(driving, "passed no probe")
+
+
+def test_a_probe_that_fails_ends_it_and_nothing_moves(driving: Case) -> None:
+    driving.consent()
+    before = driving.registry.stable()
+    assert probe_fault(driving.parts, driving.candidate).startswith(
+        "its probe failed, and nothing was moved: "
+    )
+    ended = probe_promotion(driving.parts, driving.now())
+    assert ended.state is S.ROLLED_BACK
+    assert ended.ended_at is not None
+    assert ended.reason.startswith("its probe failed")
+    assert driving.registry.stable() == before
+    refused(driving, "passed no probe")
+
+
+def test_what_drives_nothing_needs_no_probe(case: Case) -> None:
+    case.consent()
+    assert probe_fault(case.parts, case.candidate) == ""
+    assert probe_promotion(case.parts, case.now()).state is S.PROMOTING
+
+
+def test_what_was_overtaken_is_not_probed(driving: Case) -> None:
+    driving.consent()
+    driving.registry.edit({"skill/calc/SKILL.md": "changed"})
+    assert probe_promotion(driving.parts, driving.now()).state is S.PROMOTING
+
+
+# --- people -----------------------------------------------------------------------------------
+
+NOT_WAITING = [state for state in S if state is not S.AWAITING_CONSENT]
+
+
+@pytest.mark.parametrize("state", NOT_WAITING)
+def test_only_what_waits_can_be_approved(case: Case, state: EvolutionState) -> None:
+    case.set(state=state)
+    refused(case, "only one that awaits consent", lambda parts, it: approve(parts, it, "person:ada"))
+    assert case.world.ledger.find(Consent) == []
+
+
+def test_what_has_no_candidate_or_went_stale_cannot_be_approved(case: Case) -> None:
+    case.set(candidate_id=None)
+    refused(case, "only one that awaits consent", lambda parts, it: approve(parts, it, "person:ada"))
+    case.set(candidate_id="cand-1-1")
+    case.registry.edit({"skill/calc/SKILL.md": "changed"})
+    refused(case, "is stale: the registry moved", lambda parts, it: approve(parts, it, "person:ada"))
+    assert case.world.ledger.find(Consent) == []
+
+
+def test_an_approval_is_a_consent_that_stands_as_long_as_the_policy_says(case: Case) -> None:
+    given = approve(case.parts, case.now(), "person:ada")
+    assert case.world.ledger.find(Consent) == [given]
+    seconds = case.parts.policy.consent.expires_s
+    left = given.expires_at - datetime.now(UTC)
+    assert timedelta(seconds=seconds - 60) < left <= timedelta(seconds=seconds)
+    assert ("consent", {"consent": given.id, "principal": "person:ada"}) in [
+        (note.event, note.detail) for note in case.world.ledger.notes
+    ]
+    assert promote(case.parts, case.now()).state is S.PROBATION
+
+
+def test_the_policy_asks_for_the_tier_and_consents_in_its_own_name(case: Case) -> None:
+    assert not asks(case.parts, case.candidate)
+    asking = replace(case.parts, policy=Policy(consent=ConsentPolicy(medium="ask")))
+    assert asks(asking, case.candidate)
+    assert consent_by_policy(case.parts, case.candidate).principal == "policy:medium=auto"
+
+
+@pytest.mark.parametrize("state", [S.AWAITING_CONSENT, S.HELD])
+def test_what_waits_or_is_held_can_be_declined(case: Case, state: EvolutionState) -> None:
+    case.set(state=state)
+    ended = decline(case.parts, case.now(), "person:ada", "no")
+    assert (ended.state, ended.reason) == (S.REJECTED, "declined by person:ada: no")
+    assert ended.ended_at is not None
+
+
+@pytest.mark.parametrize("state", [state for state in NOT_WAITING if state is not S.HELD])
+def test_nothing_else_can_be_declined(case: Case, state: EvolutionState) -> None:
+    case.set(state=state)
+    refused(case, "or is held can be rejected", lambda parts, it: decline(parts, it, "person:ada", "no"))
+
+
+def test_what_went_stale_while_it_waited_is_settled_once(case: Case) -> None:
+    assert not settle_overtaken(case.parts, case.now())
+    case.registry.edit({"skill/calc/SKILL.md": "changed"})
+    assert not settle_overtaken(case.parts, replace(case.now(), state=S.HELD))
+    assert not settle_overtaken(case.parts, replace(case.now(), candidate_id=None))
+    assert case.now().state is S.AWAITING_CONSENT
+    assert settle_overtaken(case.parts, case.now())
+    assert case.now().state is S.STALE
+    assert not settle_overtaken(case.parts, case.now())
+
+
+def test_only_what_was_promoted_and_stands_is_rolled_back(case: Case) -> None:
+    refused(case, "nothing of it was promoted", lambda parts, it: roll_back(parts, it, "why"))
+    case.consent()
+    promote(case.parts, case.now())
+    ended = take_back(case.parts, case.now(), "person:ada", "worse")
+    assert (ended.state, ended.reason) == (S.ROLLED_BACK, "taken back by person:ada: worse")
+    assert ended.ended_at is not None
+    assert case.source() == "x = 1\n"
+    refused(case, "was rolled back already", lambda parts, it: roll_back(parts, it, "why"))
+
+
+def test_what_others_built_on_is_not_rolled_back(case: Case) -> None:
+    case.consent()
+    promote(case.parts, case.now())
+    case.registry.edit({PATH: "x = 3\n"})
+    refused(case, "build on the evolution", lambda parts, it: roll_back(parts, it, "why"))
+    assert case.now().state is S.PROBATION
+
+
+# --- the key and the token --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o610, 0o604, 0o602, 0o601])
+def test_a_key_that_anybody_else_may_touch_is_refused(tmp_path: Path, mode: int) -> None:
+    make_key(tmp_path / "key")
+    assert len(read_key(tmp_path / "key")) == 32
+    (tmp_path / "key").chmod(mode)
+    with pytest.raises(UserError, match="readable by others"):
+        read_key(tmp_path / "key")
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_key_of_another_size_is_refused(tmp_path: Path, size: int) -> None:
+    (tmp_path / "key").write_bytes(b"x" * size)
+    (tmp_path / "key").chmod(0o600)
+    with pytest.raises(UserError, match=f"has {size} bytes"):
+        read_key(tmp_path / "key")
+
+
+def test_two_keys_are_not_the_same(tmp_path: Path) -> None:
+    make_key(tmp_path / "one")
+    make_key(tmp_path / "two")
+    assert read_key(tmp_path / "one") != read_key(tmp_path / "two")
+    assert read_key(tmp_path / "one") == (tmp_path / "one").read_bytes()
+
+
+def test_a_consent_ends_at_its_very_moment(case: Case) -> None:
+    ends = expiry(datetime(2026, 1, 1, tzinfo=UTC), 60)
+    assert ends == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+    given = issue(KEY, case.candidate, case.verdict, "person:ada", ends)
+    verify(KEY, given, case.candidate, case.verdict, ends - timedelta(microseconds=1))
+    with pytest.raises(Conflict, match="expired"):
+        verify(KEY, given, case.candidate, case.verdict, ends)
+
+
+def test_a_stored_consent_is_genuine_with_its_key_and_every_word_of_it(case: Case) -> None:
+    given = issue(KEY, case.candidate, case.verdict, "person:ada", datetime(2026, 1, 1, tzinfo=UTC))
+    stored = to_json(given)
+    assert genuine(KEY, stored)
+    assert genuine(KEY, to_json(replace(given)))
+    assert not genuine(bytes(range(32)), stored)
+    for name in stored:
+        assert not genuine(KEY, {**stored, name: "another"}), name
+        assert not genuine(KEY, {key: value for key, value in stored.items() if key != name}), name
