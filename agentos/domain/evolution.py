@@ -202,6 +202,19 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
+class Behaviour:
+    """An edit of a tool and its base on the same inputs: how many there were, and at how many they differ."""
+
+    shown: int  # inputs of the evidence that its proposer saw
+    shown_differ: int
+    beside: int  # neighbours of these, and evidence that was held back
+    beside_differ: int
+    around_guards: int  # inputs of guards, and their neighbours
+    around_guards_differ: int
+    samples: tuple[str, ...] = ()  # a few differences beside what was shown, a line each
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -220,6 +233,7 @@ class Candidate:
     parents: tuple[str, ...] = ()  # earlier candidates whose edits its proposer was shown to start from
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
+    behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
 
 
 @dataclass(frozen=True, slots=True)
