@@ -29,6 +29,7 @@ from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import settled, triage
 from agentos.evolver.history.retirement import unused_skills
 from agentos.evolver.memory.memory_proposals import settle_wishes
+from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 
 POLL_S = 0.05
@@ -111,6 +112,7 @@ class Tick:
             self._chore("skills", self._folders.scan)
         if self._is_due("swap", now) and self._service.swap.due(now):
             self._chore("swap", self._service.swap.settle, self._supervisor)
+            self._unmined = True  # main moved: a person may have ended a watch
         if self._is_due("evolutions", now) and self._service.swap.serves_main:
             start_due(self._service, self.engine)
         if self._is_due("mining", now) and self._unmined:
@@ -221,13 +223,26 @@ class Tick:
         if self._service.settings.evolve == "auto":
             for opened in triage(parts):
                 log.info("evolution opened", evolution=opened.id)
+        for ended in follow(parts):
+            log.info("a person ended a watch", evolution=ended.id, why=ended.reason)
         for fallen in watch_rates(parts):
             log.warning("live runs fell", evolution=fallen.id, why=fallen.reason)
-        for suspicion in suspicions(parts):
-            subject = f"{suspicion.evolution_id} {suspicion.run_id}"
-            self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+        self._measure()
         settle(parts)
         settle_wishes(parts)
+
+    def _measure(self) -> None:
+        """Begin the replays of live failures, a few side by side; the others when these are measured."""
+        active = self.engine.active(WATCH)
+        room = self._service.settings.parallel - len(active)
+        for found in suspicions(self._service.parts):
+            subject = f"{found.evolution_id} {found.run_id} {found.against}"
+            if (
+                room > 0
+                and subject not in active
+                and self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+            ):
+                room -= 1
 
     # --- housekeeping -------------------------------------------------------------------------
 
@@ -235,6 +250,7 @@ class Tick:
         """Tags that a killed writer left out, what is over in less room; once a day, unused skills."""
         self._service.registry.repair()
         self._ledger.pack_trials(utc_now() - _OVER)
+        follow(self._service.parts, settled=True)
         self.engine.forget(utc_now() - _FORGOTTEN)
         if self._service.settings.evolve == "auto":
             self._retire()

@@ -17,6 +17,7 @@ from agentos.domain.evolution import Decision as Decision
 from agentos.domain.evolution import Diagnosis as Diagnosis
 from agentos.domain.evolution import Earlier as Earlier
 from agentos.domain.evolution import Edit as Edit
+from agentos.domain.evolution import Ending as Ending
 from agentos.domain.evolution import Evidence as Evidence
 from agentos.domain.evolution import Evolution as Evolution
 from agentos.domain.evolution import EvolutionState as EvolutionState
@@ -31,6 +32,15 @@ from agentos.domain.evolution import Site as Site
 from agentos.domain.evolution import Trial as Trial
 from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict
+from agentos.domain.faults import SHARED as SHARED
+from agentos.domain.faults import Fault as Fault
+from agentos.domain.faults import KernelFault as KernelFault
+from agentos.domain.faults import Origin as Origin
+from agentos.domain.faults import box_fault as box_fault
+from agentos.domain.faults import kernel_fault as kernel_fault
+from agentos.domain.faults import kind_of as kind_of
+from agentos.domain.faults import origin_of as origin_of
+from agentos.domain.faults import word_of as word_of
 from agentos.domain.models import Budget as Budget
 from agentos.domain.models import Mode as Mode
 from agentos.domain.models import ModelSpec as ModelSpec
@@ -56,7 +66,6 @@ from agentos.domain.reviews import Review as Review
 from agentos.domain.runs import IMPORT as IMPORT
 from agentos.domain.runs import CheckResult as CheckResult
 from agentos.domain.runs import Cost as Cost
-from agentos.domain.runs import Fault as Fault
 from agentos.domain.runs import Outcome as Outcome
 from agentos.domain.runs import Result as Result
 from agentos.domain.runs import Run as Run

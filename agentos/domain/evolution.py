@@ -81,6 +81,21 @@ class EvolutionState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Ending(StrEnum):
+    """What ended an evolution or its watch, where something is decided by it; its ``reason`` is for people."""
+
+    UNSAID = ""
+    DECLINED = "declined"  # a person said no to it
+    REVERTED = "reverted"  # a person took the promotion back
+    SUPERSEDED = "superseded"  # a person changed what was promoted
+    PINNED = "pinned"  # a person pinned what was promoted
+    REGRESSED = "regressed"  # live work passes on the version before it and fails on it
+    FELL = "fell"  # live runs pass less often than those before it
+    STOOD = "stood"  # live use showed nothing against it
+    UNPROVEN = "unproven"  # its time is over, and it was used for nothing that could tell
+    UNUSED = "unused"  # its time is over, and nobody used it
+
+
 RUNNING_STATES = frozenset(
     {
         EvolutionState.MINED,
@@ -90,6 +105,9 @@ RUNNING_STATES = frozenset(
         EvolutionState.PROMOTING,
     }
 )
+
+
+_DECLINED_ON_OLD_RECORD = "declined by "  # from before ``Ending``
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +128,21 @@ class Evolution:
     asked: tuple[Asked, ...] = ()
     held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
     given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
+    ending: Ending = Ending.UNSAID
+    undone_at: datetime | None = None  # when a person took back or changed what was promoted
+
+    @property
+    def is_closed(self) -> bool:
+        """A person said no: the failure is not taken up again until somebody reconsiders it."""
+        if self.ending:
+            return self.ending in (Ending.DECLINED, Ending.REVERTED)
+        return self.reason.startswith(_DECLINED_ON_OLD_RECORD)
+
+    @property
+    def stands(self) -> bool:
+        """It was promoted, and what was promoted is still what runs get."""
+        promoted = self.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+        return promoted and self.ending is not Ending.SUPERSEDED
 
     @property
     def resource(self) -> str:

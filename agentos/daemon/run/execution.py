@@ -19,7 +19,20 @@ from agentos.daemon.requests.run_requests import Answerers, Spent
 from agentos.daemon.requests.tool_calls import drift
 from agentos.daemon.run.conversation import Conversation, Job, Ran
 from agentos.daemon.run.grading import Grade, grade
-from agentos.domain import Budget, Cost, Fault, Json, ModelSpec, Outcome, Result, Snapshot, Step, Task, digest
+from agentos.domain import (
+    Budget,
+    Cost,
+    Json,
+    KernelFault,
+    ModelSpec,
+    Outcome,
+    Result,
+    Snapshot,
+    Step,
+    Task,
+    digest,
+    kernel_fault,
+)
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.messages import ToolCard
 from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
@@ -27,12 +40,16 @@ from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
 
 _DEATH = {
-    "wall": (Result.TIMEOUT, "timeout", "the run did not end within {limits.wall_s:g} s"),
-    "memory": (Result.BUDGET, "memory", "the run used more than {limits.memory_mb} MB of memory"),
-    "output": (Result.BUDGET, "limit", "the run sent more than it may: {detail}"),
-    "protocol": (Result.FAILED, "harness", "the worker broke the protocol: {detail}"),
-    "killed": (Result.CANCELLED, "killed", "the run was cancelled"),
-    "gone": (Result.FAILED, "exit", "the worker's process ended before its job, several times in a row"),
+    "wall": (Result.TIMEOUT, KernelFault.TIMEOUT, "the run did not end within {limits.wall_s:g} s"),
+    "memory": (Result.BUDGET, KernelFault.MEMORY, "the run used more than {limits.memory_mb} MB of memory"),
+    "output": (Result.BUDGET, KernelFault.LIMIT, "the run sent more than it may: {detail}"),
+    "protocol": (Result.FAILED, KernelFault.PROTOCOL, "the worker broke the protocol: {detail}"),
+    "killed": (Result.CANCELLED, KernelFault.KILLED, "the run was cancelled"),
+    "gone": (
+        Result.FAILED,
+        KernelFault.EXIT,
+        "the worker's process ended before its job, several times in a row",
+    ),
 }
 
 
@@ -170,8 +187,8 @@ class BoxExecutor:
             if self._gone[key] < GONE_MAX:
                 raise error
         self._gone.pop(key, None)
-        result, name, text = _DEATH[cause]
-        fault = Fault(name, text.format(limits=job.limits, detail=error.detail))
+        result, kind, text = _DEATH[cause]
+        fault = kernel_fault(kind, text.format(limits=job.limits, detail=error.detail))
         return Ran(result, fault, resources=_given(job))
 
 
@@ -192,5 +209,5 @@ def _outcome(ran: Ran, graded: Grade, cost: Cost) -> Outcome:
         return Outcome(Result.PASSED, 1.0, "", checks=graded.checks, cost=cost)
     details = "; ".join(f"{check.kind}: {check.detail}" for check in wrong)
     reason = f"{len(wrong)} of {len(graded.checks)} checks failed: {details}"
-    fault = graded.fault or Fault("check", details)
+    fault = graded.fault or kernel_fault(KernelFault.CHECK, details)
     return Outcome(Result.FAILED, graded.score, reason, fault, graded.checks, cost)

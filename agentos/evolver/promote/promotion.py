@@ -8,6 +8,7 @@ from agentos.domain import (
     Candidate,
     Consent,
     Decision,
+    Ending,
     Evolution,
     EvolutionState,
     Snapshot,
@@ -17,7 +18,7 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.evolver.find.triage import DECLINED, reconsider
+from agentos.evolver.find.triage import reconsider
 from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.consent import expiry, issue, verify
@@ -89,7 +90,13 @@ def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> 
         raise Conflict(
             f"{evolution.id} is {evolution.state.value}; only one that awaits consent or is held can be rejected."
         )
-    return parts.move(evolution, EvolutionState.REJECTED, f"{DECLINED}{principal}: {reason}", end=True)
+    return parts.move(
+        evolution,
+        EvolutionState.REJECTED,
+        f"declined by {principal}: {reason}",
+        end=True,
+        ending=Ending.DECLINED,
+    )
 
 
 def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
@@ -170,14 +177,27 @@ def probe_fault(parts: Parts, candidate: Candidate) -> str:
     return "" if shown.passed else f"its probe failed, and nothing was moved: {shown.reason}"
 
 
-def roll_back(parts: Parts, evolution: Evolution, reason: str, *, origin: str = "rollback") -> Evolution:
+def take_back(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
+    """Undo a promotion on a person's word: the failure stays closed until someone reconsiders it."""
+    why = f"taken back by {principal}: {reason}"
+    return roll_back(parts, evolution, why, origin="revert", ending=Ending.REVERTED)
+
+
+def roll_back(
+    parts: Parts,
+    evolution: Evolution,
+    reason: str,
+    *,
+    origin: str = "rollback",
+    ending: Ending = Ending.UNSAID,
+) -> Evolution:
     """Undo a promotion by new versions; raises Conflict when later versions build on it."""
     if evolution.promoted is None:
         raise Conflict(f"{evolution.id} is {evolution.state.value}: nothing of it was promoted.")
     if evolution.state is EvolutionState.ROLLED_BACK:
         raise Conflict(f"{evolution.id} was rolled back already.")
     parts.candidates.revert_evolution(evolution.id, reason, origin)
-    return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True)
+    return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True, ending=ending)
 
 
 def _on_probation(parts: Parts, evolution: Evolution, promoted: Snapshot) -> Evolution:
@@ -206,8 +226,8 @@ def _store(parts: Parts, candidate: Candidate, principal: str) -> Consent:
     verdict = verdict_on(parts, candidate.id)
     expires = expiry(parts.now(), parts.policy.consent.expires_s)
     consent = issue(parts.consent_key, candidate, verdict, principal, expires)
-    parts.records.put(consent)
-    parts.audit.note("consent", candidate.evolution_id, {"consent": consent.id, "principal": principal})
+    said = {"consent": consent.id, "principal": principal}
+    parts.audit.note("consent", candidate.evolution_id, said, (consent,))
     return consent
 
 

@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import (
     IMPORT,
+    SHARED,
     TIER_OF,
     Arm,
     Candidate,
     Decision,
     Evolution,
+    KernelFault,
     Kind,
     Mode,
     Outcome,
@@ -32,9 +34,9 @@ from agentos.domain import (
     Trial,
     TrialSet,
     digest,
+    kind_of,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.evolver.find.budget_failures import SHARED_BUDGETS
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.evolver.replay.renaming import Renamed, in_other_names
@@ -448,13 +450,11 @@ def no_model(outcome: Outcome) -> str:
     No model is configured, or what all trials or all runs of a day may use is used up: the next trial
     would fail alike, whatever it tries. What the run alone may use is the run's own affair.
     """
-    fault = outcome.fault
-    if fault is None:
+    kind = kind_of(outcome.fault)
+    if outcome.fault is None or kind not in SHARED:
         return ""
-    if fault.type == "no_model":
-        return f"no model is configured ({fault.message})"
-    shared = fault.type == "budget" and fault.message.startswith(SHARED_BUDGETS)
-    return fault.message if shared else ""
+    said = outcome.fault.message
+    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
 
 
 def _plan(parts: Parts, job: _Job) -> Plan:

@@ -27,7 +27,10 @@ class Compared:
 
 
 def unfounded(
-    evolution: Evolution, verdicts: Sequence[Verdict], consents: Sequence[Consent]
+    evolution: Evolution,
+    verdicts: Sequence[Verdict],
+    consents: Sequence[Consent],
+    sha256_of: Callable[[Verdict], str] = digest,
 ) -> Iterator[str]:
     """What a promotion rests on and is not on record, a sentence each; nothing of what was not promoted."""
     if evolution.promoted is None:
@@ -39,7 +42,7 @@ def unfounded(
     if evolution.promoted.tree != verdict.candidate_tree:
         yield f"{evolution.id}: the tree that was promoted is not the one that was judged"
     given = {(item.candidate_tree, item.verdict_sha256) for item in consents}
-    if (verdict.candidate_tree, digest(verdict)) not in given:
+    if (verdict.candidate_tree, sha256_of(verdict)) not in given:
         yield f"{evolution.id} was promoted, and no consent on record was given for its verdict"
 
 

@@ -28,6 +28,7 @@ from agentos.domain import (
 )
 from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.parts import Parts
+from agentos.evolver.select.proven import proven
 from agentos.ports import Case
 
 LOOK_BACK = 200  # runs of the resource to choose guards and hold-outs from
@@ -71,7 +72,8 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
     rules = parts.policy.evidence
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
     runs = _in_turn([parts.journal.runs_using(resource, LOOK_BACK) for resource in dict.fromkeys(resources)])
-    guards = _take([run for run in runs if is_open(parts, run) and _passed(run)], seen, rules.max_guards)
+    passed = [run for run in runs if is_open(parts, run) and _passed(run)]
+    guards = _take(proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
     hold_out = _take([run for run in runs if not is_open(parts, run)], seen, rules.max_hold_out)
     guards = tuple(dict.fromkeys((*fixes, *guards)))
