@@ -38,8 +38,8 @@ from agentos.evolver.promote.promotion import (
     verdict_on,
 )
 from agentos.evolver.promote.review import held_back
+from agentos.evolver.propose.behaviour import behaves
 from agentos.evolver.propose.proposing import propose, why_fixed, workable
-from agentos.evolver.replay.behaviour import behaves
 from agentos.evolver.replay.racing import leader
 from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.select.curate import Sets, choose_sets, varying

@@ -28,8 +28,8 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.evolver.policy import Policy, ReplayPolicy
-from agentos.evolver.replay.behaviour import Ran, Seen, behaves, fitted
-from agentos.evolver.replay.neighbours import neighbours
+from agentos.evolver.propose.behaviour import Ran, Seen, behaves, fitted
+from agentos.evolver.propose.neighbours import neighbours
 from agentos.evolver.select.curate import Sets
 from agentos.ports import Case
 from agentos.testing import FakeRegistry

@@ -17,8 +17,8 @@ from agentos.domain import Behaviour, Candidate, Json, Task, canonical
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
 from agentos.evolver.parts import Parts
+from agentos.evolver.propose.neighbours import Neighbour, neighbours
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
-from agentos.evolver.replay.neighbours import Neighbour, neighbours
 from agentos.evolver.select.curate import Sets, case_of
 from agentos.ports import Case
 
