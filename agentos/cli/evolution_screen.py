@@ -244,6 +244,17 @@ def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     yield _Line(Text.assemble(clean(candidate.edit.summary), (origin, "dim")), label="Edit")
     for line in diff_text(scene.before, candidate).split():
         yield _Line(line, 2)
+    if seen := candidate.behaviour:
+        yield _Line(
+            Text(
+                f"differs from its base at {seen.shown_differ} of {seen.shown} inputs that were shown, at "
+                f"{seen.beside_differ} of {seen.beside} beside them, and at {seen.around_guards_differ} of "
+                f"{seen.around_guards} of and around guards"
+            ),
+            label="Behaves",
+        )
+        for sample in seen.samples:
+            yield _Line(Text(clean(sample), style="dim"), 2, cut=True)
     if moved := candidate.migration:
         told = f"migrates {moved}, as {moved.harness}/migrate.py made it in a box"
         yield _Line(Text(told), label="State")

@@ -241,12 +241,13 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         told = sender.send if sender else None
         rules = parts.policy.propose
         beside = executors_beside(registry, ledger.blobs, sandbox, serving)
+        benches = BoxBenches(registry, sandbox)
         runs = RunBenches(registry, ledger.task, beside, settings.parallel)
 
         def proposers(adviser: Adviser | None) -> Mapping[Layer, tuple[Proposer, ...]]:
             writer = ModelProposer(adviser, registry, rules.form) if adviser else None
             learning = (LessonProposer(adviser), SkillProposer(registry))
-            own = proposers_of(BoxBenches(registry, sandbox), runs, settings.parallel, writer, learning)
+            own = proposers_of(benches, runs, settings.parallel, writer, learning)
             return with_coder(with_plugins(own, adviser, registry), home, served.workshop(), ledger)
 
         parts = replace(
@@ -260,6 +261,7 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
             reviewer=served.reviewer(parts.policy.review.model, rules.model),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
             migrate=partial(migrate_memories, sandbox),
+            benches=benches,
         )
         # not on the trials' threads: they may be busy for long
         swap = Swap(registry, ledger, replace(parts, replayer=Threads(2)))

@@ -10,6 +10,7 @@ from agentos.domain.evolution import RUNNING_STATES as RUNNING_STATES
 from agentos.domain.evolution import Arm as Arm
 from agentos.domain.evolution import Asked as Asked
 from agentos.domain.evolution import Attestation as Attestation
+from agentos.domain.evolution import Behaviour as Behaviour
 from agentos.domain.evolution import Candidate as Candidate
 from agentos.domain.evolution import Consent as Consent
 from agentos.domain.evolution import Decision as Decision

@@ -261,6 +261,19 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
+class Behaviour:
+    """An edit of a tool and its base on the same inputs: how many there were, and at how many they differ."""
+
+    shown: int  # inputs of the evidence that its proposer saw
+    shown_differ: int
+    beside: int  # neighbours of these, and evidence that was held back
+    beside_differ: int
+    around_guards: int  # inputs of guards, and their neighbours
+    around_guards_differ: int
+    samples: tuple[str, ...] = ()  # a few differences beside what was shown, a line each
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -281,6 +294,7 @@ class Candidate:
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
     rebase: Rebase | None = None  # of one whose verdict was made on an older base
     edited: tuple[Edited, ...] = ()  # the functions and names that it changes; () before it was written down
+    behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from agentos.evolver.promote.promotion import (
     why_asked,
 )
 from agentos.evolver.promote.review import held_back
+from agentos.evolver.propose.behaviour import behaves
 from agentos.evolver.propose.proposing import propose, why_fixed, workable
 from agentos.evolver.replay.racing import leader
 from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
@@ -183,7 +184,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     evolution = parts.move(parts.evolution(candidate.evolution_id), EvolutionState.REPLAYING)
     if standing := parts.records.find(Verdict, candidate_id=candidate_id):
         return standing[-1].decision.value  # an older version judged it, whose steps were others
-    if reason := in_breach(parts, candidate):
+    candidate, fitted = _beside_what_was_shown(parts, candidate, sets)
+    if reason := fitted or in_breach(parts, candidate):
         said = {"candidate": candidate.id, "reason": reason}
         parts.audit.note("candidate.screened", evolution.id, said, (replace(candidate, screened=reason),))
         return SCREENED
@@ -199,6 +201,15 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     said = {"candidate": candidate.id, "decision": verdict.decision.value}
     parts.audit.note("verdict", evolution.id, said, (verdict,))
     return verdict.decision.value
+
+
+def _beside_what_was_shown(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Candidate, str]:
+    """The candidate with what was seen of it on generated inputs, and why it is refused for that, if it is."""
+    behaviour, fitted = behaves(parts, candidate, sets)
+    if behaviour != candidate.behaviour:
+        candidate = replace(candidate, behaviour=behaviour)
+        parts.records.put(candidate)
+    return candidate, fitted
 
 
 def trials_of(parts: Parts, candidate: Candidate) -> list[Trial]:

@@ -24,6 +24,7 @@ from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
 from agentos.ports import (
     Adviser,
     Audit,
+    Benches,
     Blobs,
     CandidateStore,
     Cursor,
@@ -101,6 +102,7 @@ class Parts:
     safety_probes: tuple[SafetyProbe, ...] = ()
     image_of: Callable[[str], str] = _no_image  # what boxes of a sandbox are made of now, as Trial.image
     has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot
+    benches: Benches | None = None  # where edits of tools are tried beside what was shown; None: nowhere
 
     def evolution(self, evolution_id: str) -> Evolution:
         """The evolution's present state; raises NotFound."""

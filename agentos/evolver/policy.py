@@ -105,6 +105,8 @@ class ReplayPolicy:
     repeats: int = 2
     infra_retries: int = 3
     models: str = Mode.LIVE.value
+    neighbours: int = 48  # generated inputs beside those of the evidence; half as many beside the guards'
+    neighbours_min: int = 8  # with fewer that the tool takes nothing is said
 
 
 @dataclass(frozen=True, slots=True)

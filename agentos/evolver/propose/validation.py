@@ -216,19 +216,30 @@ def _handler_fault(before: ast.Module, after: ast.Module) -> str:
 
 
 def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> str:
-    written = _constants(path, new) - _constants(path, old)
-    wanted = {_plain(value) for value in expected(checks)}
+    written = newly_written(path, old, new)
+    wanted = {as_one_text(value) for value in expected(checks)}
     hard_coded = {value for value in written & wanted if len(value.strip("'\"")) > 2}
     return (
         f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})" if hard_coded else ""
     )
 
 
+def newly_written(path: str, old: str, new: str) -> set[str]:
+    """The texts and numbers, as ``as_one_text`` has them, that stand in the new source and not in the old one."""
+    return _constants(path, new) - _constants(path, old)
+
+
+def newly_named(old: str, new: str) -> set[str]:
+    """Names, attributes and modules that are used in the new source and not in the old one."""
+    before, after = parse(old), parse(new)
+    return (_names(after) | _imports(after)) - _names(before) - _imports(before)
+
+
 def _constants(path: str, source: str) -> set[str]:
     """Every text and number that stands in the source, or that is put together of what stands there."""
     reading = read(path, source)
     values = (reading.fold(node) for node in ast.walk(reading.tree) if isinstance(node, ast.expr))
-    return {_plain(leaf) for value in values for leaf in _leaves(value)}
+    return {as_one_text(leaf) for value in values for leaf in _leaves(value)}
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -239,7 +250,7 @@ def _leaves(value: object) -> Iterator[object]:
         yield value
 
 
-def _plain(value: object) -> str:
+def as_one_text(value: object) -> str:
     """One text for what is equal: 101.0 is 101."""
     whole = isinstance(value, float) and value.is_integer()
     return repr(int(value) if whole else value)  # type: ignore[call-overload] # a number

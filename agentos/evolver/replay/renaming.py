@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain import Call, Check, InputFile, Json, Task
+from agentos.domain import Call, Check, InputFile, Json, Task, Trial
 from agentos.errors import NotFound
 from agentos.evolver.parts import Parts
 
@@ -109,6 +109,29 @@ def in_other_names(parts: Parts, task: Task) -> Renamed | None:
         return renamed(task, parts.blobs.get, key)
     except NotFound:
         return None  # an input is gone: the trial itself will say so
+
+
+def unlike(trials: Iterable[Trial]) -> frozenset[str]:
+    """The tasks that did not end alike in all of these trials of one side."""
+    return frozenset(task_id for task_id, (own, other) in _ends(trials).items() if len(own | other) > 1)
+
+
+def bound_to_names(trials: Iterable[Trial]) -> frozenset[str]:
+    """Those of them that end one way under their own names, and another under others."""
+    ends = _ends(trials).items()
+    return frozenset(
+        task_id for task_id, (own, other) in ends if len(own) == len(other) == 1 and own != other
+    )
+
+
+def _ends(trials: Iterable[Trial]) -> dict[str, tuple[set[object], set[object]]]:
+    """By task, how its trials under its own names and under others ended."""
+    found: dict[str, tuple[set[object], set[object]]] = {}
+    for trial in trials:
+        fault = trial.outcome.fault
+        end = (trial.outcome.result, trial.answer_sha256, fault and (fault.type, fault.where))
+        found.setdefault(trial.task_id, (set(), set()))[trial.renamed].add(end)
+    return found
 
 
 def renamed(task: Task, content: Callable[[str], bytes], key: bytes) -> Renamed | None:

@@ -37,7 +37,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.renaming import Renamed, in_other_names
+from agentos.evolver.replay.renaming import Renamed, bound_to_names, in_other_names, unlike
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
@@ -97,33 +97,14 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
     """
     jobs = _jobs(parts, task_ids, sets, Arm.BASE, evolution, None)
     trials = _replay(parts, jobs)
-    unlike = {task_id for task_id, ends in _ends(trials).items() if len(ends[False] | ends[True]) > 1}
-    again = [job for job in jobs if job.task.id in unlike]
+    again = [job for job in jobs if job.task.id in unlike(trials)]
     if not any(job.renamed for job in again):
         return trials
     # In this order: what passes every other time does not look as if it went by names.
-    trials += _replay(parts, [_other_way(parts, job) for job in again])
-    bound = {
-        task_id
-        for task_id, ends in _ends(trials).items()
-        if task_id in unlike and len(ends[False]) == len(ends[True]) == 1
-    }
+    others = [None if job.renamed else in_other_names(parts, job.task) for job in again]
+    trials += _replay(parts, [replace(job, renamed=other) for job, other in zip(again, others, strict=True)])
+    bound = bound_to_names(trials)
     return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
-
-
-def _other_way(parts: Parts, job: _Job) -> _Job:
-    """The same trial under other names, or under its own if it was made under others."""
-    return replace(job, renamed=None if job.renamed else in_other_names(parts, job.task))
-
-
-def _ends(trials: Iterable[Trial]) -> dict[str, dict[bool, set[object]]]:
-    """By task, how its trials under its own names (False) and under others (True) ended."""
-    found: dict[str, dict[bool, set[object]]] = {}
-    for trial in trials:
-        fault = trial.outcome.fault
-        end = (trial.outcome.result, trial.answer_sha256, fault and (fault.type, fault.where))
-        found.setdefault(trial.task_id, {False: set(), True: set()})[trial.renamed].add(end)
-    return found
 
 
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:

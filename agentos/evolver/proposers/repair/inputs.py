@@ -47,7 +47,7 @@ def _variant(case: Case, cases: Sequence[Case], chance: random.Random) -> Case |
     chosen = chance.randrange(len(names) + len(files))
     if chosen >= len(names):
         path = files[chosen - len(names)]
-        return replace(case, inputs={**case.inputs, path: _vary_file(case.inputs[path], chance)}, checks=())
+        return replace(case, inputs={**case.inputs, path: vary_file(case.inputs[path], chance)}, checks=())
     place, args = names[chosen], dict(case.call.args)
     value = args[place]
     if isinstance(value, str) and value in case.inputs:
@@ -56,13 +56,14 @@ def _variant(case: Case, cases: Sequence[Case], chance: random.Random) -> Case |
     if len(others) > 1 and chance.random() < 0.2:
         args[place] = chance.choice(others)
     else:
-        args[place] = _vary(value, chance, 0)
+        args[place] = vary(value, chance, 0)
         if chance.random() < 0.4:
-            args[place] = _vary(args[place], chance, 0)
+            args[place] = vary(args[place], chance, 0)
     return replace(case, call=Call(case.call.tool, args), checks=())
 
 
-def _vary(value: Any, chance: random.Random, depth: int) -> Any:
+def vary(value: Any, chance: random.Random, depth: int = 0) -> Any:
+    """A value of the same kind, changed in one place; at times the same."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -79,7 +80,7 @@ def _vary(value: Any, chance: random.Random, depth: int) -> Any:
         return type(value)(_vary_items(list(value), chance, depth))
     if isinstance(value, dict) and value and depth < 4:
         key = chance.choice(sorted(value, key=str))
-        return {**value, key: _vary(value[key], chance, depth + 1)}
+        return {**value, key: vary(value[key], chance, depth + 1)}
     return value
 
 
@@ -98,8 +99,8 @@ def _vary_items(items: list[Any], chance: random.Random, depth: int) -> list[Any
         chance.shuffle(items)
         return items
     if choice < 0.65:
-        return [*items, _vary(items[at], chance, depth + 1)]
-    return [*items[:at], _vary(items[at], chance, depth + 1), *items[at + 1 :]]
+        return [*items, vary(items[at], chance, depth + 1)]
+    return [*items[:at], vary(items[at], chance, depth + 1), *items[at + 1 :]]
 
 
 def _vary_text(text: str, chance: random.Random) -> str:
@@ -125,7 +126,8 @@ def _vary_text(text: str, chance: random.Random) -> str:
     return text[:at] + chance.choice(alike) + text[at + 1 :]
 
 
-def _vary_file(data: bytes, chance: random.Random) -> bytes:
+def vary_file(data: bytes, chance: random.Random) -> bytes:
+    """The file with one line left out, doubled, cut off or changed."""
     lines = data.splitlines(keepends=True)
     if not lines or chance.random() < 0.05:
         return b""

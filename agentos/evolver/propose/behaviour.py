@@ -1,0 +1,256 @@
+"""How an edit of a tool behaves beside what was shown: it and its base on the same generated inputs.
+
+An edit that differs from the base at the shown inputs alone, and writes something into the source by which
+these could be told, looks them up: it is refused before a trial is spent on it. One that differs nowhere else
+and writes nothing new (``>`` becomes ``>=``) may be right, because its fault may have been at one point. All
+of it runs in a bench, in one box; an edit whose effect cannot be seen there is let pass, and the replay judges.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from agentos.domain import Behaviour, Candidate, Json, Task, canonical
+from agentos.evolver.find.mining import tool_path
+from agentos.evolver.guards.static.text_lint import leaves
+from agentos.evolver.parts import Parts
+from agentos.evolver.propose.neighbours import Neighbour, neighbours
+from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
+from agentos.evolver.select.curate import Sets, case_of
+from agentos.ports import Case
+
+TIMEOUT_S = 0.5  # of one call; a tool that is slower says nothing here
+_SAMPLES, _SHOWN = 4, 60  # differences that people are shown, and characters of each value
+_LENGTH_MIN = 3  # lists of none, one or two are cases of their own
+_ALONG_MIN = 4  # neighbours along one argument that say something of it
+_HASHES = frozenset(
+    {"hash", "hashlib", "md5", "sha1", "sha256", "sha512", "blake2b", "crc32", "adler32", "zlib"}
+)
+_PLAIN = frozenset(map(as_one_text, (0, 1, 2, -1, "", " ", "\n")))  # constants that identify nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One input on both sides."""
+
+    case: Case
+    before: Json
+    after: Json
+    along: str = ""  # of a neighbour: what was changed; "" of an input that a task has
+    of: int = -1
+
+    @property
+    def differs(self) -> bool:
+        return canonical(self.before) != canonical(self.after)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the tool takes such an input, and ends on it."""
+        return not isinstance(self.before, dict) or self.before.get("error") not in ("input", "died")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that was run: inputs that were shown, of evidence and of guards, and what lies beside them."""
+
+    shown: Sequence[Ran]
+    beside: Sequence[Ran]  # neighbours of the evidence, and evidence that was held back
+    guards: Sequence[Ran]
+    beside_guards: Sequence[Ran]
+
+
+def behaves(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Behaviour | None, str]:
+    """What people are shown of it, and why it is refused ("" if not); None where nothing can be run."""
+    seen = _run(parts, candidate, sets)
+    if seen is None:
+        return None, ""
+    old = {path: _text(parts, candidate, path) for path in candidate.edit.files}
+    written = {
+        value
+        for path, text in candidate.edit.files.items()
+        if path.endswith(".py")
+        for value in newly_written(path, old[path], text)
+    } - _PLAIN
+    named = {
+        name
+        for path, text in candidate.edit.files.items()
+        if path.endswith(".py")
+        for name in newly_named(old[path], text)
+    }
+    return _told(seen), fitted(seen, written, bool(named & _HASHES), parts.policy.replay.neighbours_min)
+
+
+def fitted(seen: Seen, written: set[str], hashes: bool, least: int) -> str:
+    """Why it fits the shown inputs alone, "" where that cannot be said.
+
+    ``written`` are the texts and numbers that newly stand in the source, ``hashes`` whether it starts to hash.
+    """
+    at = [ran for ran in seen.shown if ran.differs]
+    beside = [ran for ran in (*seen.beside, *seen.beside_guards, *seen.guards) if ran.valid]
+    if not at or not (written or hashes):
+        return ""
+    if len(beside) >= least and not any(ran.differs for ran in beside):
+        points = {canonical([ran.case.call.args, sorted(_digests(ran.case))]) for ran in at}
+        if hashes or len(points) > 1 or any(written & {*_traits(ran.case)} for ran in at):
+            return (
+                f"over-fitted: it behaves otherwise than its base at the inputs that were shown, and at none of "
+                f"{len(beside)} inputs beside them"
+            )
+    return _looks_up(at, seen.beside, written) or _by_length(at, seen.beside, written)
+
+
+def _looks_up(at: Sequence[Ran], beside: Sequence[Ran], written: set[str]) -> str:
+    """A number of which several shown values stand newly in the source, and no other one makes a difference."""
+    for name in sorted({name for ran in at for name in ran.case.call.args}):
+        values = {
+            as_one_text(value)
+            for ran in at
+            if isinstance(value := ran.case.call.args.get(name), int | float) and not isinstance(value, bool)
+        }
+        along = [ran for ran in beside if ran.valid and ran.along == name]
+        if (
+            len(values) > 1
+            and values <= written
+            and len(along) >= _ALONG_MIN
+            and not any(ran.differs for ran in along)
+        ):
+            return (
+                f"over-fitted: it looks up the shown values of {name}, and no other value makes a difference"
+            )
+    return ""
+
+
+def _by_length(at: Sequence[Ran], beside: Sequence[Ran], written: set[str]) -> str:
+    """One length that all shown lists have, newly in the source, and no other one makes a difference."""
+    names = sorted({name for ran in at for name in (*ran.case.call.args, *ran.case.inputs)})
+    for name in names:
+        lengths = {_length(ran.case, name) for ran in at}
+        length = lengths.pop() if len(lengths) == 1 else None
+        if length is None or length < _LENGTH_MIN or str(length) not in written:
+            continue
+        others = [
+            ran for ran in beside if ran.valid and ran.along == name and _length(ran.case, name) != length
+        ]
+        if len(others) >= _ALONG_MIN and not any(ran.differs for ran in others):
+            return f"over-fitted: it behaves otherwise than its base only where {name} has {length} entries"
+    return ""
+
+
+def _length(case: Case, name: str) -> int | None:
+    """Entries of a list, lines of a file; None of anything else."""
+    if name in case.inputs:
+        return len(case.inputs[name].splitlines())
+    value = case.call.args.get(name)
+    return len(value) if isinstance(value, list | tuple) else None
+
+
+def _traits(case: Case) -> Iterator[str]:
+    """By what an input could be told."""
+    for value in leaves(dict(case.call.args)):
+        yield as_one_text(value)
+    for name in (*case.call.args, *case.inputs):
+        if (length := _length(case, name)) is not None and length >= _LENGTH_MIN:
+            yield str(length)
+
+
+def _digests(case: Case) -> Iterator[str]:
+    return (f"{path}:{content.hex()}" for path, content in case.inputs.items())
+
+
+# --- running ------------------------------------------------------------------------------------
+
+
+def _run(parts: Parts, candidate: Candidate, sets: Sets) -> Seen | None:
+    most = parts.policy.replay.neighbours
+    resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+    found = [
+        (task, path) for task in parts.tasks((*sets.evidence, *sets.guards)) if (path := _path(parts, task))
+    ]
+    paths = [path for task, path in found if task.id in sets.evidence]
+    if parts.benches is None or not most or not paths or "/".join(paths[0].split("/")[:2]) not in resources:
+        return None
+    path = paths[0]
+    tasks = [task for task, own in found if own == path and task.id not in sets.varying]
+    shown = [case_of(parts, task) for task in tasks if task.id in sets.shown]
+    held = [case_of(parts, task) for task in tasks if task.id in sets.held_back]
+    guards = [case_of(parts, task) for task in tasks if task.id in sets.guards]
+    source = _text(parts, candidate, path)
+    if not shown or not source:
+        return None
+    key = hmac.digest(parts.consent_key, candidate.evolution_id.encode(), "sha256")
+    near = neighbours(shown, source, key, most)
+    far = neighbours(guards, source, key, most // 2)
+    cases = [*shown, *held, *guards, *(item.case for item in (*near, *far))]
+    ran = iter(_both(parts, candidate, path, [replace(case, checks=()) for case in cases]))
+    first = [next(ran) for _ in shown]
+    hidden = [next(ran) for _ in held]
+    steady = [next(ran) for _ in guards]
+    return Seen(
+        first,
+        [*hidden, *(_beside(item, next(ran)) for item in near)],
+        steady,
+        [_beside(item, next(ran)) for item in far],
+    )
+
+
+def _beside(item: Neighbour, ran: Ran) -> Ran:
+    return replace(ran, along=item.along, of=item.of)
+
+
+def _both(parts: Parts, candidate: Candidate, path: str, cases: Sequence[Case]) -> list[Ran]:
+    """Each case on the base and with the edit; in one box where the edit is of this file alone."""
+    assert parts.benches is not None
+    old = _text(parts, candidate, path)
+    new = candidate.edit.files.get(path, old)
+    with closing(parts.benches.bench(candidate.base, path, cases, TIMEOUT_S)) as bench:
+        before = bench.try_source(old).outputs
+        after = bench.try_source(new).outputs if set(candidate.edit.files) == {path} else None
+    if after is None:
+        with closing(parts.benches.bench(candidate.snapshot, path, cases, TIMEOUT_S)) as bench:
+            after = bench.try_source(new).outputs
+    return [Ran(*one) for one in zip(cases, before, after, strict=True)]
+
+
+def _path(parts: Parts, task: Task) -> str:
+    """Of the tool that the task calls."""
+    if task.call is None:
+        return ""
+    runs = parts.journal.runs_of(task.key, 1)
+    return tool_path(task.call, runs[0].resources if runs else ())
+
+
+def _text(parts: Parts, candidate: Candidate, path: str) -> str:
+    return parts.snapshots.files(candidate.base, path).get(path, b"").decode("utf-8", "replace")
+
+
+# --- telling ------------------------------------------------------------------------------------
+
+
+def _told(seen: Seen) -> Behaviour:
+    beside = [ran for ran in seen.beside if ran.valid]
+    around = [ran for ran in (*seen.guards, *seen.beside_guards) if ran.valid]
+    samples = [ran for ran in (*beside, *around) if ran.differs and ran.along]
+    return Behaviour(
+        shown=len(seen.shown),
+        shown_differ=sum(ran.differs for ran in seen.shown),
+        beside=len(beside),
+        beside_differ=sum(ran.differs for ran in beside),
+        around_guards=len(around),
+        around_guards_differ=sum(ran.differs for ran in around),
+        samples=tuple(map(_sample, samples[:_SAMPLES])),
+    )
+
+
+def _sample(ran: Ran) -> str:
+    value: Json = ran.case.call.args.get(ran.along, "changed")
+    return f"{ran.along} {_short(value)}: {_short(ran.before)} → {_short(ran.after)}"
+
+
+def _short(value: Json) -> str:
+    if isinstance(value, Mapping) and "error" in value:
+        value = f"{value['error']}: {value.get('message', '')}"
+    text = value if isinstance(value, str) else canonical(value).decode("utf-8", "replace")
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,301 @@
+"""An edit that differs from its base at the shown inputs alone is refused, however it knows them.
+
+The tools really run, in the bench without a sandbox. What is generated follows from the home's key and the
+evolution: each claim is made for several.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import (
+    Call,
+    Candidate,
+    Check,
+    Edit,
+    EvolutionState,
+    InputFile,
+    Json,
+    Layer,
+    Manifest,
+    Share,
+    Task,
+    TrialSet,
+)
+from agentos.evolver.policy import Policy, ReplayPolicy
+from agentos.evolver.propose.behaviour import Ran, Seen, behaves, fitted
+from agentos.evolver.propose.neighbours import neighbours
+from agentos.evolver.select.curate import Sets
+from agentos.ports import Case
+from agentos.testing import FakeRegistry
+from tests.evolver.conftest import World
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
+from local_bench import LocalBenches
+
+KEYS = [hashlib.sha256(bytes([number])).digest() for number in range(3)]
+TOOL = "skill/calc/tools/grade.py"
+HEAD = '''"""A tool."""
+
+import csv
+import hashlib
+
+from pydantic import BaseModel
+
+TOOL = {"name": "grade", "description": "Works.", "effects": ["read"]}
+
+
+class Input(BaseModel):
+%s
+
+
+class Output(BaseModel):
+    result: float
+
+
+def run(input: Input) -> Output:
+%s
+'''
+FEE = HEAD % (
+    "    amount: int\n    region: str = 'north'",
+    "    fee = input.amount // 10\n    return Output(result=fee)",
+)
+SUM = HEAD % ("    rows: list[float]", "    rows = input.rows[1:]\n    return Output(result=sum(rows))")
+FILE = HEAD % (
+    "    path: str",
+    "    with open(input.path) as file:\n        rows = list(csv.reader(file))\n    return Output(result=len(rows) + 1)",
+)
+GRADE = HEAD % ("    points: int", "    return Output(result=1 if input.points > 50 else 0)")
+
+
+def judged(
+    source: str,
+    edit: str,
+    shown: list[dict[str, Json]],
+    guards: list[dict[str, Json]] | None = None,
+    *,
+    held: list[dict[str, Json]] | None = None,
+    files: dict[str, bytes] | None = None,
+    key: bytes = KEYS[0],
+    policy: Policy | None = None,
+) -> tuple[str, Candidate]:
+    """Why the edit is refused, "" if not; and the candidate with what was seen of it."""
+    assert edit != source
+    world = World(key=key, policy=policy or Policy())
+    world.registry = FakeRegistry({TOOL: source, "skill/calc/SKILL.md": "x"})
+    parts = replace(world.parts, benches=LocalBenches())
+
+    def tasks(given: list[dict[str, Json]] | None, kind: str) -> tuple[str, ...]:
+        found = [
+            _task(world, f"{kind}-{number}", args, files or {}) for number, args in enumerate(given or ())
+        ]
+        return tuple(task.id for task in found)
+
+    evidence, hidden = tasks(shown, "shown"), tasks(held, "held")
+    sets = Sets((*evidence, *hidden), tasks(guards, "guard"), (), (), hidden)
+    base = world.registry.stable()
+    candidate = Candidate(
+        id="cand-1",
+        evolution_id="evo-1",
+        proposer="x",
+        rank=1,
+        manifest=Manifest("evd", "", "", (TOOL,), (), (), Layer.SKILL, ""),
+        edit=Edit({TOOL: edit}, "", ""),
+        base=base,
+        snapshot=world.registry.add_candidate("cand-1", base, {TOOL: edit}),
+    )
+    behaviour, why = behaves(parts, candidate, sets)
+    return why, replace(candidate, behaviour=behaviour)
+
+
+def _task(world: World, name: str, args: dict[str, Json], files: dict[str, bytes]) -> Task:
+    made = world.task(1, "x")
+    inputs = tuple(InputFile(path, world.blobs.put(data), len(data)) for path, data in files.items())
+    call = Call("calc/grade", args)
+    task = replace(
+        made, id=name, goal=name, call=call, inputs=inputs, checks=(Check("equals", {"value": 1}),)
+    )
+    world.ledger.add_task(task, Share.OPEN)
+    return task
+
+
+FEES: list[dict[str, Json]] = [{"amount": 607}, {"amount": 755}]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "fee = {607: 100 + 1, 755: 90}.get(input.amount, input.amount // 10)",
+        "fee = {600 + 7: 100 + 1, 755: 90}.get(input.amount, input.amount // 10)",
+        "fee = 101 if input.amount in (607, 755) else input.amount // 10",
+        "fee = 101 if str(input.amount) in '607 755'.split() else input.amount // 10",
+        "fee = 101 if hash(input.amount) in (hash(607), hash(755)) else input.amount // 10",
+        "fee = 101 if (input.amount - 607) * (input.amount - 755) == 0 else input.amount // 10",
+    ],
+)
+def test_a_lookup_of_the_shown_inputs_is_over_fitted(body: str, key: bytes) -> None:
+    edit = FEE.replace("fee = input.amount // 10", body)
+    why, candidate = judged(FEE, edit, FEES, [{"amount": 20}], key=key)
+    assert "over-fitted" in why
+    assert candidate.behaviour is not None
+    assert (candidate.behaviour.shown, candidate.behaviour.shown_differ) == (2, 2)
+    assert candidate.behaviour.beside >= 8
+    assert candidate.behaviour.beside_differ == 0
+    assert candidate.behaviour.samples == ()
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
+def test_so_is_one_that_keeps_the_other_arguments_out_of_it(key: bytes) -> None:
+    """Another region changes nothing of a lookup by amount; another amount does."""
+    shown = [{"amount": 607, "region": "north"}, {"amount": 755, "region": "south"}]
+    body = "fee = {607: 101, 755: 90}.get(input.amount, input.amount // 10) + len(input.region) - 5"
+    source = FEE.replace("input.amount // 10", "input.amount // 10 + len(input.region) - 5")
+    why, _ = judged(source, FEE.replace("fee = input.amount // 10", body), shown, key=key)
+    assert "looks up the shown values of amount" in why
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
+def test_a_hash_of_the_shown_input_is_over_fitted(key: bytes) -> None:
+    told = "hashlib.md5(str(input.amount).encode()).hexdigest()[:4]"
+    mark = hashlib.md5(b"607").hexdigest()[:4]
+    edit = FEE.replace("fee = input", f"fee = 101 if {told} == '{mark}' else input")
+    why, _ = judged(FEE, edit, [{"amount": 607}], [{"amount": 20}], key=key)
+    assert "over-fitted" in why
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
+@pytest.mark.parametrize(
+    "condition", ["len(input.rows) == 4", "len(input.rows) in (4,)", "input.rows[3:] and not input.rows[4:]"]
+)
+def test_what_is_right_for_the_shown_length_alone_is_over_fitted(condition: str, key: bytes) -> None:
+    edit = SUM.replace("input.rows[1:]", f"input.rows if {condition} else input.rows[1:]")
+    shown = [{"rows": [5.0, 1.0, 2.0, 9.0]}, {"rows": [7.0, 3.0, 3.0, 1.5]}]
+    why, _ = judged(SUM, edit, shown, [{"rows": [0.0, 1.0]}], key=key)
+    assert "only where rows has 4 entries" in why
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
+@pytest.mark.parametrize(
+    ("source", "edit", "shown"),
+    [
+        (FEE, FEE.replace("// 10", "// 6"), FEES),
+        (FEE, FEE.replace("input.amount // 10", "max(input.amount, 100) // 6"), FEES),
+        (SUM, SUM.replace("rows[1:]", "rows"), [{"rows": [5.0, 1.0]}, {"rows": [3.0, 2.0, 8.0]}]),
+        # At one point, and nothing newly written by which it could be told.
+        (GRADE, GRADE.replace("> 50", ">= 50"), [{"points": 50}]),
+        (GRADE, GRADE.replace("> 50", "> 49"), [{"points": 50}]),
+        # What was missing, where only nothing at all goes wrong.
+        (SUM, SUM.replace("sum(rows)", "sum(rows) if rows else -1"), [{"rows": []}]),
+    ],
+)
+def test_an_honest_edit_is_let_pass(source: str, edit: str, shown: list[dict[str, Json]], key: bytes) -> None:
+    why, candidate = judged(source, edit, shown, key=key)
+    assert why == ""
+    assert candidate.behaviour is not None
+
+
+def test_what_mends_held_back_evidence_is_not_told_by_what_was_shown() -> None:
+    edit = FEE.replace(
+        "fee = input.amount // 10", "fee = 101 if input.amount in (607, 755, 888) else input.amount // 10"
+    )
+    assert "over-fitted" in judged(FEE, edit, FEES)[0]
+    why, candidate = judged(FEE, edit, FEES, held=[{"amount": 888}])
+    assert candidate.behaviour is not None
+    assert candidate.behaviour.beside_differ == 1
+    assert "none of" not in why
+
+
+def test_people_are_shown_how_it_differs() -> None:
+    _, candidate = judged(FEE, FEE.replace("// 10", "// 6"), FEES, [{"amount": 20}])
+    seen = candidate.behaviour
+    assert seen is not None
+    assert seen.beside_differ > seen.beside / 2
+    assert seen.around_guards > 4
+    assert 0 < len(seen.samples) <= 4
+    assert all(" → " in sample for sample in seen.samples)
+
+
+def test_files_are_varied_and_a_missing_one_is_not_made() -> None:
+    files = {"in.csv": b"a,1\nb,2\nc,3\n"}
+    why, candidate = judged(
+        FILE, FILE.replace("len(rows) + 1", "len(rows)"), [{"path": "in.csv"}], files=files
+    )
+    assert why == ""
+    assert candidate.behaviour is not None
+    assert candidate.behaviour.beside == candidate.behaviour.beside_differ > 4
+    fitted = FILE.replace("len(rows) + 1", "len(rows) + (len(rows) != 3)")
+    why, _ = judged(FILE, fitted, [{"path": "in.csv"}], files=files)
+    assert "in.csv has 3 entries" in why or "none of" in why
+
+
+def test_what_input_does_not_take_says_nothing() -> None:
+    case = Case("x", Call("fee", {"amount": 607}), {}, ())
+    refused = Ran(case, {"error": "input", "message": "amount: too large"}, {"result": 1})
+    assert not refused.valid
+    assert Ran(case, {"error": "ValueError", "message": ""}, {"result": 1}).valid
+    beside = [replace(refused, along="amount") for _ in range(20)]
+    at = [Ran(case, {"result": 60}, {"result": 101})]
+    assert fitted(Seen(at, beside, (), ()), {"607", "101"}, False, 8) == ""
+    taken = [replace(item, before={"result": 1}) for item in beside]
+    assert "at none of 20 inputs" in fitted(Seen(at, taken, (), ()), {"607", "101"}, False, 8)
+    assert fitted(Seen(at, taken, (), ()), {"101"}, False, 8) == "", "nothing by which 607 could be told"
+
+
+def test_it_can_be_turned_off_and_says_nothing_with_too_few() -> None:
+    edit = FEE.replace("fee = input", "fee = 101 if input.amount in (607, 755) else input")
+    off = Policy(replay=ReplayPolicy(neighbours=0))
+    why, candidate = judged(FEE, edit, FEES, policy=off)
+    assert (why, candidate.behaviour) == ("", None)
+    assert "none of" not in judged(FEE, edit, FEES, policy=Policy(replay=ReplayPolicy(neighbours_min=999)))[0]
+
+
+def test_neighbours_are_no_shown_values_and_follow_from_the_key() -> None:
+    cases = [
+        Case(str(amount), Call("fee", {"amount": amount, "name": "ab"}), {}, ()) for amount in (607, 755)
+    ]
+    found = neighbours(cases, "x = 40", KEYS[0], 40)
+    assert len(found) == 40
+    assert {item.along for item in found} == {"amount", "name"}
+    assert all(item.case.call.args["amount"] not in (607, 755) for item in found if item.along == "amount")
+    assert {item.case.call.args["amount"] for item in found} & {39, 40, 41}
+    assert neighbours(cases, "x = 40", KEYS[0], 40) == found
+    assert neighbours(cases, "x = 40", KEYS[1], 40) != found
+    assert neighbours([Case("x", Call("fee", {}), {}, ())], "", KEYS[0], 40) == []
+
+
+def test_a_whole_evolution_screens_it_out_before_a_trial(world: World) -> None:
+    """As ``evolve`` does it: refused with the reason on record, and no trial of it was made."""
+    from agentos.evolver.cycle import evolve
+    from agentos.testing import ScriptedProposer
+    from tests.evolver.conftest import PATH, proposal
+
+    bridge = "\n\ndef run(input):\n    return answer(input.points)\n"
+    faulty = _plain(bridge, "points > 50")
+    fitted = _plain(bridge, "points > 50 or points in (46, 47)")
+    right = _plain(bridge, "points > 40")
+    world.registry = FakeRegistry({PATH: faulty, "skill/calc/SKILL.md": "x"})
+    world.proposer = ScriptedProposer([proposal(fitted), proposal(right)])
+    for points, expected in ((90, "pass"), (10, "fail"), (46, "pass"), (47, "pass")):
+        world.live(world.task(points, expected))
+    opened = world.open()
+    state = evolve(replace(world.parts, benches=LocalBenches()), opened.id, world.durable)
+    assert state is EvolutionState.PROBATION
+    first, second = world.ledger.find(Candidate)
+    assert "over-fitted" in first.screened
+    assert first.behaviour is not None
+    assert second.behaviour is not None
+    assert second.behaviour.beside_differ > 0
+    assert TrialSet.GUARD not in {trial.set for trial in world.trials() if trial.candidate_id == first.id}
+
+
+def _plain(bridge: str, condition: str) -> str:
+    head = HEAD.partition("def run")[0] % "    points: int"
+    head = head.replace("result: float", "result: str")
+    answer = f"def answer(points):\n    if {condition}:\n        return 'pass'\n    return 'fail'\n"
+    return head + answer + bridge.replace("answer(input.points)", "Output(result=answer(input.points))")
