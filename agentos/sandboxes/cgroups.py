@@ -39,7 +39,7 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ControlGroup:
     """The directories of one box: one in version 2, one for each hierarchy in version 1."""
 
     places: tuple[Path, ...]
@@ -93,7 +93,7 @@ class Cgroups:
 
     def group(
         self, label: str, name: str, quota: Quota, forget: Callable[[], None] = lambda: None
-    ) -> Group | None:
+    ) -> ControlGroup | None:
         """A new, empty group below the label's own directory; None when there are no cgroups.
 
         ``forget`` is called when it was taken away.
@@ -107,7 +107,9 @@ class Cgroups:
             except FileExistsError:
                 continue
             self._enable_below(parent / (PREFIX + label))
-        group = Group(tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed, forget)
+        group = ControlGroup(
+            tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed, forget
+        )
         for place in group.places:
             place.mkdir()
             _hold(place, quota)

@@ -336,10 +336,10 @@ def world(
 
 def build() -> None:
     """The image of this version, unless it is there."""
-    from agentos.sandboxes.docker.engine import Engine
+    from agentos.sandboxes.docker.engine import DockerEngine
     from agentos.sandboxes.docker.image import build_from_host
 
-    engine = Engine()
+    engine = DockerEngine()
     try:
         build_from_host(engine)
     finally:

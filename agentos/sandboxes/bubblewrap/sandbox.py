@@ -158,7 +158,7 @@ class Bubblewrap:
                 self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
             return self._template, self._extras
 
-    def _group(self, quota: cgroups.Quota, run: str) -> cgroups.Group | None:
+    def _group(self, quota: cgroups.Quota, run: str) -> cgroups.ControlGroup | None:
         """A control group by a name that says nothing inside; what it is for is noted outside."""
         if not self.groups.parents:
             return None
