@@ -98,6 +98,7 @@ def run(sdk):
     sdk.finish({**result.output, "harness": base64.b64encode(zlib.compress(json.dumps(seen).encode(), 9)).decode()})
 '''
 
+GOAL = "say what there is"
 TIME = "time, and what was used up so far"
 MACHINE = "counters of the whole machine: other work, not this box"
 PIDS = "process ids: how many threads the engine had before the first process"
@@ -199,7 +200,9 @@ class Spy:
             f"harness: {name}": text for name, text in seen(done.answer["harness"]).items()
         }
         looks["sandbox"] = done.sandbox
-        self.found.setdefault(self.purpose[-1], []).append(looks)
+        # Some trials ask under other names: these are compared with one another.
+        named = "" if task.goal == GOAL else ", renamed"
+        self.found.setdefault(self.purpose[-1] + named, []).append(looks)
         return done
 
 
@@ -258,7 +261,7 @@ class World:
         trials.replay_base(self.parts, evolution, (task.id,), sets)
         self.purpose[:] = ["trial of the candidate"]
         stage = trials.replay_steady(self.parts, evolution, candidate, sets, TrialSet.EVIDENCE)
-        assert len(stage.trials) == 4
+        assert len(stage.trials) >= 2
         self.purpose[:] = ["control"]
         control = [
             replace(job, arm=trials.Arm.CONTROL, snapshot=made["control"])
@@ -336,10 +339,10 @@ def world(
 
 def build() -> None:
     """The image of this version, unless it is there."""
-    from agentos.sandboxes.docker.engine import Engine
+    from agentos.sandboxes.docker.engine import DockerEngine
     from agentos.sandboxes.docker.image import build_from_host
 
-    engine = Engine()
+    engine = DockerEngine()
     try:
         build_from_host(engine)
     finally:
@@ -351,7 +354,7 @@ def task_in(made: Service) -> Task:
     return Task(
         id=new_id("task"),
         name="look around",
-        goal="say what there is",
+        goal=GOAL,
         call=ToolCall("inventory", {"path": "in.csv"}),
         inputs=(InputFile("in.csv", made.ledger.blobs.put(content), len(content)),),
         agent="default",
@@ -374,11 +377,12 @@ def test_what_is_seen_inside_is_the_same_for_every_purpose(world: World) -> None
     assert {"probation", "canary", "probe", "bench"} <= found.keys()
     first = found["live"][0]
     assert len(first) > 1_000
+    renamed = next((looks[0] for purpose, looks in found.items() if purpose.endswith(", renamed")), first)
     told = {
         f"{purpose} {number}": different
         for purpose, looks in found.items()
         for number, look in enumerate(looks)
-        if (different := differing(first, look))
+        if (different := differing(renamed if purpose.endswith(", renamed") else first, look))
     }
     for purpose, different in told.items():
         for name, (one, other) in different.items():

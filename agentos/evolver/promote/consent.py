@@ -141,7 +141,8 @@ def genuine(key: bytes, stored: Mapping[str, Json]) -> bool:
     """Whether the key made the token of a consent, given as its stored JSON: fields added since do not matter."""
     try:
         expires = datetime.fromisoformat(str(stored["expires_at"])).isoformat()
-        bound = canonical({**stored, "expires_at": expires, "token": ""})
+        given = {name: value for name, value in stored.items() if name != "given" or value}  # as ``_token``
+        bound = canonical({**given, "expires_at": expires, "token": ""})
         made = hmac.new(key, bound, "sha256").hexdigest()
         return hmac.compare_digest(str(stored["token"]).encode(), made.encode())
     except (KeyError, ValueError):
