@@ -36,7 +36,7 @@ from agentos.domain import (
     digest,
     kind_of,
 )
-from agentos.errors import NotFound, Unavailable
+from agentos.errors import ModelAway, NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.alike import failing_alike
@@ -384,12 +384,12 @@ def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
     for attempt in range(1, retries + 1):
         try:
             done = parts.executor.execute(job.task, job.snapshot, job.id, plan=plan)
-        except Unavailable:
-            if attempt == retries:
+        except Unavailable as error:
+            if attempt == retries or isinstance(error, ModelAway):  # to ask again at once gains nothing
                 raise
             continue
         if away := no_model(done.outcome):
-            raise Unavailable(f"the trial of {job.task.name} says nothing of the code: {away}")
+            raise ModelAway(f"the trial of {job.task.name} says nothing of the code: {away}")
         if done.outcome.result not in VOID:
             return done
     raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
