@@ -39,6 +39,7 @@ from agentos.wire import Channel
 
 T = TypeVar("T")
 R = TypeVar("R")
+Noted = tuple[str, str, Json] | tuple[()]  # an entry of the audit log: event, subject, detail
 
 
 # --- registry ---------------------------------------------------------------------------------
@@ -184,23 +185,22 @@ class Cursor(Protocol):
 
     def read(self, name: str) -> int:
         """0 at first."""
-        ...
 
-    def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
-        """Store ``records`` and the new position in one transaction: both or neither.
+    def advance(
+        self, name: str, to: int, records: Sequence[object], *, after: int | None = None, note: Noted = ()
+    ) -> None:
+        """Store ``records``, the new position and an audit entry in one transaction: all or nothing.
 
         Raises Conflict when another reader was faster: the position is beyond ``to``, or is not
         ``after`` where the caller says from where it goes on.
         """
-        ...
 
 
 class Audit(Protocol):
     """The hash-chained log of decisions."""
 
-    def note(self, event: str, subject: str, detail: Json) -> None:
-        """Append one entry; durable when the call returns."""
-        ...
+    def note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
+        """Store the records and append one entry with their digests; durable when the call returns."""
 
 
 class Blobs(Protocol):

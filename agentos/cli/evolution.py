@@ -314,32 +314,14 @@ def verify(
 
 def _recomputed(story: Story) -> list[str]:
     """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
-    import json
-
-    from agentos.domain import digest
-    from agentos.evolver.policy import policy_from_json
-    from agentos.evolver.replay.verification import misplaced, misquoted, unfounded
-    from agentos.evolver.verdict.judge import judged_trials, recompute
-    from agentos.evolver.verdict.safety import judged_rates
-    from agentos.ledger.blobs import BlobStore
+    from agentos.daemon.auditing import consent_faults, evolution_faults
+    from agentos.ledger.integrity import Frozen
     from agentos.registry.store import Registry
 
-    blobs, registry = BlobStore(Home.find().blobs), Registry(Home.find().registry)
-    candidates = {item.id: item for item in story.candidates}
-    faults = [*unfounded(story.evolution, story.verdicts, story.consents, story.candidates)]
-    for verdict in story.verdicts:
-        candidate = candidates.get(verdict.candidate_id)
-        if candidate is None:
-            faults.append(f"{verdict.id}: its candidate {verdict.candidate_id} is not on record")
-            continue
-        faults += misquoted(registry, candidate)
-        faults += misplaced(registry, candidate, story.trials)
-        document = json.loads(blobs.get(verdict.policy_sha256))
-        judged = judged_trials(candidate, story.trials)
-        rates = judged_rates(candidate, story.rates)
-        again = recompute(verdict, candidate, judged, policy_from_json(document), digest(document), rates)
-        faults += [f"{verdict.id}: {fault}" for fault in again]
-    return faults
+    home = Home.find()
+    with Frozen(home.ledger) as reader:
+        faults = evolution_faults(home, reader, Registry(home.registry), story)
+        return [*faults, *consent_faults(reader, home.consent_key, story.evolution.id)]
 
 
 def _trials_again(story: Story, *, quiet: bool) -> list[str]:

@@ -42,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ModelAdded:
     """``change`` is added, changed, unchanged or removed; ``settings`` whether agentos.toml is different now."""
 
     name: str
@@ -51,7 +51,7 @@ class Done:
     settings: bool
 
 
-def add_model(home: Home, wanted: Wanted) -> Done:
+def add_model(home: Home, wanted: Wanted) -> ModelAdded:
     """Write both; nothing is written when either would be refused. Raises UserError."""
     registry = Registry(home.registry)
     base = registry.stable()
@@ -86,7 +86,7 @@ def add_model(home: Home, wanted: Wanted) -> Done:
         what = "Change" if present else "Add"
         registry.commit({path: document}, f"{what} {resource}", "edit", base=base, author=author())
     change = "unchanged" if present == document else "changed" if present else "added"
-    return Done(wanted.name, change, default, changed)
+    return ModelAdded(wanted.name, change, default, changed)
 
 
 def set_default(home: Home, name: str) -> bool:
@@ -104,7 +104,7 @@ def set_default(home: Home, name: str) -> bool:
     return _written(home.settings, before, tomlkit.dumps(document))
 
 
-def remove_model(home: Home, name: str) -> Done:
+def remove_model(home: Home, name: str) -> ModelAdded:
     """Retire it, and clear the default where it was that; nothing is changed when it is refused. Raises UserError."""
     registry = Registry(home.registry)
     stable = registry.stable()
@@ -126,7 +126,7 @@ def remove_model(home: Home, name: str) -> Done:
     if is_default:
         set_default(home, "")
     registry.retire(resource, f"removed by {author() or 'a person'}")
-    return Done(name, "removed", is_default, is_default)
+    return ModelAdded(name, "removed", is_default, is_default)
 
 
 def _document(wanted: Wanted, present: bytes) -> bytes:

@@ -168,7 +168,7 @@ class Service:
         """What it waited for is back."""
         if evolution_id:
             evolution = self.parts.evolution(evolution_id)
-            self.parts.records.put(replace(evolution, waiting=Waiting.NOTHING, waits_until=None))
+            self.parts.move(replace(evolution, waiting=Waiting.NOTHING, waits_until=None), evolution.state)
 
     def _guarded(self, evolution_id: str, work: Callable[[], object]) -> None:
         """An evolution that the machinery could not carry through ends as cancelled, with the reason."""

@@ -44,6 +44,7 @@ class Sighting:
     seen_at: datetime
     flagged: bool = False
     signals: tuple[str, ...] = ()  # what else its trajectory showed, as "signal@step"
+    hidden: bool = False  # its work was in the hold-out then: evidence only once that gave it away
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,8 @@ class Evolution:
     created_at: datetime | None = None
     ended_at: datetime | None = None
     asked: tuple[Asked, ...] = ()
+    held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
+    given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
     ending: Ending = Ending.UNSAID
     waiting: Waiting = Waiting.NOTHING
     waits_until: datetime | None = None  # then it ends, if what it waits for has not come back
@@ -336,7 +339,9 @@ class Trial:
     # Of a candidate's trial in a fresh pair: how many candidates of the evidence have such pairs in this
     # set, this one included. 0: no such pair, every flip of the task counts.
     number: int = 0
-    alike: bool = False  # of a candidate's on a hidden task that fails on the base as the evidence does
+    # Of a candidate's on a hidden task that fails on the base as the evidence does: a hold-out task, or evidence
+    # that was held back.
+    alike: bool = False
     image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
     bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
 

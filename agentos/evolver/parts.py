@@ -142,8 +142,7 @@ class Parts:
             ending=ending or evolution.ending,
         )
         if moved != evolution:
-            self.records.put(moved)
-            self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason})
+            self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason}, (moved,))
         return moved
 
 

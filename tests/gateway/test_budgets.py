@@ -11,7 +11,7 @@ import pytest
 from agentos.domain import Budget, Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.budgets import Account, reserve
-from agentos.gateway.calls import Spent
+from agentos.gateway.calls import CallTotals
 from agentos.gateway.client import GatewaySession
 from tests.gateway.conftest import Bench, asking, within
 
@@ -102,15 +102,15 @@ def test_seconds_are_those_that_models_took(bench: Bench) -> None:
 
 
 def test_a_day_and_an_evolution_have_accounts_of_their_own() -> None:
-    run = Account("budget", "the run", "…", Budget(), Spent())
-    day = Account("day_budget", "all runs of a day", "wait", Budget(usd=1.0), Spent(usd=0.5))
-    hold = reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4))
+    run = Account("budget", "the run", "…", Budget(), CallTotals())
+    day = Account("day_budget", "all runs of a day", "wait", Budget(usd=1.0), CallTotals(usd=0.5))
+    hold = reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
     with pytest.raises(ModelFailed, match=r"all runs of a day may use 1 US dollars.*0.4 reserved.*wait"):
-        reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4))
-    assert run.held == Spent(1, 10, 0.4)  # all or none
-    hold.settle(Spent(1, 7, 0.1, 2.0))
-    assert (day.held, day.used) == (Spent(), Spent(1, 7, pytest.approx(0.6), 2.0))
-    reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4)).settle(None)
+        reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
+    assert run.held == CallTotals(1, 10, 0.4)  # all or none
+    hold.settle(CallTotals(1, 7, 0.1, 2.0))
+    assert (day.held, day.used) == (CallTotals(), CallTotals(1, 7, pytest.approx(0.6), 2.0))
+    reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4)).settle(None)
     assert day.used.calls == 1
 
 

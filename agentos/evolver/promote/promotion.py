@@ -249,8 +249,8 @@ def _store(parts: Parts, candidate: Candidate, principal: str) -> Consent:
     verdict = verdict_on(parts, candidate.id)
     expires = expiry(parts.now(), parts.policy.consent.expires_s)
     consent = issue(parts.consent_key, candidate, verdict, principal, expires)
-    parts.records.put(consent)
-    parts.audit.note("consent", candidate.evolution_id, {"consent": consent.id, "principal": principal})
+    said = {"consent": consent.id, "principal": principal}
+    parts.audit.note("consent", candidate.evolution_id, said, (consent,))
     return consent
 
 

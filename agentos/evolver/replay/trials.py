@@ -43,7 +43,7 @@ from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, ruling
-from agentos.evolver.verdict.overfitting import REPEATS
+from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
 from agentos.evolver.verdict.pairing import FIRST
 from agentos.ports import Attempt, Plan, Recording
 
@@ -115,10 +115,13 @@ def replay_steady(
     """The trials of one set's tasks that do not vary, on both sides."""
     steady = sets.ids(stage, varying=False)
     base = replay_base(parts, evolution, steady, sets)
-    alike = failing_alike(parts, evolution, base)
+    alike = failing_alike(parts, evolution, base) | {*sets.held_back}
     jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
     own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
-    return Stage([*base, *own], lost=_lost(parts, base, own, stage is TrialSet.EVIDENCE))
+    lost = _lost(parts, base, own, stage is TrialSet.EVIDENCE)
+    if stage is TrialSet.EVIDENCE and not sets.varying and parts.policy.judge.hidden_share:
+        lost = lost or bool(over_fitted(own, parts.policy.judge))
+    return Stage([*base, *own], lost=lost)
 
 
 def replay_control(
@@ -267,6 +270,7 @@ class Rounds:
                 snapshot=self._candidate.snapshot,
                 candidate_id=self._candidate.id,
                 number=self._numbers[which],
+                alike=job.task.id in self._sets.held_back,
             )
             for job in base
         ]

@@ -30,6 +30,7 @@ def unfounded(
     evolution: Evolution,
     verdicts: Sequence[Verdict],
     consents: Sequence[Consent],
+    sha256_of: Callable[[Verdict], str] = digest,
     candidates: Sequence[Candidate] = (),
 ) -> Iterator[str]:
     """What a promotion rests on and is not on record, a sentence each; nothing of what was not promoted."""
@@ -43,7 +44,7 @@ def unfounded(
     if evolution.promoted.tree != (rebase.snapshot.tree if rebase else verdict.candidate_tree):
         yield f"{evolution.id}: the tree that was promoted is not the one that was judged"
     given = {(item.candidate_tree, item.verdict_sha256) for item in consents}
-    if (verdict.candidate_tree, digest(verdict)) not in given:
+    if (verdict.candidate_tree, sha256_of(verdict)) not in given:
         yield f"{evolution.id} was promoted, and no consent on record was given for its verdict"
 
 

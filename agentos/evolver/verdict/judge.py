@@ -159,7 +159,9 @@ def judge(
     table = flips(trial for trial in trials if trial.task_id not in varies)
     noisy = changed(trials, policy.judge) if varies else Changed((), (), ())
     decision, reasons = beside_base(candidate, trials, policy)
-    if decision is Decision.PROMOTE and (fitted := over_fitted(trials, policy.judge)):
+    # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
+    open_yet = decision is Decision.HOLD and not varies and bool(policy.judge.hidden_share)
+    if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
         decision, reasons = Decision.REJECT, [fitted]
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, varies, policy)):
         decision, reasons = found[0], [found[1]]
