@@ -343,6 +343,9 @@ class Trial:
     # that was held back.
     alike: bool = False
     image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
+    renamed: bool = (
+        False  # the goal and the input files had other names; the answer is digested in the old ones
+    )
     bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
 
 
