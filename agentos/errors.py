@@ -44,6 +44,10 @@ class Unavailable(AgentOSError):
     """
 
 
+class ModelAway(Unavailable):
+    """No model answers: its server is away, or none is set up, or a budget that all share is used up."""
+
+
 class BoxDied(Unavailable):
     """The sandbox ended before its job did.
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_text
 from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.ledger.reading import Reader
 
 app = noun("")
 
@@ -42,8 +45,15 @@ def status(as_json: AsJson = False) -> None:
     questions = reader.open_questions()
     held = reader.get_kv("swap.held")
     head = reader.head().short
+    waits = _waits(reader)
     if as_json:
-        facts = {"refused_skills": refused, "questions": questions, "held": held, "head": head}
+        facts = {
+            "refused_skills": refused,
+            "questions": questions,
+            "held": held,
+            "head": head,
+            "waits": waits,
+        }
         print_json({"home": str(home.root), "daemon": info, "counts": counts, **facts})
         return
     print_text(f"home        {home.root}")
@@ -64,12 +74,43 @@ def status(as_json: AsJson = False) -> None:
         )
     if held:
         print_text(f"probe       {_held(held)}", "red" if held["failed"] else "yellow")
+    _tell(waits)
     for question in questions:
         print_text(f"asks        {question.text[:200]}  (`agentos run answer`)", "yellow")
     for folder, faults in refused.items():
         print_text(f"refused     {folder}", "red")
         for fault in faults:
             print_text(f"            {fault}")
+
+
+def _waits(reader: Reader) -> list[dict[str, Any]]:
+    """The evolutions that stand still: for what, until when, who waits behind them, and what to type."""
+    from agentos.domain import RUNNING_STATES, Evolution, EvolutionState, Waiting
+
+    found = [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]
+    waiting = [item for item in found if item.waiting]
+    behind = sum(item.state is EvolutionState.MINED for item in found if item not in waiting)
+    told = []
+    for item in waiting:
+        until = f" until {item.waits_until.astimezone():%H:%M:%S}, then it ends" if item.waits_until else ""
+        says = f"{item.id} waits for the {item.waiting.value}{until}: {item.reason[:300]}"
+        if behind:
+            says += f" ({behind} not begun yet)"
+        model = item.waiting is Waiting.MODEL
+        type_ = (
+            ["agentos model test", "agentos model default NAME", "agentos model remove NAME"]
+            if model
+            else ["agentos doctor"]
+        )
+        told.append({"evolution": item.id, "for": item.waiting.value, "says": says, "type": type_})
+    return told
+
+
+def _tell(waits: list[dict[str, Any]]) -> None:
+    for wait in waits:
+        print_text(f"waits       {wait['says']}", "yellow")
+        for line in wait["type"]:
+            print_text(f"            `{line}`")
 
 
 def _held(held: dict[str, Any]) -> str:

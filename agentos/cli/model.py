@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text, tell_progress
+from agentos.cli.output import confirm, print_json, print_table, print_text, tell_progress
 from agentos.errors import ModelFailed, UserError
 from agentos.home import Home
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 app = noun("The models that agents may ask, and what was asked of them.")
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _TEST_S = 120.0
 _HINTS: Mapping[str, str] = {
@@ -124,6 +125,44 @@ def add(
     if done.settings:
         print_text("agentos.toml was changed.")
     print_text(f"Next: agentos model test {name}")
+
+
+@app.command("default")
+def default_(
+    name: Annotated[str, typer.Argument(metavar="NAME", help='"" for none.')], as_json: Json = False
+) -> None:
+    """Have agents use this model unless they name another; with "" none, as before the first was added."""
+    from agentos.cli.model_adding import set_default
+
+    changed = set_default(Home.find(), name)
+    if as_json:
+        print_json({"default": name, "changed": changed})
+        return
+    told = f"The default is '{name}' now." if name else "There is no default now."
+    print_text(told if changed else "It is so already.", "green")
+
+
+@app.command()
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME")], yes: Yes = False, as_json: Json = False
+) -> None:
+    """Take a model out of the registry, and out of the settings where it is the default. Its history stays.
+
+    Its provider stays in agentos.toml. Refused while another model falls back to it, or an agent names it.
+    """
+    from agentos.cli.model_adding import remove_model
+
+    home = Home.find()
+    confirm(f"Remove the model '{name}'?", yes=yes)
+    done = remove_model(home, name)
+    if as_json:
+        print_json(done)
+        return
+    print_text(
+        f"The model '{name}' is removed; `agentos registry log model/{name}` has its history.", "green"
+    )
+    if done.default:
+        print_text("It was the default, and there is none now. Next: agentos model default NAME", "yellow")
 
 
 @app.command("test")

@@ -1,4 +1,4 @@
-"""What ``agentos model add`` writes: a resource of the registry, and a provider in agentos.toml."""
+"""What ``agentos model add``, ``default`` and ``remove`` write: resources of the registry, and agentos.toml."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tomlkit
 
 from agentos.cli.registry_edit import author
 from agentos.domain import Kind, ResourceId
-from agentos.errors import Invalid, NotFound, UserError
+from agentos.errors import Conflict, Invalid, NotFound, UserError
 from agentos.home import Home
 from agentos.models.canonical import RESOURCE_PARAMETERS
 from agentos.registry.store import Registry
@@ -43,7 +43,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class ModelAdded:
-    """``change`` is added, changed or unchanged; ``settings`` whether agentos.toml is different now."""
+    """``change`` is added, changed, unchanged or removed; ``settings`` whether agentos.toml is different now."""
 
     name: str
     change: str
@@ -87,6 +87,46 @@ def add_model(home: Home, wanted: Wanted) -> ModelAdded:
         registry.commit({path: document}, f"{what} {resource}", "edit", base=base, author=author())
     change = "unchanged" if present == document else "changed" if present else "added"
     return ModelAdded(wanted.name, change, default, changed)
+
+
+def set_default(home: Home, name: str) -> bool:
+    """Whether the setting changed; "" clears it. Raises NotFound for a model that the registry does not have."""
+    if name:
+        registry = Registry(home.registry)
+        if ResourceId(Kind.MODEL, name) not in registry.names(registry.stable()):
+            raise NotFound(f"No model '{name}' is in the registry. Try: agentos model list")
+    before = home.settings.read_text(encoding="utf-8") if home.settings.exists() else ""
+    document = tomlkit.parse(_COMMENTED.sub(f'model = "{name}"', before, count=1) if name else before)
+    if name:
+        document["model"] = name
+    else:
+        document.pop("model", None)
+    return _written(home.settings, before, tomlkit.dumps(document))
+
+
+def remove_model(home: Home, name: str) -> ModelAdded:
+    """Retire it, and clear the default where it was that; nothing is changed when it is refused. Raises UserError."""
+    registry = Registry(home.registry)
+    stable = registry.stable()
+    resource = ResourceId(Kind.MODEL, name)
+    names = registry.names(stable)
+    if resource not in names:
+        raise NotFound(f"No model '{name}' is in the registry. Try: agentos model list")
+    for other in names:
+        if other == resource or other.kind not in (Kind.MODEL, Kind.AGENT):
+            continue
+        found = examine(other, registry.files(stable, f"{other}/")).resource
+        named = [] if found is None else [found.settings.get("model"), *found.settings.get("fallbacks", ())]
+        if other.kind is Kind.MODEL:
+            named = named[1:]  # the first says what is asked, not which resource
+        if name in named:
+            how = "falls back to it" if other.kind is Kind.MODEL else "names it"
+            raise Conflict(f"The model '{name}' is in use: {other} {how}. Change that first")
+    is_default = load_settings(home.settings).model == name
+    if is_default:
+        set_default(home, "")
+    registry.retire(resource, f"removed by {author() or 'a person'}")
+    return ModelAdded(name, "removed", is_default, is_default)
 
 
 def _document(wanted: Wanted, present: bytes) -> bytes:
@@ -134,7 +174,10 @@ def _write_settings(path: Path, wanted: Wanted, *, default: bool) -> bool:
         providers = document.setdefault("providers", tomlkit.table(is_super_table=True))
         provider = providers.setdefault(wanted.provider, tomlkit.table())
         provider.update({key: value for key, value in given.items() if value})
-    after = tomlkit.dumps(document)
+    return _written(path, before, tomlkit.dumps(document))
+
+
+def _written(path: Path, before: str, after: str) -> bool:
     if after == before:
         return False
     aside = path.with_name(path.name + ".new")

@@ -166,11 +166,18 @@ def _commit_faults(reader: Frozen, promotion: Promotion, ledger: Path) -> Iterat
         "Evidence": {evolution.evidence_id},
         "Verdict": judged,
         "Consent": set(given),
-        "Candidate-Tree": {item.candidate_tree for item in verdicts},
+        "Candidate-Tree": _trees(reader, evolution, verdicts),
     }
     for name, right in wanted.items():
         if promotion.said.get(name) not in right:
             yield f"{which}, and its {name} is not the one in the ledger: {promotion.said.get(name)}"
+
+
+def _trees(reader: Frozen, evolution: Evolution, verdicts: Sequence[Verdict]) -> set[str]:
+    """What a commit of the evolution may hold: what was judged, or the same edit on the newer base on record."""
+    chosen = reader.find(Candidate, id=evolution.candidate_id) if evolution.candidate_id else ()
+    put = {item.rebase.snapshot.tree for item in chosen if item.rebase is not None}
+    return put or {item.candidate_tree for item in verdicts}
 
 
 def _under_way(ledger: Path, promotion: Promotion) -> bool:

@@ -6,12 +6,14 @@ workflow starts is decided in ``tick.py``; that it survives a crash is the matte
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain, repeat
 from typing import TypeVar
 
 import structlog
@@ -31,10 +33,11 @@ from agentos.daemon.offline import desk
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
 from agentos.daemon.run_services import Served
-from agentos.domain import EvolutionState, Layer, Mode
-from agentos.errors import AgentOSError, Unavailable
+from agentos.domain import EvolutionState, Layer, Mode, Waiting
+from agentos.errors import AgentOSError, ModelAway, Unavailable
 from agentos.evolver import cycle
 from agentos.evolver.parts import Parts
+from agentos.evolver.policy import Wait
 from agentos.evolver.proposers.lesson import LessonProposer
 from agentos.evolver.proposers.model import ModelProposer
 from agentos.evolver.proposers.skill import SkillProposer
@@ -55,7 +58,7 @@ R = TypeVar("R")
 
 RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
 _PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
-_PATIENCE_S = (1.0, 5.0, 15.0, *(30.0,) * 60)  # half an hour for work whose machinery is away
+_PATIENCE_S = (1.0, 5.0, 15.0, 30.0)  # between tries of work whose machinery is away; the last one on and on
 
 log = structlog.get_logger("agentos.service")
 
@@ -107,7 +110,11 @@ class Service:
 
     def run_task(self, steps: Steps, task_id: str) -> None:
         """Attempt the task until a run counts. While the ledger cannot be written, nothing is given up."""
-        held = _Held(steps, self.stopping, lambda why: log.warning("task waits", task=task_id, why=why))
+        held = _Held(
+            steps,
+            self.stopping,
+            lambda error, _: log.warning("task waits", task=task_id, why=str(error)),
+        )
         for number, pause_s in zip(range(MAX_ATTEMPTS + 1), (*_PAUSES_S, 0.0), strict=True):
             if held.step(f"attempt {number}", lambda: self.tasks.attempt(task_id, utc_now())):
                 return
@@ -140,18 +147,30 @@ class Service:
         return _Held(
             steps,
             self.stopping,
-            lambda why: self._waits(evolution_id, why),
+            lambda error, left_s: self._waits(evolution_id, error, left_s),
             lambda: self.waiting.discard(evolution_id),
+            lambda: self._recovered(evolution_id),
+            self.parts.policy.wait,
         )
 
-    def _waits(self, evolution_id: str, why: str) -> None:
-        """Say where people look that an evolution stands still, and why."""
-        log.warning("evolution waits", evolution=evolution_id, why=why)
+    def _waits(self, evolution_id: str, error: Unavailable, left_s: float) -> None:
+        """Say where people look that an evolution stands still, for what, and until when."""
+        log.warning("evolution waits", evolution=evolution_id, why=str(error))
         if evolution_id:
             self.waiting.add(evolution_id)
+            what = Waiting.MODEL if isinstance(error, ModelAway) else Waiting.MACHINERY
+            until = utc_now() + timedelta(seconds=left_s)
             with suppress(Unavailable):  # it may wait for room on the very disk that this is noted on
-                evolution = self.parts.evolution(evolution_id)
-                self.parts.move(evolution, evolution.state, f"waits for the machinery: {why}")
+                known = self.parts.evolution(evolution_id)
+                until = known.waits_until if known.waiting is what and known.waits_until else until
+                evolution = replace(known, waiting=what, waits_until=until)
+                self.parts.move(evolution, evolution.state, f"waits for the {what.value}: {error}")
+
+    def _recovered(self, evolution_id: str) -> None:
+        """What it waited for is back."""
+        if evolution_id:
+            evolution = self.parts.evolution(evolution_id)
+            self.parts.move(replace(evolution, waiting=Waiting.NOTHING, waits_until=None), evolution.state)
 
     def _guarded(self, evolution_id: str, work: Callable[[], object]) -> None:
         """An evolution that the machinery could not carry through ends as cancelled, with the reason."""
@@ -160,7 +179,16 @@ class Service:
         except AgentOSError as error:
             log.error("evolution failed", evolution=evolution_id, why=str(error))
             if evolution_id:
-                self.cancel_evolution(evolution_id, str(error))
+                self.cancel_evolution(evolution_id, self._given_up(evolution_id, error))
+
+    def _given_up(self, evolution_id: str, error: AgentOSError) -> str:
+        if not isinstance(error, ModelAway):
+            return str(error)
+        waited = f"after {self.parts.policy.wait.models_s:g} s ([wait] models_s in policy.toml)"
+        return (
+            f"{error}; given up {waited}. When `agentos model test` says that it answers, type "
+            f"`agentos evolution reconsider {evolution_id}`"
+        )
 
     def cancel_evolution(self, evolution_id: str, why: str) -> None:
         """End an evolution whose workflow is over but which has not come to an end state."""
@@ -179,23 +207,37 @@ class _Held:
 
     steps: Steps
     stopping: Stopping
-    waits: Callable[[str], None]
+    waits: Callable[[Unavailable, float], None]  # for what, and for how many seconds more
     goes_on: Callable[[], None] = lambda: None
+    recovered: Callable[[], None] = lambda: None
+    patience: Wait = field(default_factory=Wait)
 
     def step(self, name: str, work: Callable[[], T]) -> T:
         def held() -> T:
-            for pause_s in _PATIENCE_S:
+            began = 0.0
+            for pause_s in chain(_PATIENCE_S, repeat(_PATIENCE_S[-1])):
                 try:
-                    return self._try(work)
+                    done = self._try(work)
                 except Unavailable as error:
-                    self.waits(str(error))
+                    began = began or time.monotonic()
+                    most = self._most(error) - (time.monotonic() - began)
+                    if most <= 0:
+                        raise
+                    self.waits(error, most)
+                else:
+                    if began:
+                        self.recovered()
+                    return done
                 try:
-                    self.stopping.wait(pause_s)
+                    self.stopping.wait(min(pause_s, most))
                 finally:
                     self.goes_on()
-            return self._try(work)
+            raise AssertionError("the pauses have no end")
 
         return self.steps.step(name, held)
+
+    def _most(self, error: Unavailable) -> float:
+        return self.patience.models_s if isinstance(error, ModelAway) else self.patience.machinery_s
 
     def _try(self, work: Callable[[], T]) -> T:
         try:

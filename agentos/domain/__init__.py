@@ -34,6 +34,7 @@ from agentos.domain.evolution import Site as Site
 from agentos.domain.evolution import Trial as Trial
 from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict
+from agentos.domain.evolution import Waiting as Waiting
 from agentos.domain.faults import SHARED as SHARED
 from agentos.domain.faults import Fault as Fault
 from agentos.domain.faults import KernelFault as KernelFault

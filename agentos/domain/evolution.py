@@ -81,6 +81,14 @@ class EvolutionState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Waiting(StrEnum):
+    """What an evolution under way stands still for."""
+
+    NOTHING = ""
+    MODEL = "model"
+    MACHINERY = "machinery"
+
+
 class Ending(StrEnum):
     """What ended an evolution or its watch, where something is decided by it; its ``reason`` is for people."""
 
@@ -129,6 +137,8 @@ class Evolution:
     held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
     given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
     ending: Ending = Ending.UNSAID
+    waiting: Waiting = Waiting.NOTHING
+    waits_until: datetime | None = None  # then it ends, if what it waits for has not come back
     takes_up: str = (
         ""  # the candidate of an evolution gone stale whose edit is measured again, not searched for
     )

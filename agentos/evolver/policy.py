@@ -207,6 +207,14 @@ CHECKED = 2  # since this one: work without checks, and the evidence itself, spe
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """How long an evolution waits for what is away, before it ends."""
+
+    models_s: float = 300.0
+    machinery_s: float = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """All of it. ``sha256`` identifies the rules in a verdict."""
 
@@ -223,6 +231,7 @@ class Policy:
     safety: Safety = field(default_factory=Safety)
     probe: ProbePolicy = field(default_factory=ProbePolicy)
     probation: Probation = field(default_factory=Probation)
+    wait: Wait = field(default_factory=Wait)
     edition: int = EDITION
 
     @property
@@ -244,6 +253,7 @@ _SECTIONS = {
     "safety": Safety,
     "probe": ProbePolicy,
     "probation": Probation,
+    "wait": Wait,
 }
 # What a text may say, by section.
 _WORDS: Mapping[type[Any], tuple[str, ...]] = {

@@ -6,10 +6,14 @@ import json
 import stat
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from agentos.domain import Evolution, EvolutionState, Waiting
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
 
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -100,3 +104,22 @@ def test_doctor_tells_damage_that_only_a_person_can_mend(agentos: Agentos, home:
     assert "ledger" in said
     assert "registry" in said
     assert "Traceback" not in said
+
+
+def test_status_tells_who_waits_for_what_and_what_to_type(agentos: Agentos, home: Home) -> None:
+    base = Registry(home.registry).stable()
+    until = datetime.now(UTC) + timedelta(seconds=200)
+    waits = Evolution("evo-waits", "evd", "f", EvolutionState.REPLAYING, base, "nobody listens there",
+                      waiting=Waiting.MODEL, waits_until=until)  # fmt: skip
+    ledger = Ledger(home.ledger)
+    for item in (waits, replace(waits, id="evo-next", state=EvolutionState.MINED, waiting=Waiting.NOTHING)):
+        ledger.put(item)
+    ledger.close()
+    told = agentos("status").stdout
+    assert "evo-waits waits for the model until" in told
+    assert "nobody listens there" in told
+    assert "1 not begun yet" in told
+    for command in ("agentos model test", "agentos model default NAME", "agentos model remove NAME"):
+        assert command in told
+    (found,) = json.loads(agentos("status", "--json").stdout)["waits"]
+    assert (found["evolution"], found["for"]) == ("evo-waits", "model")

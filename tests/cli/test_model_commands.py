@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from agentos.home import Home
+from agentos.registry.store import Registry
 from agentos.testing import ModelServer, say
 
 Ran = subprocess.CompletedProcess[str]
@@ -107,3 +108,49 @@ def test_a_model_is_tried_through_a_real_gateway(home: Home, agentos: Agentos) -
     assert (found["calls"], found["faults"], found["usd"]) == (2, {"auth": 1}, None)
     assert sorted(os.listdir(home.run)) == []
     assert "No model 'nope'" in agentos("model", "test", "nope", code=1).stderr
+
+
+def add(agentos: Agentos, name: str, *more: str) -> None:
+    agentos("model", "add", name, "--model", f"openai/{name}", "--provider", "local",
+            "--api-base", "http://127.0.0.1:9/v1", *more)  # fmt: skip
+
+
+def test_a_model_that_is_removed_is_asked_no_more_and_has_its_history(home: Home, agentos: Agentos) -> None:
+    add(agentos, "main")
+    add(agentos, "spare")
+    assert "needs an answer" in agentos("model", "remove", "main", code=1).stderr
+    assert "There is none" not in agentos("model", "list").stdout
+    done = agentos("model", "remove", "main", "--yes").stdout
+    assert "there is none now" in done
+    assert "model" not in tomllib.loads(home.settings.read_text())
+    assert [line["name"] for line in json.loads(agentos("model", "list", "--json").stdout)] == ["spare"]
+    assert "Retire model/main" in agentos("registry", "log", "model/main").stdout
+    assert "No model 'main'" in agentos("model", "remove", "main", "--yes", code=1).stderr
+    assert "No model is set up" in agentos("model", "test", code=1).stderr
+
+
+def test_a_model_that_others_stand_on_is_not_removed(home: Home, agentos: Agentos) -> None:
+    add(agentos, "main")
+    add(agentos, "big", "--fallback", "main")
+    refused = agentos("model", "remove", "main", "--yes", code=1).stderr
+    assert "model/big falls back to it" in refused
+    assert tomllib.loads(home.settings.read_text())["model"] == "main", "nothing was changed"
+    agentos("model", "remove", "big", "--yes")
+    registry = Registry(home.registry)
+    path = "agent/default/resource.toml"
+    text = registry.files(registry.stable(), path)[path]
+    assert b'model = "default"' in text
+    registry.commit({path: text.replace(b'model = "default"', b'model = "main"')}, "names it", "edit")
+    assert "agent/default names it" in agentos("model", "remove", "main", "--yes", code=1).stderr
+
+
+def test_the_default_is_changed_and_cleared(home: Home, agentos: Agentos) -> None:
+    add(agentos, "main")
+    add(agentos, "spare")
+    assert "'spare' now" in agentos("model", "default", "spare").stdout
+    assert tomllib.loads(home.settings.read_text())["model"] == "spare"
+    assert "so already" in agentos("model", "default", "spare").stdout
+    assert "No model 'nobody'" in agentos("model", "default", "nobody", code=1).stderr
+    agentos("model", "default", "")
+    assert "model" not in tomllib.loads(home.settings.read_text())
+    assert tomllib.loads(home.settings.read_text())["providers"], "the rest stays"

@@ -9,13 +9,15 @@ import pytest
 
 from agentos.daemon import service
 from agentos.daemon.run.tasks import Stopping
-from agentos.errors import Unavailable
+from agentos.errors import ModelAway, Unavailable
+from agentos.evolver.policy import Wait
 from agentos.testing import Undurable
 
 
 def test_a_step_is_tried_again_until_the_machinery_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_PATIENCE_S", (0.0, 0.0, 0.0))
     said: list[str] = []
+    recovered: list[bool] = []
     answers: list[Any] = [Unavailable("the engine is away"), Unavailable("the engine is away"), 42]
 
     def work() -> int:
@@ -25,7 +27,14 @@ def test_a_step_is_tried_again_until_the_machinery_is_back(monkeypatch: pytest.M
         return int(answer)
 
     steps: Any = Undurable()
-    assert service._Held(steps, Stopping(), said.append).step("replay", work) == 42
+    held = service._Held(
+        steps,
+        Stopping(),
+        lambda error, left_s: said.append(str(error)),
+        recovered=lambda: recovered.append(True),
+    )
+    assert held.step("replay", work) == 42
+    assert recovered == [True]
     assert said == ["the engine is away"] * 2
     assert steps.names == ["replay"], "one durable step, however often it was tried"
 
@@ -37,6 +46,21 @@ def test_patience_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> None:
         raise Unavailable("gone for good")
 
-    ignore: Callable[[str], None] = lambda why: None  # noqa: E731
     with pytest.raises(Unavailable, match="gone for good"):
-        service._Held(steps, Stopping(), ignore).step("replay", work)
+        held(steps, Wait(machinery_s=0.05, models_s=1e6)).step("replay", work)
+
+
+def test_a_model_is_waited_for_as_long_as_the_policy_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_PATIENCE_S", (0.0,))
+    steps: Any = Undurable()
+
+    def work() -> None:
+        raise ModelAway("nobody listens there")
+
+    with pytest.raises(ModelAway, match="nobody listens"):
+        held(steps, Wait(machinery_s=1e6, models_s=0.05)).step("replay", work)
+
+
+def held(steps: Any, patience: Wait) -> service._Held:
+    ignore: Callable[[Unavailable, float], None] = lambda error, left_s: None  # noqa: E731
+    return service._Held(steps, Stopping(), ignore, patience=patience)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from agentos.domain import Budget, Json, Mode, ModelSpec, Reply
-from agentos.errors import ModelFailed, NotFound, Unavailable
+from agentos.errors import ModelAway, ModelFailed, NotFound
 from agentos.ports import Grant, Models
 
 PATIENCE_S = 180.0  # for one answer
@@ -64,7 +64,7 @@ class Advice:
             return session.complete(dict(request), time.monotonic() + PATIENCE_S)
         except ModelFailed as error:
             if error.kind in _AWAY:
-                raise Unavailable(f"no model could be asked ({error.kind}): {error}") from None
+                raise ModelAway(f"no model could be asked ({error.kind}): {error}") from None
             raise
         finally:
             session.close()

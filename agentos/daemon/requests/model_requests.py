@@ -8,7 +8,7 @@ from typing import Any
 
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
 from agentos.domain import Budget, Json, KernelFault, Limits, ModelSpec, Reply, Result, kernel_fault
-from agentos.errors import ModelFailed, Unavailable
+from agentos.errors import ModelAway, ModelFailed
 from agentos.ports import Grant, Models
 
 # How a failed call ends the run; kinds that stand in neither table are told to the agent.
@@ -114,5 +114,5 @@ def _consequence(error: ModelFailed) -> Exception:
     if kind is not None:
         return RunEnds(_ENDS[kind], kernel_fault(kind, str(error)))
     if error.kind in _AWAY:
-        return Unavailable(f"no model could be asked ({error.kind}): {error}")
+        return ModelAway(f"no model could be asked ({error.kind}): {error}")
     return Denied(error.kind, str(error))

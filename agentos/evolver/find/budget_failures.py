@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentos.domain import Cost, Fault, KernelFault, Kind, Outcome, Result, Run, Step, Task, kind_of
+from agentos.domain import SHARED, Cost, Fault, KernelFault, Kind, Outcome, Result, Run, Step, Task, kind_of
 from agentos.evolver.find.signals import Signal, read_signals
 from agentos.evolver.parts import Parts
 
@@ -58,3 +58,16 @@ def _no_more(cost: Cost, than: Cost) -> bool:
 def _harness(run: Run) -> str:
     prefix = f"{Kind.HARNESS.value}/"
     return next((name for name in run.resources if name.startswith(prefix)), f"{prefix}default")
+
+
+def no_model(outcome: Outcome) -> str:
+    """Why no model answered that should have, "" if that did not end the run.
+
+    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
+    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
+    """
+    kind = kind_of(outcome.fault)
+    if outcome.fault is None or kind not in SHARED:
+        return ""
+    said = outcome.fault.message
+    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said

@@ -16,14 +16,11 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import (
     IMPORT,
-    SHARED,
     Arm,
     Candidate,
     Decision,
     Evolution,
-    KernelFault,
     Mode,
-    Outcome,
     Recording,
     Result,
     Run,
@@ -32,9 +29,9 @@ from agentos.domain import (
     Trial,
     TrialSet,
     digest,
-    kind_of,
 )
-from agentos.errors import NotFound, Unavailable
+from agentos.errors import ModelAway, NotFound, Unavailable
+from agentos.evolver.find.budget_failures import no_model
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.evolver.replay.renaming import Renamed, bound_to_names, in_other_names, unlike
@@ -68,14 +65,8 @@ class _Job:
 
     @property
     def id(self) -> str:
-        parts = [
-            self.evolution_id,
-            self.candidate_id,
-            self.task.id,
-            self.arm.value,
-            self.repeat,
-            self.snapshot.tree,
-        ]
+        who = [self.evolution_id, self.candidate_id]
+        parts = [*who, self.task.id, self.arm.value, self.repeat, self.snapshot.tree]
         if self.renamed:
             parts.append("renamed")
         return f"trial-{digest(parts)[:20]}"
@@ -402,28 +393,15 @@ def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
         try:
             asked = job.renamed.task if job.renamed else job.task
             done = parts.executor.execute(asked, job.snapshot, job.id, plan=plan)
-        except Unavailable:
-            if attempt == retries:
+        except Unavailable as error:
+            if attempt == retries or isinstance(error, ModelAway):  # to ask again at once gains nothing
                 raise
             continue
         if away := no_model(done.outcome):
-            raise Unavailable(f"the trial of {job.task.name} says nothing of the code: {away}")
+            raise ModelAway(f"the trial of {job.task.name} says nothing of the code: {away}")
         if done.outcome.result not in VOID:
             return done
     raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
-
-
-def no_model(outcome: Outcome) -> str:
-    """Why no model answered that should have, "" if that did not end the run.
-
-    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
-    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
-    """
-    kind = kind_of(outcome.fault)
-    if outcome.fault is None or kind not in SHARED:
-        return ""
-    said = outcome.fault.message
-    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
 
 
 def _plan(parts: Parts, job: _Job) -> Plan:

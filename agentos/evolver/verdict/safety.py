@@ -85,5 +85,9 @@ def _not_raised(pairs: Mapping[bool, _Pair]) -> str:
         f"{len(after.violated)} of {len(after.ran)} {_SIDES[learnt]}" for learnt, (_, after) in pairs.items()
     ]
     left_out = pairs[True][1].left_out
-    more = f"; {len(left_out)} need a model, and none is set up" if left_out else ""
+    more = (
+        f"; {len(left_out)} that ask a model were left out: none answers, or they get nothing of the edit"
+        if left_out
+        else ""
+    )
     return f"no safety probe is violated oftener than on the base ({', '.join(told)}{more})"

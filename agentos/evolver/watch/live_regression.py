@@ -30,9 +30,9 @@ from agentos.domain import (
     Snapshot,
     Task,
 )
+from agentos.evolver.find.budget_failures import no_model
 from agentos.evolver.history.content import content_of
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.trials import no_model
 from agentos.evolver.verdict.sequential import log_e
 
 BESIDE = 3  # runs on the base for each live run: more add little

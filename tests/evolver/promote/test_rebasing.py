@@ -65,7 +65,7 @@ def faults(world: World, evolution: Evolution) -> list[str]:
     verdicts = world.ledger.find(Verdict, evolution_id=evolution.id)
     consents = world.ledger.find(Consent, evolution_id=evolution.id)
     return [
-        *unfounded(evolution, verdicts, consents, [candidate]),
+        *unfounded(evolution, verdicts, consents, candidates=[candidate]),
         *misplaced(world.registry, candidate, trials),
     ]
 

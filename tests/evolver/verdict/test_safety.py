@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,7 +21,7 @@ from agentos.domain import (
     Verdict,
     digest,
 )
-from agentos.errors import Unavailable
+from agentos.errors import ModelAway, Unavailable
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.parts import Parts
@@ -30,10 +29,8 @@ from agentos.evolver.safety_probes import SafetyProbe
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.safety import judged_rates, rates, ruling
 from agentos.ports import Attempt, Executor
-from agentos.testing import FakeExecutor, attempt
-
-if TYPE_CHECKING:
-    from conftest import World
+from agentos.testing import FakeExecutor, ScriptedProposer, attempt
+from tests.evolver.conftest import RIGHT, World, proposal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RAN = ("plain", "asks", "asks", "asks")
@@ -239,7 +236,7 @@ def test_probes_that_need_a_model_are_left_out_aloud_or_run_several_times(world:
     assert verdict.decision is Decision.PROMOTE
     assert verdict.reasons[-1] == (
         "no safety probe is violated oftener than on the base (0 of 1 with what was learnt, "
-        "0 of 1 without what was learnt; 1 need a model, and none is set up)"
+        "0 of 1 without what was learnt; 1 that ask a model were left out: none answers, or they get nothing of the edit)"
     )
 
 
@@ -253,5 +250,42 @@ def test_a_model_that_no_longer_answers_is_no_good_behaviour(world: World) -> No
         fault = Fault("budget", "the evolution may use 3 calls, which are used up")
         return replace(done, answer=None, outcome=Outcome(Result.BUDGET, 0.0, fault.message, fault))
 
-    with pytest.raises(Unavailable, match="the safety probe 'asks' could not be run"):
+    # A model reads this edit, or may: a name at the head of a file is part of its tool's card.
+    world.proposer = ScriptedProposer([proposal(f"NOTE = 'pass'\n{RIGHT}")])
+    with pytest.raises(ModelAway, match="the safety probe 'asks' could not be run"):
         run(world, probed(world, FakeExecutor(script), model=True))
+    assert not world.ledger.find(Verdict)
+
+
+def test_a_model_that_is_away_holds_back_no_edit_that_no_model_reads(world: World) -> None:
+    asked: list[str] = []
+
+    def script(task: Task, snapshot: Snapshot) -> Attempt:
+        if task.call is None:
+            asked.append(task.id)
+            raise ModelAway("no model could be asked (unreachable): nobody listens there")
+        return attempt(passed=True, answer={"text": "fine"})
+
+    _, verdict, _ = run(world, probed(world, FakeExecutor(script), model=True))
+    assert verdict.decision is Decision.PROMOTE
+    assert "1 that ask a model were left out" in verdict.reasons[-1]
+    assert asked
+    assert all(rate.left_out == ("asks",) for rate in world.ledger.find(SafetyRate))
+
+
+def test_a_probe_that_gets_nothing_of_the_edit_asks_nobody(world: World) -> None:
+    asked: list[str] = []
+
+    def script(task: Task, snapshot: Snapshot) -> Attempt:
+        asked.extend([task.id] if task.call is None else [])
+        return attempt(passed=True, answer={"text": "fine"})
+
+    same = FakeExecutor(script, lambda task, snapshot: "the same on both sides")
+    _, verdict, _ = run(world, probed(world, same, model=True))
+    assert verdict.decision is Decision.PROMOTE
+    assert asked == []
+    told = FakeExecutor(script, lambda task, snapshot: "")  # it does not fit: nobody knows what it would get
+    world.proposer = ScriptedProposer([proposal(RIGHT)])
+    again = World(proposer=world.proposer)
+    run(again, probed(again, told, model=True))
+    assert asked

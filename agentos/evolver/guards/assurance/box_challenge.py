@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Call, Effect, Json, Limits, ResourceId, Result, Snapshot, Step, Task, new_id
-from agentos.errors import Unavailable
+from agentos.errors import ModelAway, Unavailable
 from agentos.evolver.parts import Parts
 from agentos.ports import Attempt, Executor, Plan
 
@@ -153,6 +153,8 @@ class Patient:
         for _ in range(max(1, self.times)):
             try:
                 done = self.executor.execute(task, snapshot, run_id, on_step, plan)
+            except ModelAway:
+                raise
             except Unavailable as error:
                 why = str(error)
                 continue

@@ -25,12 +25,13 @@ from agentos.domain import (
     new_id,
     tier_of,
 )
-from agentos.errors import Unavailable
+from agentos.errors import ModelAway
+from agentos.evolver.find.budget_failures import no_model
 from agentos.evolver.guards.assurance.box_challenge import Patient
 from agentos.evolver.guards.assurance.contract import program_suite, suite, violations
 from agentos.evolver.guards.assurance.overlay import resource_of
+from agentos.evolver.guards.assurance.readers import is_read
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.trials import no_model
 from agentos.evolver.safety_probes import INPUT, SafetyProbe, with_tool
 from agentos.ports import Plan
 from agentos.resources import examine
@@ -132,20 +133,35 @@ def measure(parts: Parts, evolution: Evolution, candidate: Candidate) -> list[Sa
 
     A tree that was measured before is not measured again, unless models took part: those vary, or boxes
     are made of something else by now.
-    Raises Unavailable when the machinery failed, models included: then nothing is known.
+    A probe that asks a model, and gets nothing of what the edit changes, ends alike on both sides: it is left out.
+    So are all that ask one where no model answers, if the edit changes nothing that a model reads.
+    Raises Unavailable when the machinery failed, and ModelAway when an edit of what a model reads cannot be
+    probed: then nothing is known.
     """
     if not parts.safety_probes:
         return []
+    try:
+        return _measure(parts, evolution, candidate, with_models=True)
+    except ModelAway:
+        if is_read(parts.snapshots, candidate):
+            raise
+        return _measure(parts, evolution, candidate, with_models=False)
+
+
+def _measure(
+    parts: Parts, evolution: Evolution, candidate: Candidate, *, with_models: bool
+) -> list[SafetyRate]:
     agent = _agent(parts, evolution, candidate)
     place = "auto"  # where live runs are
     sha256 = digest(parts.safety_probes)
     image = _image(parts, candidate)
     found = []
+    reached = _reached(parts, candidate, agent) if with_models else frozenset()
     for arm, owner, snapshot in (
         (Arm.BASE, "", candidate.base),
         (Arm.CANDIDATE, candidate.id, candidate.snapshot),
     ):
-        ran, left_out = _chosen(parts, snapshot, agent)
+        ran, left_out = _chosen(parts, snapshot, agent, reached)
         names = tuple(probe.name for probe in ran), tuple(probe.name for probe in left_out)
         for with_learnt in (True, False):
             side = _Side(evolution.id, owner, arm, snapshot, agent, with_learnt, place, *names, sha256, image)
@@ -163,15 +179,40 @@ def _agent(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
     return (agents or [task.agent for task in parts.tasks(evidence.task_ids[:1])])[0]
 
 
+def _reached(parts: Parts, candidate: Candidate, agent: str) -> frozenset[str]:
+    """Names of the probes with a model whose runs get something of what the edit changes."""
+    place = "aaaaaaaa"  # one name on both sides: it is part of what the run gets
+
+    def differs(probe: SafetyProbe, without: frozenset[ResourceId]) -> bool:
+        task = probe.task(place, agent, (), parts.now())
+        given = []
+        for snapshot in (candidate.base, candidate.snapshot):
+            left_out = without and frozenset(learnt(parts.snapshots.names(snapshot)))
+            executor = parts.executor_with(_beside(parts, snapshot, agent, probe, place, left_out), left_out)
+            given.append(executor.given(task, snapshot))
+        return given[0] != given[1] or not given[0]
+
+    some = frozenset({ResourceId(Kind.MEMORY, "default")})  # stands for: without what was learnt
+    return frozenset(
+        probe.name
+        for probe in parts.safety_probes
+        if probe.model and any(differs(probe, without) for without in (frozenset(), some))
+    )
+
+
 def _chosen(
-    parts: Parts, snapshot: Snapshot, agent: str
+    parts: Parts, snapshot: Snapshot, agent: str, reached: frozenset[str]
 ) -> tuple[Sequence[SafetyProbe], Sequence[SafetyProbe]]:
-    """What is run, with a model several times, and what is left out because there is none."""
+    """What is run, with a model several times, and what is left out: no model, or nothing of the edit in it."""
     models = [probe for probe in parts.safety_probes if probe.model]
     plain = [probe for probe in parts.safety_probes if not probe.model]
     if not parts.has_model(snapshot, agent):
         return plain, models
-    return [*plain, *models * max(1, parts.policy.safety.repeats)], []
+    asked = [probe for probe in models if probe.name in reached]
+    return (
+        [*plain, *asked * max(1, parts.policy.safety.repeats)],
+        [probe for probe in models if probe.name not in reached],
+    )
 
 
 def _image(parts: Parts, candidate: Candidate) -> str:
@@ -231,13 +272,26 @@ def learnt(names: Iterable[ResourceId]) -> Iterator[ResourceId]:
             yield resource
 
 
+def _beside(
+    parts: Parts,
+    snapshot: Snapshot,
+    agent: str,
+    probe: SafetyProbe,
+    name: str,
+    without: frozenset[ResourceId],
+) -> dict[str, bytes]:
+    """The probe's own files, and the agent's document with its tool alone where a model is asked."""
+    files = dict(probe.files(name))
+    if probe.model:
+        path = f"{Kind.AGENT}/{agent}/{DOCUMENT}"
+        own = parts.snapshots.files(snapshot, path).get(path, b"")
+        files[path] = with_tool(own, name, without)
+    return files
+
+
 def _happened(parts: Parts, side: _Side, probe: SafetyProbe, without: frozenset[ResourceId]) -> bool:
     name = "".join(random.choices(_LETTERS, k=8))  # noqa: S311 - as above
-    files, content = probe.files(name), probe.content(name)
-    if probe.model:
-        path = f"{Kind.AGENT}/{side.agent}/{DOCUMENT}"
-        own = parts.snapshots.files(side.snapshot, path).get(path, b"")
-        files[path] = with_tool(own, name, without)
+    files, content = _beside(parts, side.snapshot, side.agent, probe, name, without), probe.content(name)
     inputs = (InputFile(INPUT, parts.blobs.put(content), len(content)),) if content else ()
     task = probe.task(name, side.agent, inputs, parts.now())
     executor = Patient(parts.executor_with(files, without), parts.policy.replay.infra_retries)
@@ -245,5 +299,5 @@ def _happened(parts: Parts, side: _Side, probe: SafetyProbe, without: frozenset[
     plan = Plan(mode=Mode.RECORD, evolution_id=side.evolution_id if probe.model else "", prefer=side.place)
     attempt = executor.execute(task, side.snapshot, new_id("run"), plan=plan)
     if probe.model and (away := no_model(attempt.outcome)):
-        raise Unavailable(f"the safety probe '{probe.name}' could not be run: {away}")
+        raise ModelAway(f"the safety probe '{probe.name}' could not be run: {away}")
     return probe.violated(attempt)
