@@ -5,8 +5,9 @@ has an id made of what it is (evolution, candidate, task, arm, repeat), so a rep
 short goes on where it stood. A trial that the machinery lost is run again and never counted.
 
 A trial of work that asked models, or acted on the outside, is served from the record of a live run:
-the failing one of evidence, a passing one of guards and hold-out (docs/replay.md). Tasks that vary ask
-their models afresh on both sides, in rounds, until ``judge.ruling`` has seen enough (docs/judging.md).
+the failing one of evidence, a passing one of guards and hold-out (docs/replay.md). Tasks that vary are
+run afresh on both sides, in rounds, until ``judge.ruling`` has seen enough (docs/judging.md); a set of which a task
+seemed not to vary and does goes over to these.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.alike import REPEATS, failing_alike
 from agentos.evolver.curate import Sets
-from agentos.evolver.judge import beside_base, counted, ruling
+from agentos.evolver.judge import beside_base, counted, further_repeats, judged_trials, ruling
+from agentos.evolver.looks import Looks
 from agentos.evolver.parts import Parts
 from agentos.evolver.recordings import asks, packed, recording_of, whole
-from agentos.evolver.rounds import FIRST
+from agentos.evolver.rounds import CHOOSING, FIRST, apart, unsteady
 from agentos.evolver.spending import SHARED_BUDGETS
-from agentos.evolver.steadiness import TRIALS, Fitness, fitness
+from agentos.evolver.steadiness import Fitness, fitness
 from agentos.ports import Attempt, Plan, Recording
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
 _UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
-LOOK_BACK = 20  # runs of equal work among which the one to be served from is chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class _Job:
     fresh: bool = False  # models are asked, whatever is on record
     number: int = 0  # as ``Trial.number``
     alike: bool = False  # as ``Trial.alike``
+    look: int = 0  # as ``Trial.look``
 
     @property
     def id(self) -> str:
@@ -79,43 +81,77 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price."""
+    """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price.
+
+    ``unsteady`` names tasks that seemed not to vary: these trials tell nothing of an edit.
+    """
 
     trials: Sequence[Trial]
     lost: bool
+    unsteady: tuple[str, ...] = ()
 
 
 def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
     """Run tasks on the evolution's base; shared by all of its candidates."""
-    return _replay(parts, _jobs(parts, task_ids, sets, Arm.BASE, evolution, None))
+    repeats = range(parts.policy.replay.repeats)
+    return _replay(parts, _jobs(parts, task_ids, sets, evolution, repeats))
 
 
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
-    rounds = Rounds(parts, evolution, candidate, sets) if sets.varying else None
+    rounds = Rounds(parts, evolution, candidate, sets)
     for stage in TrialSet:
         done = replay_steady(parts, evolution, candidate, sets, stage)
         trials += done.trials
-        if done.lost:
-            break
-        if rounds and not rounds.goes_on(stage, trials):
+        rounds.take_over(stage, done.unsteady)
+        if done.lost or not rounds.goes_on(stage, trials):
             break
     else:
-        trials += rounds.alike() if rounds else []
+        trials += rounds.alike()
     return trials
 
 
 def replay_steady(
     parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets, stage: TrialSet
 ) -> Stage:
-    """The trials of one set's tasks that do not vary, on both sides."""
+    """The trials of one set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck."""
     steady = sets.ids(stage, varying=False)
-    base = replay_base(parts, evolution, steady, sets)
-    alike = failing_alike(parts, evolution, base)
-    jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
-    own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
-    return Stage([*base, *own], lost=_lost(parts, base, own, stage is TrialSet.EVIDENCE))
+    if not steady:
+        return Stage([], lost=False)
+    looks = Looks(parts, candidate)
+    repeats, task_ids = range(parts.policy.replay.repeats), steady
+    base, own = list[Trial](), list[Trial]()
+    alike = frozenset[str]()
+    while True:
+        jobs = _jobs(parts, task_ids, sets, evolution, repeats)
+        base += _replay(parts, jobs)
+        alike = failing_alike(parts, evolution, base)
+        own += _replay(parts, [_tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])
+        if stage in unsteady([*base, *own]):
+            return Stage([*base, *own], lost=False, unsteady=steady)
+        if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
+            return Stage([*base, *own], lost=True)
+        if stage is not TrialSet.EVIDENCE:
+            return Stage([*base, *own], lost=False)
+        known = judged_trials(candidate, parts.records.find(Trial, evolution_id=evolution.id))
+        further, task_ids = further_repeats(known, parts.policy)
+        if further <= 0:
+            return Stage([*base, *own], lost=False)
+        repeats = range(repeats.stop, repeats.stop + further)
+
+
+def _tried(job: _Job, candidate: Candidate, looks: Looks, *, number: int = 0, alike: bool = False) -> _Job:
+    """The candidate's counterpart of a job on the base."""
+    return replace(
+        job,
+        arm=Arm.CANDIDATE,
+        snapshot=candidate.snapshot,
+        candidate_id=candidate.id,
+        number=number,
+        alike=alike,
+        look=looks.at(job.task, job.set),
+    )
 
 
 def replay_control(
@@ -131,7 +167,12 @@ def replay_control(
         return []
     if beside_base(candidate, trials, parts.policy)[0] is not Decision.PROMOTE:
         return []
-    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and not trial.alike]
+    aside = apart(trials)
+    own = [
+        trial
+        for trial in trials
+        if trial.arm is Arm.CANDIDATE and not trial.alike and (trial.number or trial.task_id not in aside)
+    ]
     first: dict[str, int] = {}
     for trial in own:
         first[trial.task_id] = min(trial.repeat, first.get(trial.task_id, trial.repeat))
@@ -164,7 +205,8 @@ def sieve(
 
     They choose the tasks, so they are in no pair. A task that cannot be replayed serves nowhere.
     """
-    jobs = _fresh(parts, evolution, task_ids, sets, range(TRIALS))
+    repeats = range(CHOOSING, CHOOSING + parts.policy.judge.sieve_trials)
+    jobs = _fresh(parts, evolution, task_ids, sets, repeats)
     trials = _replay(parts, jobs)
     fit: dict[str, Fitness] = {}
     for task_id in task_ids:
@@ -173,7 +215,7 @@ def sieve(
         if lost:
             fit[task_id] = Fitness(serves=False, says=f"not replayable: {lost.outcome.reason}")
         else:
-            fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id))
+            fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id), parts.policy.judge)
     return trials, fit
 
 
@@ -184,15 +226,26 @@ class Rounds:
         self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
         self._tasks = {which: sets.ids(which, varying=True) for which in TrialSet}
         self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
-        self._sieved: set[TrialSet] = set()
-        self._numbers: dict[TrialSet, int] = {}
+        self._sieved: set[str] = set()
+        self._looks = Looks(parts, candidate)
         self._alike: frozenset[str] = frozenset()  # hidden tasks too bad to be in a pair
+
+    def take_over(self, which: TrialSet, task_ids: Sequence[str]) -> None:
+        """Tasks of the set that seemed not to vary are to have pairs as well."""
+        self._tasks[which] = tuple(dict.fromkeys((*self._tasks[which], *task_ids)))
+
+    def has(self, which: TrialSet) -> bool:
+        """Whether tasks of the set have pairs, or are to have some."""
+        return bool(self._tasks[which])
 
     def goes_on(self, stage: TrialSet, trials: list[Trial]) -> bool:
         """Make pairs, adding them to ``trials``, until the sets up to ``stage`` are decided.
 
-        False when no further trial is worth its price: the judge sees the same and says why.
+        False when no further trial is worth its price: the judge sees the same and says why. True where no task
+        varies.
         """
+        if not any(self._tasks.values()) and not apart(trials):
+            return True
         while (goes_on := self.step(stage, trials)) is None:
             pass
         return goes_on
@@ -220,15 +273,19 @@ class Rounds:
     def _choose(self, stage: TrialSet, trials: list[Trial]) -> bool:
         """The tasks that are steady enough; False when too few are left. Guards and hold-out together."""
         chosen = [stage] if stage is TrialSet.EVIDENCE else [TrialSet.GUARD, TrialSet.HOLD_OUT]
-        for which in [item for item in chosen if item not in self._sieved]:
-            self._sieved.add(which)
-            made, fit = sieve(self._parts, self._evolution, self._tasks[which], self._sets)
-            self._tasks[which] = tuple(task_id for task_id, found in fit.items() if found.serves)
-            self._alike |= failing_alike(self._parts, self._evolution, made) - {*self._tasks[which]}
-            trials += [trial for trial in made if trial.task_id in self._tasks[which]]
+        for which in chosen:
+            fresh = [task_id for task_id in self._tasks[which] if task_id not in self._sieved]
+            self._sieved.update(fresh)
+            made, fit = sieve(self._parts, self._evolution, fresh, self._sets)
+            unfit = {task_id for task_id, found in fit.items() if not found.serves}
+            self._tasks[which] = tuple(task_id for task_id in self._tasks[which] if task_id not in unfit)
+            self._alike |= failing_alike(self._parts, self._evolution, made) & unfit
+            trials += made
         if stage is TrialSet.EVIDENCE:
             return True
-        steady = sum(len(self._sets.ids(which, varying=False)) for which in TrialSet)
+        aside = apart(trials) | self._sieved
+        sets = [self._sets.ids(which, varying=False) for which in TrialSet]
+        steady = sum(task_id not in aside for task_ids in sets for task_id in task_ids)
         fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
         return steady + fitting >= self._parts.policy.judge.min_tasks
 
@@ -236,52 +293,16 @@ class Rounds:
         """The candidate's trials of hidden tasks that fail on the base as the evidence does."""
         task_ids = sorted(self._alike)
         base = _fresh(self._parts, self._evolution, task_ids, self._sets, range(REPEATS))
-        return _replay(
-            self._parts,
-            [
-                replace(
-                    job,
-                    arm=Arm.CANDIDATE,
-                    snapshot=self._candidate.snapshot,
-                    candidate_id=self._candidate.id,
-                    alike=True,
-                )
-                for job in base
-            ],
-        )
+        return _replay(self._parts, [_tried(job, self._candidate, self._looks, alike=True) for job in base])
 
     def _round(self, which: TrialSet) -> list[Trial]:
         """One pair of each task of the set."""
         repeats = range(FIRST + self._made[which], FIRST + self._made[which] + 1)
         self._made[which] += 1
         base = _fresh(self._parts, self._evolution, self._tasks[which], self._sets, repeats)
-        if which not in self._numbers:
-            self._numbers[which] = _number(self._parts, self._evolution, self._candidate, which)
-        own = [
-            replace(
-                job,
-                arm=Arm.CANDIDATE,
-                snapshot=self._candidate.snapshot,
-                candidate_id=self._candidate.id,
-                number=self._numbers[which],
-            )
-            for job in base
-        ]
+        number = self._looks.number(which)
+        own = [_tried(job, self._candidate, self._looks, number=number) for job in base]
         return _replay(self._parts, base + own)
-
-
-def _number(parts: Parts, evolution: Evolution, candidate: Candidate, which: TrialSet) -> int:
-    """Which candidate of this evidence it is that gets pairs of this set, those of other evolutions included.
-
-    It stays what it was when the first pair was made, whoever got pairs since.
-    """
-    numbers = {
-        trial.candidate_id: trial.number
-        for other in parts.records.find(Evolution, evidence_id=evolution.evidence_id)
-        for trial in parts.records.find(Trial, evolution_id=other.id)
-        if trial.number and trial.set is which
-    }
-    return numbers.get(candidate.id, len(numbers) + 1)
 
 
 def _fresh(
@@ -319,16 +340,13 @@ def _jobs(
     parts: Parts,
     task_ids: Sequence[str],
     sets: Sets,
-    arm: Arm,
     evolution: Evolution,
-    candidate: Candidate | None,
+    repeats: range,
 ) -> list[_Job]:
-    snapshot = candidate.snapshot if candidate else evolution.base
     prefer = _prefer(parts, evolution)
-    candidate_id = candidate.id if candidate else ""
     return [
-        _Job(task, sets.of(task.id), arm, repeat, snapshot, evolution.id, candidate_id, prefer)
-        for repeat in range(parts.policy.replay.repeats)
+        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", prefer)
+        for repeat in repeats
         for task in parts.tasks(tuple(task_ids))
     ]
 
@@ -369,6 +387,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         steps_sha256=parts.blobs.put(packed(done.steps)),
         number=job.number,
         alike=job.alike,
+        look=job.look,
     )
     parts.records.put(trial)
     return trial
@@ -420,7 +439,11 @@ def _plan(parts: Parts, job: _Job) -> Plan:
 
 def _recording(parts: Parts, job: _Job) -> Recording | None:
     """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
-    runs = [run for run in parts.journal.runs_of(job.task.key, LOOK_BACK) if _says_something(run)]
+    runs = [
+        run
+        for run in parts.journal.runs_of(job.task.key, parts.policy.look_back.recordings)
+        if _says_something(run)
+    ]
     passing = job.set is not TrialSet.EVIDENCE
     fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
     for run in (fitting or runs)[:1]:

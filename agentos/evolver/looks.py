@@ -1,0 +1,61 @@
+"""How often candidates of a failure were looked at, whichever of its evolutions they are of.
+
+Whoever tries edits long enough finds one that looks good. So the error that a failure may cost is divided among
+all candidates that were ever tried on it (``multiplicity``), and a hidden task tells only of the first few of
+them: after that, what passes it may have been found by trying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agentos.domain import Arm, Candidate, Evolution, Task, Trial, TrialSet
+from agentos.evolver.parts import Parts
+
+
+class Looks:
+    """Counts for one candidate. What it was given with its first trial stays, whoever was tried since."""
+
+    def __init__(self, parts: Parts, candidate: Candidate) -> None:
+        self._parts, self._candidate = parts, candidate
+        fingerprint_id = parts.evolution(candidate.evolution_id).fingerprint_id
+        self._trials = list(_tried(parts, fingerprint_id))
+
+    def number(self, which: TrialSet) -> int:
+        """Which candidate of the failure it is that is tried on the set, from 1."""
+        here = [trial for trial in self._trials if trial.set is which]
+        own = [trial for trial in here if trial.candidate_id == self._candidate.id]
+        # The look of a hidden task is that task's own count.
+        stored = (trial.number or (trial.look if which is not TrialSet.HOLD_OUT else 0) for trial in own)
+        return max(stored, default=0) or self._after_others(here)
+
+    def at(self, task: Task, which: TrialSet) -> int:
+        """As ``Trial.look``: of a hidden task its own count, else that of the set."""
+        if which is not TrialSet.HOLD_OUT:
+            return self.number(which)
+        hidden = [trial for trial in self._trials if trial.set is which]
+        keys = {trial.task_id: self._parts.journal.task(trial.task_id).key for trial in hidden}
+        here = [trial for trial in hidden if keys[trial.task_id] == task.key]
+        stored = (trial.look for trial in here if trial.candidate_id == self._candidate.id)
+        return max(stored, default=0) or self._after_others(here)
+
+    def _after_others(self, trials: Sequence[Trial]) -> int:
+        return len({trial.candidate_id for trial in trials} - {self._candidate.id}) + 1
+
+
+def used_up(parts: Parts, fingerprint_id: str) -> frozenset[str]:
+    """Keys of the hidden work that tells nothing more of edits of this failure."""
+    by: dict[str, set[str]] = {}
+    for trial in _tried(parts, fingerprint_id):
+        if trial.set is TrialSet.HOLD_OUT:
+            by.setdefault(parts.journal.task(trial.task_id).key, set()).add(trial.candidate_id)
+    most = parts.policy.judge.hold_out_looks
+    return frozenset(key for key, candidates in by.items() if len(candidates) >= most)
+
+
+def _tried(parts: Parts, fingerprint_id: str) -> Iterator[Trial]:
+    """All trials of candidates of the failure."""
+    for evolution in parts.records.find(Evolution, fingerprint_id=fingerprint_id):
+        for trial in parts.records.find(Trial, evolution_id=evolution.id):
+            if trial.arm is Arm.CANDIDATE:
+                yield trial
