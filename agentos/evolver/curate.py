@@ -88,11 +88,20 @@ def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
     live = parts.policy.replay.models == Mode.LIVE
 
     def varies(task: Task) -> bool:
-        most = parts.policy.look_back.same_work
-        runs = [run for run in parts.journal.runs_of(task.key, most) if run.sandbox != IMPORT]
+        runs = _runs_of(parts, task)
         return live if _asks_models(parts, runs) else _ended_both_ways(parts, runs)
 
     return tuple(task.id for task in parts.tasks(tuple(task_ids)) if varies(task))
+
+
+def asks_models_live(parts: Parts, task: Task) -> bool:
+    """Whether its runs ask models, and a replay would ask them again."""
+    return parts.policy.replay.models == Mode.LIVE and _asks_models(parts, _runs_of(parts, task))
+
+
+def _runs_of(parts: Parts, task: Task) -> list[Run]:
+    most = parts.policy.look_back.same_work
+    return [run for run in parts.journal.runs_of(task.key, most) if run.sandbox != IMPORT]
 
 
 def _ended_both_ways(parts: Parts, runs: Sequence[Run]) -> bool:

@@ -14,16 +14,22 @@ from agentos.evolver.parts import Parts
 
 
 class Looks:
-    """Counts for one candidate. What it was given with its first trial stays, whoever was tried since."""
+    """Counts for one candidate. What it was given with its first trial of a set stays, whoever was tried since."""
 
     def __init__(self, parts: Parts, candidate: Candidate) -> None:
         self._parts, self._candidate = parts, candidate
-        fingerprint_id = parts.evolution(candidate.evolution_id).fingerprint_id
-        self._trials = list(_tried(parts, fingerprint_id))
+        self._seen: dict[TrialSet, list[Trial]] = {}
+
+    def _trials(self, which: TrialSet) -> list[Trial]:
+        """Of candidates, as they were when first asked for: until then, others may have been tried."""
+        if which not in self._seen:
+            fingerprint_id = self._parts.evolution(self._candidate.evolution_id).fingerprint_id
+            self._seen[which] = [item for item in _tried(self._parts, fingerprint_id) if item.set is which]
+        return self._seen[which]
 
     def number(self, which: TrialSet) -> int:
         """Which candidate of the failure it is that is tried on the set, from 1."""
-        here = [trial for trial in self._trials if trial.set is which]
+        here = self._trials(which)
         own = [trial for trial in here if trial.candidate_id == self._candidate.id]
         # The look of a hidden task is that task's own count.
         stored = (trial.number or (trial.look if which is not TrialSet.HOLD_OUT else 0) for trial in own)
@@ -33,8 +39,10 @@ class Looks:
         """As ``Trial.look``: of a hidden task its own count, else that of the set."""
         if which is not TrialSet.HOLD_OUT:
             return self.number(which)
-        hidden = [trial for trial in self._trials if trial.set is which]
-        keys = {trial.task_id: self._parts.journal.task(trial.task_id).key for trial in hidden}
+        hidden = self._trials(which)
+        keys = {
+            task_id: self._parts.journal.task(task_id).key for task_id in {item.task_id for item in hidden}
+        }
         here = [trial for trial in hidden if keys[trial.task_id] == task.key]
         stored = (trial.look for trial in here if trial.candidate_id == self._candidate.id)
         return max(stored, default=0) or self._after_others(here)

@@ -24,7 +24,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.attesting import attest_live
-from agentos.evolver.curate import varying
+from agentos.evolver.curate import asks_models_live
 from agentos.evolver.fingerprints import FAILING
 from agentos.evolver.parts import Parts
 from agentos.evolver.promotion import roll_back, verdict_on
@@ -78,7 +78,7 @@ def _suspected(parts: Parts, evolution: Evolution, sides: Sides) -> list[Run]:
         and run.outcome.result in FAILING
         and not parts.cursor.read(_measured(Suspicion(evolution.id, run.id)))
         and _passed_before(parts, run)
-        and not varying(parts, (run.task_id,))
+        and not asks_models_live(parts, parts.journal.task(run.task_id))
     ]
 
 

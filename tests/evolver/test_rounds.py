@@ -32,7 +32,7 @@ from agentos.evolver.cycle import trials_of
 from agentos.evolver.judge import judge, recompute
 from agentos.evolver.noisy import Beside
 from agentos.evolver.policy import Judge, Policy, ReplayPolicy
-from agentos.evolver.rounds import FIRST, rule_on
+from agentos.evolver.rounds import CHOOSING, FIRST, rule_on
 from agentos.evolver.triage import reconsider
 from agentos.ports import Attempt, Proposal
 from agentos.testing import FakeExecutor, ScriptedProposer, attempt
@@ -154,7 +154,7 @@ def test_no_pair_holds_a_trial_that_chose_a_task_or_a_recorded_answer(world: Wor
     assert min(trial.repeat for trial in own) == FIRST
     base = {(trial.task_id, trial.repeat) for trial in world.trials() if trial.arm is Arm.BASE}
     assert {(trial.task_id, trial.repeat) for trial in own} <= base
-    assert {(trial.task_id, repeat) for trial in own for repeat in range(FIRST)} <= base
+    assert {(trial.task_id, repeat) for trial in own for repeat in range(CHOOSING, CHOOSING + 4)} <= base
     assert not any(trial.recording for trial in world.trials())
 
 
