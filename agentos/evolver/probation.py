@@ -32,8 +32,6 @@ from agentos.evolver.recordings import asks, recording_of, whole
 from agentos.evolver.watching import Sides, Standing, named, standing
 from agentos.ports import Plan
 
-LOOK_BACK = 50  # runs of equal work among which a success is looked for
-
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
@@ -202,7 +200,7 @@ def _attest(parts: Parts, evolution: Evolution, sides: Sides, regressions: Seque
 
 
 def _passed_before(parts: Parts, run: Run) -> bool:
-    newest_first = iter(parts.journal.runs_of(run.task_key, LOOK_BACK))
+    newest_first = iter(parts.journal.runs_of(run.task_key, parts.policy.look_back.successes))
     return any(item.id == run.id for item in newest_first) and any(
         item.outcome is not None and item.outcome.result is Result.PASSED for item in newest_first
     )

@@ -14,7 +14,6 @@ from agentos.domain import Cost, Fault, Kind, Outcome, Result, Run, Step, Task
 from agentos.evolver.parts import Parts
 from agentos.evolver.signals import Signal, read_signals
 
-LOOK_BACK = 50  # runs of equal work among which a success is looked for
 # Of a budget that many runs share, none of them is to blame for its end.
 SHARED_BUDGETS = ("the evolution may use ", "all runs of a day may use ")  # gateway/answering.py
 _OWN = frozenset({"limit", "budget"})  # steps and questions; calls, tokens and money of models
@@ -48,7 +47,7 @@ def _was_enough(parts: Parts, run: Run, outcome: Outcome, steps: int) -> bool:
         and other.outcome.result is Result.PASSED
         and _no_more(other.outcome.cost, outcome.cost)
         and len(parts.journal.steps(other.id)) <= steps
-        for other in parts.journal.runs_of(run.task_key, LOOK_BACK)
+        for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.successes)
     )
 
 

@@ -23,9 +23,9 @@ from agentos.domain import (
 )
 from agentos.errors import ModelFailed
 from agentos.evolver.cycle import evolve
+from agentos.evolver.policy import LookBack
 from agentos.evolver.scheduling import (
     DOLLAR_S,
-    LOOK_BACK,
     Achieved,
     Archive,
     Meter,
@@ -227,7 +227,7 @@ def test_looking_back_costs_the_same_in_a_large_ledger(world: World) -> None:
 
     few, many = look(300), look(2_000)
     assert few == many
-    assert sum(found.asked for found in many[0].values()) == LOOK_BACK
+    assert sum(found.asked for found in many[0].values()) == LookBack().evolutions
 
 
 # --- who is asked -----------------------------------------------------------------------------------
