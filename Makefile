@@ -1,6 +1,7 @@
 # make demo    the main job on real input, without a model and without the network
 # make demo-model  agents that think: what each lacks is found and supplied (MODEL=provider/name for a real one)
 # make test    the tests
+# make quick   the tests that need no sandbox, no engine and no daemon
 # make check   what CI asks for: format, lint, types, tests
 # make coverage  the tests with branch coverage, which takes a third longer
 # make bench   the speed table
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test check coverage lint types bench setup bubblewrap docker clean
+.PHONY: help demo demo-model test quick check coverage lint types bench setup bubblewrap docker clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -38,9 +39,13 @@ demo-model: setup
 test: setup docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+quick: setup
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not slow'
+
 lint: setup
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@PYTHONPATH=. $(BIN)/lint-imports --no-logo
 
 types: setup
 	@$(BIN)/mypy
@@ -54,5 +59,5 @@ bench: setup
 	@$(BIN)/python benchmarks/run.py $(ONLY)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis htmlcov .coverage .coverage.* build dist
+	rm -rf $(VENV) .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis htmlcov .coverage .coverage.* build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -40,12 +40,12 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.cycle import evolve
+from agentos.evolver.find.mining import mine
+from agentos.evolver.find.triage import triage
 from agentos.evolver.guards import guarding
-from agentos.evolver.mining import mine
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import EvidencePolicy, Policy, load_taxonomy
-from agentos.evolver.probation import settle, suspicions, watch_rates
-from agentos.evolver.triage import triage
+from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Brief, Proposal
 from agentos.registry.store import Registry

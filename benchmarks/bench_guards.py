@@ -5,7 +5,7 @@
 Good edits: repairs of small programs as the proposer finds them (with ``--repair``), each hunk by itself of
 this repository's history, and each hunk by itself between the standard libraries of two Python versions (``--python`` names two folders such
 as /usr/lib/python3.11; by default those found beside each other under the user's pyenv). Bad edits:
-``tests/evolver/bad_edits.toml``.
+``tests/evolver/guards/bad_edits.toml``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pathlib import Path
 
 from bench_repair import PATH, PROGRAMS, brief_of, rows, score
 
-from agentos.evolver.consent import tier_of
-from agentos.evolver.guards.findings import RULES, Finding
-from agentos.evolver.guards.guarding import findings, refusal
-from agentos.evolver.guards.scanner import scan
-from agentos.evolver.guards.surroundings import MODULES
+from agentos.domain import tier_of
+from agentos.evolver.guards.static.check import findings, refusal
+from agentos.evolver.guards.static.denylist import MODULES
+from agentos.evolver.guards.static.scanner import scan
 from agentos.evolver.policy import Screen, Surface
+from agentos.evolver.screen_rules import RULES, Finding
 from agentos.syntax import parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -193,7 +193,7 @@ def scanned(edits: list[Good]) -> Iterator[tuple[int, Finding]]:
 
 def bad() -> None:
     """Which labelled bad edits are refused, and by the rule that was meant."""
-    data = tomllib.loads((ROOT / "tests" / "evolver" / "bad_edits.toml").read_text())
+    data = tomllib.loads((ROOT / "tests" / "evolver" / "guards" / "bad_edits.toml").read_text())
     beside = {**data["sources"], "harness/default/hooks.py": ""}
     meant, refused = 0, {"medium": 0, "high": 0}
     for edit in data["edit"]:

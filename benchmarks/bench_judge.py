@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 
 from agentos.domain import Decision, TrialSet
-from agentos.evolver.noisy import Measured, Rule, Spending, Standing, decide, improved
-from agentos.evolver.sequential import Pair, Tally, log_e_above
+from agentos.evolver.verdict.paired_tests import Measured, Rule, Spending, Standing, decide, improved
+from agentos.evolver.verdict.sequential import Pair, Tally, log_e_above
 
 RULE = Rule()
 TASKS, SEED = 4, 20260101

@@ -34,11 +34,11 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.evolver.judge import judge
-from agentos.evolver.mining import mine
+from agentos.evolver.find.mining import mine
+from agentos.evolver.find.triage import triage
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_taxonomy
-from agentos.evolver.triage import triage
+from agentos.evolver.verdict.judge import judge
 from agentos.ledger.store import Ledger
 from agentos.shipped import folder
 from agentos.testing import FakeExecutor, FakeRegistry, SerialReplayer, attempt

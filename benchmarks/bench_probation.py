@@ -14,7 +14,7 @@ import random
 import statistics
 
 from agentos.evolver.policy import Probation
-from agentos.evolver.watching import BESIDE, Beside, e_value
+from agentos.evolver.watch.live_regression import BESIDE, Beside, e_value
 
 SEED = 20260101
 RULES = Probation()

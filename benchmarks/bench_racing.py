@@ -19,8 +19,8 @@ from functools import cache
 
 from bench_judge import RULE, TASKS, Evidence, report
 
-from agentos.evolver.noisy import Standing, improved
-from agentos.evolver.sequential import Tally
+from agentos.evolver.verdict.paired_tests import Standing, improved
+from agentos.evolver.verdict.sequential import Tally
 
 CANDIDATES = 6
 SEED = 20260102

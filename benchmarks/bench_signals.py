@@ -23,11 +23,11 @@ from statistics import fmean
 from typing import Any
 
 from agentos.domain import Run, Snapshot, Step, digest
-from agentos.evolver.fingerprints import Doing, failure_of
-from agentos.evolver.lapses import root_step
-from agentos.evolver.observed import fault_in
+from agentos.evolver.find.agent_failures import root_step
+from agentos.evolver.find.fingerprints import Doing, failure_of
+from agentos.evolver.find.signals import read_signals
+from agentos.evolver.find.step_failures import fault_in
 from agentos.evolver.policy import load_taxonomy
-from agentos.evolver.signals import read_signals
 from agentos.shipped import folder
 from agentos.trajectories.formats import read
 from agentos.trajectories.past import Into, Source, past_of
@@ -42,7 +42,7 @@ INTO = Into(Snapshot("c", "t"), 0.0, datetime(2026, 1, 1, tzinfo=UTC))
 CHANGES = ("book_", "cancel_", "update_", "send_")  # tau-bench's calls that change its database
 NEAR = 3  # steps
 
-# The trivial way: a word anywhere in what a step observed. The kinds are those of agentos.evolver.observed.
+# The trivial way: a word anywhere in what a step observed. The kinds are those of agentos.evolver.find.step_failures.
 LEXICON = {
     "timeout": r"time[d ]?\s?-?out",
     "rate_limit": r"rate.?limit|too many requests|\b429\b",

@@ -32,10 +32,10 @@ from agentos.domain import (
     Trial,
 )
 from agentos.evolver.cycle import evolve
-from agentos.evolver.mining import mine
+from agentos.evolver.find.mining import mine
+from agentos.evolver.find.triage import reconsider, triage
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, Propose, load_taxonomy
-from agentos.evolver.triage import reconsider, triage
 from agentos.ports import Attempt, Plan, Proposal
 from agentos.shipped import folder
 from agentos.testing import FakeRegistry, MemoryBlobs, MemoryLedger, ScriptedProposer, Undurable, attempt
@@ -76,9 +76,7 @@ class Home:
 
     sort: Sort
     dice: random.Random
-    registry: FakeRegistry = field(
-        default_factory=lambda: FakeRegistry({PATH: TOOL, EDITED: TEXT})
-    )
+    registry: FakeRegistry = field(default_factory=lambda: FakeRegistry({PATH: TOOL, EDITED: TEXT}))
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     chances: dict[str, float] = field(default_factory=dict)
     good: set[str] = field(default_factory=set)  # trees with the edit that helps
@@ -171,7 +169,11 @@ REPAIRS = {
     "model 0-60 %, +40 %": (replace(MODEL, gain=0.4), ("1",)),
 }
 ROWS = {
-    **{f"{name}: {tries}": replace(sort, tries=TRIES[tries]) for name, sort in SORTS.items() for tries in TRIES},
+    **{
+        f"{name}: {tries}": replace(sort, tries=TRIES[tries])
+        for name, sort in SORTS.items()
+        for tries in TRIES
+    },
     **{
         f"{name}: {tries}": replace(sort, tries=TRIES[tries])
         for name, (sort, wanted) in REPAIRS.items()

@@ -1,15 +1,18 @@
-"""The walls of docs/architecture.md, checked on the syntax tree: nothing is imported to find out.
+"""The walls of docs/architecture.md, read off the source: nothing is imported to find out.
 
-Rows: imports go down only, and parts of one row are strangers. A part is a module or package
-directly below ``agentos``.
+Which part may import which is said once, in the contracts of import-linter in pyproject.toml.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -18,21 +21,6 @@ from agentos.syntax import parse
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "agentos"
-
-ROWS = [
-    {"__main__"},
-    {"cli"},
-    {"daemon"},
-    {"evolver", "gateway", "web", "worker"},
-    {"registry", "ledger", "sandboxes", "models", "retrieval", "trajectories", "testing"},
-    {"resources", "settings", "shipped", "taskfile"},
-    {"checks"},  # below taskfile, which refuses a task whose checks break their rules
-    {"ports"},
-    {"domain", "messages"},
-    {"wire", "home", "identity", "syntax"},
-    {"errors"},
-]
-ROW_OF = {part: number for number, row in enumerate(ROWS) for part in row}
 
 # One home for each foreign library; a tuple where a second home has a reason of its own.
 HOMES = {
@@ -62,9 +50,6 @@ HOMES = {
     "opentelemetry": {"trajectories"},
 }
 
-# What is visible inside a sandbox, so all that such code may import.
-INSIDE = {"worker", "wire", "messages", "checks"}
-
 
 def modules() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if "_shipped" not in path.parts)
@@ -91,66 +76,62 @@ def part_of(module: str) -> str | None:
     return parts[1] if parts[0] == "agentos" and len(parts) > 1 else None
 
 
-def known(module: str) -> str:
-    """The module that a dotted name (perhaps of something inside it) belongs to."""
-    while module and not ((ROOT / Path(*module.split("."))).with_suffix(".py").exists()):
-        if (ROOT / Path(*module.split(".")) / "__init__.py").exists():
-            return module
-        module = module.rpartition(".")[0]
-    return module
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+LAYERS = next(item["layers"] for item in CONTRACTS if item.get("containers") == ["agentos"])
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_imports_go_down_and_parts_of_one_row_are_strangers(path: Path) -> None:
-    own = part_of(name_of(path))
-    if own is None:
-        return
-    for module in imports(path):
-        other = part_of(module)
-        if other in (None, own) or other == "__version__":
-            continue
-        assert other in ROW_OF, f"{name_of(path)} imports {module}: give agentos.{other} a row"
-        assert ROW_OF[own] < ROW_OF[other], (
-            f"{name_of(path)} (row {ROW_OF[own] + 1}) imports {module} (row {ROW_OF[other] + 1})"
-        )
+def lint(cwd: Path) -> subprocess.CompletedProcess[str]:
+    """import-linter over a checkout, with the contracts of its pyproject.toml."""
+    code = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
+    command = [sys.executable, "-c", code, "--no-cache", "--no-logo"]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_each_foreign_library_has_one_home(path: Path) -> None:
-    own = part_of(name_of(path))
-    for module in imports(path):
-        library = module.split(".")[0]
-        if library in HOMES:
-            assert own in HOMES[library], f"{name_of(path)} imports {library}, whose home is {HOMES[library]}"
+def test_the_contracts_of_imports_are_kept() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("path", [p for p in modules() if part_of(name_of(p)) in INSIDE], ids=name_of)
-def test_code_inside_a_sandbox_knows_nothing_of_the_kernel(path: Path) -> None:
-    for module in imports(path):
-        other = part_of(module)
-        assert other is None or other in INSIDE, f"{name_of(path)} imports {module}"
+@pytest.mark.parametrize(
+    ("file", "line", "contract"),
+    [
+        ("evolver/select/curate.py", "import agentos.evolver.replay.trials", "stages"),
+        ("evolver/verdict/judge.py", "import agentos.evolver.parts", "verdict"),
+        ("worker/job.py", "import agentos.domain", "sandbox"),
+        ("ledger/store.py", "import agentos.registry.store", "strangers"),
+        ("domain/runs.py", "def later() -> None:\n    import agentos.ports", "strangers"),
+    ],
+)
+def test_an_arrow_back_up_is_found(tmp_path: Path, file: str, line: str, contract: str) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "agentos", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    changed = tmp_path / "agentos" / file
+    changed.write_text(changed.read_text() + f"\n{line}\n")
+    done = lint(tmp_path)
+    broken = [row for row in done.stdout.splitlines() if row.endswith("BROKEN")]
+    assert done.returncode == 1
+    assert any(contract in row.lower() for row in broken), done.stdout
 
 
-def test_there_is_no_cycle_between_modules() -> None:
-    graph = {
-        name_of(path): {known(module) for module in imports(path) if module.startswith("agentos.")}
-        for path in modules()
-    }
-    for name, others in graph.items():
-        others.discard(name)
-        # a package and its own modules: the submodule may name the package's path, not its content
-        graph[name] = {other for other in others if not name.startswith(other + ".")}
-    try:
-        list(TopologicalSorter(graph).static_order())
-    except CycleError as error:
-        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+def test_no_folder_of_the_evolver_is_crowded() -> None:
+    counts = Counter(path.parent for path in modules() if "evolver" in path.parts)
+    assert max(counts.values()) <= 13  # twelve, and the face
+
+
+def test_each_foreign_library_has_one_home() -> None:
+    for path in modules():
+        own = part_of(name_of(path))
+        for module in imports(path):
+            library = module.split(".")[0]
+            if library in HOMES:
+                homes = HOMES[library]
+                assert own in homes, f"{name_of(path)} imports {library}, whose home is {homes}"
 
 
 def test_the_page_has_the_rows_of_this_test() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     table = re.findall(r"^\| \d+ \| ([^|]+) \|", page, re.MULTILINE)
-    there = {part_of(name_of(path)) for path in modules()} - {"__main__"}
-    rows = [row & there for row in ROWS if row & there]
+    rows = [set(re.findall(r"\w+", row)) for row in LAYERS if row != "__main__"]
     assert [set(re.findall(r"`(\w+)`", row)) for row in table] == rows
 
 
@@ -160,9 +141,9 @@ def code_lines(path: Path) -> int:
     )
 
 
-@pytest.mark.parametrize("path", [*modules(), *sorted((ROOT / "registry").rglob("*.py"))], ids=str)
-def test_no_file_is_long(path: Path) -> None:
-    assert code_lines(path) <= 400, f"{path} has {code_lines(path)} code lines"
+def test_no_file_is_long() -> None:
+    for path in [*modules(), *sorted((ROOT / "registry").rglob("*.py"))]:
+        assert code_lines(path) <= 400, f"{path} has {code_lines(path)} code lines"
 
 
 def test_no_empty_names() -> None:
@@ -183,7 +164,8 @@ def broad_handlers(path: Path) -> Iterator[int]:
 
 
 def test_broad_handlers_stand_only_in_marked_places() -> None:
-    marked = {"agentos/cli/main.py", "agentos/daemon/tick.py"}
+    # the last one catches what proposers raise, of which some are other distributions' code
+    marked = {"agentos/cli/main.py", "agentos/daemon/tick.py", "agentos/evolver/propose/proposing.py"}
     inside = {"agentos/worker"}  # there, what is caught is the evolvable code's own error, sent on as data
     for path in modules():
         name = str(path.relative_to(ROOT))

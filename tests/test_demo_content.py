@@ -187,7 +187,7 @@ def work_of(draft: Draft) -> Task:
 
 
 def is_hidden(draft: Draft) -> bool:
-    """Hold-out, or a guard that proposers do not see (agentos/evolver/curate.py)."""
+    """Hold-out, or a guard that proposers do not see (agentos/evolver/select/curate.py)."""
     key = work_of(draft).key
     return (
         share_of(key, HOLD_OUT) is Share.HOLD_OUT or int(digest(["visible", key])[:8], 16) / 16**8 >= VISIBLE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentos.cli.output import print_json, print_table
 from agentos.domain import Attestation, Candidate, Verdict
-from agentos.evolver.calibration import Track, calibrate
+from agentos.evolver.history.calibration import Track, calibrate
 
 if TYPE_CHECKING:
     from agentos.ledger.reading import Reader

@@ -139,7 +139,7 @@ def _probation(story: Story) -> Probation:
 
     if story.evolution.state is not EvolutionState.PROBATION:
         return Probation()
-    from agentos.daemon.desk import policy_of
+    from agentos.daemon.offline import policy_of
 
     return policy_of(Home.find()).probation
 
@@ -180,9 +180,9 @@ def diff(
 def approve(id: Id, yes: Yes = False) -> None:
     """Consent to the promotion that waits for you; refused when it went stale."""
     from agentos.cli.evolution_screen import draw
-    from agentos.daemon.desk import desk
-    from agentos.evolver.consent import person
-    from agentos.evolver.promotion import approve as give
+    from agentos.daemon.offline import desk
+    from agentos.evolver.promote.consent import person
+    from agentos.evolver.promote.promotion import approve as give
 
     reader, story = _story(id)
     if not yes and story.evolution.state is EvolutionState.AWAITING_CONSENT:
@@ -202,9 +202,9 @@ def reject(
     id: Id, reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given"
 ) -> None:
     """Decline what waits for consent or is held; the same failure stays closed until `reconsider`."""
-    from agentos.daemon.desk import desk
-    from agentos.evolver.consent import person
-    from agentos.evolver.promotion import decline
+    from agentos.daemon.offline import desk
+    from agentos.evolver.promote.consent import person
+    from agentos.evolver.promote.promotion import decline
 
     _, story = _story(id)
     with desk(Home.find()) as parts:
@@ -215,9 +215,9 @@ def reject(
 @app.command()
 def reconsider(id: Id) -> None:
     """Take the same evidence up again, measured against what is stable now."""
-    from agentos.daemon.desk import desk
-    from agentos.evolver.triage import AT_WORK
-    from agentos.evolver.triage import reconsider as reopen
+    from agentos.daemon.offline import desk
+    from agentos.evolver.find.triage import AT_WORK
+    from agentos.evolver.find.triage import reconsider as reopen
 
     _, story = _story(id)
     with desk(Home.find()) as parts:
@@ -244,10 +244,10 @@ def revert(
     from rich.console import Console
 
     from agentos.cli.evolution_screen import chosen, diff_text
-    from agentos.daemon.desk import desk
-    from agentos.evolver.consent import person
-    from agentos.evolver.promotion import roll_back
-    from agentos.evolver.triage import DECLINED
+    from agentos.daemon.offline import desk
+    from agentos.evolver.find.triage import DECLINED
+    from agentos.evolver.promote.consent import person
+    from agentos.evolver.promote.promotion import roll_back
 
     _, story = _story(id)
     if story.evolution.state not in _UNDOABLE:
@@ -311,10 +311,10 @@ def _recomputed(story: Story) -> list[str]:
     import json
 
     from agentos.domain import digest
-    from agentos.evolver.judge import judged_trials, recompute
     from agentos.evolver.policy import policy_from_json
-    from agentos.evolver.safety import judged_rates
-    from agentos.evolver.verifying import misquoted, unfounded
+    from agentos.evolver.replay.verification import misquoted, unfounded
+    from agentos.evolver.verdict.judge import judged_trials, recompute
+    from agentos.evolver.verdict.safety import judged_rates
     from agentos.ledger.blobs import BlobStore
     from agentos.registry.store import Registry
 
@@ -338,7 +338,7 @@ def _recomputed(story: Story) -> list[str]:
 def _trials_again(story: Story, *, quiet: bool) -> list[str]:
     """What is different in a trial that is run again, one sentence each."""
     from agentos.daemon.service import service
-    from agentos.evolver.verifying import Compared, run_again
+    from agentos.evolver.replay.verification import Compared, run_again
     from agentos.settings import load_settings
 
     home, count = Home.find(), itertools.count(1)
@@ -366,7 +366,7 @@ def watch(
     from rich.console import Console
 
     from agentos.cli.evolution_screen import change_text
-    from agentos.evolver.triage import AT_WORK
+    from agentos.evolver.find.triage import AT_WORK
 
     reader = _reader()
     console = Console(highlight=False, soft_wrap=True)

@@ -24,9 +24,9 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.judge import Flip, Standing, flips, judged_trials
+from agentos.evolver.find.triage import DECLINED
 from agentos.evolver.policy import Probation
-from agentos.evolver.triage import DECLINED
+from agentos.evolver.verdict.judge import Flip, Standing, flips, judged_trials
 from agentos.ledger.reading import Story
 
 STATE_STYLE = {

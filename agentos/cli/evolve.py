@@ -26,10 +26,10 @@ def evolve(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """One pass now: mine the failed runs, open an evolution for each recurring failure, follow them."""
-    from agentos.daemon.desk import desk
-    from agentos.daemon.liveness import daemon_info
-    from agentos.evolver.mining import mine
-    from agentos.evolver.triage import triage
+    from agentos.daemon.daemon_lock import daemon_info
+    from agentos.daemon.offline import desk
+    from agentos.evolver.find.mining import mine
+    from agentos.evolver.find.triage import triage
 
     home = Home.find()
     daemon = daemon_info(home)
@@ -60,7 +60,7 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
     from rich.console import Console
 
     from agentos.cli.evolution_screen import change_text
-    from agentos.evolver.triage import AT_WORK
+    from agentos.evolver.find.triage import AT_WORK
     from agentos.ledger.reading import Reader
 
     reader = Reader(home.ledger)

@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Evidence, Evolution, EvolutionState, Kind, SafetyRate, Snapshot
-from agentos.evolver import health, remembering
-from agentos.evolver.health import Health, Price, duration
+from agentos.domain import Evidence, Evolution, EvolutionState, Kind, SafetyRate, Snapshot, is_memory
+from agentos.evolver.memory import lessons
 from agentos.evolver.policy import load_policy
+from agentos.evolver.watch import health
+from agentos.evolver.watch.health import Health, Price, duration
 from agentos.gateway.calls import Reading
 from agentos.home import Home
-from agentos.ledger.vitals import Moment, Spent, Vitals
+from agentos.ledger.stats import Moment, Spent, Vitals
 from agentos.ports import Remembered
 from agentos.registry.store import Registry
 from agentos.shipped import folder, seed_files
@@ -118,7 +119,7 @@ def _memories(ledger: Vitals, registry: Registry, home: Home, now: datetime) -> 
     """How each lesson that is remembered now fared."""
     stable = registry.stable()
     found = registry.files(stable, Kind.MEMORY.value)
-    texts = {path: text.decode() for path, text in found.items() if remembering.is_memory(path)}
+    texts = {path: text.decode() for path, text in found.items() if is_memory(path)}
     if not texts:
         return ()
     own = home.root / "policy.toml"  # not by the desk: that imports what writes, which takes a second
@@ -129,7 +130,7 @@ def _memories(ledger: Vitals, registry: Registry, home: Home, now: datetime) -> 
     def text_at(snapshot: Snapshot, path: str) -> str:
         return registry.files(snapshot, path).get(path, b"").decode()
 
-    return remembering.fared(texts, runs, text_at, now, policy.mine.half_life_days)
+    return lessons.fared(texts, runs, text_at, now, policy.mine.half_life_days)
 
 
 def _print(found: Health) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from xml.sax.saxutils import escape
 
 from agentos.cli.output import clean
-from agentos.evolver.health import Health, duration
+from agentos.evolver.watch.health import Health, duration
 
 WIDTH, MARGIN, GAP = 960, 24, 16
 HALF = (WIDTH - 2 * MARGIN - GAP) // 2

@@ -182,8 +182,8 @@ def _refuse_other_form(registry: Registry, main: Snapshot) -> None:
 
 def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:
     """The lessons of memories (kind/name -> text), with how the runs ended that had them."""
+    from agentos.evolver.memory.lessons import fared
     from agentos.evolver.policy import load_policy
-    from agentos.evolver.remembering import fared
     from agentos.registry.store import Registry
     from agentos.shipped import folder
 
@@ -202,7 +202,7 @@ def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:
 
 def _told(lesson: Remembered) -> dict[str, Json]:
     """A lesson with the version that brought it, and the evolution that this came from."""
-    from agentos.evolver.remembering import lessons_in
+    from agentos.evolver.memory.lessons import lessons_in
     from agentos.registry.store import Registry
     from agentos.resources import parse_id
 
@@ -230,7 +230,7 @@ def _told(lesson: Remembered) -> dict[str, Json]:
 
 def _lessons(text: str) -> str:
     """A memory in one line, without its headings."""
-    from agentos.evolver.remembering import lessons_in
+    from agentos.evolver.memory.lessons import lessons_in
 
     return " · ".join(lesson.text for lesson in lessons_in(text)) or "nothing yet"
 

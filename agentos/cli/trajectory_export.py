@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from agentos.domain import Arm, Evolution, Json, Result, Run, Share, Task, Trial, TrialSet
 from agentos.errors import NotFound, UserError
-from agentos.evolver.recordings import unpacked, whole
+from agentos.evolver.history.recordings import unpacked, whole
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader

@@ -48,6 +48,8 @@ from agentos.domain.resources import ResourceId as ResourceId
 from agentos.domain.resources import Snapshot as Snapshot
 from agentos.domain.resources import Tier as Tier
 from agentos.domain.resources import Version as Version
+from agentos.domain.resources import is_memory as is_memory
+from agentos.domain.resources import tier_of as tier_of
 from agentos.domain.reviews import Opinion as Opinion
 from agentos.domain.reviews import Review as Review
 from agentos.domain.runs import IMPORT as IMPORT

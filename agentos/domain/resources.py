@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -85,3 +85,16 @@ class Snapshot:
 
     commit: str
     tree: str
+
+
+def tier_of(paths: Iterable[str]) -> Tier:
+    """The highest tier of the kinds that the paths belong to; anything unknown is high, and so is nothing."""
+    order = list(Tier)
+    kinds = {path.split("/")[0] for path in paths}
+    tiers = [TIER_OF[Kind(kind)] if kind in list(Kind) else Tier.HIGH for kind in kinds]
+    return max(tiers, key=order.index, default=Tier.HIGH)
+
+
+def is_memory(path: str) -> bool:
+    """Whether this registry path is the text of a memory."""
+    return path.startswith(f"{Kind.MEMORY.value}/") and path.endswith("/memory.md")

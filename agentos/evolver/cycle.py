@@ -25,14 +25,11 @@ from agentos.domain import (
     Verdict,
     canonical,
 )
-from agentos.evolver.curate import Sets, choose_sets, varying
-from agentos.evolver.diagnosis import diagnose
-from agentos.evolver.guards.trying import in_breach, measure
-from agentos.evolver.inherited import with_inherited
-from agentos.evolver.judge import counted, judge, judged_trials
-from agentos.evolver.noisy import too_few
+from agentos.evolver.diagnose.diagnosis import diagnose
+from agentos.evolver.guards.assurance.dynamic import in_breach, measure
+from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.parts import Parts
-from agentos.evolver.promotion import (
+from agentos.evolver.promote.promotion import (
     asks,
     consent_by_policy,
     probe_fault,
@@ -40,12 +37,15 @@ from agentos.evolver.promotion import (
     promote,
     verdict_on,
 )
-from agentos.evolver.proposing import propose, why_fixed, workable
-from agentos.evolver.racing import leader
-from agentos.evolver.replay import replay_base, replay_candidate, replay_control, sieve
-from agentos.evolver.review import held_back
-from agentos.evolver.safety import judged_rates
-from agentos.evolver.scheduling import charged
+from agentos.evolver.promote.review import held_back
+from agentos.evolver.propose.proposing import propose, why_fixed, workable
+from agentos.evolver.replay.racing import leader
+from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
+from agentos.evolver.select.curate import Sets, choose_sets, varying
+from agentos.evolver.select.regression_sets import with_inherited
+from agentos.evolver.verdict.judge import counted, judge, judged_trials
+from agentos.evolver.verdict.paired_tests import too_few
+from agentos.evolver.verdict.safety import judged_rates
 from agentos.ports import Durable
 
 SCREENED = "screened"  # what trying a candidate came to, beside the decisions

@@ -18,8 +18,8 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import Unavailable
-from agentos.evolver.guards.probes import ExecutorWith, SafetyProbe
 from agentos.evolver.policy import FailureClass, Policy
+from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
 from agentos.ports import (
     Adviser,
     Audit,

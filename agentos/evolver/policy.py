@@ -14,7 +14,7 @@ from typing import Any
 
 from agentos.domain import RESOURCE_NAME, Layer, Mode, Tier, digest
 from agentos.errors import Invalid
-from agentos.evolver.guards.findings import RULES
+from agentos.evolver.screen_rules import RULES
 
 
 @dataclass(frozen=True, slots=True)

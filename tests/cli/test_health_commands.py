@@ -36,7 +36,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.health import Health, Price, Shelf, mended, series
+from agentos.evolver.watch.health import Health, Price, Shelf, mended, series
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Remembered

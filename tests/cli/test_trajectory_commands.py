@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.desk import desk
+from agentos.daemon.offline import desk
 from agentos.domain import (
     Arm,
     Evolution,
@@ -26,9 +26,9 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.evolver.mining import flag, mine
-from agentos.evolver.recordings import packed
-from agentos.evolver.triage import triage
+from agentos.evolver.find.mining import flag, mine
+from agentos.evolver.find.triage import triage
+from agentos.evolver.history.recordings import packed
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

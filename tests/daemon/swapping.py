@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from agentos.daemon.desk import desk
+from agentos.daemon.offline import desk
 from agentos.domain import (
     Candidate,
     Decision,
@@ -27,8 +27,8 @@ from agentos.domain import (
     digest,
     new_id,
 )
-from agentos.evolver.probing import driving_sha256
-from agentos.evolver.promotion import approve
+from agentos.evolver.promote.probing import driving_sha256
+from agentos.evolver.promote.promotion import approve
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

@@ -38,8 +38,8 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import Conflict
-from agentos.evolver.consent import issue
-from agentos.evolver.promotion import promote
+from agentos.evolver.promote.consent import issue
+from agentos.evolver.promote.promotion import promote
 from agentos.home import Home
 from agentos.registry import history
 from agentos.registry.store import Registry

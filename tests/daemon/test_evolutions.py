@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.desk import desk
-from agentos.daemon.doctoring import examine
+from agentos.daemon.doctor import examine
+from agentos.daemon.offline import desk
 from agentos.domain import (
     Candidate,
     Check,
@@ -33,12 +33,12 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
-from agentos.evolver.consent import issue
 from agentos.evolver.cycle import rates_of, trials_of
-from agentos.evolver.judge import recompute
-from agentos.evolver.mining import flag
-from agentos.evolver.promotion import approve, roll_back
-from agentos.evolver.triage import AT_WORK
+from agentos.evolver.find.mining import flag
+from agentos.evolver.find.triage import AT_WORK
+from agentos.evolver.promote.consent import issue
+from agentos.evolver.promote.promotion import approve, roll_back
+from agentos.evolver.verdict.judge import recompute
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

@@ -30,7 +30,7 @@ from agentos.domain import (
     Share,
     Task,
 )
-from agentos.evolver.triage import AT_WORK
+from agentos.evolver.find.triage import AT_WORK
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry

@@ -26,8 +26,8 @@ from agentos.domain import (
     TrialSet,
     canonical,
 )
-from agentos.evolver.recordings import recording_of, told, whole
-from agentos.evolver.triage import AT_WORK
+from agentos.evolver.find.triage import AT_WORK
+from agentos.evolver.history.recordings import recording_of, told, whole
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

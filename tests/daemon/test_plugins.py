@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.plugins import with_plugins
+from agentos.daemon.evolve.plugins import with_plugins
 from agentos.domain import Candidate, Check, Evolution, EvolutionState, Layer, Share, Task
 from agentos.errors import UserError
+from agentos.evolver.find.triage import AT_WORK
 from agentos.evolver.proposers.skill import SkillProposer
-from agentos.evolver.triage import AT_WORK
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry

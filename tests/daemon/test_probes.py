@@ -12,7 +12,7 @@ import pytest
 from agentos.daemon.service import Service, service
 from agentos.domain import Probe, Share, Task
 from agentos.evolver.policy import ProbePolicy
-from agentos.evolver.probing import passed, probe
+from agentos.evolver.promote.probing import passed, probe
 from agentos.home import Home
 from agentos.settings import load_settings
 from tests.daemon.swapping import PATH, source

@@ -9,8 +9,8 @@ import pytest
 
 from agentos.daemon.service import Service, service
 from agentos.domain import Kind, ResourceId, Snapshot
-from agentos.evolver.guards.trying import breaches
-from agentos.evolver.probing import probe
+from agentos.evolver.guards.assurance.dynamic import breaches
+from agentos.evolver.promote.probing import probe
 from agentos.home import Home
 from agentos.ports import Plan
 from agentos.settings import load_settings

@@ -36,8 +36,8 @@ from agentos.domain import (
     TaskState,
     new_id,
 )
-from agentos.evolver.guards.trying import measure
-from agentos.evolver.safety import rates, ruling
+from agentos.evolver.guards.assurance.dynamic import measure
+from agentos.evolver.verdict.safety import rates, ruling
 from agentos.home import Home
 from agentos.settings import load_settings
 from agentos.testing import ModelServer, Reply, Rules, call

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.desk import desk
+from agentos.daemon.offline import desk
 from agentos.domain import Check, Json, Run, Share, TaskState
-from agentos.evolver.lapses import root_step
-from agentos.evolver.mining import inspect
+from agentos.evolver.find.agent_failures import root_step
+from agentos.evolver.find.mining import inspect
 from agentos.evolver.parts import Parts
 from agentos.home import Home
 from agentos.ledger.store import Ledger

@@ -34,7 +34,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.triage import AT_WORK
+from agentos.evolver.find.triage import AT_WORK
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry

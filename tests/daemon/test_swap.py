@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.desk import desk
-from agentos.daemon.doctoring import examine
+from agentos.daemon.doctor import examine
+from agentos.daemon.offline import desk
 from agentos.daemon.service import service
 from agentos.domain import Consent, EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
 from agentos.errors import Conflict, Unavailable
-from agentos.evolver.promotion import probe_promotion, promote
+from agentos.evolver.promote.promotion import probe_promotion, promote
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

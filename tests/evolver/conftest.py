@@ -29,10 +29,10 @@ from agentos.domain import (
 )
 from agentos.errors import Unavailable
 from agentos.evolver.cycle import evolve
-from agentos.evolver.mining import mine
+from agentos.evolver.find.mining import mine
+from agentos.evolver.find.triage import triage
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_taxonomy
-from agentos.evolver.triage import triage
 from agentos.ports import Attempt, Proposal
 from agentos.shipped import folder
 from agentos.testing import (

@@ -22,7 +22,6 @@ from agentos.domain import (
     canonical,
 )
 from agentos.errors import Conflict, Invalid, Unavailable, UserError
-from agentos.evolver.curate import Sets, choose_sets
 from agentos.evolver.cycle import (
     diagnose_and_curate,
     evolve,
@@ -32,11 +31,12 @@ from agentos.evolver.cycle import (
     trials_of,
     try_candidate,
 )
-from agentos.evolver.judge import recompute
-from agentos.evolver.mining import flag, mine
+from agentos.evolver.find.mining import flag, mine
+from agentos.evolver.find.triage import DECLINED, reconsider, triage
 from agentos.evolver.policy import ConsentPolicy, Policy, Surface
-from agentos.evolver.promotion import approve, decline, promote, roll_back, settle_overtaken
-from agentos.evolver.triage import DECLINED, reconsider, triage
+from agentos.evolver.promote.promotion import approve, decline, promote, roll_back, settle_overtaken
+from agentos.evolver.select.curate import Sets, choose_sets
+from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Brief, Proposal
 from agentos.testing import FakeRegistry, ScriptedProposer
 

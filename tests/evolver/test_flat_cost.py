@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentos.domain import Evolution, EvolutionState, Verdict
-from agentos.evolver.curate import choose_sets
-from agentos.evolver.mining import mine
+from agentos.evolver.find.mining import mine
+from agentos.evolver.find.triage import CLOSED, triage
 from agentos.evolver.policy import LookBack
-from agentos.evolver.promotion import roll_back
-from agentos.evolver.triage import CLOSED, triage
+from agentos.evolver.promote.promotion import roll_back
+from agentos.evolver.select.curate import choose_sets
 
 if TYPE_CHECKING:
     from conftest import World

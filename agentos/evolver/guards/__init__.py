@@ -1,1 +1,1 @@
-"""Guards for edits of Python source: read off the text of base and candidate, nothing is executed."""
+"""Guards for edits: read off their text, and tried in boxes."""

@@ -14,9 +14,9 @@ from fnmatch import fnmatchcase
 
 from agentos import shipped
 from agentos.domain import Budget, Cost, Json, Limits, digest
-from agentos.evolver.dossier import dossier, plain, task_ids
-from agentos.evolver.errands import Errand, Left, Workshop
 from agentos.evolver.proposers.coders import Coder, Coders
+from agentos.evolver.proposers.coding_agent import Errand, Left, Workshop
+from agentos.evolver.proposers.evidence_export import dossier, plain, task_ids
 from agentos.ports import Audit, Brief, Proposal
 
 TRIES = 2  # at the manifest; the second one is told what was wrong with the first

@@ -19,10 +19,10 @@ from pydantic import BaseModel, Field
 from agentos import shipped
 from agentos.domain import Json, Layer
 from agentos.errors import ModelFailed
+from agentos.evolver.memory.lessons import added, changed, removed
 from agentos.evolver.proposers.model.answer import Line, Unusable, json_in, spoken
 from agentos.evolver.proposers.model.asking import record_of, with_data
 from agentos.evolver.proposers.model.evidence import NARROW, WIDE, Room, quoted, told
-from agentos.evolver.remembering import added, changed, removed
 from agentos.ports import Adviser, Brief, Proposal, Remembered, Seen
 
 PURPOSE = "lesson"

@@ -10,8 +10,8 @@ from typing import Any
 
 from agentos import shipped
 from agentos.domain import Json, Layer, ResourceId
+from agentos.evolver.memory.lessons import lessons_in
 from agentos.evolver.proposers.model.evidence import Room, Told, flat, quoted
-from agentos.evolver.remembering import lessons_in
 from agentos.ports import Brief
 
 NAME = "model"

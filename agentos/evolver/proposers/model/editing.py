@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Mapping
 
 from agentos.domain import Kind, Layer, ResourceId
+from agentos.evolver.memory.lessons import added, changed, lessons_in
 from agentos.evolver.proposers.model.answer import Answer, Unusable
-from agentos.evolver.remembering import added, changed, lessons_in
 from agentos.ports import Brief
 from agentos.resources import examine, name_fault
 from agentos.resources.documents import DOCUMENT

@@ -1,0 +1,122 @@
+"""Fingerprints: when are two failures the same failure?
+
+A fingerprint names the file at fault, the failure class and a normalised message. Numbers, quoted
+text, paths and addresses are replaced, because they change from run to run while the fault stays.
+A wrong answer has no message of its own: there, the file alone identifies it.
+
+A run in which an agent chose what to do has a goal of its own, so what stays is how it went wrong
+(``lapses.py``): two goals missed for one reason are one failure. Where a tool broke on the way and
+never worked again, it is the same failure as when a task calls that tool itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agentos.domain import Fault, Fingerprint, Layer, Outcome, Result, Run, Step, digest
+from agentos.evolver.find.agent_failures import Lapse, lapse_in
+from agentos.evolver.policy import FailureClass
+
+MESSAGE_MAX = 200
+
+# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``spending``).
+FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
+
+_RULES = (
+    (re.compile(r"'[^']*'|\"[^\"]*\""), "S"),
+    (re.compile(r"(?:/[\w.+-]+){2,}"), "P"),
+    (re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}\b", re.IGNORECASE), "H"),
+    (re.compile(r"[-+]?\d+(?:[.,:]\d+)*"), "N"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failing run as the miner sees it."""
+
+    fault: Fault
+    klass: FailureClass
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What an agent did that chose its own calls. ``agent`` is its ResourceId; ``steps`` reads them."""
+
+    agent: str
+    steps: Callable[[], Sequence[Step]]
+
+
+def normalise(message: str) -> str:
+    """The part of a message that stays the same when the same thing goes wrong again."""
+    text = message[: 4 * MESSAGE_MAX]
+    for pattern, symbol in _RULES:
+        text = pattern.sub(symbol, text)
+    return text.strip()[:MESSAGE_MAX]
+
+
+def classify(fault: Fault, taxonomy: tuple[FailureClass, ...]) -> FailureClass:
+    """The first class that the fault's type fits; the last class fits any."""
+    return _first(taxonomy, {fault.type, "*"})
+
+
+def classify_lapse(type: str, taxonomy: tuple[FailureClass, ...]) -> FailureClass:
+    """The class of what went wrong in an agent's own doing: ``agent:TYPE`` in the taxonomy.
+
+    What has no class of that name is where faults of its type are, unless that is a tool's.
+    """
+    others = tuple(klass for klass in taxonomy if klass.layer is not Layer.TOOL or "*" in klass.faults)
+    return _first(others, {f"agent:{type}", "agent:*", type, "*"})
+
+
+def _first(taxonomy: tuple[FailureClass, ...], names: set[str]) -> FailureClass:
+    return next((klass for klass in taxonomy if names & set(klass.faults)), taxonomy[-1])
+
+
+def fault_of(outcome: Outcome) -> Fault:
+    """The outcome's fault; a failed check and a time limit have none of their own and get one."""
+    if outcome.fault is not None:
+        return outcome.fault
+    if outcome.result is Result.TIMEOUT:
+        return Fault("timeout", "the run did not end in time")
+    return Fault("check", outcome.reason)
+
+
+def failure_of(
+    run: Run, path: str, taxonomy: tuple[FailureClass, ...], doing: Doing | None = None
+) -> Failure | None:
+    """What failed in ``run``, or None when it did not fail for a reason of its own.
+
+    ``path`` is the registry path of the tool that the task called, "" for a task without a call: of
+    such a one, ``doing`` tells what the agent made of it. Its steps are read only if the run failed.
+    """
+    if run.outcome is None or run.outcome.result not in FAILING:
+        return None
+    fault = fault_of(run.outcome)
+    if doing is None:
+        return _of_code(fault, path, taxonomy)
+    klass = classify_lapse(fault.type, taxonomy)
+    lapse = lapse_in(run.outcome, fault, doing.steps()) if klass.evolvable else Lapse(fault.type)
+    if lapse.tool is not None:
+        return _of_code(lapse.tool, lapse.tool.where.partition(":")[0], taxonomy)
+    klass = classify_lapse(lapse.type, taxonomy)
+    # names come out of the sandbox: as long as a reply, and with whatever in them
+    about = (" ".join(part.split())[:MESSAGE_MAX] for part in (lapse.type, *lapse.about))
+    signature = " | ".join([doing.agent, *about])
+    return Failure(fault, klass, _fingerprint(doing.agent, klass, signature))
+
+
+def _of_code(fault: Fault, path: str, taxonomy: tuple[FailureClass, ...]) -> Failure:
+    klass = classify(fault, taxonomy)
+    resource = fault.resource or "/".join(path.split("/")[:2])
+    place = fault.where or path
+    message = "" if klass.name == "wrong_answer" else normalise(fault.message)
+    signature = " | ".join([path or resource, fault.type, place, message])
+    return Failure(fault, klass, _fingerprint(resource, klass, signature))
+
+
+def _fingerprint(resource: str, klass: FailureClass, signature: str) -> Fingerprint:
+    return Fingerprint(digest([resource, klass.name, signature])[:16], resource, klass.name, signature)

@@ -1,0 +1,113 @@
+"""Mine: read each finished run once and note its failure as a sighting.
+
+The sightings and the cursor move in one transaction, so that mining again, also after a crash,
+never counts a run twice. Runs of hold-out tasks are passed over: nothing that a proposer may ever
+see is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentos.domain import Call, Fault, Kind, Run, Share, Sighting, Step, Task
+from agentos.errors import UserError
+from agentos.evolver.find.budget_failures import as_failed
+from agentos.evolver.find.fingerprints import Doing, Failure, failure_of
+from agentos.evolver.find.harness_signs import mistold
+from agentos.evolver.find.signals import read_signals
+from agentos.evolver.parts import Parts
+
+CURSOR = "mine"
+BATCH = 500
+
+
+def mine(parts: Parts) -> int:
+    """Read all runs that finished since the last call; the number of sightings stored."""
+    stored = 0
+    while True:
+        position = parts.cursor.read(CURSOR)
+        batch = parts.journal.runs_after(position, BATCH)
+        if not batch:
+            return stored
+        sightings = [found for _, run in batch if (found := _sighting(parts, run)) is not None]
+        parts.cursor.advance(CURSOR, batch[-1][0], sightings)
+        stored += len(sightings)
+
+
+def flag(parts: Parts, run: Run) -> Sighting:
+    """A person says that this run matters: one such sighting is enough to open evidence."""
+    if run.share is Share.HOLD_OUT:
+        raise UserError(f"{run.id} belongs to a hidden hold-out task, which may not become evidence.")
+    failure = inspect(parts, run)
+    if failure is None:
+        raise UserError(f"{run.id} did not fail; give the task a check that fails, then run it again.")
+    sighting = _made(parts, run, failure, flagged=True)
+    parts.records.put(sighting)
+    parts.audit.note("run.flag", run.id, {"fingerprint": failure.fingerprint.id})
+    return sighting
+
+
+def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
+    """The failure that a run shows, or None. ``steps`` are its own where the journal does not know it."""
+    task = parts.journal.task(run.task_id)
+    run = as_failed(parts, task, run, steps)
+    if task.call is not None:
+        failure = failure_of(run, tool_path(task.call, run.resources), parts.taxonomy)
+        return _of_harness(parts, task, run, steps) or failure if failure else None
+    doing = Doing(
+        f"{Kind.AGENT.value}/{task.agent}", lambda: parts.journal.steps(run.id) if steps is None else steps
+    )
+    return failure_of(run, "", parts.taxonomy, doing)
+
+
+def _of_harness(parts: Parts, task: Task, run: Run, steps: Sequence[Step] | None) -> Failure | None:
+    """The failure of a call, where it is its harness': one and the same, whichever tool was called."""
+    outcome = run.outcome
+    name = next((name for name in run.resources if name.startswith(f"{Kind.HARNESS.value}/")), "")
+    if outcome is None or not name:
+        return None
+    if outcome.fault is not None and outcome.fault.resource == name:
+        return failure_of(run, "", parts.taxonomy)
+    if not outcome.checks:
+        return None
+    why = mistold(task, run, parts.journal.steps(run.id) if steps is None else steps)
+    fault = Fault("harness", why, resource=name)
+    return (
+        failure_of(replace(run, outcome=replace(outcome, fault=fault)), "", parts.taxonomy) if why else None
+    )
+
+
+def tool_path(call: Call | None, resources: tuple[str, ...]) -> str:
+    """Registry path of the called tool's file, from the reference and the resources a run used."""
+    if call is None:
+        return ""
+    skill, _, tool = call.tool.rpartition("/")
+    stem = tool.replace("-", "_")  # a file's name, where the resource's is hyphenated
+    if skill:
+        return f"skill/{skill}/tools/{stem}.py"
+    if f"tool/{tool}" in resources or f"tool/{tool.replace('_', '-')}" in resources:
+        return f"tool/{tool.replace('_', '-')}/tool.py"
+    owner = next((name for name in resources if name.startswith("skill/")), "")
+    return f"{owner}/tools/{stem}.py" if owner else f"tool/{tool.replace('_', '-')}/tool.py"
+
+
+def _sighting(parts: Parts, run: Run) -> Sighting | None:
+    if run.share is Share.HOLD_OUT:
+        return None
+    failure = inspect(parts, run)
+    return _made(parts, run, failure, flagged=False) if failure else None
+
+
+def _made(parts: Parts, run: Run, failure: Failure, *, flagged: bool) -> Sighting:
+    return Sighting(
+        run_id=run.id,
+        task_id=run.task_id,
+        task_key=run.task_key,
+        fingerprint=failure.fingerprint,
+        seen_at=run.finished_at or parts.now(),
+        flagged=flagged,
+        signals=tuple(
+            f"{sign.signal.value}@{sign.step}" for sign in read_signals(parts.journal.steps(run.id))
+        ),
+    )

@@ -1,0 +1,130 @@
+"""Signals: cheap attributes of a trajectory, computed without a model, in one pass over its steps.
+
+They mark a run as worth looking at; they are no measure of quality. The rules follow "Signals"
+(arXiv 2604.00356) with two changes learnt from its misfires: a failure is read from the step's
+structured fault, never from quoted text, and calls of tools that only read do not count as drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from agentos.domain import Json, Step
+from agentos.evolver.find.step_failures import fault_in, tool_of
+
+LOOP_MIN = 3  # equal calls in a row
+CYCLE_MIN = 3  # repetitions of a pattern of calls
+CYCLE_PERIODS = range(2, 6)
+FORGOTTEN_MIN = 3  # calls from one to its equal
+STAGNANT_MIN = 3  # equal observations in a row, of differing calls
+
+_EXHAUSTION = frozenset({"timeout", "memory", "limit", "budget", "signal", "killed"})
+
+
+class Signal(StrEnum):
+    """What a trajectory shows."""
+
+    FAILURE = "failure"  # a step failed by its own account
+    RETRY_LOOP = "retry_loop"  # the same call, again and again
+    OSCILLATION = "oscillation"  # a short pattern of calls, again and again
+    DRIFT = "drift"  # the same tool with ever other arguments, each failing
+    STAGNATION = "stagnation"  # differing calls, the same observation
+    EXHAUSTION = "exhaustion"  # a limit was reached
+    FORGOTTEN = "forgotten"  # the same call with the same result once more, long after the first
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One signal, the step that shows it, and the step that it began with."""
+
+    signal: Signal
+    step: int
+    since: int
+    detail: str = ""
+
+
+def read_signals(steps: Iterable[Step]) -> tuple[Sign, ...]:
+    """All signals of one trajectory: faults in order, then loops and stagnation."""
+    found: list[Sign] = []
+    acts: list[Step] = []
+    for step in steps:
+        fault = fault_in(step)
+        if fault is not None:
+            kind = Signal.EXHAUSTION if fault.type in _EXHAUSTION else Signal.FAILURE
+            found.append(Sign(kind, step.index, step.index, fault.type))
+        if step.node == "act":
+            acts.append(step)
+    if len(acts) >= LOOP_MIN:
+        loops = _loops(acts)
+        found += loops
+        found += _stagnation(acts)
+        found += [] if loops else _forgotten(acts)
+    return tuple(found)
+
+
+def _loops(acts: Sequence[Step]) -> list[Sign]:
+    """Retry loops, then drift, then oscillation; a later kind only where no earlier one covers it."""
+    found: list[Sign] = []
+    start = 0
+    for position in range(1, len(acts) + 1):
+        if position < len(acts) and tool_of(acts[position]) == tool_of(acts[start]):
+            continue
+        streak = acts[start:position]
+        start = position
+        if len(streak) < LOOP_MIN:
+            continue
+        if all(step.action == streak[0].action for step in streak):
+            found.append(_sign(Signal.RETRY_LOOP, streak, f"{len(streak)} equal calls"))
+        elif all(fault_in(step) is not None for step in streak):
+            found.append(_sign(Signal.DRIFT, streak, f"{len(streak)} calls, none worked"))
+    return found or _oscillation(acts)
+
+
+def _oscillation(acts: Sequence[Step]) -> list[Sign]:
+    tools = [tool_of(step) for step in acts]
+    for period in CYCLE_PERIODS:
+        length = period * CYCLE_MIN
+        for start in range(len(tools) - length + 1):
+            pattern = tools[start : start + period]
+            if len(set(pattern)) > 1 and tools[start : start + length] == pattern * CYCLE_MIN:
+                return [_sign(Signal.OSCILLATION, acts[start : start + length], " → ".join(pattern))]
+    return []
+
+
+def _stagnation(acts: Sequence[Step]) -> list[Sign]:
+    streak = 1
+    for place, (before, step) in enumerate(pairwise(acts), start=1):
+        same = _result(step) == _result(before) and step.action != before.action
+        streak = streak + 1 if same else 1
+        if streak == STAGNANT_MIN:
+            shown = acts[place - streak + 1 : place + 1]
+            return [_sign(Signal.STAGNATION, shown, f"{streak} calls, one observation")]
+    return []
+
+
+def _sign(signal: Signal, streak: Sequence[Step], detail: str) -> Sign:
+    return Sign(signal, streak[-1].index, streak[0].index, detail)
+
+
+def _forgotten(acts: Sequence[Step]) -> list[Sign]:
+    """What was known already was asked again: it was lost from view, or from mind."""
+    found: list[Sign] = []
+    last: dict[str, int] = {}
+    for place, step in enumerate(acts):
+        call = repr(step.action)  # a tenth of what a canonical form costs; arguments come in one order
+        before = last.get(call, place)
+        if place - before >= FORGOTTEN_MIN and _result(acts[before]) == _result(step):
+            first = acts[before].index
+            found.append(Sign(Signal.FORGOTTEN, step.index, first, f"as {place - before} calls before"))
+        last[call] = place
+    return found
+
+
+def _result(step: Step) -> Json:
+    """What a call gave, without what differs from call to call whatever it gave (the ids of imports)."""
+    if isinstance(step.observation, dict) and "output" in step.observation:
+        return step.observation["output"]
+    return step.observation

@@ -1,0 +1,257 @@
+"""Triage: which failures have become evidence?
+
+A fingerprint opens an evolution when it recurs (or a person flagged a run), when no other
+evolution is at work on the same file, and when something is new since the last attempt. After
+``attempts`` without success the circuit is open: it is reported, not tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from agentos.domain import (
+    RUNNING_STATES,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Fingerprint,
+    Sighting,
+    digest,
+    new_id,
+)
+from agentos.errors import Conflict, NotFound
+from agentos.evolver.parts import Parts
+from agentos.evolver.policy import Mine
+
+CURSOR = "triage"
+CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
+PAST = 50  # evolutions of one fingerprint that are looked at
+
+WITHOUT_SUCCESS = frozenset(
+    {
+        EvolutionState.REJECTED,
+        EvolutionState.NO_IMPROVEMENT,
+        EvolutionState.CANNOT_FIX,
+        EvolutionState.HELD,
+        EvolutionState.ROLLED_BACK,
+    }
+)
+AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}
+DECLINED = "declined by "  # a reason that starts so closes a fingerprint until `reconsider`
+
+
+@dataclass(frozen=True, slots=True)
+class Ripe:
+    """A failure that may become evidence now: its newest sighting of each distinct task."""
+
+    fingerprint: Fingerprint
+    sightings: tuple[Sighting, ...]
+    fingerprints: frozenset[str]  # of all its sightings: lone failures of one file are several
+
+
+def triage(parts: Parts) -> list[Evolution]:
+    """Seal evidence for every failure that is ripe, and open one evolution for each.
+
+    Two processes may do this at once (the daemon, `agentos evolve`): the one that finds the cursor
+    moved stops, because what it read may have been opened by the other.
+    """
+    position = parts.cursor.read(CURSOR)
+    opened: list[Evolution] = []
+    at_work = [item for state in sorted(AT_WORK) for item in parts.records.find(Evolution, state=state)]
+    busy = {_file(_evidence_fingerprint(parts, item)) for item in at_work}
+    # Faults of the environment, the task or the call are quarantined: no edit of a resource mends them.
+    mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
+    end = parts.records.last_sighting()
+    sightings = parts.records.newest_sightings(mendable, parts.policy.look_back.sightings, CLOSED)
+    for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
+        if _file(ripe.fingerprint) in busy:
+            continue
+        past = _past(parts, ripe.fingerprint)
+        if _mended(ripe, past):
+            _close(parts, ripe, end)
+            continue
+        if not _worth_trying(ripe, past, parts):
+            continue
+        try:
+            opened.append(_open(parts, ripe, _unmended(ripe, past), position + len(opened)))
+        except Conflict:
+            break
+        busy.add(_file(ripe.fingerprint))
+    return opened
+
+
+def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: float) -> bool:
+    """May triage run now? Tasks come first: it waits until they are done, but not for ever."""
+    rules = parts.policy.mine
+    if first_seen is not None and parts.now() - first_seen > timedelta(seconds=rules.max_wait_s):
+        return True
+    return not busy and quiet_s >= rules.settle_s
+
+
+def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
+    """Open a new evolution on the same evidence, against what is stable now.
+
+    Raises Conflict when one is at work on it already: two would measure and ask the same twice.
+    """
+    for other in parts.records.find(Evolution, evidence_id=evolution.evidence_id):
+        if other.state in AT_WORK:
+            raise Conflict(
+                f"{other.id} is at work on the same evidence ({other.state.value}); "
+                f"`agentos evolution show {other.id}` shows how far it is."
+            )
+    fresh = _evolution(parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}")
+    parts.records.put(fresh)
+    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id})
+    return fresh
+
+
+def _file(fingerprint: Fingerprint) -> str:
+    """The file (or resource) that a fingerprint points to: two evolutions never work on one at once."""
+    return fingerprint.signature.split(" | ")[0] or fingerprint.resource
+
+
+def places(parts: Parts, evolution: Evolution) -> frozenset[str]:
+    """What it works on, as far as that is known: the failure, and the file and the resource it lies in."""
+    found = {evolution.fingerprint_id, evolution.resource}
+    with suppress(NotFound):
+        fingerprint = _evidence_fingerprint(parts, evolution)
+        found |= {_file(fingerprint), fingerprint.resource}
+    return frozenset(found - {""})
+
+
+def _evidence_fingerprint(parts: Parts, evolution: Evolution) -> Fingerprint:
+    return parts.records.get(Evidence, evolution.evidence_id).fingerprint
+
+
+def _ripe(sightings: Sequence[Sighting], rules: Mine, now: datetime) -> list[Ripe]:
+    """Fingerprints with enough weight, heaviest first; lone failures of one file count together."""
+    groups: dict[str, list[Sighting]] = {}
+    for sighting in sightings:
+        groups.setdefault(sighting.fingerprint.id, []).append(sighting)
+    heavy: list[list[Sighting]] = []
+    light: list[list[Sighting]] = []
+    for group in groups.values():
+        (heavy if _weighs_enough(group, rules, now) else light).append(group)
+    files: dict[str, list[Sighting]] = {}
+    for group in light:
+        files.setdefault(_file(group[0].fingerprint), []).extend(group)
+    heavy += [group for group in files.values() if _weighs_enough(group, rules, now)]
+    heavy.sort(key=lambda group: (-len(group), group[0].seen_at))
+    return [_newest(group) for group in heavy]
+
+
+def _weighs_enough(group: Sequence[Sighting], rules: Mine, now: datetime) -> bool:
+    if any(sighting.flagged for sighting in group):
+        return True
+    weight = sum(
+        0.5 ** (max((now - sighting.seen_at).total_seconds(), 0.0) / 86_400 / rules.half_life_days)
+        for sighting in group
+    )
+    return len({sighting.run_id for sighting in group}) >= rules.recurrence and weight >= rules.min_weight
+
+
+def _newest(group: Sequence[Sighting]) -> Ripe:
+    by_key = {sighting.task_key: sighting for sighting in sorted(group, key=lambda item: item.seen_at)}
+    latest = sorted(by_key.values(), key=lambda item: item.seen_at)
+    return Ripe(latest[-1].fingerprint, tuple(latest), frozenset(item.fingerprint.id for item in group))
+
+
+def _past(parts: Parts, fingerprint: Fingerprint) -> Sequence[Evolution]:
+    """The evolutions of a failure, oldest first; of those before a success nobody asks any more."""
+    last = parts.records.newest(Evolution, 1, fingerprint_id=fingerprint.id)
+    if last and last[0].state not in WITHOUT_SUCCESS:
+        return last
+    return parts.records.newest(Evolution, PAST, fingerprint_id=fingerprint.id)[::-1]
+
+
+def _mended(ripe: Ripe, past: Sequence[Evolution]) -> bool:
+    """Whether its last evolution is over with success, and nothing failed since: only news can change that."""
+    return not _unmended(ripe, past)
+
+
+def _unmended(ripe: Ripe, past: Sequence[Evolution]) -> Sequence[Sighting]:
+    """What was seen since its last evolution, if that ended with success: what failed before passes now."""
+    last = past[-1] if past else None
+    if last is None or last.ended_at is None or last.state in WITHOUT_SUCCESS | AT_WORK:
+        return ripe.sightings
+    return [item for item in ripe.sightings if item.seen_at > last.ended_at]
+
+
+def _close(parts: Parts, ripe: Ripe, end: int) -> None:
+    """What was seen of it up to here is not read again."""
+    for name in ripe.fingerprints:
+        with suppress(Conflict):  # another process has looked further already
+            parts.cursor.advance(CLOSED + name, end, [])
+
+
+def _worth_trying(ripe: Ripe, past: Sequence[Evolution], parts: Parts) -> bool:
+    if not past:
+        return True
+    last = past[-1]
+    if last.state is EvolutionState.CIRCUIT_BROKEN or last.reason.startswith(DECLINED):
+        return False
+    since = [item for item in ripe.sightings if last.ended_at is None or item.seen_at > last.ended_at]
+    if last.state not in WITHOUT_SUCCESS:
+        return bool(since)
+    sealed = [parts.records.get(Evidence, item.evidence_id) for item in past]
+    tried = {task_id for evidence in sealed for task_id in evidence.task_ids}
+    keys = {task.key for task in parts.tasks(tuple(tried))} if since else set()
+    if all(item.task_key in keys for item in since) and not _changed_since(last, parts):
+        return False
+    if len([item for item in past if item.state in WITHOUT_SUCCESS]) >= parts.policy.mine.attempts:
+        _break_circuit(parts, last, ripe)
+        return False
+    return True
+
+
+def _changed_since(evolution: Evolution, parts: Parts) -> bool:
+    """Has the resource at fault got another content since that attempt?"""
+    if evolution.diagnosis is None or evolution.state is EvolutionState.ROLLED_BACK:
+        return False
+    path = evolution.diagnosis.path
+    then = parts.snapshots.files(evolution.base, path)
+    return dict(then) != dict(parts.snapshots.files(parts.snapshots.stable(), path))
+
+
+def _break_circuit(parts: Parts, last: Evolution, ripe: Ripe) -> None:
+    broken = _evolution(parts, last.evidence_id, ripe.fingerprint.id, "")
+    parts.move(
+        broken,
+        EvolutionState.CIRCUIT_BROKEN,
+        f"{parts.policy.mine.attempts} evolutions of this failure ended without success; "
+        f"`agentos evolution reconsider {last.id}` tries once more",
+        end=True,
+    )
+
+
+def _open(parts: Parts, ripe: Ripe, sightings: Sequence[Sighting], position: int) -> Evolution:
+    chosen = sightings[-parts.policy.evidence.max_tasks :]
+    run_ids = tuple(item.run_id for item in chosen)
+    task_ids = tuple(item.task_id for item in chosen)
+    evidence = Evidence(
+        id=new_id("evd"),
+        fingerprint=ripe.fingerprint,
+        run_ids=run_ids,
+        task_ids=task_ids,
+        sealed_at=parts.now(),
+        sha256=digest([ripe.fingerprint, run_ids, task_ids]),
+    )
+    evolution = _evolution(parts, evidence.id, ripe.fingerprint.id, "")
+    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position)
+    parts.audit.note("evidence.sealed", evidence.id, {"sha256": evidence.sha256, "evolution": evolution.id})
+    return evolution
+
+
+def _evolution(parts: Parts, evidence_id: str, fingerprint_id: str, reason: str) -> Evolution:
+    return Evolution(
+        id=new_id("evo"),
+        evidence_id=evidence_id,
+        fingerprint_id=fingerprint_id,
+        state=EvolutionState.MINED,
+        base=parts.snapshots.stable(),
+        reason=reason,
+        created_at=parts.now(),
+    )

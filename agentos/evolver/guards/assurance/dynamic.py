@@ -1,0 +1,247 @@
+"""Tries a candidate with what the kernel brings along: the contract suite, and the safety probes.
+
+Neither is in any registry, and names are drawn anew each time: no edit can be written to fit them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Evidence,
+    Evolution,
+    InputFile,
+    Kind,
+    Mode,
+    ResourceId,
+    SafetyRate,
+    Snapshot,
+    Trial,
+    digest,
+    new_id,
+    tier_of,
+)
+from agentos.errors import Unavailable
+from agentos.evolver.guards.assurance.box_challenge import Patient
+from agentos.evolver.guards.assurance.contract import program_suite, suite, violations
+from agentos.evolver.guards.assurance.overlay import resource_of
+from agentos.evolver.parts import Parts
+from agentos.evolver.replay.trials import no_model
+from agentos.evolver.safety_probes import INPUT, SafetyProbe, with_tool
+from agentos.ports import Plan
+from agentos.resources import examine
+from agentos.resources.documents import DOCUMENT
+from agentos.shipped import seed_files
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+# --- the contract -------------------------------------------------------------------------------
+
+
+def in_breach(parts: Parts, candidate: Candidate) -> str:
+    """How the candidate breaks the contract of a harness, "" when it keeps it or touches none.
+
+    Raises Unavailable when the machinery failed: then nothing is known.
+    """
+    prefer = parts.policy.sandbox.preferred(tier_of(candidate.manifest.files))
+    snapshot, base, plan = candidate.snapshot, candidate.base, Plan(prefer=prefer)
+    for harness in sorted(_harnesses(parts, candidate)):
+        if broken := breaches(parts, harness, snapshot, base, plan):
+            more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+            return f"{harness} breaks the contract: {broken[0]}{more}"
+    return ""
+
+
+def breaches(
+    parts: Parts, harness: ResourceId, snapshot: Snapshot, base: Snapshot, plan: Plan | None = None
+) -> Sequence[str]:
+    """The clauses of the contract that the snapshot's harness breaks, a sentence each.
+
+    Without a ``plan`` it may be a person's change: then a program of its own need not ask a model where the
+    one before did. Raises Unavailable when the machinery failed: then nothing is known.
+    """
+    chance = random.Random()  # noqa: S311 - only not to be foreseen by an edit
+    is_program, was_program = (_is_program(parts, here, harness) for here in (snapshot, base))
+    if is_program:
+        tried = program_suite(harness, chance, parts.now(), asks=was_program and plan is not None)
+    else:
+        tried = suite(harness, chance, parts.now())
+    executor = Patient(parts.executor_with(tried.files, frozenset()), parts.policy.replay.infra_retries)
+    broken = violations(executor, snapshot, tried, parts.replayer, plan)
+    if not broken or not (is_program and was_program):
+        return broken
+    # any program may stand here: it is held to what the one before it did
+    before = {said.partition(":")[0] for said in violations(executor, base, tried, parts.replayer, plan)}
+    return [said for said in broken if said.partition(":")[0] not in before]
+
+
+def _is_program(parts: Parts, snapshot: Snapshot, harness: ResourceId) -> bool:
+    return bool(_settings(parts, snapshot, harness).get("command"))
+
+
+def _harnesses(parts: Parts, candidate: Candidate) -> set[ResourceId]:
+    """Those that are touched, and those of touched agents."""
+    touched = {resource_of(path) for path in candidate.manifest.files}
+    found = {resource for resource in touched if resource.kind is Kind.HARNESS}
+    for agent in touched:
+        settings = _settings(parts, candidate.snapshot, agent) if agent.kind is Kind.AGENT else {}
+        if name := settings.get(Kind.HARNESS):
+            found.add(ResourceId(Kind.HARNESS, str(name)))
+    return found
+
+
+def _settings(parts: Parts, snapshot: Snapshot, resource: ResourceId) -> dict[str, object]:
+    """None of a resource that cannot be read: its runs say what is wrong."""
+    read = examine(resource, parts.snapshots.files(snapshot, str(resource))).resource
+    return dict(read.settings) if read else {}
+
+
+# --- the safety probes --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One rate that is to be known."""
+
+    evolution_id: str
+    candidate_id: str
+    arm: Arm
+    snapshot: Snapshot
+    agent: str
+    learnt: bool
+    place: str
+    ran: tuple[str, ...]
+    left_out: tuple[str, ...]
+    probes_sha256: str
+    image: str
+
+    @property
+    def id(self) -> str:
+        return f"safety-{digest(self)[:20]}"
+
+
+def measure(parts: Parts, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
+    """The rates of base and candidate, with what was learnt and without; stored.
+
+    A tree that was measured before is not measured again, unless models took part: those vary, or boxes
+    are made of something else by now.
+    Raises Unavailable when the machinery failed, models included: then nothing is known.
+    """
+    if not parts.safety_probes:
+        return []
+    agent = _agent(parts, evolution, candidate)
+    place = parts.policy.sandbox.preferred(tier_of(candidate.manifest.files))
+    sha256 = digest(parts.safety_probes)
+    image = _image(parts, candidate)
+    found = []
+    for arm, owner, snapshot in (
+        (Arm.BASE, "", candidate.base),
+        (Arm.CANDIDATE, candidate.id, candidate.snapshot),
+    ):
+        ran, left_out = _chosen(parts, snapshot, agent)
+        names = tuple(probe.name for probe in ran), tuple(probe.name for probe in left_out)
+        for with_learnt in (True, False):
+            side = _Side(evolution.id, owner, arm, snapshot, agent, with_learnt, place, *names, sha256, image)
+            rate = _known(parts, side) or _measured(parts, side, ran)
+            parts.records.put(rate)
+            found.append(rate)
+    return found
+
+
+def _agent(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
+    """As whom the probes are run: an agent that the edit touches, else the one whose work failed."""
+    touched = sorted(resource_of(path) for path in candidate.manifest.files)
+    agents = [resource.name for resource in touched if resource.kind is Kind.AGENT]
+    evidence = parts.records.get(Evidence, evolution.evidence_id)
+    return (agents or [task.agent for task in parts.tasks(evidence.task_ids[:1])])[0]
+
+
+def _chosen(
+    parts: Parts, snapshot: Snapshot, agent: str
+) -> tuple[Sequence[SafetyProbe], Sequence[SafetyProbe]]:
+    """What is run, with a model several times, and what is left out because there is none."""
+    models = [probe for probe in parts.safety_probes if probe.model]
+    plain = [probe for probe in parts.safety_probes if not probe.model]
+    if not parts.has_model(snapshot, agent):
+        return plain, models
+    return [*plain, *models * max(1, parts.policy.safety.repeats)], []
+
+
+def _image(parts: Parts, candidate: Candidate) -> str:
+    """What boxes are made of: its trials have just been made, in the sandbox of the same tier."""
+    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id, candidate_id=candidate.id)
+    return " ".join(sorted({trial.image for trial in trials}))
+
+
+def _known(parts: Parts, side: _Side) -> SafetyRate | None:
+    """What was measured for this evolution, or on the same tree for another."""
+    with_models = {probe.name for probe in parts.safety_probes if probe.model} & {*side.ran}
+    for rate in parts.records.find(SafetyRate, tree=side.snapshot.tree):
+        if rate.id == side.id:
+            return rate
+        same = _Side(
+            **{name: getattr(rate, name) for name in _Side.__dataclass_fields__}
+            | {name: getattr(side, name) for name in ("evolution_id", "candidate_id", "arm", "snapshot")}
+        )
+        if same == side and not with_models:
+            return replace(
+                rate,
+                id=side.id,
+                evolution_id=side.evolution_id,
+                candidate_id=side.candidate_id,
+                arm=side.arm,
+                snapshot=side.snapshot,
+            )
+    return None
+
+
+def _measured(parts: Parts, side: _Side, probes: Sequence[SafetyProbe]) -> SafetyRate:
+    without = frozenset() if side.learnt else frozenset(learnt(parts.snapshots.names(side.snapshot)))
+    happened = parts.replayer.map(lambda probe: _happened(parts, side, probe, without), probes)
+    return SafetyRate(
+        id=side.id,
+        evolution_id=side.evolution_id,
+        candidate_id=side.candidate_id,
+        arm=side.arm,
+        snapshot=side.snapshot,
+        agent=side.agent,
+        learnt=side.learnt,
+        ran=side.ran,
+        violated=tuple(probe.name for probe, did in zip(probes, happened, strict=True) if did),
+        left_out=side.left_out,
+        probes_sha256=side.probes_sha256,
+        place=side.place,
+        image=side.image,
+        at=parts.now(),
+    )
+
+
+def learnt(names: Iterable[ResourceId]) -> Iterator[ResourceId]:
+    """Memories, and skills that did not ship."""
+    shipped = {resource_of(path) for path in seed_files()}
+    for resource in names:
+        if resource.kind is Kind.MEMORY or (resource.kind is Kind.SKILL and resource not in shipped):
+            yield resource
+
+
+def _happened(parts: Parts, side: _Side, probe: SafetyProbe, without: frozenset[ResourceId]) -> bool:
+    name = "".join(random.choices(_LETTERS, k=8))  # noqa: S311 - as above
+    files, content = probe.files(name), probe.content(name)
+    if probe.model:
+        path = f"{Kind.AGENT}/{side.agent}/{DOCUMENT}"
+        own = parts.snapshots.files(side.snapshot, path).get(path, b"")
+        files[path] = with_tool(own, name, without)
+    inputs = (InputFile(INPUT, parts.blobs.put(content), len(content)),) if content else ()
+    task = probe.task(name, side.agent, inputs, parts.now())
+    executor = Patient(parts.executor_with(files, without), parts.policy.replay.infra_retries)
+    # Under the evolution's id its model calls count on its budget, and nothing outside answers.
+    plan = Plan(mode=Mode.RECORD, evolution_id=side.evolution_id if probe.model else "", prefer=side.place)
+    attempt = executor.execute(task, side.snapshot, new_id("run"), plan=plan)
+    if probe.model and (away := no_model(attempt.outcome)):
+        raise Unavailable(f"the safety probe '{probe.name}' could not be run: {away}")
+    return probe.violated(attempt)

@@ -1,0 +1,1 @@
+"""Guards that read base and candidate as text: nothing is executed."""

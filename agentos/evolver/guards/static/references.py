@@ -1,0 +1,313 @@
+"""Rules about names: imports, and whatever leads out of the program or around the sdk.
+
+A reference counts, not only a call: ``map(os.system, xs)``, a decorator, a default value. The module
+``os`` handed on as a value counts too, because nobody can say what becomes of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Collection, Iterator
+
+from agentos.evolver.guards.static.denylist import (
+    ATTRIBUTES,
+    MODULES,
+    NAMES,
+    PLAIN_DUNDERS,
+    SDK,
+    SDK_METHODS,
+    SDK_PRIVATE,
+    SDK_PUBLIC,
+)
+from agentos.evolver.guards.static.static_eval import UNKNOWN, Reading
+from agentos.evolver.guards.static.text_lint import unseen
+from agentos.evolver.screen_rules import Finding, Seen
+
+_OUTSIDE = re.compile(r"^/(proc|dev(?!/null$)|sys|run|etc|root|home|snapshot)(/|$)|/(proc|sys)/|^file:")
+_FORMAT_ATTRIBUTE = re.compile(r"\{[^{}]*\._")
+_OPENERS = frozenset(
+    {"open", "Path", "PosixPath", "PurePath", "PurePosixPath", "FileIO", "chdir", "join", "fdopen"}
+)
+_REACHES = frozenset({"operator.attrgetter", "operator.methodcaller"})
+_OPEN_MODULES = frozenset({"os", "sys"})  # allowed, but not as a value that is handed on
+_NAMEDTUPLE = frozenset({"_replace", "_asdict", "_fields", "_make", "_field_defaults"})
+
+
+def imports(
+    reading: Reading, allowed: Collection[str], denied: Collection[str], beside: Collection[str]
+) -> Iterator[Seen]:
+    """Imports outside the allowed set. ``beside`` are the modules of the same resource."""
+    for node in ast.walk(reading.tree):
+        for name in _imported(node):
+            why = _unwanted(name, allowed, denied, beside)
+            if why:
+                yield _seen(reading, "import", node, why, name)
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+
+
+def _unwanted(name: str, allowed: Collection[str], denied: Collection[str], beside: Collection[str]) -> str:
+    root = name.split(".")[0]
+    if name.startswith(".") or name.endswith(".*"):
+        return f"imports {name}: say plainly which name of which module"
+    if _below(name, {SDK}):
+        public = name.removeprefix(SDK).lstrip(".")
+        return (
+            ""
+            if SDK in allowed and public in SDK_PUBLIC | {""}
+            else f"imports {name}, which is not the sdk's"
+        )
+    if root in beside or _below(name, allowed):
+        return ""
+    if _below(name, denied) or root not in sys.stdlib_module_names:
+        return f"imports {name}"
+    if name.rpartition(".")[2] in ATTRIBUTES and "." in name:
+        return f"imports {name} through another module"
+    return ""
+
+
+def _below(name: str, prefixes: Collection[str]) -> bool:
+    parts = name.split(".")
+    return any(".".join(parts[:length]) in prefixes for length in range(1, len(parts) + 1))
+
+
+def references(reading: Reading) -> Iterator[Seen]:
+    """Names, attributes and texts that lead where an edit must not go."""
+    own = _own_attributes(reading.tree)
+    for node in ast.walk(reading.tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from _imported_names(reading, node)
+        elif isinstance(node, ast.Name):
+            yield from _name(reading, node)
+        elif isinstance(node, ast.Attribute):
+            yield from _attribute(reading, node, own)
+        elif isinstance(node, ast.Call):
+            yield from _call(reading, node)
+        elif isinstance(node, ast.MatchClass):
+            yield from _by_text(reading, node, " ".join(node.kwd_attrs))
+        elif isinstance(node, ast.ClassDef) and any(
+            f"{SDK}.Sdk" in reading.dotted(item) for item in node.bases
+        ):
+            yield _seen(reading, "sdk", node, "makes an sdk of its own", node.name)
+        yield from _text(reading, node)
+        yield from _annotation(reading, node)
+
+
+def _annotation(reading: Reading, node: ast.AST) -> Iterator[Seen]:
+    """An annotation may be a text, and pydantic runs that text: it may name types, and call nothing."""
+    notes = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+    for inner in (inner for note in notes if note is not None for inner in ast.walk(note)):
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and "(" in inner.value:
+            why = f"an annotation that is code: {inner.value[:60]}"
+            yield _seen(reading, "dynamic", inner, why, inner.value)
+
+
+def _rule_of(paths: Collection[str]) -> tuple[str, str]:
+    """The rule that one of these dotted paths falls under, and the path."""
+    for path in sorted(paths):
+        parts = path.split(".")
+        for length in range(len(parts), 0, -1):
+            start = ".".join(parts[:length])
+            # every plain name may be one of builtins; those that matter are listed by themselves
+            module = "" if start == "builtins" != path else MODULES.get(start, "")
+            if rule := NAMES.get(start) or module:
+                return rule, path
+    return "", ""
+
+
+def _imported_names(reading: Reading, node: ast.ImportFrom) -> Iterator[Seen]:
+    for alias in node.names:
+        name = f"{node.module or ''}.{alias.name}"
+        if rule := NAMES.get(name, ""):
+            yield _seen(reading, rule, node, f"imports {name}", name)
+
+
+def _name(reading: Reading, node: ast.Name) -> Iterator[Seen]:
+    paths = reading.dotted(node)
+    above = reading.parents.get(node)
+    if isinstance(above, ast.Attribute):
+        return  # told by the attribute
+    rule, path = _rule_of(paths)
+    if rule:
+        yield _seen(reading, rule, node, f"uses {path}", _around(reading, node))
+    elif "builtins.getattr" in paths and not (isinstance(above, ast.Call) and above.func is node):
+        yield _seen(reading, "reflection", node, "hands getattr on as a value", _around(reading, node))
+    elif paths & _OPEN_MODULES and isinstance(node.ctx, ast.Load):
+        yield _seen(
+            reading, "reflection", node, f"hands the module {node.id} on as a value", _around(reading, node)
+        )
+    elif _is_dunder(node.id):
+        yield _seen(reading, "reflection", node, f"uses {node.id}", _around(reading, node))
+
+
+def _attribute(reading: Reading, node: ast.Attribute, own: Collection[str]) -> Iterator[Seen]:
+    rule, path = _rule_of(reading.dotted(node))
+    if rule:
+        if not isinstance(reading.parents.get(node), ast.Attribute):  # os.environ.get is one finding, not two
+            yield _seen(reading, rule, node, f"uses {path}", _around(reading, node))
+        return
+    rule, why = _unwanted_attribute(node, own)
+    if rule:
+        yield _seen(reading, rule, node, why.format(ast.unparse(node)[:60]), _around(reading, node))
+
+
+def _unwanted_attribute(node: ast.Attribute, own: Collection[str]) -> tuple[str, str]:
+    """The rule and the reason, with a place for what is used, for an attribute of whatever object."""
+    name = node.attr
+    if name in ATTRIBUTES and not _is_own(node):
+        return ATTRIBUTES[name], "uses {}"
+    if not isinstance(node.ctx, ast.Load) and name in SDK_METHODS:
+        return "sdk", "replaces {}"
+    if _is_dunder(name):
+        return "reflection", "uses {}"
+    if not name.startswith("_") or _is_own(node) or name in _NAMEDTUPLE:
+        return "", ""
+    if name in SDK_PRIVATE:
+        return "sdk", "uses {}, which is the sdk's own"
+    foreign = name not in own and not name.startswith("__")
+    return ("reflection", "uses {}, which is another object's own") if foreign else ("", "")
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name not in PLAIN_DUNDERS
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    value = node.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+        return value.func.id == "super"
+    return isinstance(value, ast.Name) and value.id in ("self", "cls")
+
+
+def _own_attributes(tree: ast.Module) -> set[str]:
+    """Private names that the file's own classes have, or the module itself."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and _is_own(node):
+            found.add(node.attr)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return found
+
+
+def _call(reading: Reading, node: ast.Call) -> Iterator[Seen]:
+    paths = reading.dotted(node.func)
+    key = ast.dump(node)
+    if "builtins.getattr" in paths:
+        name = reading.fold(node.args[1]) if len(node.args) > 1 else UNKNOWN
+        if not isinstance(name, str):
+            yield _seen(reading, "reflection", node, "reads an attribute by a name that is put together", key)
+        else:
+            yield from _by_text(
+                reading, node, name, owner=_is_own(ast.Attribute(node.args[0], name, ast.Load()))
+            )
+    elif paths & _REACHES:
+        names = [reading.fold(argument) for argument in node.args]
+        if not all(isinstance(name, str) for name in names):
+            yield _seen(reading, "reflection", node, "reads an attribute by a name that is put together", key)
+        for name in names:
+            yield from _by_text(reading, node, str(name).replace(".", " "))
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if called in _OPENERS and node.args:
+        first = reading.fold(node.args[0])
+        if isinstance(first, int) and not isinstance(first, bool):
+            yield _seen(reading, "inside", node, f"opens descriptor {first}", key)
+        elif isinstance(first, str) and first.startswith("/"):
+            yield _seen(reading, "inside", node, f"names a place outside the workspace: {first[:60]}", key)
+
+
+def _by_text(reading: Reading, node: ast.AST, names: str, *, owner: bool = False) -> Iterator[Seen]:
+    """Attributes that are named by a text, or in a pattern."""
+    for name in names.split():
+        rule = "sdk" if name in SDK_PRIVATE else ATTRIBUTES.get(name, "")
+        rule = rule or next(
+            (found for path, found in NAMES.items() if found and path.endswith(f".{name}")), ""
+        )
+        rule = rule or ("reflection" if _is_dunder(name) or (name.startswith("_") and not owner) else "")
+        if rule:
+            yield _seen(reading, rule, node, f"reaches {name} by its name", ast.dump(node))
+
+
+def _text(reading: Reading, node: ast.AST) -> Iterator[Seen]:
+    """Texts that name a place outside, or an attribute; those that stand alone say something to the reader."""
+    if not isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
+        return
+    text = reading.fold(node)
+    if isinstance(text, bytes):
+        text = text.decode("latin-1")
+    if not isinstance(text, str):
+        return
+    outside = _OUTSIDE.search(text)
+    private = text in SDK_PRIVATE or _FORMAT_ATTRIBUTE.search(text)
+    if not outside and not private:
+        return
+    above = reading.parents.get(node)
+    if isinstance(above, ast.Expr) or (above and isinstance(reading.fold(above), str | bytes)):
+        return  # a docstring, or told by the whole text
+    if outside:
+        yield _seen(reading, "inside", node, f"names a place outside the workspace: {text[:60]}", text)
+    if private:
+        yield _seen(reading, "sdk", node, f"a text that reaches a private attribute: {text[:60]}", text)
+
+
+def _around(reading: Reading, node: ast.AST) -> str:
+    """What is done with a reference: the call that it is part of, with its arguments."""
+    above = reading.parents.get(node)
+    while isinstance(above, ast.Attribute):
+        node, above = above, reading.parents.get(above)
+    return ast.dump(above if isinstance(above, ast.Call) else node)
+
+
+def _seen(reading: Reading, rule: str, node: ast.AST, why: str, key: str) -> Seen:
+    return Seen(Finding(rule, reading.path, getattr(node, "lineno", 0), why), key)
+
+
+# --- the text itself ---------------------------------------------------------------------------
+
+# PEP 263; Python looks for it in the first two lines, comments that no syntax tree shows.
+_CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_PLAIN_CODINGS = frozenset({"utf-8", "utf8", "utf_8", "ascii", "us-ascii"})
+
+
+def texts(reading: Reading, longest_line: int) -> Iterator[Seen]:
+    """A text that reads otherwise to a person, or to Python, than to these guards."""
+    lines = re.split(r"\r\n|\r|\n", reading.source)  # as Python does; splitlines knows more ends
+    for number, line in enumerate(lines, 1):
+        found = _CODING.match(line) if number <= 2 else None
+        if found and found.group(1).lower() not in _PLAIN_CODINGS:
+            yield _line(reading, number, f"says that it is encoded as {found.group(1)[:20]}", line)
+        hidden = [char for char in line if unseen(char)]
+        if hidden:
+            yield _line(reading, number, f"holds an invisible character (U+{ord(hidden[0]):04X})", line)
+        if len(line) > longest_line:
+            yield _line(reading, number, f"a line of {len(line)} characters", line)
+    for node in ast.walk(reading.tree):
+        name = _identifier(node)
+        if not name.isascii():
+            why = f"a name that is not plain ASCII: {name[:30]}"
+            yield Seen(Finding("text", reading.path, getattr(node, "lineno", 0), why), name)
+
+
+def _line(reading: Reading, number: int, why: str, line: str) -> Seen:
+    return Seen(Finding("text", reading.path, number, why), line)
+
+
+def _identifier(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.arg | ast.keyword):
+        return node.arg or ""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    return ""

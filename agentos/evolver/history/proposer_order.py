@@ -1,0 +1,156 @@
+"""Who is asked first, by what was achieved per cost so far.
+
+Asking goes on until something is found, so what is spent in vain is least when those come first whose chance
+of success is large for what they cost: the ratio of the two is the best order of independent tests of which
+the first success ends the row (Mitten, J. Industrial Engineering 11, 1960; Weitzman, Econometrica 47, 1979).
+The ratio is a rate: successes in a second of cost. What is known of it is the mean of a gamma distribution,
+``(1 + successes) / (prior + cost)``: before anything is known it follows the order that was given, cheapest
+first, and each place in that order has to be outdone by experience.
+
+A function of the ledger alone: the same ledger gives the same order, without chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeVar
+
+from agentos.domain import (
+    Asked,
+    Attestation,
+    Candidate,
+    Cost,
+    Evolution,
+    EvolutionState,
+    Layer,
+    Trial,
+)
+from agentos.evolver.find.triage import WITHOUT_SUCCESS
+from agentos.evolver.history.attestation import AFTER_PROBATION
+from agentos.evolver.parts import Parts
+from agentos.ports import Proposal
+
+T = TypeVar("T")
+
+HOPE_S = 600.0  # the first in the given order is taken to bring one success in this time ...
+FALLS_BY = 2.0  # ... and each one after it to need so many times as long
+DOLLAR_S = 3600.0  # seconds of this machine and of waiting that weigh as much as a US dollar
+STANDS = frozenset({EvolutionState.PROBATION, EvolutionState.PROMOTED})
+GOOD = frozenset({"effective", "partly"})  # labels of an attestation after probation
+
+
+@dataclass(frozen=True, slots=True)
+class Achieved:
+    """What came of asking someone, as far as it is known."""
+
+    asked: int = 0
+    promoted: int = 0
+    effective: int = 0  # of the promoted ones, those that stand and were not attested otherwise
+    cost_s: float = 0.0  # seconds of asking, CPU seconds of trials, and money as time
+
+    def __add__(self, other: Achieved) -> Achieved:
+        return Achieved(
+            self.asked + other.asked,
+            self.promoted + other.promoted,
+            self.effective + other.effective,
+            self.cost_s + other.cost_s,
+        )
+
+
+NOTHING = Achieved()
+Archive = Mapping[tuple[str, Layer], Achieved]
+
+
+def archive(parts: Parts) -> Archive:
+    """By proposer and layer, what came of asking it in the newest evolutions that are over or on probation."""
+    found: dict[tuple[str, Layer], Achieved] = {}
+    for past in parts.records.newest(Evolution, parts.policy.look_back.evolutions):
+        if not past.asked or past.state not in STANDS | WITHOUT_SUCCESS:
+            continue
+        winner = (
+            parts.records.get(Candidate, past.candidate_id) if past.promoted and past.candidate_id else None
+        )
+        won = (winner.proposer, winner.manifest.layer) if winner else None
+        stands = winner is not None and _stands(parts, past)
+        for asked in past.asked:
+            key = (asked.proposer, asked.layer)
+            first, won = key == won, None if key == won else won  # of several sites in a layer, one
+            cost_s = asked.seconds + asked.cpu_s + DOLLAR_S * asked.usd
+            achieved = Achieved(1, int(first), int(first and stands), cost_s)
+            found[key] = found.get(key, NOTHING) + achieved
+    return found
+
+
+def _stands(parts: Parts, evolution: Evolution) -> bool:
+    labels = [
+        item.verdict
+        for item in parts.records.find(Attestation, evolution_id=evolution.id)
+        if item.when == AFTER_PROBATION
+    ]
+    return evolution.state in STANDS and GOOD.issuperset(labels)
+
+
+def ordered(items: Sequence[T], achieved: Callable[[T], Achieved]) -> list[T]:
+    """The items with most successes per cost first; ``items`` come in the order that holds until more is known."""
+
+    def rate(place: int) -> float:
+        found = achieved(items[place])
+        return (1 + found.effective) / (HOPE_S * FALLS_BY**place + found.cost_s)
+
+    return [items[place] for place in sorted(range(len(items)), key=rate, reverse=True)]
+
+
+def by_layer(known: Archive, layer: Layer) -> Achieved:
+    """All proposers of a layer together."""
+    return sum((found for (_, where), found in known.items() if where is layer), NOTHING)
+
+
+# --- what asking costs --------------------------------------------------------------------------
+
+
+class Meter:
+    """Counts what each proposer is asked for in one evolution. ``clock`` gives aware times."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._asked: list[Asked] = []
+
+    def timed(self, proposer: str, layer: Layer, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+        """The same proposals; the time in which the proposer worked on them is counted, also of none."""
+        own = len(self._asked)
+        self._asked.append(Asked(proposer, layer, 0.0))
+        source = iter(proposals)
+        while True:
+            began = self._clock()
+            try:
+                proposal = next(source, None)
+            finally:
+                took = (self._clock() - began).total_seconds()
+                before = self._asked[own]
+                self._asked[own] = replace(before, seconds=before.seconds + max(took, 0.0))
+            if proposal is None:
+                return
+            yield proposal
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """In the order of asking."""
+        return tuple(self._asked)
+
+
+def charged(parts: Parts, evolution: Evolution) -> Evolution:
+    """The same with what the trials of each proposer's candidates cost; the base's are nobody's."""
+    found = parts.records.find(Candidate, evolution_id=evolution.id)
+    who = {item.id: (item.proposer, item.manifest.layer) for item in found}
+    costs: dict[tuple[str, Layer], list[Cost]] = {}
+    for trial in parts.records.find(Trial, evolution_id=evolution.id):
+        if trial.candidate_id in who:
+            costs.setdefault(who[trial.candidate_id], []).append(trial.outcome.cost)
+    asked = []
+    for item in evolution.asked:
+        spent = costs.pop((item.proposer, item.layer), [])  # of several sites in a layer, with the first
+        cpu_s = sum(cost.cpu_s for cost in spent)
+        asked.append(replace(item, cpu_s=cpu_s, usd=sum(cost.usd or 0.0 for cost in spent)))
+    return replace(evolution, asked=tuple(asked))

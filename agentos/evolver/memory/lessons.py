@@ -1,0 +1,175 @@
+"""Memories as lists of lessons: how one is told from another, changed, left out, and how it fared.
+
+A lesson is one bullet of ``memory/<name>/memory.md``; indented lines continue it. Its id stands behind it
+as a comment, ``<!-- m-3f2a9c01 -->``, which no model is shown; one that a person wrote without has the id
+that its words give, and gets it written down when it is first changed. Nothing of how a lesson fared is kept
+in the registry: it is counted from the runs that had it before them (``fared``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentos.domain import IMPORT, Result, Run, Share, Snapshot, digest, is_memory
+from agentos.ports import Remembered
+
+NOTHING = "# Lessons\n"
+_MARK = re.compile(r"\s*<!--\s*(m-[0-9a-f]{8})\s*-->\s*$")
+_BULLET = re.compile(r"^\s*([-*+]|\d+[.)])\s+")
+_COUNTS = frozenset({Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET})
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One thing remembered; ``first`` and ``last`` are its lines in the file, from 0."""
+
+    id: str
+    text: str
+    first: int
+    last: int
+
+
+def lessons_in(text: str) -> list[Lesson]:
+    """The lessons of a memory in their order; headings and empty lines are none."""
+    groups: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(text.splitlines()):
+        if not line.strip() or line.startswith("#"):
+            continue
+        goes_on = groups and line[0] in " \t" and not _BULLET.match(line)
+        if goes_on and groups[-1][0] + len(groups[-1][1]) == number:
+            groups[-1][1].append(line)
+        else:
+            groups.append((number, [line]))
+    return [_lesson(first, lines) for first, lines in groups]
+
+
+def _lesson(first: int, lines: Sequence[str]) -> Lesson:
+    marks = [found[1] for line in lines if (found := _MARK.search(line))]
+    text = " ".join(_MARK.sub("", line).strip() for line in lines)
+    text = _BULLET.sub("", text).strip()
+    return Lesson(marks[0] if marks else id_of(text), text, first, first + len(lines) - 1)
+
+
+def id_of(text: str) -> str:
+    """The id of a lesson that has none yet: equal for texts that differ in case, spaces and closing marks."""
+    return f"m-{digest(['lesson', _plain(text)])[:8]}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(" .!;,")
+
+
+def added(memory: str, text: str) -> str:
+    """The memory with one more lesson at its end; as it was where it holds these words already."""
+    if any(_plain(lesson.text) == _plain(text) for lesson in lessons_in(memory)):
+        return memory
+    body = (memory or NOTHING).rstrip("\n")
+    gap = "\n" if lessons_in(memory) else "\n\n"
+    return f"{body}{gap}{_bullet(text, id_of(text))}\n"
+
+
+def changed(memory: str, id: str, text: str) -> str:
+    """The memory with other words for a lesson, whose id stays. Raises KeyError where there is none."""
+    lesson = _by_id(memory, id)
+    lines = memory.splitlines()
+    lines[lesson.first : lesson.last + 1] = [_bullet(text, id)]
+    return "\n".join(lines) + "\n"
+
+
+def removed(memory: str, id: str) -> str:
+    """The memory without a lesson. Raises KeyError where there is none of this id."""
+    lesson = _by_id(memory, id)
+    lines = memory.splitlines()
+    del lines[lesson.first : lesson.last + 1]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _by_id(memory: str, id: str) -> Lesson:
+    found = next((lesson for lesson in lessons_in(memory) if lesson.id == id), None)
+    if found is None:
+        raise KeyError(id)
+    return found
+
+
+def _bullet(text: str, id: str) -> str:
+    return f"- {' '.join(text.split())} <!-- {id} -->"
+
+
+def emptied(base: Mapping[str, str], edit: Mapping[str, str]) -> dict[str, str]:
+    """The edit of ``base`` (its memories by path) without anything remembered, neither before nor by it."""
+    files = {path: text for path, text in edit.items() if not is_memory(path)}
+    for path, text in base.items():
+        if lessons_in(text):
+            files[path] = NOTHING
+    return files
+
+
+def only_removes(base: Mapping[str, str], edit: Mapping[str, str]) -> bool:
+    """Whether the edit does nothing but take lessons out of memories."""
+    if not edit or not all(is_memory(path) and path in base for path in edit):
+        return False
+    for path, text in edit.items():
+        before = [lesson.text for lesson in lessons_in(base[path])]
+        after = [lesson.text for lesson in lessons_in(text)]
+        if len(after) >= len(before) or not set(after) <= set(before):
+            return False
+    return True
+
+
+def fared(
+    texts: Mapping[str, str],
+    runs: Mapping[str, Sequence[Run]],
+    text_at: Callable[[Snapshot, str], str],
+    now: datetime,
+    half_life_days: float,
+) -> tuple[Remembered, ...]:
+    """Each lesson of ``texts`` (by path), with how the ``runs`` (by path) ended that had it before them.
+
+    The score is (successes + 1) / (uses + 2), a use counting half as much after each half-life: a lesson
+    of which nothing is known, or nothing any more, has 0.5. That a run with it passed does not say that it
+    passed because of it: the score decides nothing. Runs of hidden work, and imported ones, do not count.
+    """
+    found: list[Remembered] = []
+    for path, text in texts.items():
+        had: dict[str, frozenset[str]] = {}
+        counted = [run for run in runs.get(path, ()) if _says_something(run)]
+        for run in counted:
+            if run.snapshot.tree not in had:
+                told = lessons_in(text_at(run.snapshot, path))
+                had[run.snapshot.tree] = frozenset(lesson.id for lesson in told)
+        for lesson in lessons_in(text):
+            own = [run for run in counted if lesson.id in had[run.snapshot.tree]]
+            found.append(_remembered(path, lesson, own, now, half_life_days))
+    return tuple(found)
+
+
+def _says_something(run: Run) -> bool:
+    return (
+        run.share is Share.OPEN
+        and run.sandbox != IMPORT
+        and run.outcome is not None
+        and run.outcome.result in _COUNTS
+    )
+
+
+def _remembered(
+    path: str, lesson: Lesson, runs: Sequence[Run], now: datetime, half_life_days: float
+) -> Remembered:
+    weights = [0.5 ** (_days(run, now) / half_life_days) for run in runs]
+    good = [run.outcome is not None and run.outcome.result is Result.PASSED for run in runs]
+    won = sum(weight for weight, passed in zip(weights, good, strict=True) if passed)
+    return Remembered(
+        path=path,
+        id=lesson.id,
+        text=lesson.text,
+        uses=len(runs),
+        successes=sum(good),
+        score=round((won + 1) / (sum(weights) + 2), 4),
+    )
+
+
+def _days(run: Run, now: datetime) -> float:
+    return max(0.0, (now - (run.finished_at or run.started_at)).total_seconds() / 86_400)

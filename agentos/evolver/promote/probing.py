@@ -1,0 +1,228 @@
+"""Probe: what a snapshot has to show before runs are given it.
+
+Harnesses, agents and environments are what every run is driven by: a fault there is no single
+task's failure. So before a snapshot in which they changed is served, fresh boxes of it have to answer
+several times in a row: load, name what they run, keep the contract, do again what was done before, and
+need no more time and memory for it than those of the snapshot that serves now.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from agentos.domain import Kind, Pass, Probe, ResourceId, Snapshot, digest, new_id
+from agentos.evolver.guards.assurance.box_challenge import ask, content_sha256
+from agentos.evolver.guards.assurance.dynamic import breaches
+from agentos.evolver.memory.migration import form_faults
+from agentos.evolver.parts import Parts
+from agentos.evolver.promote.canaries import Canary, choose, lost
+from agentos.ports import Snapshots
+from agentos.resources import examine
+
+DRIVING = (Kind.HARNESS, Kind.AGENT, Kind.ENVIRONMENT)  # what runs are driven by
+_AGENTS = 8  # that are asked one by one; the contract suite and the canaries are not limited by it
+
+
+def driving_sha256(snapshots: Snapshots, snapshot: Snapshot) -> str:
+    """Identity of all that runs on the snapshot are driven by."""
+    return digest([content_sha256(snapshots.files(snapshot, kind)) for kind in DRIVING])
+
+
+def concerns(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
+    """Whether runs on the snapshot are driven by something else than runs on the base."""
+    return driving_sha256(snapshots, snapshot) != driving_sha256(snapshots, base)
+
+
+def changed(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> list[ResourceId]:
+    """The resources that are new in the snapshot, or another than in the base."""
+    return [
+        name
+        for name in snapshots.names(snapshot)
+        if _files(snapshots, snapshot, name) != _files(snapshots, base, name)
+    ]
+
+
+def only_adds(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
+    """Whether all that drove runs in the base does so unchanged: what is new drives nobody's runs yet."""
+    return all(
+        _files(snapshots, snapshot, name) == _files(snapshots, base, name)
+        for name in snapshots.names(base)
+        if name.kind in DRIVING
+    )
+
+
+def passed(parts: Parts, snapshot: Snapshot) -> Probe | None:
+    """The probe by which the snapshot may drive runs, if there is one: the newest says so."""
+    found = parts.records.find(Probe, driving_sha256=driving_sha256(parts.snapshots, snapshot))
+    return found[-1] if found and found[-1].passed else None
+
+
+def vouch(parts: Parts, snapshot: Snapshot, why: str) -> Probe:
+    """Let the snapshot count as probed, on somebody's word."""
+    return passed(parts, snapshot) or _store(parts, snapshot, why, _Shown(), passed=True)
+
+
+def probe(parts: Parts, snapshot: Snapshot, base: Snapshot, evolution_id: str = "") -> Probe:
+    """Probe the snapshot beside the base that serves now; the stored record.
+
+    Safe to repeat. Raises Unavailable when the machinery failed: then nothing is known.
+    """
+    began = time.monotonic()
+    probing = _Probing(parts, snapshot, base, began + parts.policy.probe.time_s)
+    reason = probing.fault()
+    shown = _Shown(
+        evolution_id,
+        tuple(probing.passes),
+        tuple(canary.task.id for canary in probing.canaries),
+        round(time.monotonic() - began, 3),
+    )
+    return _store(parts, snapshot, reason, shown, passed=not reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a probe showed, beside whether it passed."""
+
+    evolution_id: str = ""
+    passes: tuple[Pass, ...] = ()
+    canaries: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def _store(parts: Parts, snapshot: Snapshot, reason: str, shown: _Shown, *, passed: bool) -> Probe:
+    made = Probe(
+        id=new_id("probe"),
+        snapshot=snapshot,
+        driving_sha256=driving_sha256(parts.snapshots, snapshot),
+        passed=passed,
+        reason=reason,
+        at=parts.now(),
+        evolution_id=shown.evolution_id,
+        passes=shown.passes,
+        canaries=shown.canaries,
+        seconds=shown.seconds,
+    )
+    parts.records.put(made)
+    detail = {"probe": made.id, "tree": snapshot.tree, "reason": reason}
+    parts.audit.note(f"probe.{'passed' if passed else 'failed'}", shown.evolution_id or made.id, detail)
+    return made
+
+
+@dataclass(slots=True)
+class _Probing:
+    """One probe under way. Its methods give what is wrong as a sentence, "" when nothing is."""
+
+    parts: Parts
+    snapshot: Snapshot
+    base: Snapshot
+    deadline: float  # on the monotonic clock
+    passes: list[Pass] = field(default_factory=list)
+    canaries: list[Canary] = field(default_factory=list)
+
+    def fault(self) -> str:
+        """The first thing that is wrong."""
+        new = changed(self.parts.snapshots, self.snapshot, self.base)
+        if fault := self._not_loading(new):
+            return fault
+        driving = [name for name in new if name.kind in DRIVING]
+        agents = list(self._driven(driving))
+        self.canaries = choose(self.parts, [*driving, *agents])
+        looks: list[Callable[[], str]] = [
+            *(partial(self._unnamed, agent) for agent in agents[:_AGENTS]),
+            *(partial(self._in_breach, name) for name in driving if name.kind is Kind.HARNESS),
+            *(partial(lost, self.parts, item, self.snapshot, self.base) for item in self.canaries),
+        ]
+        count = self.parts.policy.probe.passes
+        for number in range(1, count + 1):
+            for look in looks:
+                if fault := look() or self._late():
+                    return f"pass {number} of {count}: {fault}"
+        return self._dearer()
+
+    def _late(self) -> str:
+        if time.monotonic() < self.deadline:
+            return ""
+        return f"it did not come to its end within {self.parts.policy.probe.time_s:g} s in all"
+
+    def _not_loading(self, new: Sequence[ResourceId]) -> str:
+        """The first resource that does not load, or harness that would meet memories which it cannot read.
+
+        What is the same in the base has loaded there.
+        """
+        for name in new:
+            files = self._own(name)
+            reading = examine(name, files)
+            faults = list(reading.faults)
+            if reading.resource is not None and reading.resource.tools:
+                faults += self.parts.load(files, reading.resource.tools)
+            if faults:
+                return f"{name} does not load: {'; '.join(faults)[:500]}"
+        return "; ".join(form_faults(self.parts.snapshots, self.snapshot))[:500]
+
+    def _driven(self, driving: Sequence[ResourceId]) -> Iterator[ResourceId]:
+        """The agents that changed, or that stand on something that did."""
+        for name in self.parts.snapshots.names(self.snapshot):
+            if name.kind is Kind.AGENT and {name, *self._below(name)} & {*driving}:
+                yield name
+
+    def _below(self, agent: ResourceId) -> tuple[ResourceId, ...]:
+        """The harness and the environment that the agent stands on; none of one that cannot be read."""
+        resource = examine(agent, self._own(agent)).resource
+        if resource is None:
+            return ()
+        kinds = (Kind.HARNESS, Kind.ENVIRONMENT)
+        return tuple(ResourceId(kind, str(resource.settings[kind])) for kind in kinds)
+
+    def _is_program(self, harness: ResourceId) -> bool:
+        """A black box calls no tool on demand: only canaries can be asked of it."""
+        resource = examine(harness, self._own(harness)).resource
+        return resource is not None and bool(resource.settings["command"])
+
+    def _unnamed(self, agent: ResourceId) -> str:
+        """Why a box of the agent does not name what it was given."""
+        below = self._below(agent)
+        if any(name.kind is Kind.HARNESS and self._is_program(name) for name in below):
+            return ""
+        sides = [self.base, self.snapshot]  # first the one that serves now: it warms the sandbox up
+        turn = sum(one.agent == agent.name for one in self.passes) % 2
+        if turn:  # by turns, as who comes second may have to wait for a box to be made
+            sides.reverse()
+        asked = [ask(self.parts, side, agent, below) for side in sides]
+        before, told = asked[turn], asked[1 - turn]
+        if told.fault:
+            return f"{agent}: {told.fault}"
+        beside = (0.0, 0.0) if before.fault else (before.start_s, before.memory_mb)
+        self.passes.append(Pass(told.boot, agent.name, told.start_s, told.memory_mb, *beside))
+        return ""
+
+    def _in_breach(self, harness: ResourceId) -> str:
+        """The clause of the contract that the harness breaks."""
+        broken = breaches(self.parts, harness, self.snapshot, self.base)
+        return f"{harness} breaks the contract: {broken[0]}" if broken else ""
+
+    def _dearer(self) -> str:
+        """Beside the base: the best start, because other work only adds to it, and the usual peak."""
+        rules = self.parts.policy.probe
+        for agent in dict.fromkeys(item.agent for item in self.passes):
+            own = [item for item in self.passes if item.agent == agent and item.base_start_s]
+            if not own:
+                continue
+            peak = statistics.median(item.memory_mb for item in own)
+            before = statistics.median(item.base_memory_mb for item in own)
+            if before and peak > before * rules.memory_ratio + rules.memory_slack_mb:
+                return f"agent/{agent} takes {peak:.0f} MB for a small task, and took {before:.0f} MB before"
+            start_s, before_s = min(item.start_s for item in own), min(item.base_start_s for item in own)
+            if start_s > before_s * rules.start_ratio + rules.start_slack_s:
+                return f"agent/{agent} takes {start_s:.2f} s to start, and took {before_s:.2f} s before"
+        return ""
+
+    def _own(self, name: ResourceId) -> Mapping[str, bytes]:
+        return _files(self.parts.snapshots, self.snapshot, name)
+
+
+def _files(snapshots: Snapshots, snapshot: Snapshot, name: ResourceId) -> Mapping[str, bytes]:
+    return snapshots.files(snapshot, str(name))

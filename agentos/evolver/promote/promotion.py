@@ -1,0 +1,223 @@
+"""Promote and roll back: the only places from which the evolver moves the stable pointer."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from agentos.domain import (
+    Candidate,
+    Consent,
+    Decision,
+    Evolution,
+    EvolutionState,
+    Snapshot,
+    Trial,
+    Verdict,
+    digest,
+    tier_of,
+)
+from agentos.errors import Conflict, NotFound
+from agentos.evolver.find.triage import DECLINED, reconsider
+from agentos.evolver.history.attestation import attest_replay
+from agentos.evolver.parts import Parts
+from agentos.evolver.promote.consent import expiry, issue, verify
+from agentos.evolver.promote.probing import concerns, passed, probe
+from agentos.evolver.promote.review import failing_review
+
+STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
+
+
+def verdict_on(parts: Parts, candidate_id: str) -> Verdict:
+    """The verdict on a candidate; raises NotFound when it was not judged."""
+    found = parts.records.find(Verdict, candidate_id=candidate_id)
+    if not found:
+        raise NotFound(f"{candidate_id} has no verdict yet.")
+    return found[-1]
+
+
+def asks(parts: Parts, candidate: Candidate) -> bool:
+    """Does the policy want a person's approval for this edit?"""
+    return parts.policy.consent.asks(tier_of(candidate.manifest.files))
+
+
+def consent_by_policy(parts: Parts, candidate: Candidate) -> Consent:
+    """The policy's own consent, for tiers that it lets pass."""
+    tier = tier_of(candidate.manifest.files)
+    return _store(parts, candidate, f"policy:{tier.value}=auto")
+
+
+def approve(parts: Parts, evolution: Evolution, principal: str) -> Consent:
+    """A person's consent; raises Conflict when there is nothing to approve or it went stale."""
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
+        raise Conflict(
+            f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved."
+        )
+    candidate = parts.records.get(Candidate, evolution.candidate_id)
+    if _is_overtaken(parts, candidate):
+        raise Conflict(
+            f"{evolution.id} is stale: the registry moved since it was judged; "
+            f"type `agentos evolution reconsider {evolution.id}` to measure it again."
+        )
+    return _store(parts, candidate, principal)
+
+
+def _is_overtaken(parts: Parts, candidate: Candidate) -> bool:
+    """The registry moved since the candidate was judged, so the verdict says nothing any more."""
+    return parts.snapshots.stable().tree != candidate.base.tree
+
+
+def _is_remade(parts: Parts, candidate: Candidate) -> bool:
+    """Runs would get another interpreter, library or worker than its trials had."""
+    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id, candidate_id=candidate.id)
+    tried_in = {(trial.sandbox, trial.image) for trial in trials if trial.image}
+    return any(parts.image_of(sandbox) != image for sandbox, image in tried_in)
+
+
+def settle_overtaken(parts: Parts, evolution: Evolution) -> bool:
+    """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again."""
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
+        return False
+    if not _is_overtaken(parts, parts.records.get(Candidate, evolution.candidate_id)):
+        return False
+    _stale(parts, evolution, "the registry moved while it waited for consent")
+    return True
+
+
+def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
+    """A person says no: the same failure is not taken up again until someone reconsiders it."""
+    if evolution.state not in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
+        raise Conflict(
+            f"{evolution.id} is {evolution.state.value}; only one that awaits consent or is held can be rejected."
+        )
+    return parts.move(evolution, EvolutionState.REJECTED, f"{DECLINED}{principal}: {reason}", end=True)
+
+
+def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
+    """Under a consent that stands: probe the candidate where it changes what runs are driven by.
+
+    One that does not pass ends ROLLED_BACK, and nothing was moved. ``promote`` follows.
+    """
+    candidate, _, _ = _consented(parts, evolution)
+    evolution = parts.move(evolution, EvolutionState.PROMOTING)
+    if _is_overtaken(parts, candidate):  # by itself, before a kill, or by others: ``promote`` finds out
+        return evolution
+    if why := probe_fault(parts, candidate):
+        return parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
+    return evolution
+
+
+def promote(parts: Parts, evolution: Evolution) -> Evolution:
+    """Move ``main`` to the candidate's tree, under a consent that stands.
+
+    STALE when it moved meanwhile, or when the sandbox is made of something else than at the trials.
+
+    Raises Conflict when it changes what runs are driven by and did not pass a probe.
+    """
+    candidate, verdict, consent = _consented(parts, evolution)
+    if not _is_overtaken(parts, candidate):  # by itself before a kill, or by others
+        if _is_remade(parts, candidate):
+            return _stale(parts, evolution, "the sandbox is not made of what it was when this was tried")
+        if not _may_drive(parts, candidate):
+            raise Conflict(f"{candidate.id} changes what runs are driven by, and passed no probe.")
+    evolution = parts.move(evolution, EvolutionState.PROMOTING)
+    trailers = {
+        "Evolution": evolution.id,
+        "Evidence": evolution.evidence_id,
+        "Candidate-Tree": candidate.snapshot.tree,
+        "Verdict": digest(verdict),
+        "Consent": f"{consent.principal} {consent.id}",
+    }
+    if candidate.migration:
+        trailers["Migrates"] = str(candidate.migration)
+    try:
+        promoted = parts.candidates.promote(
+            candidate.base, candidate.snapshot, trailers, candidate.edit.summary
+        )
+    except Conflict as error:
+        return _stale(parts, evolution, str(error))
+    if promoted.tree != verdict.candidate_tree:
+        raise Conflict(f"{promoted.commit} is not the tree that was tested.")
+    attest_replay(parts, evolution, candidate, verdict)
+    return _on_probation(parts, evolution, promoted)
+
+
+def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, Consent]:
+    """The candidate, its verdict, and the consent that stands; raises Conflict when one is missing."""
+    if evolution.candidate_id is None:
+        raise Conflict(f"{evolution.id} has no accepted candidate.")
+    candidate = parts.records.get(Candidate, evolution.candidate_id)
+    verdict = verdict_on(parts, candidate.id)
+    consent = _standing_consent(parts, candidate, verdict)
+    if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
+        raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
+    if failing_review(parts, candidate) is not None:
+        raise Conflict(f"The review of {candidate.id} fails it.")
+    return candidate, verdict, consent
+
+
+def _may_drive(parts: Parts, candidate: Candidate) -> bool:
+    """Whether it changes nothing of what runs are driven by, or passed its probe."""
+    if not concerns(parts.snapshots, candidate.snapshot, candidate.base):
+        return True
+    return passed(parts, candidate.snapshot) is not None
+
+
+def probe_fault(parts: Parts, candidate: Candidate) -> str:
+    """Why the candidate may not drive runs, "" when it may, or when it changes nothing of that."""
+    if not concerns(parts.snapshots, candidate.snapshot, candidate.base):
+        return ""
+    shown = probe(parts, candidate.snapshot, candidate.base, candidate.evolution_id)
+    return "" if shown.passed else f"its probe failed, and nothing was moved: {shown.reason}"
+
+
+def roll_back(parts: Parts, evolution: Evolution, reason: str, *, origin: str = "rollback") -> Evolution:
+    """Undo a promotion by new versions; raises Conflict when later versions build on it."""
+    if evolution.promoted is None:
+        raise Conflict(f"{evolution.id} is {evolution.state.value}: nothing of it was promoted.")
+    if evolution.state is EvolutionState.ROLLED_BACK:
+        raise Conflict(f"{evolution.id} was rolled back already.")
+    parts.candidates.revert_evolution(evolution.id, reason, origin)
+    return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True)
+
+
+def _on_probation(parts: Parts, evolution: Evolution, promoted: Snapshot) -> Evolution:
+    stored = parts.evolution(evolution.id)
+    moved = Evolution(
+        **{name: getattr(stored, name) for name in Evolution.__dataclass_fields__} | {"promoted": promoted}
+    )
+    return parts.move(moved, EvolutionState.PROBATION, "promoted, on probation", end=True)
+
+
+def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
+    """The registry moved: what was measured no longer holds, so it is measured again."""
+    ended = parts.move(evolution, EvolutionState.STALE, why, end=True)
+    stale = [
+        item
+        for item in parts.records.find(Evolution, evidence_id=evolution.evidence_id)
+        if item.state is EvolutionState.STALE
+    ]
+    if len(stale) <= STALE_MAX:
+        with suppress(Conflict):  # somebody had it taken up already
+            reconsider(parts, ended)
+    return ended
+
+
+def _store(parts: Parts, candidate: Candidate, principal: str) -> Consent:
+    verdict = verdict_on(parts, candidate.id)
+    expires = expiry(parts.now(), parts.policy.consent.expires_s)
+    consent = issue(parts.consent_key, candidate, verdict, principal, expires)
+    parts.records.put(consent)
+    parts.audit.note("consent", candidate.evolution_id, {"consent": consent.id, "principal": principal})
+    return consent
+
+
+def _standing_consent(parts: Parts, candidate: Candidate, verdict: Verdict) -> Consent:
+    """The newest consent that verifies; raises Conflict with the newest one's fault when none does."""
+    faults = []
+    for consent in reversed(parts.records.find(Consent, candidate_id=candidate.id)):
+        try:
+            verify(parts.consent_key, consent, candidate, verdict, parts.now())
+            return consent
+        except Conflict as error:
+            faults.append(error)
+    raise faults[0] if faults else Conflict(f"Nobody consented to {candidate.id}.")

@@ -1,0 +1,154 @@
+"""Review: a second model reads an edit that the trials would promote. It can hold it back, and promotes none.
+
+It is shown the diff, the evidence and the objective, never what the author says of the edit: not its
+cause, its summary, its predictions, nor the trials. Whoever cannot be asked, or gives no opinion that can
+be read, has not passed it: where the policy wants a review, a missing one holds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from agentos.domain import Candidate, Evidence, Evolution, Json, Opinion, Review, tier_of
+from agentos.errors import ModelFailed
+from agentos.evolver.history.open_runs import runs_of
+from agentos.evolver.parts import Parts
+from agentos.evolver.proposers.model.answer import Line, Unusable, json_in, spoken
+from agentos.evolver.proposers.model.asking import Talk, texts, with_data
+from agentos.evolver.proposers.model.evidence import WIDE, quoted, told
+
+PURPOSE = "review"
+DIFF_MAX = 60_000  # characters; a longer one is no small edit, and nobody could say what is in it
+ANSWER_TOKENS = 4_096
+REASONS_MAX = 10
+REASON_MAX = 500
+REPAIRS = 1
+_FENCED = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
+_OWN = {
+    "cut": "it was too long and was cut off",
+    "empty": "it was empty",
+    "malformed": "it could not be read",
+}
+
+
+def held_back(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
+    """Why the candidate is not promoted for now, "" when no review is wanted or it does not fail."""
+    if not parts.policy.review.wants(tier_of(candidate.manifest.files)):
+        return ""
+    review = _stored(parts, candidate) or _reviewed(parts, evolution, candidate)
+    if review.opinion is not Opinion.FAIL:
+        return ""
+    return f"the review of {candidate.id} by {review.model or 'nobody'} fails it: {'; '.join(review.reasons)}"
+
+
+def failing_review(parts: Parts, candidate: Candidate) -> Review | None:
+    """A review of this very tree that fails it."""
+    review = _stored(parts, candidate)
+    return review if review is not None and review.opinion is Opinion.FAIL else None
+
+
+def _stored(parts: Parts, candidate: Candidate) -> Review | None:
+    found = parts.records.find(Review, candidate_id=candidate.id)
+    return next((one for one in found if one.candidate_tree == candidate.snapshot.tree), None)
+
+
+def _reviewed(parts: Parts, evolution: Evolution, candidate: Candidate) -> Review:
+    evidence = parts.records.get(Evidence, evolution.evidence_id)
+    heard = _ask(parts, evidence, candidate)
+    review = Review(
+        id=f"review-{candidate.id.removeprefix('cand-')}",
+        evolution_id=evolution.id,
+        candidate_id=candidate.id,
+        candidate_tree=candidate.snapshot.tree,
+        evidence_sha256=evidence.sha256,
+        model=heard.model,
+        opinion=heard.opinion,
+        reasons=heard.reasons,
+        at=parts.now(),
+    )
+    parts.records.put(review)
+    parts.audit.note("review", evolution.id, {"candidate": candidate.id, "opinion": review.opinion.value})
+    return review
+
+
+# --- asking -----------------------------------------------------------------------------------
+
+
+def _upper(value: Json) -> Json:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+class _Said(BaseModel):
+    verdict: Annotated[Literal["PASS", "WARN", "FAIL"], BeforeValidator(_upper)]
+    reasons: list[Line] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """Who answered, what, and why."""
+
+    model: str
+    opinion: Opinion
+    reasons: tuple[str, ...]
+
+
+def _ask(parts: Parts, evidence: Evidence, candidate: Candidate) -> _Heard:
+    reviewer = parts.reviewer
+    if reviewer is None:
+        return _Heard("", Opinion.FAIL, ("the policy wants a review, and no reviewer is set up",))
+    diff = _diff(parts, candidate)
+    if len(diff) > DIFF_MAX:
+        why = f"its diff has {len(diff)} characters, at most {DIFF_MAX} are reviewed"
+        return _Heard("", Opinion.FAIL, (why,))
+    shown = told(runs_of(parts, parts.tasks(evidence.task_ids)), WIDE).text
+    talk = Talk(with_data(texts()["review"]["system"]), f"{shown}\n\nThe edit:\n{quoted(diff)}")
+    faults: list[str] = []
+    while len(faults) <= REPAIRS:
+        answer = ""
+        try:
+            reply = reviewer.ask(candidate.evolution_id, PURPOSE, talk.request(ANSWER_TOKENS))
+            answer = str(reply.body["choices"][0]["message"].get("content") or "")
+            said = _read(answer)
+            reasons = tuple(reason[:REASON_MAX] for reason in said.reasons[:REASONS_MAX])
+            return _Heard(reply.model, Opinion(said.verdict.lower()), reasons or ("it gave no reason",))
+        except Unusable as error:
+            faults.append(str(error))
+        except ModelFailed as error:
+            if error.kind not in _OWN:
+                return _Heard("", Opinion.FAIL, (f"the reviewer could not be asked: {error}",))
+            faults.append(_OWN[error.kind])
+        talk.again(faults[-1], answer, texts()["review"]["repair"])
+    return _Heard(reviewer.name, Opinion.FAIL, (f"it gave no opinion that can be read: {faults[-1]}",))
+
+
+def _read(answer: str) -> _Said:
+    """The answer is one JSON object and nothing else: where there are two, nobody could say which is meant."""
+    text = spoken(answer).strip()
+    if fenced := _FENCED.match(text):
+        text = fenced[1].strip()
+    said, rest = json_in(text, _Said)
+    if not text.startswith("{") or rest.strip():
+        raise Unusable("there is something beside the JSON object in it")
+    return said
+
+
+def _diff(parts: Parts, candidate: Candidate) -> str:
+    lines: list[str] = []
+    brought = candidate.migration.files if candidate.migration else {}
+    for path, new in sorted([*candidate.edit.files.items(), *brought.items()]):
+        old = _base_text(parts, candidate, path)
+        lines += difflib.unified_diff(
+            old.splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm="", n=10
+        )
+    return "\n".join(lines)
+
+
+def _base_text(parts: Parts, candidate: Candidate, path: str) -> str:
+    files: Mapping[str, bytes] = parts.snapshots.files(candidate.base, path)
+    return files.get(path, b"").decode("utf-8", "replace")

@@ -1,0 +1,289 @@
+"""Propose: turn a brief into stored candidates, manifest first, screened before anything is tried."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from agentos.domain import (
+    Candidate,
+    Diagnosis,
+    Edit,
+    Evidence,
+    Evolution,
+    Kind,
+    Layer,
+    Manifest,
+    Site,
+    Snapshot,
+    digest,
+    is_memory,
+    tier_of,
+)
+from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable
+from agentos.evolver.guards.static.check import guard, refusal
+from agentos.evolver.history.calibration import in_words, lately
+from agentos.evolver.history.proposer_order import NOTHING, Meter, archive, ordered
+from agentos.evolver.memory.lessons import emptied, only_removes
+from agentos.evolver.memory.migration import bring_over, unwritten
+from agentos.evolver.parts import Parts
+from agentos.evolver.propose.briefing import brief_for
+from agentos.evolver.propose.validation import screen
+from agentos.evolver.select.curate import Sets
+from agentos.evolver.verdict.no_memory_control import is_asked
+from agentos.ports import Brief, Proposal
+from agentos.resources import is_tool_file, parse_id, tool_name
+
+BROKE_MAX = 500  # characters of an exception's text that are kept
+REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
+
+
+def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets) -> list[str]:
+    """Ids of the candidates worth a replay, best first; each stored and committed to its own ref.
+
+    The diagnosed site is tried first, then those where the failure may be mended too, each with its
+    share of the candidates; the proposers of its layer are asked by what they achieved for their cost so far
+    (``scheduling``). A search that a crash cut short is done again, and may find other edits in
+    the same time: what it had stored by then stands. Where one proposer of a layer finds something, those
+    after it are spared, unless the failure was worked on before.
+    """
+    stored = {item.rank: item for item in parts.records.find(Candidate, evolution_id=evolution.id)}
+    evidence = parts.records.get(Evidence, evolution.evidence_id)
+    accepted: list[str] = []
+    refused = 0
+    rank = 0
+    silent: set[str] = set()
+    sites = workable(parts, diagnosis)
+    most = parts.policy.propose.max_candidates
+    meter = Meter(parts.now)
+    tracks = lately(parts.records, evolution.id)
+    for left, site in zip(range(len(sites), 0, -1), sites, strict=True):
+        brief = replace(
+            brief_for(parts, evolution, site, sets, diagnosis.why),
+            max_candidates=max(1, (most - len(accepted)) // left),
+            calibration=in_words(tracks, site.layer),
+        )
+        here: list[str] = []
+        for proposer, proposal in _proposals(parts, brief, here, silent, meter):
+            rank += 1
+            reason = _refusal(parts, evolution, brief, proposal, rank)
+            candidate = stored.get(rank) or _store(
+                parts, evolution, evidence, site.layer, (rank, proposer, proposal, reason)
+            )
+            refused += bool(candidate.screened)
+            if not candidate.screened:
+                accepted.append(candidate.id)
+                here.append(candidate.id)
+            if len(here) == brief.max_candidates or refused == REFUSED_MAX:
+                break
+        if len(accepted) >= most or refused == REFUSED_MAX:
+            break
+    parts.records.put(replace(parts.evolution(evolution.id), asked=meter.asked))
+    return accepted
+
+
+def workable(parts: Parts, diagnosis: Diagnosis) -> list[Site]:
+    """The diagnosis' sites that a proposer edits and an evolution may touch."""
+    return [
+        site for site in diagnosis.sites if parts.proposers.get(site.layer) and not why_fixed(parts, site)
+    ]
+
+
+def why_fixed(parts: Parts, site: Site) -> str:
+    """Why the site's resource may not be touched, "" when it may."""
+    resource = parse_id(site.resource)
+    return parts.evolvable.may_evolve(resource) or unwritten(parts, parts.snapshots.stable(), resource)
+
+
+def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int) -> str:
+    """Why a proposal is not worth a trial, "" when it is."""
+    if proposal.unusable:
+        return proposal.unusable
+    old = {
+        path: text
+        for path, text in ((path, _text_at(parts, evolution, path)) for path in proposal.files)
+        if text is not None
+    }
+    checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
+    reason = screen(old, proposal.files, checks, parts.policy.surface)
+    return (
+        reason
+        or parts.taken_back(proposal.files)
+        or _pinned(parts, evolution, proposal)
+        or _shadowing(parts, evolution, proposal)
+        or _guarded(parts, evolution, proposal, rank)
+    )
+
+
+def _pinned(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:
+    """Why one of the resources that it touches beside the site's may not be touched, "" when all may."""
+    touched = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    there = {str(name) for name in parts.snapshots.names(evolution.base)}
+    for resource in sorted(touched & there):
+        if reason := parts.evolvable.may_evolve(parse_id(resource)):
+            return reason
+    return ""
+
+
+def _shadowing(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:
+    """Why a new tool would be called in another's place, "" when none would.
+
+    A task names a tool without saying whose it is, and a tool of its own goes before one of a skill: so a
+    new one would stand in for what may be pinned.
+    """
+    there = partial(_text_at, parts, evolution)
+    made = {tool_name(path): path for path in filter(is_tool_file, proposal.files) if there(path) is None}
+    for resource in parts.snapshots.names(evolution.base) if made else ():
+        if resource.kind in (Kind.TOOL, Kind.SKILL):
+            for path in filter(is_tool_file, parts.snapshots.files(evolution.base, str(resource))):
+                if new := made.get(tool_name(path)):
+                    return f"{new}: there is a tool {tool_name(path)} already ({path})"
+    return ""
+
+
+def _evidence_tasks(brief: Brief) -> Iterator[str]:
+    yield from dict.fromkeys(
+        [*(case.task_id for case in brief.cases), *(seen.task.id for seen in brief.runs)]
+    )
+
+
+def _text_at(parts: Parts, evolution: Evolution, path: str) -> str | None:
+    content = parts.snapshots.files(evolution.base, path).get(path)
+    return content.decode("utf-8", "replace") if content is not None else None
+
+
+def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) -> str:
+    """Why the guards refuse the edit; what they only mark is noted for whoever is asked to consent."""
+    resources = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    base = {
+        path: content.decode("utf-8", "replace")
+        for resource in sorted(resources)
+        for path, content in parts.snapshots.files(evolution.base, resource).items()
+        if path.endswith(".py")
+    }
+    found = guard(base, proposal.files, parts.policy.screen)
+    reason = refusal(found, parts.policy.screen, tier_of(proposal.files))
+    if found and not reason:
+        parts.audit.note("candidate.marked", evolution.id, {"rank": rank, "findings": [*map(str, found)]})
+    return reason
+
+
+def _proposals(
+    parts: Parts, brief: Brief, here: list[str], silent: set[str], meter: Meter
+) -> Iterator[tuple[str, Proposal]]:
+    """``here`` grows with what is accepted; ``silent``, which grows too, has nobody to ask any more."""
+    known = archive(parts)
+    asked = parts.proposers.get(brief.layer, ())
+    for proposer in ordered(asked, lambda item: known.get((item.name, brief.layer), NOTHING)):
+        if proposer.name in silent or (here and not brief.history):
+            continue
+        try:
+            for proposal in meter.timed(proposer.name, brief.layer, proposer.propose(brief)):
+                if not isinstance(proposal, Proposal):
+                    raise TypeError(f"it proposed a {type(proposal).__name__}")
+                yield proposer.name, proposal
+        except ModelFailed as error:
+            silent.add(proposer.name)
+            yield (
+                proposer.name,
+                _no_more(proposer.name, f"nothing more could be asked ({error.kind}): {error}"),
+            )
+        except Unavailable:  # the machinery is away: the whole step is done again
+            raise
+        except Exception as error:  # noqa: BLE001 - one proposer's bug is no reason to ask none of the others
+            yield proposer.name, _no_more(proposer.name, _broke(error))
+
+
+def _no_more(proposer: str, why: str) -> Proposal:
+    summary = f"{proposer} could not go on"
+    return Proposal("", summary, proposer, {}, "", (), (), unusable=why)
+
+
+def _broke(error: Exception) -> str:
+    """What went wrong in a proposer's own code, and where."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"it broke: {type(error).__name__}: {error}"[:BROKE_MAX] + where
+
+
+def _store(
+    parts: Parts,
+    evolution: Evolution,
+    evidence: Evidence,
+    layer: Layer,
+    made: tuple[int, str, Proposal, str],
+) -> Candidate:
+    rank, proposer, proposal, reason = made
+    manifest = Manifest(
+        evidence_id=evidence.id,
+        cause=proposal.cause,
+        edit=proposal.summary,
+        files=tuple(sorted(proposal.files)),
+        predicted_fixes=proposal.predicted_fixes,
+        tasks_at_risk=proposal.tasks_at_risk,
+        layer=layer,
+        why_this_layer=proposal.why_this_layer,
+    )
+    candidate_id = f"cand-{evolution.id.removeprefix('evo-')}-{rank}"
+    snapshot, migration = evolution.base, None
+    if not reason:
+        checks = [check for task in parts.tasks(evidence.task_ids) for check in task.checks]
+        brought = bring_over(parts, evolution.base, proposal.files, checks)
+        reason, migration = brought.fault, brought.migration
+    if not reason:
+        files = {**proposal.files, **(migration.files if migration else {})}
+        try:
+            candidate_id, snapshot = _added(parts, candidate_id, evolution.base, files)
+        except Invalid as error:
+            reason = "; ".join(error.faults)
+    candidate = Candidate(
+        id=candidate_id,
+        evolution_id=evolution.id,
+        proposer=proposer,
+        rank=rank,
+        manifest=manifest,
+        edit=Edit(dict(proposal.files), proposal.summary, proposal.operator),
+        base=evolution.base,
+        snapshot=snapshot,
+        screened=reason,
+        created_at=parts.now(),
+        parents=proposal.parents,
+        model=proposal.model,
+        migration=migration,
+    )
+    if not reason:
+        candidate = with_control(parts, candidate)
+    parts.records.put(candidate)
+    if proposal.unusable:
+        about = {"proposer": proposer, "rank": rank, "reason": reason}
+        parts.audit.note("proposal.unusable", evolution.id, about)
+    return candidate
+
+
+def _added(parts: Parts, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> tuple[str, Snapshot]:
+    """The candidate's id and snapshot. A kill may have left another edit under the id, and no record of it."""
+    try:
+        return candidate_id, parts.candidates.add_candidate(candidate_id, base, files)
+    except Conflict:
+        candidate_id = f"{candidate_id}-{digest(dict(files))[:8]}"
+        return candidate_id, parts.candidates.add_candidate(candidate_id, base, files)
+
+
+def with_control(parts: Parts, candidate: Candidate) -> Candidate:
+    """An edit of memories with what it is held against beside its base: the same with nothing remembered."""
+    files = candidate.edit.files
+    if not is_asked(candidate):
+        return candidate
+    memories = {
+        path: content.decode("utf-8", "replace")
+        for path, content in parts.snapshots.files(candidate.base, Kind.MEMORY.value).items()
+        if is_memory(path)
+    }
+    without = emptied(memories, files)
+    control = candidate.base
+    if without:
+        control = parts.candidates.add_candidate(f"{candidate.id}-control", candidate.base, without)
+    return replace(candidate, control=control, removes=only_removes(memories, files))

@@ -1,0 +1,231 @@
+"""Screen: what a candidate must look like before any trial is spent on it.
+
+Everything here is read off the text; nothing is executed. A screen that lets something bad through
+is no hole by itself (the boxes hold, and the replay measures), but it keeps edits small, within
+the surface, and honest.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from agentos.domain import Check
+from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
+from agentos.evolver.policy import Surface
+from agentos.resources import path_fault
+from agentos.syntax import parse
+
+# Libraries that a repair may start to use; anything else it must have used before.
+HARMLESS_IMPORTS = frozenset(
+    [
+        "bisect",
+        "collections",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "enum",
+        "fractions",
+        "functools",
+        "heapq",
+        "io",
+        "itertools",
+        "json",
+        "math",
+        "operator",
+        "pathlib",
+        "pydantic",
+        "re",
+        "statistics",
+        "string",
+        "textwrap",
+        "time",
+        "typing",
+        "unicodedata",
+        "zoneinfo",
+    ]
+)
+DANGEROUS = frozenset(
+    [
+        "eval",
+        "exec",
+        "compile",
+        "__import__",
+        "globals",
+        "setattr",
+        "delattr",
+        "breakpoint",
+        "input",
+        "system",
+        "popen",
+        "fork",
+        "execv",
+        "execve",
+        "kill",
+        "unlink",
+        "rmtree",
+        "socket",
+        "connect",
+        "ctypes",
+        "mmap",
+    ]
+)
+
+
+def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Check], surface: Surface) -> str:
+    """Why the edit from ``old`` to ``new`` (path -> text) is refused, "" when it is not.
+
+    ``checks`` are the evidence's: an edit that writes one of their expected values into the source
+    repairs the test, not the tool.
+    """
+    if len(new) > surface.max_files:
+        return f"it touches {len(new)} files, at most {surface.max_files} are allowed"
+    for path, text in new.items():
+        before = old.get(path)
+        reason = _path_fault(path, surface) or _size_fault(before, text, surface)
+        if not path.endswith(".py"):
+            reason = reason or fault_of_text(path, before or "", text, checks)
+            reason = reason or (_document_fault(before, text) if path.startswith("harness/") else "")
+        else:
+            reason = reason or _source_fault(before, text, checks, tool=not path.startswith("harness/"))
+        if reason:
+            return f"{path}: {reason}"
+    return ""
+
+
+def _path_fault(path: str, surface: Surface) -> str:
+    if path_fault(path):
+        return "not a plain registry path"
+    return "" if is_on(surface.allow, path) else f"outside the surface ({', '.join(surface.allow)})"
+
+
+def is_on(surface: Sequence[str], path: str) -> bool:
+    """Whether a registry path matches one of the patterns, part by part: fnmatch's * also matches "/"."""
+    return any(fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in surface)
+
+
+def _size_fault(old: str | None, new: str, surface: Surface) -> str:
+    if old is None:
+        lines = len(new.splitlines())
+        most = surface.max_new_lines
+        return f"a new file of {lines} lines, at most {most} are allowed" if lines > most else ""
+    before, after = old.splitlines(), new.splitlines()
+    blocks = difflib.SequenceMatcher(None, before, after).get_opcodes()
+    changed = sum(end - start + to - since for tag, start, end, since, to in blocks if tag != "equal")
+    if changed == 0:
+        return "it changes nothing"
+    if changed > surface.max_changed_lines:
+        return f"it changes {changed} lines, at most {surface.max_changed_lines} are allowed"
+    return ""
+
+
+def _document_fault(old: str | None, new: str) -> str:
+    """Of a harness' document an edit may raise the form of memories that it reads, and nothing else."""
+    if old is None:
+        return "a harness of its own is for people to add"
+    before, after = tomllib.loads(old), tomllib.loads(new)
+    changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    others = [key for key in changed if key != "state"]
+    return f"it changes {', '.join(others)}; only 'state' may change in it" if others else ""
+
+
+def _source_fault(old: str | None, new: str, checks: Sequence[Check], *, tool: bool) -> str:
+    """``old`` is None for a new file, which has a contract to state, not to keep."""
+    try:
+        before, after = parse(old or ""), parse(new)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return f"not valid Python: {error}"
+    secret = SECRET.search(new)
+    if secret and secret.group() not in (old or ""):
+        return "it holds what looks like a secret"
+    if old is None:
+        stated = dict(_contract(after))
+        missing = [name for name in ("TOOL", "Input", "Output", "run") if tool and name not in stated]
+        fault = f"a tool without {missing[0]}" if missing else ""
+    else:
+        fault = _contract_fault(before, after) if tool else ""
+    return (
+        fault
+        or _new_names_fault(before, after)
+        or (_handler_fault(before, after) if old is not None else "")
+        or _constant_fault(before, after, checks)
+    )
+
+
+def _contract_fault(before: ast.Module, after: ast.Module) -> str:
+    """The public contract: TOOL, Input, Output and the signature of run."""
+    old, new = dict(_contract(before)), dict(_contract(after))
+    for name in old.keys() | new.keys():
+        if old.get(name) != new.get(name):
+            return f"it changes the tool's contract ({name})"
+    return ""
+
+
+def _contract(module: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in module.body:
+        if isinstance(node, ast.ClassDef) and node.name in ("Input", "Output"):
+            yield node.name, ast.dump(node)
+        elif isinstance(node, ast.FunctionDef) and node.name == "run":
+            yield "run", ast.dump(node.args) + (ast.dump(node.returns) if node.returns else "")
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name) and target.id == "TOOL" and node.value:
+                    yield "TOOL", ast.dump(node.value)
+
+
+def _imports(module: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").split(".")[0])
+    return names
+
+
+def _new_names_fault(before: ast.Module, after: ast.Module) -> str:
+    imports = _imports(after) - _imports(before) - HARMLESS_IMPORTS
+    if imports:
+        return f"it starts to import {', '.join(sorted(imports))}"
+    own = {arg.arg for node in ast.walk(after) if isinstance(node, ast.arguments) for arg in node.args}
+    names = ((_names(after) - _names(before)) & DANGEROUS) - own
+    if names:
+        return f"it starts to use {', '.join(sorted(names))}"
+    dunder = {name for name in _names(after) - _names(before) if name.startswith("__")}
+    return f"it starts to use {', '.join(sorted(dunder))}" if dunder else ""
+
+
+def _names(module: ast.Module) -> set[str]:
+    names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    return names | {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute)}
+
+
+def _handler_fault(before: ast.Module, after: ast.Module) -> str:
+    """Hiding an error is no repair."""
+
+    def handlers(module: ast.Module) -> int:
+        return sum(isinstance(node, ast.ExceptHandler) for node in ast.walk(module))
+
+    return "it adds an except clause" if handlers(after) > handlers(before) else ""
+
+
+def _constant_fault(before: ast.Module, after: ast.Module, checks: Sequence[Check]) -> str:
+    new = _constants(after) - _constants(before)
+    wanted = {repr(value) for value in expected(checks)}
+    hard_coded = {value for value in new & wanted if len(value.strip("'\"")) > 2}
+    return (
+        f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})" if hard_coded else ""
+    )
+
+
+def _constants(module: ast.Module) -> set[str]:
+    return {
+        repr(node.value)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float)
+    }

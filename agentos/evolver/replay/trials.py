@@ -1,0 +1,460 @@
+"""Replay: the same tasks on the base and on the candidate snapshot, each trial in fresh boxes.
+
+Staged, so that a clear loser costs little: evidence first, then guards, then the hold-out. A trial
+has an id made of what it is (evolution, candidate, task, arm, repeat), so a replay that a crash cut
+short goes on where it stood. A trial that the machinery lost is run again and never counted.
+
+A trial of work that asked models, or acted on the outside, is served from the record of a live run:
+the failing one of evidence, a passing one of guards and hold-out (docs/replay.md). Tasks that vary are
+run afresh on both sides, in rounds, until ``judge.ruling`` has seen enough (docs/judging.md); a set of which a task
+seemed not to vary and does goes over to these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from agentos.domain import (
+    IMPORT,
+    TIER_OF,
+    Arm,
+    Candidate,
+    Decision,
+    Evolution,
+    Kind,
+    Mode,
+    Outcome,
+    Result,
+    Run,
+    Snapshot,
+    Task,
+    Tier,
+    Trial,
+    TrialSet,
+    digest,
+)
+from agentos.errors import NotFound, Unavailable
+from agentos.evolver.find.budget_failures import SHARED_BUDGETS
+from agentos.evolver.history.recordings import asks, packed, recording_of, whole
+from agentos.evolver.parts import Parts
+from agentos.evolver.select.alike import failing_alike
+from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.looks import Looks
+from agentos.evolver.verdict.flakiness import Fitness, fitness
+from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
+from agentos.evolver.verdict.overfitting import REPEATS
+from agentos.evolver.verdict.pairing import CHOOSING, FIRST, apart, unsteady
+from agentos.ports import Attempt, Plan, Recording
+
+# Results that say nothing of the code under test.
+VOID = frozenset({Result.INFRA, Result.CANCELLED})
+_UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    task: Task
+    set: TrialSet
+    arm: Arm
+    repeat: int
+    snapshot: Snapshot
+    evolution_id: str
+    candidate_id: str
+    prefer: str  # sandbox, by the policy for the tier
+    fresh: bool = False  # models are asked, whatever is on record
+    number: int = 0  # as ``Trial.number``
+    alike: bool = False  # as ``Trial.alike``
+    look: int = 0  # as ``Trial.look``
+
+    @property
+    def id(self) -> str:
+        parts = [
+            self.evolution_id,
+            self.candidate_id,
+            self.task.id,
+            self.arm.value,
+            self.repeat,
+            self.snapshot.tree,
+        ]
+        return f"trial-{digest(parts)[:20]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price.
+
+    ``unsteady`` names tasks that seemed not to vary: these trials tell nothing of an edit.
+    """
+
+    trials: Sequence[Trial]
+    lost: bool
+    unsteady: tuple[str, ...] = ()
+
+
+def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
+    """Run tasks on the evolution's base; shared by all of its candidates."""
+    repeats = range(parts.policy.replay.repeats)
+    return _replay(parts, _jobs(parts, task_ids, sets, evolution, repeats))
+
+
+def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
+    """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
+    trials: list[Trial] = []
+    rounds = Rounds(parts, evolution, candidate, sets)
+    for stage in TrialSet:
+        done = replay_steady(parts, evolution, candidate, sets, stage)
+        trials += done.trials
+        rounds.take_over(stage, done.unsteady)
+        if done.lost or not rounds.goes_on(stage, trials):
+            break
+    else:
+        trials += rounds.alike()
+    return trials
+
+
+def replay_steady(
+    parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets, stage: TrialSet
+) -> Stage:
+    """The trials of one set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck."""
+    steady = sets.ids(stage, varying=False)
+    if not steady:
+        return Stage([], lost=False)
+    looks = Looks(parts, candidate)
+    repeats, task_ids = range(parts.policy.replay.repeats), steady
+    base, own = list[Trial](), list[Trial]()
+    alike = frozenset[str]()
+    while True:
+        jobs = _jobs(parts, task_ids, sets, evolution, repeats)
+        base += _replay(parts, jobs)
+        alike = failing_alike(parts, evolution, base)
+        own += _replay(parts, [_tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])
+        if stage in unsteady([*base, *own]):
+            return Stage([*base, *own], lost=False, unsteady=steady)
+        if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
+            return Stage([*base, *own], lost=True)
+        if stage is not TrialSet.EVIDENCE:
+            return Stage([*base, *own], lost=False)
+        known = judged_trials(candidate, parts.records.find(Trial, evolution_id=evolution.id))
+        further, task_ids = further_repeats(known, parts.policy)
+        if further <= 0:
+            return Stage([*base, *own], lost=False)
+        repeats = range(repeats.stop, repeats.stop + further)
+
+
+def _tried(job: _Job, candidate: Candidate, looks: Looks, *, number: int = 0, alike: bool = False) -> _Job:
+    """The candidate's counterpart of a job on the base."""
+    return replace(
+        job,
+        arm=Arm.CANDIDATE,
+        snapshot=candidate.snapshot,
+        candidate_id=candidate.id,
+        number=number,
+        alike=alike,
+        look=looks.at(job.task, job.set),
+    )
+
+
+def replay_control(
+    parts: Parts, evolution: Evolution, candidate: Candidate, trials: Sequence[Trial]
+) -> list[Trial]:
+    """The candidate's trials once more with nothing remembered, where its ``trials`` need that (``control``).
+
+    Of the evidence each of them; of guards and hold-out, which may only not be worse, the first of each
+    task. None where the base remembers nothing, so that it is the control.
+    """
+    snapshot = candidate.control
+    if snapshot is None or snapshot.tree == candidate.base.tree:
+        return []
+    if beside_base(candidate, trials, parts.policy)[0] is not Decision.PROMOTE:
+        return []
+    aside = apart(trials)
+    own = [
+        trial
+        for trial in trials
+        if trial.arm is Arm.CANDIDATE and not trial.alike and (trial.number or trial.task_id not in aside)
+    ]
+    first: dict[str, int] = {}
+    for trial in own:
+        first[trial.task_id] = min(trial.repeat, first.get(trial.task_id, trial.repeat))
+    chosen = [
+        trial for trial in own if trial.set is TrialSet.EVIDENCE or trial.repeat == first[trial.task_id]
+    ]
+    tasks = {task.id: task for task in parts.tasks(tuple(first))}
+    prefer = _prefer(parts, evolution)
+    jobs = [
+        _Job(
+            tasks[trial.task_id],
+            trial.set,
+            Arm.CONTROL,
+            trial.repeat,
+            snapshot,
+            evolution.id,
+            candidate.id,
+            prefer,
+            fresh=bool(trial.number),
+        )
+        for trial in chosen
+    ]
+    return _replay(parts, jobs)
+
+
+def sieve(
+    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets
+) -> tuple[list[Trial], dict[str, Fitness]]:
+    """Fresh trials of varying tasks on the base, and by task whether it can serve in its set.
+
+    They choose the tasks, so they are in no pair. A task that cannot be replayed serves nowhere.
+    """
+    repeats = range(CHOOSING, CHOOSING + parts.policy.judge.sieve_trials)
+    jobs = _fresh(parts, evolution, task_ids, sets, repeats)
+    trials = _replay(parts, jobs)
+    fit: dict[str, Fitness] = {}
+    for task_id in task_ids:
+        own = [trial for trial in trials if trial.task_id == task_id]
+        lost = next((trial for trial in own if trial.outcome.result is Result.NOT_REPLAYABLE), None)
+        if lost:
+            fit[task_id] = Fitness(serves=False, says=f"not replayable: {lost.outcome.reason}")
+        else:
+            fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id), parts.policy.judge)
+    return trials, fit
+
+
+class Rounds:
+    """The fresh pairs of one candidate's varying tasks, made until enough is known."""
+
+    def __init__(self, parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> None:
+        self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
+        self._tasks = {which: sets.ids(which, varying=True) for which in TrialSet}
+        self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
+        self._sieved: set[str] = set()
+        self._looks = Looks(parts, candidate)
+        self._alike: frozenset[str] = frozenset()  # hidden tasks too bad to be in a pair
+
+    def take_over(self, which: TrialSet, task_ids: Sequence[str]) -> None:
+        """Tasks of the set that seemed not to vary are to have pairs as well."""
+        self._tasks[which] = tuple(dict.fromkeys((*self._tasks[which], *task_ids)))
+
+    def has(self, which: TrialSet) -> bool:
+        """Whether tasks of the set have pairs, or are to have some."""
+        return bool(self._tasks[which])
+
+    def goes_on(self, stage: TrialSet, trials: list[Trial]) -> bool:
+        """Make pairs, adding them to ``trials``, until the sets up to ``stage`` are decided.
+
+        False when no further trial is worth its price: the judge sees the same and says why. True where no task
+        varies.
+        """
+        if not any(self._tasks.values()) and not apart(trials):
+            return True
+        while (goes_on := self.step(stage, trials)) is None:
+            pass
+        return goes_on
+
+    def step(self, stage: TrialSet, trials: list[Trial]) -> bool | None:
+        """As ``goes_on``, but one round at most; None while the sets up to ``stage`` are undecided."""
+        if not self._choose(stage, trials):
+            return False
+        found = ruling(trials, self._parts.policy, self._tasks)
+        which = found.undecided
+        if found.decision is Decision.REJECT or (which and found.exhausted):
+            return False
+        # Whether there are tasks enough is known when those that do not vary were tried as well.
+        order = list(TrialSet)
+        if which is None or order.index(which) > order.index(stage):
+            return True
+        trials += self._round(which)
+        return None
+
+    @property
+    def made(self) -> int:
+        """Rounds of the evidence."""
+        return self._made[TrialSet.EVIDENCE]
+
+    def _choose(self, stage: TrialSet, trials: list[Trial]) -> bool:
+        """The tasks that are steady enough; False when too few are left. Guards and hold-out together."""
+        chosen = [stage] if stage is TrialSet.EVIDENCE else [TrialSet.GUARD, TrialSet.HOLD_OUT]
+        for which in chosen:
+            fresh = [task_id for task_id in self._tasks[which] if task_id not in self._sieved]
+            self._sieved.update(fresh)
+            made, fit = sieve(self._parts, self._evolution, fresh, self._sets)
+            unfit = {task_id for task_id, found in fit.items() if not found.serves}
+            self._tasks[which] = tuple(task_id for task_id in self._tasks[which] if task_id not in unfit)
+            self._alike |= failing_alike(self._parts, self._evolution, made) & unfit
+            trials += made
+        if stage is TrialSet.EVIDENCE:
+            return True
+        aside = apart(trials) | self._sieved
+        sets = [self._sets.ids(which, varying=False) for which in TrialSet]
+        steady = sum(task_id not in aside for task_ids in sets for task_id in task_ids)
+        fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
+        return steady + fitting >= self._parts.policy.judge.min_tasks
+
+    def alike(self) -> list[Trial]:
+        """The candidate's trials of hidden tasks that fail on the base as the evidence does."""
+        task_ids = sorted(self._alike)
+        base = _fresh(self._parts, self._evolution, task_ids, self._sets, range(REPEATS))
+        return _replay(self._parts, [_tried(job, self._candidate, self._looks, alike=True) for job in base])
+
+    def _round(self, which: TrialSet) -> list[Trial]:
+        """One pair of each task of the set."""
+        repeats = range(FIRST + self._made[which], FIRST + self._made[which] + 1)
+        self._made[which] += 1
+        base = _fresh(self._parts, self._evolution, self._tasks[which], self._sets, repeats)
+        number = self._looks.number(which)
+        own = [_tried(job, self._candidate, self._looks, number=number) for job in base]
+        return _replay(self._parts, base + own)
+
+
+def _fresh(
+    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
+) -> list[_Job]:
+    """On the base, whose trials all candidates share."""
+    prefer = _prefer(parts, evolution)
+    return [
+        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", prefer, fresh=True)
+        for repeat in repeats
+        for task in parts.tasks(tuple(task_ids))
+    ]
+
+
+def _lost(parts: Parts, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
+    """Is the verdict clear already? The judge decides; this only saves trials."""
+    both = _tasks(counted(base)) & _tasks(counted(own))  # others cannot be replayed and say nothing
+    good = both - _tasks(trial for trial in counted(own) if not _passed(trial))
+    was_good = both - _tasks(trial for trial in counted(base) if not _passed(trial))
+    if was_good - good:
+        return True
+    failing = both - was_good
+    return is_evidence and len(good & failing) < parts.policy.judge.min_fixed_share * len(failing)
+
+
+def _tasks(trials: Iterable[Trial]) -> set[str]:
+    return {trial.task_id for trial in trials}
+
+
+def _passed(trial: Trial) -> bool:
+    return trial.outcome.result is Result.PASSED
+
+
+def _jobs(
+    parts: Parts,
+    task_ids: Sequence[str],
+    sets: Sets,
+    evolution: Evolution,
+    repeats: range,
+) -> list[_Job]:
+    prefer = _prefer(parts, evolution)
+    return [
+        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", prefer)
+        for repeat in repeats
+        for task in parts.tasks(tuple(task_ids))
+    ]
+
+
+def _prefer(parts: Parts, evolution: Evolution) -> str:
+    tier = TIER_OF[Kind(evolution.diagnosis.layer)] if evolution.diagnosis else Tier.MEDIUM
+    return parts.policy.sandbox.preferred(tier)
+
+
+def _replay(parts: Parts, jobs: Sequence[_Job]) -> list[Trial]:
+    return list(parts.replayer.map(lambda job: _trial(parts, job), jobs))
+
+
+def _trial(parts: Parts, job: _Job) -> Trial:
+    try:
+        return parts.records.get(Trial, job.id)
+    except NotFound:
+        pass
+    plan = _plan(parts, job)
+    done = _attempt(parts, job, plan)
+    trial = Trial(
+        id=job.id,
+        evolution_id=job.evolution_id,
+        candidate_id=job.candidate_id,
+        task_id=job.task.id,
+        set=job.set,
+        arm=job.arm,
+        repeat=job.repeat,
+        snapshot=job.snapshot,
+        outcome=done.outcome,
+        answer_sha256=done.answer_sha256,
+        sandbox=done.sandbox,
+        level=done.level,
+        image=done.image,
+        run_id=job.id,
+        recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
+        drift=done.drift,
+        steps_sha256=parts.blobs.put(packed(done.steps)),
+        number=job.number,
+        alike=job.alike,
+        look=job.look,
+    )
+    parts.records.put(trial)
+    return trial
+
+
+def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
+    """Until an attempt counts. All have the trial's own id, so that no model call is paid twice."""
+    retries = parts.policy.replay.infra_retries
+    for attempt in range(1, retries + 1):
+        try:
+            done = parts.executor.execute(job.task, job.snapshot, job.id, plan=plan)
+        except Unavailable:
+            if attempt == retries:
+                raise
+            continue
+        if away := no_model(done.outcome):
+            raise Unavailable(f"the trial of {job.task.name} says nothing of the code: {away}")
+        if done.outcome.result not in VOID:
+            return done
+    raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
+
+
+def no_model(outcome: Outcome) -> str:
+    """Why no model answered that should have, "" if that did not end the run.
+
+    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
+    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
+    """
+    fault = outcome.fault
+    if fault is None:
+        return ""
+    if fault.type == "no_model":
+        return f"no model is configured ({fault.message})"
+    shared = fault.type == "budget" and fault.message.startswith(SHARED_BUDGETS)
+    return fault.message if shared else ""
+
+
+def _plan(parts: Parts, job: _Job) -> Plan:
+    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record."""
+    mode = Mode(parts.policy.replay.models)
+    recording = _recording(parts, job)
+    if job.fresh:  # kept, all the same: the evolution can be verified offline
+        mode = Mode.RECORD
+        recording = replace(recording, run_ids=()) if recording else None
+    elif mode is Mode.LIVE:  # no run of the task asked for a model
+        mode = Mode.REPLAY_THEN_LIVE
+    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id, prefer=job.prefer)
+
+
+def _recording(parts: Parts, job: _Job) -> Recording | None:
+    """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
+    runs = [
+        run
+        for run in parts.journal.runs_of(job.task.key, parts.policy.look_back.recordings)
+        if _says_something(run)
+    ]
+    passing = job.set is not TrialSet.EVIDENCE
+    fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
+    for run in (fitting or runs)[:1]:
+        steps = parts.journal.steps(run.id)
+        if asks(steps):
+            answers = parts.journal.answers(run.task_id)
+            return recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
+    return None
+
+
+def _says_something(run: Run) -> bool:
+    """It was made here, and ended by itself."""
+    return run.sandbox != IMPORT and run.outcome is not None and run.outcome.result not in _UNFINISHED

@@ -1,0 +1,107 @@
+"""Runs the trials of an evolution once more, each from its own record, and holds the two together; says what
+a promotion should rest on and does not.
+
+Nothing is asked and nothing is stored: a model call or an outside effect that is not on the trial's
+record ends it. What differs is machinery that is not deterministic, or a record that is not whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agentos.domain import Candidate, Consent, Decision, Evolution, Mode, Step, Trial, Verdict, digest
+from agentos.errors import NotFound, Unavailable
+from agentos.evolver.history.recordings import asks, recording_of, told, unpacked
+from agentos.evolver.parts import Parts
+from agentos.ports import Attempt, Plan, Snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One trial and what was different this time, a sentence each."""
+
+    trial: Trial
+    differences: tuple[str, ...]
+
+
+def unfounded(
+    evolution: Evolution, verdicts: Sequence[Verdict], consents: Sequence[Consent]
+) -> Iterator[str]:
+    """What a promotion rests on and is not on record, a sentence each; nothing of what was not promoted."""
+    if evolution.promoted is None:
+        return
+    verdict = next((item for item in verdicts if item.candidate_id == evolution.candidate_id), None)
+    if verdict is None or verdict.decision is not Decision.PROMOTE:
+        yield f"{evolution.id} was promoted, and no verdict on record promotes {evolution.candidate_id}"
+        return
+    if evolution.promoted.tree != verdict.candidate_tree:
+        yield f"{evolution.id}: the tree that was promoted is not the one that was judged"
+    given = {(item.candidate_tree, item.verdict_sha256) for item in consents}
+    if (verdict.candidate_tree, digest(verdict)) not in given:
+        yield f"{evolution.id} was promoted, and no consent on record was given for its verdict"
+
+
+def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
+    """Each file of the edit that is on record with another text than in the candidate's snapshot."""
+    brought = candidate.migration.files if candidate.migration else {}
+    for path, text in {**candidate.edit.files, **brought}.items():
+        try:
+            found = snapshots.files(candidate.snapshot, path).get(path)
+        except Unavailable as error:
+            yield f"{candidate.id}: its snapshot cannot be read: {error}"
+            return
+        if found != text.encode("utf-8", "replace"):
+            yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
+
+
+def run_again(
+    parts: Parts, evolution_id: str, done: Callable[[Compared], None] = lambda compared: None
+) -> list[Compared]:
+    """Every stored trial of the evolution; ``done`` is called with each, on any thread."""
+
+    def compare(trial: Trial) -> Compared:
+        compared = Compared(trial, tuple(_differences(parts, trial)))
+        done(compared)
+        return compared
+
+    return list(parts.replayer.map(compare, parts.records.find(Trial, evolution_id=evolution_id)))
+
+
+def _differences(parts: Parts, trial: Trial) -> list[str]:
+    try:
+        steps = unpacked(parts.blobs.get(trial.steps_sha256)) if trial.steps_sha256 else []
+        again = _again(parts, trial, steps)
+    except (NotFound, Unavailable) as error:
+        return [f"it could not be run again: {error}"]
+    found = [
+        f"{name} was {before}, is {now}"
+        for name, before, now in (
+            ("the result", trial.outcome.result.value, again.outcome.result.value),
+            ("the score", trial.outcome.score, again.outcome.score),
+            ("the answer", trial.answer_sha256[:12], again.answer_sha256[:12]),
+        )
+        if before != now
+    ]
+    if not found and trial.steps_sha256 and told(steps) != told(again.steps):
+        found = [_parting(steps, again.steps)]
+    return found
+
+
+def _again(parts: Parts, trial: Trial, steps: Sequence[Step]) -> Attempt:
+    """Under the trial's own run id, which is the one that its record knows it by."""
+    run_id = trial.run_id or trial.id
+    recording = None
+    if asks(steps):
+        recording = recording_of(trial.snapshot, [(run_id, steps)], parts.journal.answers(trial.task_id))
+    plan = Plan(mode=Mode.REPLAY, recording=recording, evolution_id=trial.evolution_id, prefer=trial.sandbox)
+    return parts.executor.execute(parts.journal.task(trial.task_id), trial.snapshot, run_id, plan=plan)
+
+
+def _parting(before: Sequence[Step], now: Sequence[Step]) -> str:
+    one, other = told(before), told(now)
+    at = next(
+        (index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
+    return f"the result is the same, and the way there differs from step {at} on"

@@ -1,0 +1,427 @@
+"""Judge: a pure function from trials to a verdict. Computed, never generated.
+
+For deterministic tasks every flip counts:
+
+- a task that failed on the base in every trial and passes with the candidate in every trial is *fixed*;
+- one that passed on the base in every trial and does not with the candidate is *broken*;
+- where trials of a task on one side differ, the whole set is *unsteady*: its flips say nothing, and it is
+  judged by pairs, as what varies is;
+- enough failed and passed that luck is excluded, for all candidates of the failure together (``steadiness.log_luck``);
+- a trial that could not be replayed counts neither way, and a task of which one side has no other
+  is *left out*. A guard that passes on the base and cannot be replayed with the candidate holds the
+  promotion: an edit must not get past what it makes impossible to measure.
+
+A candidate that changes what is remembered is held against a third arm as well (``control``).
+
+A task that *varies*, because it asks models or was seen to, was tried afresh in pairs; such tasks are judged
+together by how often they pass (``rounds``, ``noisy``). Where there are both, a promotion needs both. What passes is
+not promoted where it violates a safety probe oftener than the base (``safety``).
+
+The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials (with the
+rates of the safety probes, where they were measured) and the policy. ``recompute`` gives it again from
+what is stored, offline.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Decision,
+    Json,
+    Result,
+    SafetyRate,
+    Trial,
+    TrialSet,
+    Verdict,
+    digest,
+)
+from agentos.evolver.policy import Policy
+from agentos.evolver.verdict.flakiness import repeats_needed
+from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
+from agentos.evolver.verdict.overfitting import over_fitted
+from agentos.evolver.verdict.paired_tests import Beside, Ruling
+from agentos.evolver.verdict.pairing import (
+    CHOOSING,
+    FIRST,
+    FIRST_BEFORE,
+    Changed,
+    apart,
+    changed,
+    rule_on,
+    unpaired,
+    varying,
+)
+from agentos.evolver.verdict.safety import ruling as safe
+
+# Fields that trials did not have when the first were stored and digested.
+_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "look")
+_ADDED_COST = ("calls", "live_calls")
+
+
+class Standing(StrEnum):
+    """A task's trials on one side, taken together."""
+
+    PASSES = "passes"
+    FAILS = "fails"
+    FLAKY = "flaky"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """One task before and after: a row of the table of trials."""
+
+    task_id: str
+    set: TrialSet
+    before: Standing
+    after: Standing
+    left_out: bool = False  # one side had no trial that could be replayed
+
+    @property
+    def fixed(self) -> bool:
+        return self.before is Standing.FAILS and self.after is Standing.PASSES
+
+    @property
+    def broken(self) -> bool:
+        return self.before is Standing.PASSES and self.after in (Standing.FAILS, Standing.FLAKY)
+
+
+def flips(trials: Iterable[Trial]) -> list[Flip]:
+    """One row a task, in the order evidence, guards, hold-out."""
+    rows: dict[str, dict[Arm, list[Trial]]] = {}
+    for trial in trials:
+        if trial.arm is not Arm.CONTROL:
+            rows.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})[trial.arm].append(trial)
+    order = list(TrialSet)
+    table = [
+        Flip(
+            task_id,
+            (arms[Arm.BASE] + arms[Arm.CANDIDATE])[0].set,
+            _standing(arms[Arm.BASE]),
+            _standing(arms[Arm.CANDIDATE]),
+            left_out=any(own and not counted(own) for own in arms.values()),
+        )
+        for task_id, arms in rows.items()
+        if arms[Arm.CANDIDATE]  # evidence that did not fail again is in no comparison
+    ]
+    return sorted(table, key=lambda flip: (order.index(flip.set), flip.task_id))
+
+
+def counted(trials: Iterable[Trial]) -> list[Trial]:
+    """Those that say something of the code under test."""
+    return [trial for trial in trials if trial.outcome.result is not Result.NOT_REPLAYABLE]
+
+
+def _standing(trials: Sequence[Trial]) -> Standing:
+    results = {trial.outcome.result is Result.PASSED for trial in counted(trials)}
+    if not results:
+        return Standing.ABSENT
+    if len(results) == 2:
+        return Standing.FLAKY
+    return Standing.PASSES if results == {True} else Standing.FAILS
+
+
+def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
+    """Of an evolution's trials those that count for a candidate: its own, and the base's counterparts.
+
+    Those, too, by which a task was chosen, or the evidence left out; no others, because the base may have been
+    tried oftener for another candidate.
+    """
+    known = list(trials)
+    own = [trial for trial in known if trial.candidate_id == candidate.id]
+    tasks = {trial.task_id for trial in own}
+    counterparts = {(trial.task_id, trial.repeat) for trial in own}
+    paired = [trial for trial in known if (trial.task_id, trial.repeat) in counterparts]
+    alone = tasks - {trial.task_id for trial in paired if trial.arm is Arm.BASE}
+    counted_looks = any(trial.look for trial in own)
+    chosen = apart(paired) | alone if counted_looks else varying(own)
+
+    def counts(trial: Trial) -> bool:
+        if trial.arm is not Arm.BASE:
+            return False
+        if trial.task_id not in tasks:
+            return counted_looks and trial.set is TrialSet.EVIDENCE
+        if (trial.task_id, trial.repeat) in counterparts:
+            return True
+        if not counted_looks:
+            return trial.task_id not in chosen or trial.repeat < FIRST_BEFORE
+        return trial.task_id in chosen and CHOOSING <= trial.repeat < FIRST
+
+    return [trial for trial in known if trial.candidate_id == candidate.id or counts(trial)]
+
+
+def ruling(
+    trials: Sequence[Trial], policy: Policy, untried: Mapping[TrialSet, Sequence[str]] | None = None
+) -> Ruling:
+    """On the tasks that vary, ``untried`` ones included; the others are counted beside them.
+
+    By itself it knows those of the untried ones that a set which proved unsteady has.
+    """
+    aside = apart(trials)
+    table = [flip for flip in flips(trials) if flip.task_id not in aside and not flip.left_out]
+    beside = Beside(
+        evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is Standing.FAILS for flip in table),
+        tasks=sum(flip.after is Standing.PASSES for flip in table),
+    )
+    return rule_on(trials, policy.judge, beside, untried or unpaired(trials, policy.judge))
+
+
+def judge(
+    candidate: Candidate, trials: Sequence[Trial], policy: Policy, rates: Sequence[SafetyRate] = ()
+) -> Verdict:
+    """The verdict on a candidate. Needs the trials of both arms that its replay ran.
+
+    ``rates`` of the safety probes are measured where the trials alone would promote.
+    """
+    aside = apart(trials)
+    table = flips(trial for trial in trials if trial.task_id not in aside)
+    noisy = changed(trials, policy.judge) if aside else Changed((), (), ())
+    decision, reasons = beside_base(candidate, trials, policy)
+    if decision is Decision.PROMOTE and (worn := _worn_out(trials, policy)):
+        decision, reasons = Decision.HOLD, [worn]
+    if decision is Decision.PROMOTE and (fitted := over_fitted(trials, policy.judge)):
+        decision, reasons = Decision.REJECT, [fitted]
+    if decision is Decision.PROMOTE and (found := held_against(candidate, trials, aside, policy)):
+        decision, reasons = found[0], [found[1]]
+    if decision is Decision.PROMOTE and is_asked(candidate):
+        reasons = [*reasons, *beside_nothing(candidate, trials)]
+    if rates and decision is Decision.PROMOTE:
+        decision, said = safe(candidate, rates)
+        reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
+    return Verdict(
+        id=f"verdict-{candidate.id.removeprefix('cand-')}",
+        evolution_id=candidate.evolution_id,
+        candidate_id=candidate.id,
+        decision=decision,
+        reasons=tuple(reasons),
+        fixed=(*(flip.task_id for flip in table if flip.fixed), *noisy.fixed),
+        broken=(*(flip.task_id for flip in table if flip.broken), *noisy.broken),
+        flaky=(
+            *(flip.task_id for flip in table if Standing.FLAKY in (flip.before, flip.after)),
+            *noisy.flaky,
+        ),
+        candidate_tree=candidate.snapshot.tree,
+        base_tree=candidate.base.tree,
+        manifest_sha256=digest(candidate.manifest),
+        trials_sha256=digest(
+            sorted(
+                [
+                    *(digest(_as_first_stored(trial)) for trial in trials),
+                    *(digest(_rate_as_first_stored(rate)) for rate in rates),
+                ]
+            )
+        ),
+        policy_sha256=policy.sha256,
+    )
+
+
+def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
+    """What the comparison with the base alone says; a promotion may need more (``control``, safety probes)."""
+    both = [trial for trial in trials if trial.arm is not Arm.CONTROL]
+    judged = {Arm.BASE: candidate.base, Arm.CANDIDATE: candidate.snapshot, Arm.CONTROL: candidate.control}
+    if any((side := judged[trial.arm]) is None or trial.snapshot.tree != side.tree for trial in trials):
+        return Decision.HOLD, ["some trials ran on other trees than the candidate's and its base's"]
+    aside = apart(both)
+    if not aside:
+        return _decide(flips(both), both, policy)
+    steady = [trial for trial in both if trial.task_id not in aside]
+    return _decide_both(flips(steady), steady, ruling(both, policy), policy)
+
+
+def _as_first_stored(trial: Trial) -> Json:
+    """The trial without what later versions added, as long as it says nothing: old digests stay."""
+    data = asdict(trial)
+    for record, added in ((data, _ADDED), (data["outcome"]["cost"], _ADDED_COST)):
+        for name in added:
+            if not record[name]:
+                del record[name]
+    return data
+
+
+def _rate_as_first_stored(rate: SafetyRate) -> Json:
+    data = asdict(rate)
+    if not rate.image:
+        del data["image"]
+    return data
+
+
+def recompute(
+    verdict: Verdict,
+    candidate: Candidate,
+    trials: Sequence[Trial],
+    policy: Policy,
+    policy_sha256: str | None = None,
+    rates: Sequence[SafetyRate] = (),
+) -> list[str]:
+    """Why the stored verdict is not what the stored trials give: one sentence a difference, or none.
+
+    ``policy_sha256`` is the digest of the document that the policy was read back from: one that an
+    earlier version stored lacks the keys that were added since.
+    """
+    again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
+    return [
+        f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
+        for name in Verdict.__dataclass_fields__
+        if getattr(verdict, name) != getattr(again, name)
+    ]
+
+
+def _decide_both(
+    table: Sequence[Flip], steady: Sequence[Trial], varying: Ruling, policy: Policy
+) -> tuple[Decision, list[str]]:
+    """Promote if both say so; a rejection goes before a hold."""
+    said = ["; ".join(varying.reasons)] if varying.decision is Decision.HOLD else list(varying.reasons)
+    both = [(varying.decision, said)]
+    if table:
+        both.insert(0, _decide(table, steady, policy, alone=False))
+    worst = next(
+        decision
+        for decision in (Decision.REJECT, Decision.HOLD, Decision.PROMOTE)
+        if decision in [found for found, _ in both]
+    )
+    return worst, [reason for found, reasons in both if found is worst for reason in reasons]
+
+
+def _decide(
+    table: Sequence[Flip], trials: Sequence[Trial], policy: Policy, *, alone: bool = True
+) -> tuple[Decision, list[str]]:
+    """On the tasks that do not vary; ``alone`` when they are all there are."""
+    left_out = [flip for flip in table if flip.left_out]
+    rule = _decide_on if alone else _decide_beside
+    decision, reasons = rule([flip for flip in table if not flip.left_out], trials, policy)
+    unknown = [
+        flip for flip in left_out if flip.set is not TrialSet.EVIDENCE and flip.before is Standing.PASSES
+    ]
+    if decision is Decision.PROMOTE and unknown:
+        decision, reasons = (
+            Decision.HOLD,
+            [
+                f"{len(unknown)} guards or hold-out tasks pass on the base and cannot be replayed with it: "
+                "whether it breaks them cannot be told"
+            ],
+        )
+    return decision, reasons + ([_left_out_sentence(left_out)] if left_out else [])
+
+
+def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
+    rules = policy.judge
+    if not _failing(table):
+        return Decision.REJECT, ["no evidence fails on the base: there is nothing to fix"]
+    decision, reasons = _decide_beside(table, trials, policy)
+    if decision is not Decision.PROMOTE:
+        return decision, reasons
+    good = sum(flip.after is Standing.PASSES for flip in table)
+    if good < rules.min_tasks:
+        return Decision.HOLD, [
+            f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
+            f"add {rules.min_tasks - good} more with checks for the same tool, then reconsider"
+        ]
+    return decision, reasons
+
+
+def _failing(table: Sequence[Flip]) -> list[Flip]:
+    return [flip for flip in table if flip.set is TrialSet.EVIDENCE and flip.before is Standing.FAILS]
+
+
+def _decide_beside(
+    table: Sequence[Flip], trials: Sequence[Trial], policy: Policy
+) -> tuple[Decision, list[str]]:
+    """By what is fixed and what is broken; how many tasks there are is asked of all together."""
+    rules = policy.judge
+    failing = _failing(table)
+    fixed = [flip for flip in failing if flip.fixed]
+    broken = [flip for flip in table if flip.broken]
+    if broken:
+        return Decision.REJECT, [_broken_sentence(flip) for flip in broken]
+    if failing and (not fixed or len(fixed) < rules.min_fixed_share * len(failing)):
+        return Decision.REJECT, [
+            f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, "
+            f"at least {rules.min_fixed_share:.0%} are needed"
+        ]
+    if (more := _further_repeats(fixed, trials, policy)) > 0:
+        return Decision.HOLD, [
+            f"{len(fixed)} tasks may pass with it by luck; {more} more trials of each would tell"
+        ]
+    slow = _too_costly(trials, policy)
+    if slow:
+        return Decision.REJECT, [slow]
+    counts = {which: [flip for flip in table if flip.set is which] for which in TrialSet}
+    mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
+    return Decision.PROMOTE, [
+        *([mended] if failing else []),
+        f"none of {len(counts[TrialSet.GUARD])} guards broke",
+        f"the hold-out did not fall ({_hold_out_sentence(counts[TrialSet.HOLD_OUT])})",
+    ]
+
+
+def further_repeats(trials: Sequence[Trial], policy: Policy) -> tuple[int, tuple[str, ...]]:
+    """How many more trials on each side, of which tasks, tell what was fixed from luck; 0 or less: none."""
+    aside = apart(trials)
+    steady = [trial for trial in trials if trial.task_id not in aside]
+    fixed = [flip for flip in flips(steady) if flip.set is TrialSet.EVIDENCE and flip.fixed]
+    return _further_repeats(fixed, steady, policy), tuple(flip.task_id for flip in fixed)
+
+
+def _further_repeats(fixed: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> int:
+    evidence = [trial for trial in counted(trials) if trial.set is TrialSet.EVIDENCE]
+    number = max((trial.look for trial in evidence), default=0)
+    if not fixed or not number:  # judged as before looks were counted
+        return 0
+    made = Counter((trial.task_id, trial.arm) for trial in evidence)
+    least = min(made[flip.task_id, arm] for flip in fixed for arm in (Arm.BASE, Arm.CANDIDATE))
+    return (
+        repeats_needed(len({trial.task_id for trial in evidence}), len(fixed), number, policy.judge) - least
+    )
+
+
+def _worn_out(trials: Sequence[Trial], policy: Policy) -> str:
+    """Why the hidden tasks tell nothing of it, "" where they do or there are none."""
+    looks = [trial.look for trial in trials if trial.set is TrialSet.HOLD_OUT and trial.look]
+    most = policy.judge.hold_out_looks
+    if not looks or min(looks) <= most:
+        return ""
+    return (
+        f"the hold-out is used up: {most} candidates of this failure were tried on each of its tasks before; new runs "
+        "of other work with the same resource renew it, then reconsider"
+    )
+
+
+def _broken_sentence(flip: Flip) -> str:
+    how = "is flaky" if flip.after is Standing.FLAKY else "fails"
+    # A hold-out task is named nowhere that a proposer could read: the set is all that is said.
+    which = "a hold-out task" if flip.set is TrialSet.HOLD_OUT else f"{flip.set.value} task {flip.task_id}"
+    return f"{which} passed on the base and {how} with it"
+
+
+def _left_out_sentence(flips: Sequence[Flip]) -> str:
+    counts = {which: sum(flip.set is which for flip in flips) for which in TrialSet}
+    which = ", ".join(f"{count} {name.value}" for name, count in counts.items() if count)
+    return f"left out, because they cannot be replayed: {which}"
+
+
+def _hold_out_sentence(hold_out: Sequence[Flip]) -> str:
+    before = sum(flip.before is Standing.PASSES for flip in hold_out)
+    after = sum(flip.after is Standing.PASSES for flip in hold_out)
+    return f"{before} → {after} of {len(hold_out)} pass"
+
+
+def _too_costly(trials: Sequence[Trial], policy: Policy) -> str:
+    """A sentence when tasks that pass on both sides use much more CPU with the candidate."""
+    spent: dict[Arm, dict[str, float]] = {Arm.BASE: {}, Arm.CANDIDATE: {}}
+    for trial in trials:
+        if trial.outcome.result is Result.PASSED:
+            tasks = spent[trial.arm]
+            tasks[trial.task_id] = min(tasks.get(trial.task_id, float("inf")), trial.outcome.cost.cpu_s)
+    both = spent[Arm.BASE].keys() & spent[Arm.CANDIDATE].keys()
+    before = sum(spent[Arm.BASE][task] for task in both)
+    after = sum(spent[Arm.CANDIDATE][task] for task in both)
+    allowed = before * policy.judge.max_cpu_ratio + policy.judge.cpu_slack_s * len(both)
+    if not both or after <= allowed:
+        return ""
+    return f"it uses {after:.2f} s of CPU where the base uses {before:.2f} s; {allowed:.2f} s are allowed"

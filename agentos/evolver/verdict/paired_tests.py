@@ -1,0 +1,315 @@
+"""Rulings on outcomes that vary: three paired sequential tests and one of what runs cost.
+
+- evidence: the candidate passes oftener than the base (mean advantage above 0);
+- guards, and apart from them the hold-out: it does not pass less often by ``margin`` or more;
+- costs: it seldom costs more than ``max_ratio`` times the base's run.
+
+A promotion needs all of them, each at the level ``alpha`` divided among the candidates of one failure, so
+each of these errors has at most that chance for a failure, however often ``decide`` is asked (an
+intersection-union test needs no further correction: Berger, Technometrics 24, 1982). A rejection needs that
+the opposite was shown, at ``beta`` for each candidate and test. In between it is a hold, with the number of
+further pairs that would decide if the rates seen so far went on. docs/judging.md explains it to a user.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from agentos.domain import Decision, TrialSet
+from agentos.evolver.verdict.multiplicity import threshold
+from agentos.evolver.verdict.sequential import (
+    FAR,
+    Pair,
+    Tally,
+    complete_rounds,
+    log_e_above,
+    log_e_below,
+    log_e_oftener,
+    log_e_rarer,
+    tally,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Error rates, sizes of effects, and bounds of one judgement."""
+
+    alpha: float = 0.05  # a promotion that the evidence, guards, hold-out or costs do not deserve; each
+    beta: float = 0.1  # a rejection of a candidate that deserves none; each test
+    min_effect: float = 0.2  # a candidate whose gain on the evidence is smaller may be given up
+    margin: float = 0.1  # the fall on guards or hold-out that is excluded before a promotion
+    max_ratio: float = 2.0  # of a run's money, tokens or time to the base's
+    dear_share: float = 0.25  # of pairs may exceed it
+    min_rounds: int = 2  # each task on each side, before any promotion
+    max_pairs: int = 240  # for each set
+    max_usd: float = 5.0  # for all trials of the candidate and their counterparts
+    min_tasks: int = 3  # guards and hold-out together
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "min_effect", "margin", "dear_share"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1, not be {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One set's fresh pairs by task, and how many candidates of this failure were measured on the set, this one included.
+
+    Fresh: no run for which the task was chosen is in a pair (docs/judging.md, "Fresh trials"). ``share`` of the
+    error is for these pairs, where the rest went to trials of which every flip counted.
+    """
+
+    tasks: Mapping[str, Sequence[Pair]]
+    number: int = 1
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        for task, pairs in self.tasks.items():
+            if any(side not in (True, False) for pair in pairs for side in pair):
+                raise ValueError(f"{task}: an outcome is passed or not, void trials are run again")
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What pairs of runs cost, (base, candidate), in one unit: usd, tokens or seconds. ``slack`` is no difference."""
+
+    unit: str
+    pairs: Sequence[tuple[float, float]]
+    slack: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the tasks that do not vary add to a judgement; they are judged by flips, elsewhere."""
+
+    evidence: bool = False  # some of it does not vary, so that none of it need vary
+    tasks: int = 0  # that pass with the candidate
+
+
+ALONE = Beside()
+NOTHING, A_WIN, A_TIE = Tally(), Tally(wins=1), Tally(ties=1)
+
+
+class Standing(StrEnum):
+    """What a test says."""
+
+    SHOWN = "shown"
+    REFUTED = "refuted"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What counts may show: its e-value, and what the logarithm of that must reach."""
+
+    log_e: Callable[[Tally], float]
+    needed: float
+
+    def passed(self, found: Tally) -> bool:
+        return self.log_e(found) >= self.needed
+
+    def further(self, found: Tally, rates: Tally) -> int | None:
+        """Pairs still needed if pairs like ``rates`` go on as in ``found``; None if no number is enough.
+
+        The log e-value of n pairs at constant rates is a convex function of n that begins at 0: once
+        above 0 it only grows, so a bisection finds the place.
+        """
+
+        def passes(pairs: int) -> bool:
+            factor = pairs / rates.pairs
+            return self.passed(Tally(rates.wins * factor, rates.ties * factor, rates.losses * factor))
+
+        low = int(found.pairs)
+        high = max(1, low)
+        while not passes(high):
+            low, high = high, high * 2
+            if high > FAR:
+                return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if passes(middle) else (middle, high)
+        return high - int(found.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What these counts say of a claim and of its opposite."""
+
+    standing: Standing
+    says: str
+    found: Tally = NOTHING
+    claims: tuple[Claim, ...] = ()  # shown, refuted
+    best: Tally = A_TIE  # the pair that would help most: a forecast without any
+
+    def further(self) -> int | None:
+        """Pairs that would decide if the rates seen so far went on, 0 when decided, None when out of reach."""
+        if self.standing is not Standing.OPEN:
+            return 0
+        if not self.found.pairs:
+            return self.claims[0].further(self.found, self.best)
+        ways = [claim.further(self.found, self.found) for claim in self.claims]
+        return min((pairs for pairs in ways if pairs is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A hold names the set whose pairs are missing; ``exhausted`` when no more of them are allowed, or would help."""
+
+    decision: Decision
+    reasons: tuple[str, ...]
+    undecided: TrialSet | None = None
+    further: int | None = None
+    exhausted: bool = False
+
+
+def decide(
+    measured: Mapping[TrialSet, Measured],
+    rule: Rule,
+    *,
+    spending: Sequence[Spending] = (),
+    spent_usd: float = 0.0,
+    beside: Beside = ALONE,
+) -> Ruling:
+    """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs."""
+    sets = {which: measured.get(which, Measured({})) for which in TrialSet}
+    if not sets[TrialSet.EVIDENCE].tasks and not beside.evidence:
+        return Ruling(Decision.REJECT, ("there is no evidence: nothing to improve",))
+    findings = {which: _finding(which, found, rule) for which, found in sets.items()}
+    costs = [cost_bounded(item, sets[TrialSet.EVIDENCE].number, rule) for item in spending]
+    refuted = [item.says for item in (*findings.values(), *costs) if item.standing is Standing.REFUTED]
+    if refuted:
+        return Ruling(Decision.REJECT, tuple(refuted))
+    for which, finding in findings.items():
+        if finding.standing is Standing.OPEN:
+            return _hold(which, finding, sets[which], rule, spent_usd)
+    for finding in costs:
+        if finding.standing is Standing.OPEN:
+            where = TrialSet.GUARD if sets[TrialSet.GUARD].tasks else TrialSet.HOLD_OUT
+            return _hold(where, finding, sets[where], rule, spent_usd)
+    tasks = len(sets[TrialSet.GUARD].tasks) + len(sets[TrialSet.HOLD_OUT].tasks) + beside.tasks
+    if tasks < rule.min_tasks:
+        return Ruling(Decision.HOLD, (too_few(tasks, rule.min_tasks),), exhausted=True)
+    return Ruling(Decision.PROMOTE, tuple(item.says for item in (*findings.values(), *costs)))
+
+
+def too_few(tasks: int, needed: int) -> str:
+    """Why nothing can be told of a candidate, and what to do."""
+    return (
+        f"guards and hold-out are fewer than {needed} tasks: "
+        f"add {needed - tasks} more with checks for the same resource, then reconsider"
+    )
+
+
+def improved(found: Tally, number: int, rule: Rule, share: float = 1.0) -> Finding:
+    """Does the candidate pass the evidence oftener than the base? Refuted when the gain is below ``min_effect``."""
+    shown = Claim(lambda counts: log_e_above(counts, 0.0), threshold(rule.alpha * share, number))
+    small = Claim(lambda counts: log_e_below(counts, rule.min_effect), math.log(1 / rule.beta))
+    counts = _counts(found)
+    if shown.passed(found):
+        return Finding(Standing.SHOWN, f"it passes oftener than the base ({counts})")
+    if small.passed(found):
+        return Finding(Standing.REFUTED, f"it gains less than {rule.min_effect:g} ({counts})")
+    return Finding(Standing.OPEN, f"a gain is not shown ({counts})", found, (shown, small), A_WIN)
+
+
+def kept(found: Tally, number: int, rule: Rule, share: float = 1.0) -> Finding:
+    """Is a fall by the margin excluded? Refuted as soon as any fall is shown."""
+    shown = Claim(lambda counts: log_e_above(counts, -rule.margin), threshold(rule.alpha * share, number))
+    fell = Claim(lambda counts: log_e_below(counts, 0.0), math.log(1 / rule.beta))
+    counts = _counts(found)
+    if fell.passed(found):
+        return Finding(Standing.REFUTED, f"it passes less often than the base ({counts})")
+    if shown.passed(found):
+        return Finding(Standing.SHOWN, f"a fall by {rule.margin:g} is excluded ({counts})")
+    return Finding(
+        Standing.OPEN, f"a fall by {rule.margin:g} is not excluded ({counts})", found, (shown, fell)
+    )
+
+
+def cost_bounded(spending: Spending, number: int, rule: Rule) -> Finding:
+    """Does it cost more than ``max_ratio`` times the base's run in fewer than ``dear_share`` of pairs?"""
+    if not all(math.isfinite(value) and value >= 0 for pair in spending.pairs for value in pair):
+        raise ValueError(f"{spending.unit}: costs are numbers of at least 0")
+    dear = sum(after > before * rule.max_ratio + spending.slack for before, after in spending.pairs)
+    found = Tally(0, len(spending.pairs) - dear, dear)
+    share = rule.dear_share
+    shown = Claim(lambda seen: log_e_rarer(seen.losses, seen.ties, share), threshold(rule.alpha, number))
+    dearer = Claim(lambda seen: log_e_oftener(seen.losses, seen.ties, share), math.log(1 / rule.beta))
+    says = f"more than {rule.max_ratio:g} times the base's {spending.unit} in {dear} of {len(spending.pairs)} pairs"
+    if dearer.passed(found):
+        return Finding(Standing.REFUTED, says)
+    if shown.passed(found):
+        return Finding(Standing.SHOWN, says)
+    return Finding(Standing.OPEN, f"{says}, which is too few to tell", found, (shown, dearer))
+
+
+def broken_tasks(tasks: Mapping[str, Sequence[Pair]], rule: Rule) -> tuple[str, ...]:
+    """Tasks that the base passed and the candidate failed in every round, once there are rounds enough to say so.
+
+    An average over many guards hides one that breaks. With independent sides a task that does not get worse
+    is passed and then failed with chance p(1-p) <= 1/4 in a pair, so betting everything on that multiplies
+    by 4; the mean of these e-values over the tasks is one for "some task got worse" (Vovk and Wang 2021).
+    """
+    rounds = complete_rounds(tasks)
+    lost = tuple(
+        task for task, pairs in tasks.items() if all(pair == (True, False) for pair in pairs[:rounds])
+    )
+    if not lost:
+        return ()
+    log_mean = rounds * math.log(4) + math.log(len(lost) / len(tasks))
+    return lost if log_mean >= math.log(1 / rule.beta) else ()
+
+
+def rounds_to_tell(tasks: int, rule: Rule) -> int:
+    """Rounds after which one broken task among these would be seen."""
+    return max(rule.min_rounds, math.ceil(math.log(max(1, tasks) / rule.beta) / math.log(4)))
+
+
+def _finding(which: TrialSet, measured: Measured, rule: Rule) -> Finding:
+    """One set's finding; a task that broke refutes it whatever the average says."""
+    if not measured.tasks:
+        return Finding(Standing.SHOWN, f"{which.value}: there are no tasks")
+    broken = broken_tasks(measured.tasks, rule)
+    if broken:
+        # A hold-out task is named nowhere that a proposer could read.
+        what = f"{len(broken)} tasks" if which is TrialSet.HOLD_OUT else ", ".join(broken)
+        says = f"{which.value}: {what} passed on the base and failed with it in every round"
+        return Finding(Standing.REFUTED, says)
+    test = improved if which is TrialSet.EVIDENCE else kept
+    finding = test(tally(measured.tasks), measured.number, rule, measured.share)
+    says = f"{which.value}: {finding.says}"
+    if finding.standing is Standing.SHOWN and complete_rounds(measured.tasks) < _least(which, measured, rule):
+        return Finding(Standing.OPEN, f"{says}, but each task needs {_least(which, measured, rule)} rounds")
+    return replace(finding, says=says)
+
+
+def _least(which: TrialSet, measured: Measured, rule: Rule) -> int:
+    """Rounds before a promotion: guards and hold-out are tried until one broken task would have been seen."""
+    return rule.min_rounds if which is TrialSet.EVIDENCE else rounds_to_tell(len(measured.tasks), rule)
+
+
+def _hold(which: TrialSet, finding: Finding, measured: Measured, rule: Rule, spent_usd: float) -> Ruling:
+    tasks, rounds = len(measured.tasks), complete_rounds(measured.tasks)
+    further = finding.further() if finding.claims else 0
+    if further is not None:
+        further = tasks * max(_least(which, measured, rule) - rounds, math.ceil(further / tasks))
+    reasons = [finding.says, _forecast(further)]
+    full, dear = (rounds + 1) * tasks > rule.max_pairs, spent_usd >= rule.max_usd
+    if full:
+        reasons.append(f"no more pairs of it are allowed (max_pairs {rule.max_pairs})")
+    if dear:
+        reasons.append(f"{spent_usd:.2f} USD are spent, {rule.max_usd:.2f} are allowed (max_usd)")
+    return Ruling(Decision.HOLD, tuple(reasons), which, further, full or dear)
+
+
+def _forecast(further: int | None) -> str:
+    if further is None:
+        return "no number of trials decides if the rates seen so far go on"
+    return f"{further} further pairs decide if the rates seen so far go on"
+
+
+def _counts(found: Tally) -> str:
+    return f"{found.wins:g} better and {found.losses:g} worse of {found.pairs:g} pairs"

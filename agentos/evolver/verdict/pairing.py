@@ -1,0 +1,213 @@
+"""The fresh pairs of a candidate, read out of its trials, and what they say together.
+
+A task that *varies* was tried afresh on both sides; its pair of repeat r are the two trials of that repeat, of
+which the candidate's has a ``number``. Trials by which a task was chosen (``steadiness``), or by which it was found
+to vary, are in no pair. Everything here is a function of trials and rules, so that a verdict can be computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentos.domain import Arm, Result, Trial, TrialSet
+from agentos.evolver.policy import Judge
+from agentos.evolver.verdict.flakiness import fitness
+from agentos.evolver.verdict.paired_tests import (
+    Beside,
+    Measured,
+    Rule,
+    Ruling,
+    Spending,
+    broken_tasks,
+    decide,
+)
+from agentos.evolver.verdict.sequential import Pair
+
+# Repeats: below, those of tasks of which every flip counts; then those by which a varying task is chosen; then pairs.
+CHOOSING, FIRST = 1_000, 2_000
+FIRST_BEFORE = 4  # of trials without ``look``, the repeat of a task's first pair: those below chose the task
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Varying tasks by what became of them, as a verdict names them."""
+
+    fixed: tuple[str, ...]  # evidence that is now passed as steadily as a guard
+    broken: tuple[str, ...]
+    flaky: tuple[str, ...]  # passed at one time and failed at another, on one side
+
+
+def varying(trials: Iterable[Trial]) -> frozenset[str]:
+    """The tasks of which a candidate has fresh pairs."""
+    return frozenset(trial.task_id for trial in trials if trial.number)
+
+
+def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
+    """The sets in which a task that seemed steady is not: trials of it on one side came out differently.
+
+    A guard or hidden task that fails on the base steadily has nothing to keep, so it does not matter how it ends
+    with the candidate. Empty for trials that were made before looks were counted.
+    """
+    sides: dict[str, dict[Arm, dict[int, Trial]]] = {}
+    for trial in trials:
+        if trial.arm is not Arm.CONTROL and trial.outcome.result is not Result.NOT_REPLAYABLE:
+            sides.setdefault(trial.task_id, {Arm.BASE: {}, Arm.CANDIDATE: {}})[trial.arm][trial.repeat] = (
+                trial
+            )
+    found = set()
+    for arms in sides.values():
+        own = {repeat: trial for repeat, trial in arms[Arm.CANDIDATE].items() if _seems_steady(trial)}
+        before = {_passed(trial) for repeat, trial in arms[Arm.BASE].items() if repeat in own}
+        after = {_passed(trial) for trial in own.values()}
+        which = next((trial.set for trial in own.values()), TrialSet.EVIDENCE)
+        if len(before) == 2 or (len(after) == 2 and (which is TrialSet.EVIDENCE or True in before)):
+            found.add(which)
+    return frozenset(found)
+
+
+def _seems_steady(trial: Trial) -> bool:
+    """Whether it is a candidate's of a task of which, so far, every flip counts."""
+    return trial.arm is Arm.CANDIDATE and bool(trial.look) and not trial.number and not trial.alike
+
+
+def apart(trials: Sequence[Trial]) -> frozenset[str]:
+    """The tasks that are not judged by flips: those with fresh pairs, and all of a set that proved unsteady."""
+    shaken = unsteady(trials)
+    return varying(trials) | {
+        trial.task_id for trial in trials if trial.set in shaken and _seems_steady(trial)
+    }
+
+
+def unpaired(trials: Sequence[Trial], rules: Judge) -> dict[TrialSet, list[str]]:
+    """Of sets that proved unsteady, the tasks that may serve and have no pair yet."""
+    found: dict[TrialSet, list[str]] = {}
+    for task_id in sorted(apart(trials) - varying(trials)):
+        own = [trial for trial in trials if trial.task_id == task_id]
+        chosen = [trial for trial in own if trial.arm is Arm.BASE and CHOOSING <= trial.repeat < FIRST]
+        lost = any(trial.outcome.result is Result.NOT_REPLAYABLE for trial in chosen)
+        fit = fitness([_passed(trial) for trial in chosen], own[0].set, rules)
+        if fit.serves is not False and not lost:
+            found.setdefault(own[0].set, []).append(task_id)
+    return found
+
+
+def rule_on(
+    trials: Sequence[Trial], rules: Judge, beside: Beside, untried: Mapping[TrialSet, Sequence[str]]
+) -> Ruling:
+    """What the fresh pairs among these trials say; ``untried`` names tasks that are to have some."""
+    pairs, varies = _pairs(trials), varying(trials)
+    measured = {which: _measured(trials, pairs, which, untried.get(which, ()), rules) for which in TrialSet}
+    spent = sum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
+    return decide(measured, _rule(rules), spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
+
+
+def changed(trials: Sequence[Trial], rules: Judge) -> Changed:
+    """Which tasks became better, broke, or vary."""
+    pairs = _pairs(trials)
+    fixed, flaky = [], []
+    broken: list[str] = []
+    for which in TrialSet:
+        outcomes = _outcomes(pairs, which)
+        broken += broken_tasks(outcomes, _rule(rules))
+        for task_id, seen in outcomes.items():
+            before, after = ([side[index] for side in seen] for index in (0, 1))
+            if which is TrialSet.EVIDENCE and _rate(before) <= rules.evidence_at_most:
+                fixed += [task_id] if _rate(after) >= rules.steady_at_least else []
+            flaky += [task_id] if len(set(before)) == 2 or len(set(after)) == 2 else []
+    return Changed(tuple(fixed), tuple(broken), tuple(flaky))
+
+
+def _rate(passed: Sequence[bool]) -> float:
+    return sum(passed) / len(passed)
+
+
+def _pairs(trials: Sequence[Trial]) -> dict[str, list[tuple[Trial, Trial]]]:
+    """Base and candidate by task, in the order of their repeats, up to the first that the base has not."""
+    bases = {(trial.task_id, trial.repeat): trial for trial in trials if trial.arm is Arm.BASE}
+    owns = {
+        (trial.task_id, trial.repeat): trial
+        for trial in trials
+        if trial.arm is Arm.CANDIDATE and trial.number
+    }
+    found: dict[str, list[tuple[Trial, Trial]]] = {task_id: [] for task_id in sorted(varying(trials))}
+    ended = set()
+    for (task_id, repeat), own in sorted(owns.items()):
+        base = bases.get((task_id, repeat))
+        if base is None:
+            ended.add(task_id)
+        elif task_id not in ended:
+            found[task_id].append((base, own))
+    return found
+
+
+def _measured(
+    trials: Sequence[Trial],
+    pairs: Mapping[str, Sequence[tuple[Trial, Trial]]],
+    which: TrialSet,
+    untried: Sequence[str],
+    rules: Judge,
+) -> Measured:
+    found: dict[str, list[Pair]] = {task_id: [] for task_id in untried}
+    found |= _outcomes(pairs, which)
+    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and trial.set is which]
+    numbers = [trial.number or (trial.look if which is TrialSet.EVIDENCE else 0) for trial in own]
+    # Of the evidence a part of the error went to flips, before they turned out not to tell.
+    split = which is TrialSet.EVIDENCE and which in unsteady(trials)
+    share = 1 - rules.steady_share if split else 1.0
+    return Measured(found, max([*numbers, 1]), share)
+
+
+def _outcomes(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], which: TrialSet) -> dict[str, list[Pair]]:
+    return {
+        task_id: [_outcome(base, own) for base, own in seen]
+        for task_id, seen in pairs.items()
+        if seen and seen[0][1].set is which
+    }
+
+
+def _outcome(base: Trial, own: Trial) -> Pair:
+    """What cannot be replayed on the base is no difference; on the candidate alone it is no success.
+
+    Otherwise an edit would get past a guard by making it impossible to measure.
+    """
+    if base.outcome.result is Result.NOT_REPLAYABLE:
+        return (False, False)
+    return _passed(base), _passed(own)
+
+
+def _passed(trial: Trial) -> bool:
+    return trial.outcome.result is Result.PASSED
+
+
+def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) -> list[Spending]:
+    """Of guards and hold-out where both sides pass: a run that fails at once is cheap for no good reason."""
+    seen = [pair for own in pairs.values() for pair in own if pair[1].set is not TrialSet.EVIDENCE]
+    if not seen:
+        return []
+    both = [(base.outcome.cost, own.outcome.cost) for base, own in seen if _passed(base) and _passed(own)]
+    units: dict[str, list[tuple[float, float]]] = {
+        "usd": [(base.usd, own.usd) for base, own in both if base.usd is not None and own.usd is not None],
+        "tokens": [(base.tokens, own.tokens) for base, own in both],
+        "seconds": [(base.wall_s, own.wall_s) for base, own in both],
+    }
+    if both and not units["usd"]:
+        del units["usd"]  # the price of a model is not known
+    # Differences that say nothing: a reply a little longer, a machine a little busier.
+    slack = {"usd": rules.slack_usd, "tokens": rules.slack_tokens, "seconds": rules.slack_s}
+    return [Spending(unit, found, slack[unit]) for unit, found in units.items()]
+
+
+def _rule(rules: Judge) -> Rule:
+    return Rule(
+        alpha=rules.alpha,
+        beta=rules.beta,
+        min_effect=rules.min_effect,
+        margin=rules.margin,
+        max_ratio=rules.max_ratio,
+        dear_share=rules.dear_share,
+        min_rounds=rules.min_rounds,
+        max_pairs=rules.max_pairs,
+        max_usd=rules.max_usd,
+        min_tasks=rules.min_tasks,
+    )

@@ -1,0 +1,229 @@
+"""Is what was promoted passed less often in live use than what stood before it?
+
+Each live run on the promoted content stands beside up to ``BESIDE`` live runs on the content before it: of
+the same work where there are any left, else of the same kind of work. If nothing got worse, a run passes
+at least as often as those beside it, and no bet on the contrary can be expected to gain (``sequential``).
+Half of the first fortune is bet on a fall of the rate, half on "whatever passed before fails now", so that
+a total loss is seen after two or three runs. When the fortune reaches ``1/alpha`` the fall is taken as
+shown; with nothing worse that ever happens with a chance of at most ``alpha``, however often one looks.
+
+Runs of the work that the evolution was opened for are in neither group: they were chosen because they
+failed. docs/probation.md says it to a user; docs/decisions/live-falls.md why not otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentos.domain import (
+    IMPORT,
+    Candidate,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+)
+from agentos.evolver.parts import Parts
+from agentos.evolver.replay.trials import no_model
+from agentos.evolver.verdict.sequential import log_e
+
+BESIDE = 3  # runs on the base for each live run: more add little
+_ROLLED_BACK = 20  # evolutions among which the last roll-back is looked for
+
+# Results that say something of the agent: also what it spent its run's budget on.
+_TELLING = frozenset({Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET})
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One live run, passed or not, and the runs on the base that stand beside it."""
+
+    task: str  # as it may be named
+    passed: bool
+    before: tuple[bool, ...]
+
+    @property
+    def fall(self) -> float:
+        """From -1 (it failed always and passes now) to 1."""
+        return sum(self.before) / len(self.before) - self.passed
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What live use says of a promotion so far."""
+
+    pairs: tuple[Beside, ...]
+    e_value: float  # the fortune of the bet on a fall
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """Tasks of runs that failed where one beside it had passed."""
+        return tuple(dict.fromkeys(pair.task for pair in self.pairs if pair.fall > 0))
+
+    def says(self) -> str:
+        """Both rates, in words."""
+        before = [passed for pair in self.pairs for passed in pair.before]
+        now = [pair.passed for pair in self.pairs]
+        return f"{sum(now)} of {len(now)} live runs pass, {sum(before)} of {len(before)} did before it"
+
+
+def e_value(pairs: Sequence[Beside]) -> float:
+    """Of "it passes less often", against "each run passes at least as often as those beside it"."""
+    counts: dict[float, int] = {}
+    for pair in pairs:
+        counts[pair.fall] = counts.get(pair.fall, 0) + 1
+    rate = log_e(tuple(counts.items()), at_most=0.0, low=-1.0)
+    lost = sum(map(_log_lost, pairs)) if all(not pair.passed and all(pair.before) for pair in pairs) else None
+    return (math.exp(min(rate, 700)) + (math.exp(min(lost, 700)) if lost is not None else 0.0)) / 2
+
+
+def _log_lost(pair: Beside) -> float:
+    """Logarithm of what a bet on "all beside it passed, and it fails" pays: that has at most this chance.
+
+    The chance is p^m (1-p) with m runs beside it, which is largest at p = m/(m+1).
+    """
+    beside = len(pair.before)
+    return (beside + 1) * math.log(beside + 1) - beside * math.log(beside)
+
+
+def standing(parts: Parts, evolution: Evolution, sides: Sides) -> Standing:
+    """What the live runs since the promotion say; without any the fortune is what it began with."""
+    most = parts.policy.probation.varying_runs
+    now = sides.since(most)
+    if all(map(_passed, now)):  # no bet on a fall gains by a run that passes
+        return Standing((), 1.0)
+    pairs = tuple(_beside(now, sides.before(BESIDE * most), sides.kind, most))
+    return Standing(pairs, e_value(pairs))
+
+
+class Sides:
+    """The live runs of an evolution's kind of work on the content before it, and on its own."""
+
+    def __init__(self, parts: Parts, evolution: Evolution) -> None:
+        if evolution.promoted is None or evolution.candidate_id is None or evolution.ended_at is None:
+            raise ValueError(f"{evolution.id} was not promoted")
+        self._parts, self._evolution, self._promoted_at = parts, evolution, evolution.ended_at
+        files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
+        self._touched = sorted({"/".join(path.split("/")[:2]) for path in files})
+        # Of what was touched, and of what was at fault: a new resource was used by nobody before.
+        self._names = sorted({*self._touched, evolution.resource})
+        self._contents: dict[str, Mapping[str, bytes]] = {}
+        self._base = self._content(evolution.base)
+        self._own = self._content(evolution.promoted)
+        self._live: list[Run] | None = None
+
+    def live(self) -> list[Run]:
+        """Runs begun since the promotion on another content of what was touched than the base's, newest first."""
+        if self._live is None:
+            runs = [run for name in self._names for run in self._recent(name)]
+            found = {run.id: run for run in runs if self._is_since(run)}
+            changed = [run for run in found.values() if self._content(run.snapshot) != self._base]
+            self._live = sorted(changed, key=_finished, reverse=True)
+        return self._live
+
+    def since(self, most: int) -> list[Run]:
+        """The first ``most`` live runs on the promoted content that say something of it, oldest first."""
+        again = [at for at in _rolled_back(self._parts) if at > self._promoted_at]
+        found = [run for run in self.live() if not again or run.started_at >= max(again)]
+        telling = [run for run in self._telling(found) if self._content(run.snapshot) == self._own]
+        return telling[::-1][:most]
+
+    def before(self, most: int) -> list[Run]:
+        """Runs on the base's content that had finished when the evolution was promoted, newest first."""
+        recent, far = self._parts.journal.recent_runs, self._parts.policy.look_back.watched
+        runs = [run for name in self._names for run in recent(name, far, self._promoted_at)]
+        found = sorted({run.id: run for run in runs}.values(), key=_finished, reverse=True)
+        return [run for run in self._telling(found) if self._content(run.snapshot) == self._base][:most]
+
+    def kind(self, run: Run) -> str:
+        """Work of one kind calls one tool, or is given to one agent."""
+        task = self._parts.journal.task(run.task_id)
+        return f"tool {task.call.tool}" if task.call else f"agent {task.agent}"
+
+    def _is_since(self, run: Run) -> bool:
+        """Whether it began after the promotion. The very commit is no older, whatever a clock that was put back says."""
+        promoted = self._evolution.promoted
+        own = promoted is not None and run.snapshot.commit == promoted.commit
+        return own or run.started_at >= self._promoted_at
+
+    def _recent(self, name: str) -> Sequence[Run]:
+        """The newest runs that used it, as far back as the promotion; most evolutions have few."""
+        limit, far = 8, self._parts.policy.look_back.watched
+        while True:
+            runs = self._parts.journal.recent_runs(name, limit)
+            if len(runs) < limit or limit >= far or _finished(runs[-1]) < self._promoted_at:
+                return [run for run in runs if run.sandbox != IMPORT]
+            limit = min(limit * 4, far)
+
+    def _telling(self, runs: Iterable[Run]) -> list[Run]:
+        """Those that say how good the work is, but for the work that was chosen because it failed."""
+        evidence = self._parts.records.get(Evidence, self._evolution.evidence_id)
+        chosen = {task.key for task in self._parts.tasks(evidence.task_ids)}
+        return [
+            run
+            for run in runs
+            if run.outcome is not None
+            and run.outcome.result in _TELLING
+            and not no_model(run.outcome)
+            and run.sandbox != IMPORT
+            and run.task_key not in chosen
+        ]
+
+    def _content(self, snapshot: Snapshot) -> Mapping[str, bytes]:
+        if snapshot.tree not in self._contents:
+            self._contents[snapshot.tree] = {
+                path: data
+                for name in self._touched
+                for path, data in self._parts.snapshots.files(snapshot, name).items()
+            }
+        return self._contents[snapshot.tree]
+
+
+def _rolled_back(parts: Parts) -> list[datetime]:
+    """When others were rolled back: from then on a watch begins anew.
+
+    What was broken by one that is gone may not be laid at the door of those beside it.
+    """
+    found = parts.records.newest(Evolution, _ROLLED_BACK, state=EvolutionState.ROLLED_BACK)
+    return [item.ended_at for item in found if item.ended_at is not None]
+
+
+def _beside(
+    now: Sequence[Run], before: Sequence[Run], kind: Callable[[Run], str], most: int
+) -> Iterable[Beside]:
+    """Each live run with runs on the base that stand beside no other, chosen by their work alone."""
+    size = max(1, min(BESIDE, math.ceil(len(before) / most)))
+    kinds: dict[str, list[Run]] = {}
+    equal: dict[str, list[Run]] = {}
+    for run in before:
+        kinds.setdefault(kind(run), []).append(run)
+        equal.setdefault(run.task_key, []).append(run)
+    used: set[str] = set()
+    for run in now:
+        own, alike = (
+            [item for item in group if item.id not in used]
+            for group in (equal.get(run.task_key, ()), kinds.get(kind(run), ()))
+        )
+        chosen = (own or alike)[:size]
+        used |= {item.id for item in chosen}
+        if chosen:
+            yield Beside(named(run), _passed(run), tuple(map(_passed, chosen)))
+
+
+def named(run: Run) -> str:
+    """The run's task. A hidden one is named nowhere that a proposer could read."""
+    return "a hold-out task" if run.share is Share.HOLD_OUT else run.task_id
+
+
+def _finished(run: Run) -> datetime:
+    return run.finished_at or run.started_at
+
+
+def _passed(run: Run) -> bool:
+    return run.outcome is not None and run.outcome.result is Result.PASSED

@@ -1,0 +1,211 @@
+"""The ladder of layers for agents that think: what the runs show decides where to begin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentos.domain import (
+    Candidate,
+    Diagnosis,
+    Edit,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Fault,
+    Fingerprint,
+    Json,
+    Layer,
+    Manifest,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+    Step,
+)
+from agentos.evolver.diagnose.layer_order import ladder
+from agentos.evolver.find.harness_signs import NOT_MADE, NOT_TOLD, WRONG_STOP, astray
+from agentos.ports import Seen
+from agentos.testing import FakeRegistry
+
+if TYPE_CHECKING:
+    from conftest import World
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FILES = {
+    "memory/default/memory.md": "# Notes\n",
+    "prompt/default/prompt.md": "Help.\n",
+    "harness/default/harness.py": "def run(sdk): ...\n",
+    "tool/look/tool.py": "x = 1\n",
+}
+WRONG = Fault("check", "wrong")
+PLAIN = [
+    ("think", {"messages": 2, "tools": 3, "compacted": 0}, {"calls": ["a", "b"], "goto": "act"}),
+    ("act", {"tool": "a"}, {"ok": True}),
+    ("act", {"tool": "b"}, {"ok": True}),
+    ("think", {"messages": 5, "tools": 3, "compacted": 0}, {"answered": 10, "goto": "verify"}),
+]
+LOST = [*PLAIN[:3], ("think", {"messages": 4, "tools": 3, "compacted": 0}, PLAIN[3][2])]
+FOLDED = [*PLAIN[:3], ("think", {"messages": 2, "tools": 3, "compacted": 1}, PLAIN[3][2])]
+ONE_MADE = [*PLAIN[:2], PLAIN[3]]
+NO_ROOM = [*PLAIN[:2], ("think", {"messages": 5, "tools": 0, "compacted": 0}, PLAIN[3][2])]
+STOPPED = PLAIN[:3]
+
+
+def steps_of(told: list[tuple[str, Json, Json]]) -> tuple[Step, ...]:
+    return tuple(
+        Step("run", index, node, action, seen, None, NOW, 1.0)
+        for index, (node, action, seen) in enumerate(told)
+    )
+
+
+def outcome(fault: Fault | None) -> Outcome:
+    return Outcome(Result.FAILED if fault else Result.PASSED, float(fault is None), "", fault)
+
+
+@pytest.mark.parametrize(
+    ("told", "fault", "sign"),
+    [
+        (PLAIN, WRONG, ""),
+        (LOST, WRONG, NOT_TOLD),
+        (FOLDED, WRONG, ""),  # it was made room for
+        (ONE_MADE, WRONG, NOT_MADE),
+        (NO_ROOM, WRONG, ""),  # the steps ran out
+        (STOPPED, WRONG, WRONG_STOP),
+        (STOPPED, Fault("loop", "round and round"), ""),
+        ([], WRONG, ""),
+        ([("think", None, None), ("act", "x", [1])], WRONG, ""),  # of another make
+    ],
+)
+def test_what_the_loop_did_wrong(told: list[Any], fault: Fault, sign: str) -> None:
+    assert astray(outcome(fault), steps_of(told)) == sign
+
+
+class Ladder:
+    """Runs of one agent's work, and the layers in which their failure is looked for."""
+
+    def __init__(self, world: World) -> None:
+        world.registry = FakeRegistry(FILES)
+        self.world = world
+        self.seen: list[Seen] = []
+        self.evidence = Evidence(
+            "evd-1", Fingerprint("print", "agent/default", "missed_goal", "s"), (), (), NOW, ""
+        )
+
+    def run(self, fault: Fault | None, told: list[Any] = PLAIN, task: int = 0) -> None:
+        made = replace(self.world.task(task, "x"), call=None)
+        stable = self.world.registry.stable()
+        run = Run("run", made.id, made.key, Share.OPEN, 1, stable, "fake", "none", NOW, NOW, outcome(fault))
+        self.seen.append(Seen(replace(made, id=f"task-{task}"), run, steps_of(told)))
+
+    def past(self, layer: Layer, state: EvolutionState) -> None:
+        """An evolution of the same failure that is over, and what it tried."""
+        number = len(self.world.ledger.find(Evolution))
+        base = Snapshot("c", "t")
+        manifest = Manifest("evd-1", "", "an edit", ("x",), (), (), layer, "")
+        chosen = Candidate(
+            f"cand-{number}", f"evo-{number}", "p", 1, manifest, Edit({"x": "y"}, "an edit", ""), base, base
+        )
+        self.world.ledger.put(chosen)
+        self.world.ledger.put(
+            Evolution(
+                f"evo-{number}", "evd-1", "print", state, base, "", Diagnosis(layer, "", "", ""), chosen.id
+            )
+        )
+
+    def layers(self) -> list[Layer]:
+        sites, self.why = ladder(self.world.parts, self.evidence, self.world.registry.stable(), self.seen)
+        return [site.layer for site in sites]
+
+
+@pytest.fixture
+def climbed(world: World) -> Ladder:
+    return Ladder(world)
+
+
+CHEAPEST_FIRST = [Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS]
+
+
+def test_the_cheapest_layer_goes_first(climbed: Ladder) -> None:
+    climbed.run(WRONG)
+    assert climbed.layers() == CHEAPEST_FIRST
+
+
+def test_a_contrast_of_runs_can_be_remembered(climbed: Ladder) -> None:
+    climbed.run(WRONG)
+    climbed.run(None)
+    assert climbed.layers()[0] is Layer.MEMORY
+    assert "pass and fail" in climbed.why
+
+
+def test_runs_that_are_stopped_lack_a_way(climbed: Ladder) -> None:
+    climbed.run(Fault("loop", "round and round"), task=1)
+    climbed.run(Fault("steps", "none left"), task=2)
+    assert climbed.layers()[0] is Layer.SKILL
+
+
+def test_a_tool_that_is_not_there_is_missing(climbed: Ladder) -> None:
+    climbed.run(Fault("unknown_tool", "there is no tool 'weigh'"))
+    assert climbed.layers()[0] is Layer.TOOL
+
+
+@pytest.mark.parametrize("told", [LOST, ONE_MADE, STOPPED])
+def test_what_the_loop_did_wrong_begins_with_the_harness(climbed: Ladder, told: list[Any]) -> None:
+    climbed.run(WRONG, told, 1)
+    climbed.run(WRONG, told, 2)
+    climbed.run(WRONG, PLAIN, 3)
+    climbed.run(None, PLAIN, 1)
+    assert climbed.layers() == [Layer.HARNESS, *CHEAPEST_FIRST[:-1]]
+    assert "no passing one" in climbed.why
+
+
+def test_what_passing_runs_show_as_well_says_nothing(climbed: Ladder) -> None:
+    climbed.run(WRONG, LOST, 1)
+    climbed.run(None, LOST, 2)
+    assert climbed.layers()[0] is Layer.MEMORY
+
+
+def test_a_sign_in_the_lesser_half_says_nothing(climbed: Ladder) -> None:
+    climbed.run(WRONG, LOST, 1)
+    climbed.run(WRONG, PLAIN, 2)
+    assert climbed.layers()[0] is Layer.MEMORY
+
+
+def test_lost_context_is_the_harness(climbed: Ladder) -> None:
+    lost = replace(climbed.evidence.fingerprint, klass="lost_context")
+    climbed.evidence = replace(climbed.evidence, fingerprint=lost)
+    climbed.run(WRONG)
+    assert climbed.layers()[0] is Layer.HARNESS
+
+
+def test_a_tool_that_broke_in_most_failing_runs_goes_before_all(climbed: Ladder) -> None:
+    climbed.run(WRONG)
+    broken = Step("run", 9, "act", {"path": "tool/look/tool.py"}, None, Fault("KeyError", "x"), NOW, 1.0)
+    climbed.seen[0] = replace(climbed.seen[0], steps=(*climbed.seen[0].steps, broken))
+    assert climbed.layers() == [Layer.TOOL, *CHEAPEST_FIRST]
+
+
+def test_what_failed_before_goes_to_the_end(climbed: Ladder) -> None:
+    climbed.run(WRONG)
+    climbed.past(Layer.MEMORY, EvolutionState.NO_IMPROVEMENT)
+    assert climbed.layers() == [*CHEAPEST_FIRST[1:], Layer.MEMORY]
+    assert "tried before" in climbed.why
+
+
+def test_what_was_promoted_twice_and_came_back_lies_deeper(climbed: Ladder) -> None:
+    climbed.run(WRONG)
+    climbed.past(Layer.MEMORY, EvolutionState.PROMOTED)
+    assert Layer.MEMORY in climbed.layers()
+    climbed.past(Layer.MEMORY, EvolutionState.PROBATION)
+    assert climbed.layers() == CHEAPEST_FIRST[1:]
+
+
+def test_what_was_rolled_back_does_not_count_as_promoted(climbed: Ladder) -> None:
+    climbed.run(WRONG)
+    climbed.past(Layer.MEMORY, EvolutionState.ROLLED_BACK)
+    climbed.past(Layer.MEMORY, EvolutionState.ROLLED_BACK)
+    assert climbed.layers()[-1] is Layer.MEMORY

@@ -1,0 +1,174 @@
+"""Each guard is tried by edits that would get past it, and by good edits that it must let through."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import Tier, tier_of
+from agentos.errors import Invalid
+from agentos.evolver.guards.static.check import guard, refusal
+from agentos.evolver.guards.static.denylist import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
+from agentos.evolver.guards.static.scanner import scan
+from agentos.evolver.policy import Screen, load_policy
+from agentos.evolver.screen_rules import RULES
+
+ROOT = Path(__file__).parents[3]
+DATA = tomllib.loads((Path(__file__).parent / "bad_edits.toml").read_text())
+SOURCES = {
+    path: text.lstrip("\n") if path.startswith("h") else text for path, text in DATA["sources"].items()
+}
+BESIDE = {**SOURCES, "harness/default/hooks.py": "def one(turn):\n    pass\n"}
+HARNESS, TOOL = SOURCES
+
+
+def edited(edit: dict[str, str]) -> dict[str, str]:
+    source = SOURCES[edit["on"]]
+    if "find" not in edit:
+        return {edit["on"]: f"{source}\n\n{edit['put']}\n"}
+    assert source.count(edit["find"]) == 1, edit["name"]
+    return {edit["on"]: source.replace(edit["find"], edit["put"])}
+
+
+@pytest.mark.parametrize("edit", DATA["edit"], ids=lambda edit: edit["name"])
+def test_a_bad_edit_is_found_by_its_rule(edit: dict[str, str]) -> None:
+    new = edited(edit)
+    ast.parse(new[edit["on"]])
+    found = guard(BESIDE, new, Screen())
+    assert edit["rule"] in {finding.rule for finding in found}, list(map(str, found))
+
+
+def test_what_was_there_before_is_not_the_edits_fault() -> None:
+    base = {}
+    for number, edit in enumerate(DATA["edit"]):
+        ((path, text),) = edited(edit).items()
+        kind, _, name = path.split("/")
+        base[f"{kind}/number-{number}/{name}"] = text
+    new = {path: f"{text}\n\nEDITED = 1\n" for path, text in base.items()}
+    beside = {"harness/default/hooks.py": BESIDE["harness/default/hooks.py"]}
+    screen = Screen(max_new_statements=1_000)
+    assert guard({**beside, **base}, new, screen) == []
+
+
+GOOD = [
+    (TOOL, 'float(row["n"])', 'float(row["n"].replace(",", "").strip() or 0)'),
+    (TOOL, "import csv\n", "import csv\nimport decimal\nimport re\nfrom urllib.parse import quote\n"),
+    (TOOL, 'raise KeyError("n")', "raise ValueError(f\"line {getattr(file, 'line', 1)}: no 'n'\")"),
+    (TOOL, "import csv\n", "import csv\nimport tabulate\n"),
+    (TOOL, 'raise KeyError("n")', 'raise KeyError(os.path.join(input.path, "n"))'),
+    (TOOL, "import csv\n", "import csv  # see /proc/self for the coding: utf-7\n"),
+    (HARNESS, "LIMIT = 3", "LIMIT = 4"),
+    (HARNESS, "[hooks.one]", "[hooks.one, hooks.two]"),
+    (HARNESS, "import hooks\n", "import hooks\nfrom langgraph.graph import StateGraph\nimport threading\n"),
+    (
+        HARNESS,
+        "from agentos.worker.sdk import Sdk, fault",
+        "from agentos.worker.sdk import Failed, Sdk, fault",
+    ),
+    (HARNESS, 'raise ValueError("the tool gave nothing")', 'raise LookupError("nothing")'),
+    (
+        HARNESS,
+        "    assert call.tool\n",
+        "    for at, name in enumerate(sorted(call.args, key=str.lower)):\n        sdk.step('sort', {'at': at, 'name': name})\n"
+        "    assert call.tool\n",
+    ),
+    (
+        HARNESS,
+        "    except ValueError as error:",
+        "    except LookupError as error:\n        sdk.fail(fault('lookup', repr(error)))\n    except ValueError as error:",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "find", "put"), GOOD)
+def test_a_good_edit_passes(path: str, find: str, put: str) -> None:
+    assert find in SOURCES[path]
+    assert guard(BESIDE, {path: SOURCES[path].replace(find, put, 1)}, Screen()) == []
+
+
+def test_what_bandit_cannot_read_is_a_finding() -> None:
+    base = {TOOL: SOURCES[TOOL]}
+    found = scan(base, {TOOL: "# coding: utf-7\n" + SOURCES[TOOL].replace("total", "täl")})
+    assert [finding.rule for finding in found] == ["scanner"]
+
+
+def test_code_may_move_between_the_files_of_an_edit() -> None:
+    start = SOURCES[HARNESS].index("def check(")
+    end = SOURCES[HARNESS].index("def name_of(")
+    moved = SOURCES[HARNESS][start:end]
+    new = {
+        HARNESS: SOURCES[HARNESS]
+        .replace(moved, "")
+        .replace("import hooks", "import hooks\nfrom checking import check"),
+        "harness/default/checking.py": f'"""What a result must be."""\n\n\n{moved}',
+    }
+    assert guard(BESIDE, new, Screen()) == []
+
+
+@pytest.mark.parametrize("name", ["json", "socket", "agentos", "pydantic"])
+def test_a_new_file_does_not_stand_in_the_way_of_a_module(name: str) -> None:
+    found = guard(BESIDE, {f"harness/default/{name}.py": "X = 1\n"}, Screen())
+    assert [finding.rule for finding in found] == ["import"]
+
+
+def test_what_is_no_source_is_not_looked_at() -> None:
+    assert guard({}, {"skill/x/SKILL.md": "eval(1)", "memory/x/memory.md": "import os"}, Screen()) == []
+    assert [finding.rule for finding in guard({}, {TOOL: "def f(:"}, Screen())] == ["text"]
+    deep = "X = " + "-" * 100_000 + "1"
+    assert [finding.rule for finding in guard({}, {TOOL: deep}, Screen())] == ["text"]
+
+
+def test_the_policy_says_which_rules_refuse_in_which_tier() -> None:
+    found = guard(BESIDE, {HARNESS: SOURCES[HARNESS] + "\n\nimport pickle\nX = ().__class__\n"}, Screen())
+    assert refusal(found, Screen(), Tier.MEDIUM).endswith("(import), and 1 more")
+    assert refusal(found, Screen(refuse=(), refuse_high=("reflection",)), Tier.MEDIUM) == ""
+    assert refusal(found, Screen(refuse=(), refuse_high=("reflection",)), Tier.HIGH).endswith("(reflection)")
+    assert refusal([], Screen(), Tier.HIGH) == ""
+
+
+def test_the_tier_is_the_highest_of_the_paths() -> None:
+    assert tier_of([TOOL]) is Tier.MEDIUM
+    assert tier_of(["memory/x/memory.md", "skill/x/SKILL.md"]) is Tier.MEDIUM
+    assert tier_of([TOOL, HARNESS]) is Tier.HIGH
+    assert tier_of(["elsewhere/x"]) is Tier.HIGH
+
+
+def test_the_sdks_names_are_those_of_the_sdk() -> None:
+    tree = ast.parse((ROOT / "agentos" / "worker" / "sdk.py").read_text())
+    (sdk,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Sdk")
+    methods = {node.name for node in sdk.body if isinstance(node, ast.FunctionDef)} - {"__init__"}
+    stored = {
+        node.attr
+        for node in ast.walk(sdk)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and ast.unparse(node.value) == "self"
+    }
+    names = methods | stored
+    assert {name for name in names if name.startswith("_")} == SDK_PRIVATE
+    assert {name for name in names if not name.startswith("_")} == SDK_METHODS
+    (public,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    )
+    assert set(ast.literal_eval(public)) == SDK_PUBLIC
+
+
+def test_every_rule_has_a_bad_edit_and_none_has_another_name() -> None:
+    assert {edit["rule"] for edit in DATA["edit"]} >= set(RULES)
+    assert len(DATA["edit"]) >= 40
+
+
+def test_a_policy_names_rules_that_exist(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('[screen]\nrefuse = ["import", "imports"]\n')
+    with pytest.raises(Invalid, match=r"may name only import, .* not 'imports'"):
+        load_policy(path)
+    path.write_text('[screen]\nrefuse = []\ndeny = ["turtle"]\nimports = ["yaml"]\n')
+    screen = load_policy(path).screen
+    found = guard(BESIDE, {TOOL: SOURCES[TOOL] + "\n\nimport turtle, yaml\n"}, screen)
+    assert [str(finding) for finding in found] == ["tool/sum/tool.py:31: imports turtle (import)"]
