@@ -19,6 +19,7 @@ class Looks:
     def __init__(self, parts: Parts, candidate: Candidate) -> None:
         self._parts, self._candidate = parts, candidate
         self._seen: dict[TrialSet, list[Trial]] = {}
+        self._looks: dict[TrialSet, dict[str, int]] = {}  # of sets and hidden work, by key
 
     def _trials(self, which: TrialSet) -> list[Trial]:
         """Of candidates, as they were when first asked for: until then, others may have been tried."""
@@ -37,13 +38,18 @@ class Looks:
 
     def at(self, task: Task, which: TrialSet) -> int:
         """As ``Trial.look``: of a hidden task its own count, else that of the set."""
-        if which is not TrialSet.HOLD_OUT:
-            return self.number(which)
-        hidden = self._trials(which)
-        keys = {
-            task_id: self._parts.journal.task(task_id).key for task_id in {item.task_id for item in hidden}
-        }
-        here = [trial for trial in hidden if keys[trial.task_id] == task.key]
+        key = task.key if which is TrialSet.HOLD_OUT else ""
+        known = self._looks.setdefault(which, {})
+        if key not in known:
+            known[key] = self._at_work(key) if key else self.number(which)
+        return known[key]
+
+    def _at_work(self, key: str) -> int:
+        here = [
+            item
+            for item in self._trials(TrialSet.HOLD_OUT)
+            if self._parts.journal.task(item.task_id).key == key
+        ]
         stored = (trial.look for trial in here if trial.candidate_id == self._candidate.id)
         return max(stored, default=0) or self._after_others(here)
 

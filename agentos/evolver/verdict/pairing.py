@@ -8,7 +8,7 @@ to vary, are in no pair. Everything here is a function of trials and rules, so t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentos.domain import Arm, Result, Trial, TrialSet
 from agentos.evolver.policy import Judge
@@ -49,9 +49,12 @@ def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
     A guard or hidden task that fails on the base steadily has nothing to keep, so it does not matter how it ends
     with the candidate. Empty for trials that were made before looks were counted.
     """
+    known = list(trials)
+    seeming = {trial.task_id for trial in known if _seems_steady(trial)}
     sides: dict[str, dict[Arm, dict[int, Trial]]] = {}
-    for trial in trials:
-        if trial.arm is not Arm.CONTROL and trial.outcome.result is not Result.NOT_REPLAYABLE:
+    for trial in known:
+        told = trial.arm is not Arm.CONTROL and trial.outcome.result is not Result.NOT_REPLAYABLE
+        if told and trial.task_id in seeming:
             sides.setdefault(trial.task_id, {Arm.BASE: {}, Arm.CANDIDATE: {}})[trial.arm][trial.repeat] = (
                 trial
             )
@@ -96,8 +99,11 @@ def rule_on(
     trials: Sequence[Trial], rules: Judge, beside: Beside, untried: Mapping[TrialSet, Sequence[str]]
 ) -> Ruling:
     """What the fresh pairs among these trials say; ``untried`` names tasks that are to have some."""
-    pairs, varies = _pairs(trials), varying(trials)
-    measured = {which: _measured(trials, pairs, which, untried.get(which, ()), rules) for which in TrialSet}
+    pairs, varies, split = _pairs(trials), varying(trials), TrialSet.EVIDENCE in unsteady(trials)
+    measured = {which: _measured(trials, pairs, which, untried.get(which, ())) for which in TrialSet}
+    if split:  # a part of the error went to flips, before they turned out not to tell
+        evidence = replace(measured[TrialSet.EVIDENCE], share=1 - rules.steady_share)
+        measured[TrialSet.EVIDENCE] = evidence
     spent = sum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
     return decide(measured, _rule(rules), spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
 
@@ -146,16 +152,12 @@ def _measured(
     pairs: Mapping[str, Sequence[tuple[Trial, Trial]]],
     which: TrialSet,
     untried: Sequence[str],
-    rules: Judge,
 ) -> Measured:
     found: dict[str, list[Pair]] = {task_id: [] for task_id in untried}
     found |= _outcomes(pairs, which)
     own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and trial.set is which]
     numbers = [trial.number or (trial.look if which is TrialSet.EVIDENCE else 0) for trial in own]
-    # Of the evidence a part of the error went to flips, before they turned out not to tell.
-    split = which is TrialSet.EVIDENCE and which in unsteady(trials)
-    share = 1 - rules.steady_share if split else 1.0
-    return Measured(found, max([*numbers, 1]), share)
+    return Measured(found, max([*numbers, 1]))
 
 
 def _outcomes(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], which: TrialSet) -> dict[str, list[Pair]]:
