@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 
 import dice
+
 from agentos.domain import Decision, TrialSet
 from agentos.evolver.verdict.paired_tests import Measured, Rule, Spending, Standing, decide, improved
 from agentos.evolver.verdict.sequential import Pair, Tally, log_e_above
