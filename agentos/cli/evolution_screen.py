@@ -225,6 +225,19 @@ def _evidence(scene: Scene) -> Iterator[_Line]:
         yield _Line(Text(clean(scene.names.get(task_id, task_id))), 2, cut=True)
         if why := clean(scene.failures.get(run_id, "")):
             yield _Line(Text(why, style="dim"), 4, cut=True)
+    evolution = scene.story.evolution
+    if hidden := len(evolution.held_back):
+        yield _Line(Text(f"{hidden} of them hidden from every proposer; mended it has to be all the same"), 2)
+    if evolution.given:
+        yield _Line(Text(gave_way(len(evolution.given))), 2)
+
+
+def gave_way(count: int) -> str:
+    """What a person is told where the hold-out gave tasks away."""
+    tasks = "a task that fails" if count == 1 else f"{count} tasks that fail"
+    return (
+        f"Without it this failure would not recur: the hold-out gave {tasks} alike to the evidence, for good."
+    )
 
 
 def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:

@@ -44,6 +44,7 @@ class Sighting:
     seen_at: datetime
     flagged: bool = False
     signals: tuple[str, ...] = ()  # what else its trajectory showed, as "signal@step"
+    hidden: bool = False  # its work was in the hold-out then: evidence only once that gave it away
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ class Evolution:
     created_at: datetime | None = None
     ended_at: datetime | None = None
     asked: tuple[Asked, ...] = ()
+    held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
+    given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
 
     @property
     def resource(self) -> str:
@@ -278,11 +281,15 @@ class Trial:
     # Of a candidate's trial in a fresh pair: how many candidates of the failure were tried on this set, this one
     # included. 0: no such pair.
     number: int = 0
-    alike: bool = False  # of a candidate's on a hidden task that fails on the base as the evidence does
+    # Of a candidate's on a hidden task that fails on the base as the evidence does: a hold-out task, or evidence
+    # that was held back.
+    alike: bool = False
     image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
     # Of any trial of a candidate: how many candidates of the failure were tried, this one included, on this set; of
     # a hidden task, on this very work. 0: made before looks were counted, and judged as then.
     look: int = 0
+    # The goal and the input files had other names; the answer is digested in the old ones.
+    renamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

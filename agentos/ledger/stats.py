@@ -64,9 +64,10 @@ class Vitals(Reader):
         return {name: Spent(int(trials), float(cpu_s)) for name, trials, cpu_s in rows}
 
     def seen(self) -> Sequence[Seen]:
-        """Every sighting, oldest first."""
+        """Every sighting, oldest first; without those of hidden tasks."""
         rows = self._rows(
-            "SELECT run_id, fingerprint, json_extract(body, '$.seen_at') FROM sighting ORDER BY seq"
+            "SELECT run_id, fingerprint, json_extract(body, '$.seen_at') FROM sighting "
+            "WHERE json_extract(body, '$.hidden') IS NOT 1 ORDER BY seq"
         )
         return [Seen(run_id, name, datetime.fromisoformat(at)) for run_id, name, at in rows]
 

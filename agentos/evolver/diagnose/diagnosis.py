@@ -132,7 +132,7 @@ def _shared_by(parts: Parts, fingerprint: Fingerprint) -> int:
     resources = {
         sighting.fingerprint.resource
         for sighting in parts.records.newest_sightings({fingerprint.klass}, parts.policy.look_back.alike)
-        if sighting.fingerprint.signature.rpartition(" | ")[2] == message
+        if sighting.fingerprint.signature.rpartition(" | ")[2] == message and not sighting.hidden
     }
     return len(resources) if len(resources) >= SHARED_BY else 0
 

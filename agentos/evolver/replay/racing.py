@@ -63,7 +63,7 @@ def leader(parts: Parts, evolution: Evolution, candidates: Sequence[Candidate], 
         if done.lost:
             return candidate
         rounds = Rounds(parts, evolution, candidate, sets)
-        rounds.take_over(TrialSet.EVIDENCE, done.unsteady)
+        rounds.take_over(TrialSet.EVIDENCE, done)
         runners.append(_Runner(candidate, done.trials, rounds))
         if not runners[-1].varies and runners[-1].gain == 1:
             return candidate

@@ -38,12 +38,13 @@ from agentos.errors import NotFound, Unavailable
 from agentos.evolver.find.budget_failures import SHARED_BUDGETS
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
+from agentos.evolver.replay.renaming import Renamed, in_other_names
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.select.looks import Looks
 from agentos.evolver.verdict.flakiness import Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
-from agentos.evolver.verdict.overfitting import REPEATS
+from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, apart, unsteady
 from agentos.ports import Attempt, Plan, Recording
 
@@ -66,6 +67,7 @@ class _Job:
     number: int = 0  # as ``Trial.number``
     alike: bool = False  # as ``Trial.alike``
     look: int = 0  # as ``Trial.look``
+    renamed: Renamed | None = None  # the task, where it is asked under other names
 
     @property
     def id(self) -> str:
@@ -77,6 +79,8 @@ class _Job:
             self.repeat,
             self.snapshot.tree,
         ]
+        if self.renamed:
+            parts.append("renamed")
         return f"trial-{digest(parts)[:20]}"
 
 
@@ -93,9 +97,40 @@ class Stage:
 
 
 def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
-    """Run tasks on the evolution's base; shared by all of its candidates."""
-    repeats = range(parts.policy.replay.repeats)
-    return _replay(parts, _jobs(parts, task_ids, sets, evolution, repeats))
+    """Run tasks on the evolution's base; shared by all of its candidates.
+
+    All but the first trial of a task are made under other names (``renaming``). Of one that does not end
+    alike there, each kind is made once more: what goes by its names keeps them, the rest is flaky.
+    """
+    jobs = _jobs(parts, task_ids, sets, evolution, range(parts.policy.replay.repeats))
+    trials = _replay(parts, jobs)
+    unlike = {task_id for task_id, ends in _ends(trials).items() if len(ends[False] | ends[True]) > 1}
+    again = [job for job in jobs if job.task.id in unlike]
+    if not any(job.renamed for job in again):
+        return trials
+    # In this order: what passes every other time does not look as if it went by names.
+    trials += _replay(parts, [_other_way(parts, job) for job in again])
+    bound = {
+        task_id
+        for task_id, ends in _ends(trials).items()
+        if task_id in unlike and len(ends[False]) == len(ends[True]) == 1
+    }
+    return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
+
+
+def _other_way(parts: Parts, job: _Job) -> _Job:
+    """The same trial under other names, or under its own if it was made under others."""
+    return replace(job, renamed=None if job.renamed else in_other_names(parts, job.task))
+
+
+def _ends(trials: Iterable[Trial]) -> dict[str, dict[bool, set[object]]]:
+    """By task, how its trials under its own names (False) and under others (True) ended."""
+    found: dict[str, dict[bool, set[object]]] = {}
+    for trial in trials:
+        fault = trial.outcome.fault
+        end = (trial.outcome.result, trial.answer_sha256, fault and (fault.type, fault.where))
+        found.setdefault(trial.task_id, {False: set(), True: set()})[trial.renamed].add(end)
+    return found
 
 
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
@@ -105,7 +140,7 @@ def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, s
     for stage in TrialSet:
         done = replay_steady(parts, evolution, candidate, sets, stage)
         trials += done.trials
-        rounds.take_over(stage, done.unsteady)
+        rounds.take_over(stage, done)
         if done.lost or not rounds.goes_on(stage, trials):
             break
     else:
@@ -122,12 +157,13 @@ def replay_steady(
         return Stage([], lost=False)
     looks = Looks(parts, candidate)
     repeats, task_ids = range(parts.policy.replay.repeats), steady
-    base, own = list[Trial](), list[Trial]()
-    alike = frozenset[str]()
+    base, own = [*replay_base(parts, evolution, steady, sets)], list[Trial]()
+    alike = failing_alike(parts, evolution, base) | {*sets.held_back}
+    others = {trial.task_id for trial in base if trial.renamed}
     while True:
         jobs = _jobs(parts, task_ids, sets, evolution, repeats)
-        base += _replay(parts, jobs)
-        alike = failing_alike(parts, evolution, base)
+        jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
+        base += _replay(parts, jobs if repeats.start else [])
         own += _replay(parts, [_tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])
         if stage in unsteady([*base, *own]):
             return Stage([*base, *own], lost=False, unsteady=steady)
@@ -135,6 +171,8 @@ def replay_steady(
             return Stage([*base, *own], lost=True)
         if stage is not TrialSet.EVIDENCE:
             return Stage([*base, *own], lost=False)
+        if not sets.varying and parts.policy.judge.hidden_share and over_fitted(own, parts.policy.judge):
+            return Stage([*base, *own], lost=True)
         known = judged_trials(candidate, parts.records.find(Trial, evolution_id=evolution.id))
         further, task_ids = further_repeats(known, parts.policy)
         if further <= 0:
@@ -229,11 +267,14 @@ class Rounds:
         self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
         self._sieved: set[str] = set()
         self._looks = Looks(parts, candidate)
+        self._renamed: frozenset[str] = frozenset()  # tasks of which every other pair has other names
         self._alike: frozenset[str] = frozenset()  # hidden tasks too bad to be in a pair
 
-    def take_over(self, which: TrialSet, task_ids: Sequence[str]) -> None:
-        """Tasks of the set that seemed not to vary are to have pairs as well."""
-        self._tasks[which] = tuple(dict.fromkeys((*self._tasks[which], *task_ids)))
+    def take_over(self, which: TrialSet, done: Stage) -> None:
+        """Tasks of the set that seemed not to vary are to have pairs as well, under their own names and others."""
+        self._tasks[which] = tuple(dict.fromkeys((*self._tasks[which], *done.unsteady)))
+        named = {trial.task_id for trial in done.trials if trial.renamed and trial.arm is Arm.BASE}
+        self._renamed |= named.intersection(done.unsteady)
 
     def has(self, which: TrialSet) -> bool:
         """Whether tasks of the set have pairs, or are to have some."""
@@ -302,7 +343,18 @@ class Rounds:
         self._made[which] += 1
         base = _fresh(self._parts, self._evolution, self._tasks[which], self._sets, repeats)
         number = self._looks.number(which)
-        own = [_tried(job, self._candidate, self._looks, number=number) for job in base]
+        if self._made[which] % 2 == 0:
+            other = {
+                job.task.id: in_other_names(self._parts, job.task)
+                for job in base
+                if job.task.id in self._renamed
+            }
+            base = [replace(job, renamed=other.get(job.task.id)) for job in base]
+        held = self._sets.held_back
+        own = [
+            _tried(job, self._candidate, self._looks, number=number, alike=job.task.id in held)
+            for job in base
+        ]
         return _replay(self._parts, base + own)
 
 
@@ -344,11 +396,18 @@ def _jobs(
     evolution: Evolution,
     repeats: range,
 ) -> list[_Job]:
+    """On the base, whose trials all candidates share."""
     prefer = _prefer(parts, evolution)
-    return [
-        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", prefer)
-        for repeat in repeats
+    first = [
+        _Job(task, sets.of(task.id), Arm.BASE, 0, evolution.base, evolution.id, "", prefer)
         for task in parts.tasks(tuple(task_ids))
+    ]
+    # What is served from a record is known there by its arguments: it keeps its names.
+    others = [None if _recording(parts, job) else in_other_names(parts, job.task) for job in first]
+    return [
+        replace(job, repeat=repeat, renamed=other if repeat else None)
+        for repeat in repeats
+        for job, other in zip(first, others, strict=True)
     ]
 
 
@@ -378,7 +437,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         repeat=job.repeat,
         snapshot=job.snapshot,
         outcome=done.outcome,
-        answer_sha256=done.answer_sha256,
+        answer_sha256=digest(job.renamed.as_before(done.answer)) if job.renamed else done.answer_sha256,
         sandbox=done.sandbox,
         level=done.level,
         image=done.image,
@@ -389,6 +448,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         number=job.number,
         alike=job.alike,
         look=job.look,
+        renamed=job.renamed is not None,
     )
     parts.records.put(trial)
     return trial
@@ -399,7 +459,8 @@ def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
     retries = parts.policy.replay.infra_retries
     for attempt in range(1, retries + 1):
         try:
-            done = parts.executor.execute(job.task, job.snapshot, job.id, plan=plan)
+            asked = job.renamed.task if job.renamed else job.task
+            done = parts.executor.execute(asked, job.snapshot, job.id, plan=plan)
         except Unavailable:
             if attempt == retries:
                 raise

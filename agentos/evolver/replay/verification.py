@@ -8,12 +8,13 @@ record ends it. What differs is machinery that is not deterministic, or a record
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentos.domain import Candidate, Consent, Decision, Evolution, Mode, Step, Trial, Verdict, digest
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, recording_of, told, unpacked
 from agentos.evolver.parts import Parts
+from agentos.evolver.replay.renaming import in_other_names
 from agentos.ports import Attempt, Plan, Snapshots
 
 
@@ -95,7 +96,10 @@ def _again(parts: Parts, trial: Trial, steps: Sequence[Step]) -> Attempt:
     if asks(steps):
         recording = recording_of(trial.snapshot, [(run_id, steps)], parts.journal.answers(trial.task_id))
     plan = Plan(mode=Mode.REPLAY, recording=recording, evolution_id=trial.evolution_id, prefer=trial.sandbox)
-    return parts.executor.execute(parts.journal.task(trial.task_id), trial.snapshot, run_id, plan=plan)
+    task = parts.journal.task(trial.task_id)
+    other = in_other_names(parts, task) if trial.renamed else None
+    done = parts.executor.execute(other.task if other else task, trial.snapshot, run_id, plan=plan)
+    return replace(done, answer_sha256=digest(other.as_before(done.answer))) if other else done
 
 
 def _parting(before: Sequence[Step], now: Sequence[Step]) -> str:

@@ -21,13 +21,13 @@ from agentos.domain import (
     Mode,
     Result,
     Run,
-    Share,
     Task,
     TrialSet,
     Verdict,
     digest,
     is_reference,
 )
+from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.looks import used_up
 from agentos.ports import Case
@@ -45,6 +45,12 @@ class Sets:
     guards: tuple[str, ...]
     hold_out: tuple[str, ...]
     varying: tuple[str, ...] = ()  # of all these, those whose outcome varies: docs/judging.md
+    held_back: tuple[str, ...] = ()  # of the evidence, what no proposer is shown: docs/generalising.md
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The evidence that a proposer may see."""
+        return tuple(task_id for task_id in self.evidence if task_id not in self.held_back)
 
     def of(self, task_id: str) -> TrialSet:
         """The set a task is in."""
@@ -68,15 +74,15 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
     most = parts.policy.look_back.sets
     runs = _in_turn([parts.journal.runs_using(resource, most) for resource in dict.fromkeys(resources)])
-    guards = _take([run for run in runs if run.share is Share.OPEN and _passed(run)], seen, rules.max_guards)
+    guards = _take([run for run in runs if is_open(parts, run) and _passed(run)], seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
     worn = used_up(parts, evidence.fingerprint.id)  # renewed by what is new; it may refuse, still
-    hidden = sorted(
-        (run for run in runs if run.share is Share.HOLD_OUT), key=lambda run: run.task_key in worn
-    )
-    hold_out = _take(hidden, seen, rules.max_hold_out)
+    unseen = sorted((run for run in runs if not is_open(parts, run)), key=lambda run: run.task_key in worn)
+    hold_out = _take(unseen, seen, rules.max_hold_out)
     guards = tuple(dict.fromkeys((*fixes, *guards)))
-    return Sets(evidence.task_ids, guards, hold_out, varying(parts, (*evidence.task_ids, *guards, *hold_out)))
+    every = (*evidence.task_ids, *guards, *hold_out)
+    hidden = to_hide(parts, evidence.task_ids)
+    return Sets(evidence.task_ids, guards, hold_out, varying(parts, every), hidden)
 
 
 def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
@@ -214,4 +220,4 @@ def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tupl
 def is_hidden(parts: Parts, task: Task) -> bool:
     """A hold-out task that an earlier promotion repaired stays hidden: guards are shown to proposers."""
     runs = parts.journal.runs_of(task.key, 1)
-    return bool(runs) and runs[0].share is Share.HOLD_OUT
+    return bool(runs) and not is_open(parts, runs[0])

@@ -44,7 +44,7 @@ from agentos.domain import (
 from agentos.evolver.policy import Policy
 from agentos.evolver.verdict.flakiness import repeats_needed
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
-from agentos.evolver.verdict.overfitting import over_fitted
+from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
 from agentos.evolver.verdict.paired_tests import Beside, Ruling
 from agentos.evolver.verdict.pairing import (
     CHOOSING,
@@ -55,12 +55,13 @@ from agentos.evolver.verdict.pairing import (
     changed,
     rule_on,
     unpaired,
+    unsteady,
     varying,
 )
 from agentos.evolver.verdict.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "look")
+_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "look", "renamed")
 _ADDED_COST = ("calls", "live_calls")
 
 
@@ -136,8 +137,8 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
     known = list(trials)
     own = [trial for trial in known if trial.candidate_id == candidate.id]
     tasks = {trial.task_id for trial in own}
-    counterparts = {(trial.task_id, trial.repeat) for trial in own}
-    paired = [trial for trial in known if (trial.task_id, trial.repeat) in counterparts]
+    counterparts = {(trial.task_id, trial.repeat, trial.renamed) for trial in own}
+    paired = [trial for trial in known if (trial.task_id, trial.repeat, trial.renamed) in counterparts]
     alone = tasks - {trial.task_id for trial in paired if trial.arm is Arm.BASE}
     counted_looks = any(trial.look for trial in own)
     chosen = apart(paired) | alone if counted_looks else varying(own)
@@ -147,7 +148,7 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
             return False
         if trial.task_id not in tasks:
             return counted_looks and trial.set is TrialSet.EVIDENCE
-        if (trial.task_id, trial.repeat) in counterparts:
+        if (trial.task_id, trial.repeat, trial.renamed) in counterparts:
             return True
         if not counted_looks:
             return trial.task_id not in chosen or trial.repeat < FIRST_BEFORE
@@ -183,10 +184,14 @@ def judge(
     table = flips(trial for trial in trials if trial.task_id not in aside)
     noisy = changed(trials, policy.judge) if aside else Changed((), (), ())
     decision, reasons = beside_base(candidate, trials, policy)
+    # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
+    open_yet = decision is Decision.HOLD and not aside and bool(policy.judge.hidden_share)
+    if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
+        decision, reasons = Decision.REJECT, [fitted]
+    if named := goes_by_names(_telling_names(trials)):
+        decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
     if decision is Decision.PROMOTE and (worn := _worn_out(trials, policy)):
         decision, reasons = Decision.HOLD, [worn]
-    if decision is Decision.PROMOTE and (fitted := over_fitted(trials, policy.judge)):
-        decision, reasons = Decision.REJECT, [fitted]
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, aside, policy)):
         decision, reasons = found[0], [found[1]]
     if decision is Decision.PROMOTE and is_asked(candidate):
@@ -378,6 +383,12 @@ def _further_repeats(fixed: Sequence[Flip], trials: Sequence[Trial], policy: Pol
     return (
         repeats_needed(len({trial.task_id for trial in evidence}), len(fixed), number, policy.judge) - least
     )
+
+
+def _telling_names(trials: Sequence[Trial]) -> list[Trial]:
+    """Without guards and hidden tasks that are flaky: these are tried under both names in pairs."""
+    shaken = unsteady(trials) - {TrialSet.EVIDENCE}
+    return [trial for trial in trials if trial.set not in shaken]
 
 
 def _worn_out(trials: Sequence[Trial], policy: Policy) -> str:

@@ -50,28 +50,31 @@ def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
     with the candidate. Empty for trials that were made before looks were counted.
     """
     known = list(trials)
-    seeming = {trial.task_id for trial in known if _seems_steady(trial)}
-    sides: dict[str, dict[Arm, dict[int, Trial]]] = {}
+    own = {_place(trial): trial for trial in known if _seems_steady(trial)}
+    ended: dict[tuple[str, Arm], set[bool]] = {}
     for trial in known:
         told = trial.arm is not Arm.CONTROL and trial.outcome.result is not Result.NOT_REPLAYABLE
-        if told and trial.task_id in seeming:
-            sides.setdefault(trial.task_id, {Arm.BASE: {}, Arm.CANDIDATE: {}})[trial.arm][trial.repeat] = (
-                trial
-            )
+        if told and _place(trial) in own:
+            ended.setdefault((trial.task_id, trial.arm), set()).add(_passed(trial))
     found = set()
-    for arms in sides.values():
-        own = {repeat: trial for repeat, trial in arms[Arm.CANDIDATE].items() if _seems_steady(trial)}
-        before = {_passed(trial) for repeat, trial in arms[Arm.BASE].items() if repeat in own}
-        after = {_passed(trial) for trial in own.values()}
-        which = next((trial.set for trial in own.values()), TrialSet.EVIDENCE)
-        if len(before) == 2 or (len(after) == 2 and (which is TrialSet.EVIDENCE or True in before)):
-            found.add(which)
+    for trial in own.values():
+        before = ended.get((trial.task_id, Arm.BASE), set())
+        after = ended.get((trial.task_id, Arm.CANDIDATE), set())
+        matters = trial.set is TrialSet.EVIDENCE or True in before
+        if len(before) == 2 or (len(after) == 2 and matters):
+            found.add(trial.set)
     return frozenset(found)
+
+
+def _place(trial: Trial) -> tuple[str, int, bool]:
+    """What a trial and its counterpart on the other side have in common."""
+    return trial.task_id, trial.repeat, trial.renamed
 
 
 def _seems_steady(trial: Trial) -> bool:
     """Whether it is a candidate's of a task of which, so far, every flip counts."""
-    return trial.arm is Arm.CANDIDATE and bool(trial.look) and not trial.number and not trial.alike
+    hidden = trial.alike and trial.set is TrialSet.HOLD_OUT
+    return trial.arm is Arm.CANDIDATE and bool(trial.look) and not trial.number and not hidden
 
 
 def apart(trials: Sequence[Trial]) -> frozenset[str]:
