@@ -24,7 +24,6 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.find.triage import DECLINED
 from agentos.evolver.policy import Probation
 from agentos.evolver.verdict.judge import Flip, Standing, flips, judged_trials
 from agentos.ledger.reading import Story
@@ -203,8 +202,6 @@ def _head(scene: Scene) -> Iterator[_Line]:
     yield _Line(Text.assemble((evolution.id, "bold"), "  ", state_text(evolution), "  ", clean(resource)), 0)
     if evolution.reason:
         reason = scene.named(evolution.reason)
-        if evolution.state is EvolutionState.ROLLED_BACK:  # a revert closes it as a refusal does
-            reason = reason.replace(DECLINED, "taken back by ", 1)
         yield _Line(Text(reason), 0)
     yield _Line(Text(), 0)
 
@@ -358,13 +355,15 @@ def _since(scene: Scene) -> Iterator[_Line]:
     yield _Line(Text(told), label="Since")
     if evolution.state is not EvolutionState.ROLLED_BACK:
         passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
-        yield _Line(Text(f"{_count(len(scene.live), 'live task')} used it since, {passed} passed"))
+        yield _Line(
+            Text(f"{_count(len(scene.live), 'live task')} of new, checked work since, {passed} passed")
+        )
     if evolution.state is EvolutionState.PROBATION:
         rules = scene.probation
         end = evolution.ended_at + timedelta(days=rules.days)
         varies = any(run.outcome is not None and run.outcome.cost.calls for run in scene.live)
         runs = rules.varying_runs if varies else rules.runs
-        left = f"watched until {runs} live tasks have used it, or {_moment(end)}"
+        left = f"watched until {runs} such tasks have used it, or {_moment(end)}"
         yield _Line(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
     if found := scene.story.attestation:
         true = len(set(found.predicted_fixes) & set(found.observed_fixes))

@@ -200,8 +200,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     if standing := parts.records.find(Verdict, candidate_id=candidate_id):
         return standing[-1].decision.value  # an older version judged it, whose steps were others
     if reason := in_breach(parts, candidate):
-        parts.records.put(replace(candidate, screened=reason))
-        parts.audit.note("candidate.screened", evolution.id, {"candidate": candidate.id, "reason": reason})
+        said = {"candidate": candidate.id, "reason": reason}
+        parts.audit.note("candidate.screened", evolution.id, said, (replace(candidate, screened=reason),))
         return SCREENED
     replay_candidate(parts, evolution, candidate, with_inherited(parts, evolution, candidate, sets))
     replay_control(parts, evolution, candidate, trials_of(parts, candidate))
@@ -212,8 +212,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     if verdict.decision is Decision.PROMOTE:
         measure(parts, evolution, candidate)
         verdict = judge(candidate, trials, parts.policy, rates_of(parts, candidate))
-    parts.records.put(verdict)
-    parts.audit.note("verdict", evolution.id, {"candidate": candidate.id, "decision": verdict.decision.value})
+    said = {"candidate": candidate.id, "decision": verdict.decision.value}
+    parts.audit.note("verdict", evolution.id, said, (verdict,))
     return verdict.decision.value
 
 

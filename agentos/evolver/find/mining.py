@@ -44,8 +44,7 @@ def flag(parts: Parts, run: Run) -> Sighting:
     if failure is None:
         raise UserError(f"{run.id} did not fail; give the task a check that fails, then run it again.")
     sighting = _made(parts, run, failure, flagged=True)
-    parts.records.put(sighting)
-    parts.audit.note("run.flag", run.id, {"fingerprint": failure.fingerprint.id})
+    parts.audit.note("run.flag", run.id, {"fingerprint": failure.fingerprint.id}, (sighting,))
     return sighting
 
 

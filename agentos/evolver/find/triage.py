@@ -41,7 +41,6 @@ WITHOUT_SUCCESS = frozenset(
     }
 )
 AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}
-DECLINED = "declined by "  # a reason that starts so closes a fingerprint until `reconsider`
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,10 @@ def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: f
     return not busy and quiet_s >= rules.settle_s
 
 
-def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
+def reconsider(parts: Parts, evolution: Evolution, *, takes_up: str = "") -> Evolution:
     """Open a new evolution on the same evidence, against what is stable now.
+
+    ``takes_up``: the candidate whose edit is measured again there, where it still applies.
 
     Raises Conflict when one is at work on it already: two would measure and ask the same twice.
     """
@@ -106,8 +107,8 @@ def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
                 f"`agentos evolution show {other.id}` shows how far it is."
             )
     fresh = _evolution(parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}")
-    parts.records.put(fresh)
-    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id})
+    fresh = replace(fresh, takes_up=takes_up)
+    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))
     return fresh
 
 
@@ -219,7 +220,7 @@ def _worth_trying(ripe: Ripe, past: Sequence[Evolution], parts: Parts) -> bool:
     if not past:
         return True
     last = past[-1]
-    if last.state is EvolutionState.CIRCUIT_BROKEN or last.reason.startswith(DECLINED):
+    if last.state is EvolutionState.CIRCUIT_BROKEN or last.is_closed:
         return False
     since = [item for item in ripe.sightings if last.ended_at is None or item.seen_at > last.ended_at]
     if last.state not in WITHOUT_SUCCESS:
@@ -271,8 +272,9 @@ def _open(parts: Parts, ripe: Ripe, sightings: Sequence[Sighting], position: int
     evolution = replace(
         _evolution(parts, evidence.id, ripe.fingerprint.id, ""), given=tuple(item.task_id for item in given)
     )
-    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position)
-    parts.audit.note("evidence.sealed", evidence.id, {"sha256": evidence.sha256, "evolution": evolution.id})
+    said = {"sha256": evidence.sha256, "evolution": evolution.id}
+    note = ("evidence.sealed", evidence.id, said)
+    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position, note=note)
     for item in given:
         parts.cursor.advance(GIVEN + item.task_key, 1, [])
     if given:

@@ -74,8 +74,8 @@ def _reviewed(parts: Parts, evolution: Evolution, candidate: Candidate) -> Revie
         reasons=heard.reasons,
         at=parts.now(),
     )
-    parts.records.put(review)
-    parts.audit.note("review", evolution.id, {"candidate": candidate.id, "opinion": review.opinion.value})
+    said = {"candidate": candidate.id, "opinion": review.opinion.value}
+    parts.audit.note("review", evolution.id, said, (review,))
     return review
 
 

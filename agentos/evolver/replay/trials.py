@@ -16,29 +16,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentos.domain import (
-    IMPORT,
-    TIER_OF,
     Arm,
     Candidate,
     Decision,
     Evolution,
-    Kind,
-    Mode,
-    Outcome,
     Result,
-    Run,
-    Snapshot,
-    Task,
-    Tier,
     Trial,
     TrialSet,
-    digest,
 )
-from agentos.errors import NotFound, Unavailable
-from agentos.evolver.find.budget_failures import SHARED_BUDGETS
-from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.renaming import Renamed, in_other_names
+from agentos.evolver.replay.jobs import Job, fresh_jobs, jobs_on_base, preferred, run_all, tried
+from agentos.evolver.replay.renaming import in_other_names
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.select.looks import Looks
@@ -46,42 +34,6 @@ from agentos.evolver.verdict.flakiness import Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
 from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, apart, unsteady
-from agentos.ports import Attempt, Plan, Recording
-
-# Results that say nothing of the code under test.
-VOID = frozenset({Result.INFRA, Result.CANCELLED})
-_UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    task: Task
-    set: TrialSet
-    arm: Arm
-    repeat: int
-    snapshot: Snapshot
-    evolution_id: str
-    candidate_id: str
-    prefer: str  # sandbox, by the policy for the tier
-    fresh: bool = False  # models are asked, whatever is on record
-    number: int = 0  # as ``Trial.number``
-    alike: bool = False  # as ``Trial.alike``
-    look: int = 0  # as ``Trial.look``
-    renamed: Renamed | None = None  # the task, where it is asked under other names
-
-    @property
-    def id(self) -> str:
-        parts = [
-            self.evolution_id,
-            self.candidate_id,
-            self.task.id,
-            self.arm.value,
-            self.repeat,
-            self.snapshot.tree,
-        ]
-        if self.renamed:
-            parts.append("renamed")
-        return f"trial-{digest(parts)[:20]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +54,14 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
     All but the first trial of a task are made under other names (``renaming``). Of one that does not end
     alike there, each kind is made once more: what goes by its names keeps them, the rest is flaky.
     """
-    jobs = _jobs(parts, task_ids, sets, evolution, range(parts.policy.replay.repeats))
-    trials = _replay(parts, jobs)
+    jobs = jobs_on_base(parts, task_ids, sets, evolution, range(parts.policy.replay.repeats))
+    trials = run_all(parts, jobs)
     unlike = {task_id for task_id, ends in _ends(trials).items() if len(ends[False] | ends[True]) > 1}
     again = [job for job in jobs if job.task.id in unlike]
     if not any(job.renamed for job in again):
         return trials
     # In this order: what passes every other time does not look as if it went by names.
-    trials += _replay(parts, [_other_way(parts, job) for job in again])
+    trials += run_all(parts, [_other_way(parts, job) for job in again])
     bound = {
         task_id
         for task_id, ends in _ends(trials).items()
@@ -118,7 +70,7 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
     return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
 
 
-def _other_way(parts: Parts, job: _Job) -> _Job:
+def _other_way(parts: Parts, job: Job) -> Job:
     """The same trial under other names, or under its own if it was made under others."""
     return replace(job, renamed=None if job.renamed else in_other_names(parts, job.task))
 
@@ -161,10 +113,10 @@ def replay_steady(
     alike = failing_alike(parts, evolution, base) | {*sets.held_back}
     others = {trial.task_id for trial in base if trial.renamed}
     while True:
-        jobs = _jobs(parts, task_ids, sets, evolution, repeats)
+        jobs = jobs_on_base(parts, task_ids, sets, evolution, repeats)
         jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
-        base += _replay(parts, jobs if repeats.start else [])
-        own += _replay(parts, [_tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])
+        base += run_all(parts, jobs if repeats.start else [])
+        own += run_all(parts, [tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])
         if stage in unsteady([*base, *own]):
             return Stage([*base, *own], lost=False, unsteady=steady)
         if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
@@ -178,19 +130,6 @@ def replay_steady(
         if further <= 0:
             return Stage([*base, *own], lost=False)
         repeats = range(repeats.stop, repeats.stop + further)
-
-
-def _tried(job: _Job, candidate: Candidate, looks: Looks, *, number: int = 0, alike: bool = False) -> _Job:
-    """The candidate's counterpart of a job on the base."""
-    return replace(
-        job,
-        arm=Arm.CANDIDATE,
-        snapshot=candidate.snapshot,
-        candidate_id=candidate.id,
-        number=number,
-        alike=alike,
-        look=looks.at(job.task, job.set),
-    )
 
 
 def replay_control(
@@ -219,9 +158,9 @@ def replay_control(
         trial for trial in own if trial.set is TrialSet.EVIDENCE or trial.repeat == first[trial.task_id]
     ]
     tasks = {task.id: task for task in parts.tasks(tuple(first))}
-    prefer = _prefer(parts, evolution)
+    prefer = preferred(parts, evolution)
     jobs = [
-        _Job(
+        Job(
             tasks[trial.task_id],
             trial.set,
             Arm.CONTROL,
@@ -234,7 +173,7 @@ def replay_control(
         )
         for trial in chosen
     ]
-    return _replay(parts, jobs)
+    return run_all(parts, jobs)
 
 
 def sieve(
@@ -245,8 +184,8 @@ def sieve(
     They choose the tasks, so they are in no pair. A task that cannot be replayed serves nowhere.
     """
     repeats = range(CHOOSING, CHOOSING + parts.policy.judge.sieve_trials)
-    jobs = _fresh(parts, evolution, task_ids, sets, repeats)
-    trials = _replay(parts, jobs)
+    jobs = fresh_jobs(parts, evolution, task_ids, sets, repeats)
+    trials = run_all(parts, jobs)
     fit: dict[str, Fitness] = {}
     for task_id in task_ids:
         own = [trial for trial in trials if trial.task_id == task_id]
@@ -334,14 +273,14 @@ class Rounds:
     def alike(self) -> list[Trial]:
         """The candidate's trials of hidden tasks that fail on the base as the evidence does."""
         task_ids = sorted(self._alike)
-        base = _fresh(self._parts, self._evolution, task_ids, self._sets, range(REPEATS))
-        return _replay(self._parts, [_tried(job, self._candidate, self._looks, alike=True) for job in base])
+        base = fresh_jobs(self._parts, self._evolution, task_ids, self._sets, range(REPEATS))
+        return run_all(self._parts, [tried(job, self._candidate, self._looks, alike=True) for job in base])
 
     def _round(self, which: TrialSet) -> list[Trial]:
         """One pair of each task of the set."""
         repeats = range(FIRST + self._made[which], FIRST + self._made[which] + 1)
         self._made[which] += 1
-        base = _fresh(self._parts, self._evolution, self._tasks[which], self._sets, repeats)
+        base = fresh_jobs(self._parts, self._evolution, self._tasks[which], self._sets, repeats)
         number = self._looks.number(which)
         if self._made[which] % 2 == 0:
             other = {
@@ -352,22 +291,9 @@ class Rounds:
             base = [replace(job, renamed=other.get(job.task.id)) for job in base]
         held = self._sets.held_back
         own = [
-            _tried(job, self._candidate, self._looks, number=number, alike=job.task.id in held)
-            for job in base
+            tried(job, self._candidate, self._looks, number=number, alike=job.task.id in held) for job in base
         ]
-        return _replay(self._parts, base + own)
-
-
-def _fresh(
-    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
-) -> list[_Job]:
-    """On the base, whose trials all candidates share."""
-    prefer = _prefer(parts, evolution)
-    return [
-        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", prefer, fresh=True)
-        for repeat in repeats
-        for task in parts.tasks(tuple(task_ids))
-    ]
+        return run_all(self._parts, base + own)
 
 
 def _lost(parts: Parts, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
@@ -387,135 +313,3 @@ def _tasks(trials: Iterable[Trial]) -> set[str]:
 
 def _passed(trial: Trial) -> bool:
     return trial.outcome.result is Result.PASSED
-
-
-def _jobs(
-    parts: Parts,
-    task_ids: Sequence[str],
-    sets: Sets,
-    evolution: Evolution,
-    repeats: range,
-) -> list[_Job]:
-    """On the base, whose trials all candidates share."""
-    prefer = _prefer(parts, evolution)
-    first = [
-        _Job(task, sets.of(task.id), Arm.BASE, 0, evolution.base, evolution.id, "", prefer)
-        for task in parts.tasks(tuple(task_ids))
-    ]
-    # What is served from a record is known there by its arguments: it keeps its names.
-    others = [None if _recording(parts, job) else in_other_names(parts, job.task) for job in first]
-    return [
-        replace(job, repeat=repeat, renamed=other if repeat else None)
-        for repeat in repeats
-        for job, other in zip(first, others, strict=True)
-    ]
-
-
-def _prefer(parts: Parts, evolution: Evolution) -> str:
-    tier = TIER_OF[Kind(evolution.diagnosis.layer)] if evolution.diagnosis else Tier.MEDIUM
-    return parts.policy.sandbox.preferred(tier)
-
-
-def _replay(parts: Parts, jobs: Sequence[_Job]) -> list[Trial]:
-    return list(parts.replayer.map(lambda job: _trial(parts, job), jobs))
-
-
-def _trial(parts: Parts, job: _Job) -> Trial:
-    try:
-        return parts.records.get(Trial, job.id)
-    except NotFound:
-        pass
-    plan = _plan(parts, job)
-    done = _attempt(parts, job, plan)
-    trial = Trial(
-        id=job.id,
-        evolution_id=job.evolution_id,
-        candidate_id=job.candidate_id,
-        task_id=job.task.id,
-        set=job.set,
-        arm=job.arm,
-        repeat=job.repeat,
-        snapshot=job.snapshot,
-        outcome=done.outcome,
-        answer_sha256=digest(job.renamed.as_before(done.answer)) if job.renamed else done.answer_sha256,
-        sandbox=done.sandbox,
-        level=done.level,
-        image=done.image,
-        run_id=job.id,
-        recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
-        drift=done.drift,
-        steps_sha256=parts.blobs.put(packed(done.steps)),
-        number=job.number,
-        alike=job.alike,
-        look=job.look,
-        renamed=job.renamed is not None,
-    )
-    parts.records.put(trial)
-    return trial
-
-
-def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
-    """Until an attempt counts. All have the trial's own id, so that no model call is paid twice."""
-    retries = parts.policy.replay.infra_retries
-    for attempt in range(1, retries + 1):
-        try:
-            asked = job.renamed.task if job.renamed else job.task
-            done = parts.executor.execute(asked, job.snapshot, job.id, plan=plan)
-        except Unavailable:
-            if attempt == retries:
-                raise
-            continue
-        if away := no_model(done.outcome):
-            raise Unavailable(f"the trial of {job.task.name} says nothing of the code: {away}")
-        if done.outcome.result not in VOID:
-            return done
-    raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
-
-
-def no_model(outcome: Outcome) -> str:
-    """Why no model answered that should have, "" if that did not end the run.
-
-    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
-    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
-    """
-    fault = outcome.fault
-    if fault is None:
-        return ""
-    if fault.type == "no_model":
-        return f"no model is configured ({fault.message})"
-    shared = fault.type == "budget" and fault.message.startswith(SHARED_BUDGETS)
-    return fault.message if shared else ""
-
-
-def _plan(parts: Parts, job: _Job) -> Plan:
-    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record."""
-    mode = Mode(parts.policy.replay.models)
-    recording = _recording(parts, job)
-    if job.fresh:  # kept, all the same: the evolution can be verified offline
-        mode = Mode.RECORD
-        recording = replace(recording, run_ids=()) if recording else None
-    elif mode is Mode.LIVE:  # no run of the task asked for a model
-        mode = Mode.REPLAY_THEN_LIVE
-    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id, prefer=job.prefer)
-
-
-def _recording(parts: Parts, job: _Job) -> Recording | None:
-    """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
-    runs = [
-        run
-        for run in parts.journal.runs_of(job.task.key, parts.policy.look_back.recordings)
-        if _says_something(run)
-    ]
-    passing = job.set is not TrialSet.EVIDENCE
-    fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
-    for run in (fitting or runs)[:1]:
-        steps = parts.journal.steps(run.id)
-        if asks(steps):
-            answers = parts.journal.answers(run.task_id)
-            return recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
-    return None
-
-
-def _says_something(run: Run) -> bool:
-    """It was made here, and ended by itself."""
-    return run.sandbox != IMPORT and run.outcome is not None and run.outcome.result not in _UNFINISHED

@@ -30,6 +30,7 @@ from agentos.domain import (
 from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.looks import used_up
+from agentos.evolver.select.proven import proven
 from agentos.ports import Case
 
 # Results that say something of the work, not of the machinery.
@@ -74,7 +75,8 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
     most = parts.policy.look_back.sets
     runs = _in_turn([parts.journal.runs_using(resource, most) for resource in dict.fromkeys(resources)])
-    guards = _take([run for run in runs if is_open(parts, run) and _passed(run)], seen, rules.max_guards)
+    passed = [run for run in runs if is_open(parts, run) and _passed(run)]
+    guards = _take(proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
     worn = used_up(parts, evidence.fingerprint.id)  # renewed by what is new; it may refuse, still
     unseen = sorted((run for run in runs if not is_open(parts, run)), key=lambda run: run.task_key in worn)

@@ -61,8 +61,20 @@ from agentos.evolver.verdict.pairing import (
 from agentos.evolver.verdict.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "look", "renamed")
+_ADDED = (
+    "run_id",
+    "recording",
+    "drift",
+    "steps_sha256",
+    "number",
+    "alike",
+    "image",
+    "look",
+    "renamed",
+    "bundle",
+)
 _ADDED_COST = ("calls", "live_calls")
+_ADDED_FAULT = ("origin", "kind")
 
 
 class Standing(StrEnum):
@@ -242,7 +254,12 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
 def _as_first_stored(trial: Trial) -> Json:
     """The trial without what later versions added, as long as it says nothing: old digests stay."""
     data = asdict(trial)
-    for record, added in ((data, _ADDED), (data["outcome"]["cost"], _ADDED_COST)):
+    outcome = data["outcome"]
+    for record, added in (
+        (data, _ADDED),
+        (outcome["cost"], _ADDED_COST),
+        (outcome["fault"] or {}, _ADDED_FAULT if outcome["fault"] else ()),
+    ):
         for name in added:
             if not record[name]:
                 del record[name]

@@ -30,7 +30,7 @@ from agentos.evolver.guards.assurance.box_challenge import Patient
 from agentos.evolver.guards.assurance.contract import program_suite, suite, violations
 from agentos.evolver.guards.assurance.overlay import resource_of
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.trials import no_model
+from agentos.evolver.replay.jobs import no_model
 from agentos.evolver.safety_probes import INPUT, SafetyProbe, with_tool
 from agentos.ports import Plan
 from agentos.resources import examine
