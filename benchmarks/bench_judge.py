@@ -1,10 +1,14 @@
 """The judge for noisy outcomes, simulated: false promotions, power, and what the trials cost, beside other rules.
 
-python benchmarks/bench_judge.py [--full]
+python benchmarks/bench_judge.py [--full] [--only TEXT] [--processes N] [--evolutions N]
 
 An evolution has four evidence tasks whose base passes with a chance drawn from 0 to 0.6, and a candidate
 that passes each of them by the effect oftener. "Of 20" tries twenty such candidates one after another until
 one is accepted, on shared trials of the base. ``--full`` simulates five times as many (some minutes).
+
+Then come whole evolutions through the product's own code (``dice``): promotions of edits that change nothing, with
+1, 5, 20, and 5 edits in each of 4 evolutions of one failure, and of edits that repair it. As many as
+``--evolutions`` says for each row; 2,000 take some hours in all. ``--only`` chooses rows by a part of their name.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
+
+import dice
 
 from agentos.domain import Decision, TrialSet
 from agentos.evolver.verdict.paired_tests import Measured, Rule, Spending, Standing, decide, improved
@@ -349,13 +355,24 @@ def speed() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--full", action="store_true", help="five times as many evolutions")
-    times = 5 if parser.parse_args().full else 1
-    speed()
-    with ProcessPoolExecutor() as pool:
-        jobs = [pool.submit(rule_line, name, NULLS.get(name, 500) * times, 500 * times) for name in RULES]
-        jobs += [pool.submit(power_line, effect, 500 * times) for effect in (*EFFECTS, REPAIR)]
-        jobs += [pool.submit(size_line, effect, 200 * times) for effect in EFFECTS]
-        jobs += [pool.submit(whole_line, name, times) for name in WHOLE]
+    parser.add_argument("--only", default="", help="rows with this in their name")
+    parser.add_argument("--processes", type=int, default=None, help="at once; as many as there are cores")
+    parser.add_argument("--evolutions", type=int, default=20, help="whole evolutions of each row")
+    chosen = parser.parse_args()
+    times = 5 if chosen.full else 1
+    work: dict[str, Callable[[], tuple[str, str, str, str]]] = {
+        **{name: partial(rule_line, name, NULLS.get(name, 500) * times, 500 * times) for name in RULES},
+        **{
+            f"found at {effect:+g}": partial(power_line, effect, 500 * times) for effect in (*EFFECTS, REPAIR)
+        },
+        **{f"pairs at {effect:+g}": partial(size_line, effect, 200 * times) for effect in EFFECTS},
+        **{name: partial(whole_line, name, times) for name in WHOLE},
+        **{name: partial(dice.row, name, chosen.evolutions, SEED) for name in dice.ROWS},
+    }
+    if not chosen.only:
+        speed()
+    with ProcessPoolExecutor(chosen.processes) as pool:
+        jobs = [pool.submit(job) for name, job in work.items() if chosen.only in name]
         print(f"finds: at {'/'.join(f'{effect:+.1f}' for effect in EFFECTS)}; pairs: at 0 and at these")
         for job in jobs:
             report(*job.result())

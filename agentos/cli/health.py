@@ -121,13 +121,14 @@ def _memories(ledger: LedgerStats, registry: Registry, home: Home, now: datetime
     texts = {path: text.decode() for path, text in found.items() if is_memory(path)}
     if not texts:
         return ()
-    runs = {path: ledger.recent_runs("/".join(path.split("/")[:2]), lessons.LOOK_BACK) for path in texts}
+    own = home.root / "policy.toml"  # not by the desk: that imports what writes, which takes a second
+    policy = load_policy(own if own.exists() else folder("evolver") / "policy.toml")
+    most = policy.look_back.lessons
+    runs = {path: ledger.recent_runs("/".join(path.split("/")[:2]), most) for path in texts}
 
     def text_at(snapshot: Snapshot, path: str) -> str:
         return registry.files(snapshot, path).get(path, b"").decode()
 
-    own = home.root / "policy.toml"  # not by the desk: that imports what writes, which takes a second
-    policy = load_policy(own if own.exists() else folder("evolver") / "policy.toml")
     return lessons.fared(texts, runs, text_at, now, policy.mine.half_life_days)
 
 

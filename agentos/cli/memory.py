@@ -182,7 +182,7 @@ def _refuse_other_form(registry: Registry, main: Snapshot) -> None:
 
 def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:
     """The lessons of memories (kind/name -> text), with how the runs ended that had them."""
-    from agentos.evolver.memory.lessons import LOOK_BACK, fared
+    from agentos.evolver.memory.lessons import fared
     from agentos.evolver.policy import load_policy
     from agentos.registry.store import Registry
     from agentos.shipped import folder
@@ -192,7 +192,7 @@ def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:
     own = home.root / "policy.toml"
     policy = load_policy(own if own.exists() else folder("evolver") / "policy.toml")
     texts = {f"{name}/memory.md": text for name, text in memories.items()}
-    runs = {f"{name}/memory.md": reader.recent_runs(name, LOOK_BACK) for name in memories}
+    runs = {f"{name}/memory.md": reader.recent_runs(name, policy.look_back.lessons) for name in memories}
 
     def text_at(snapshot: Snapshot, path: str) -> str:
         return registry.files(snapshot, path).get(path, b"").decode(errors="replace")

@@ -363,18 +363,20 @@ class Trial:
     recording: str = ""  # the run whose record it was served from
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
     steps_sha256: str = ""  # the blob with its trajectory
-    # Of a candidate's trial in a fresh pair: how many candidates of the evidence have such pairs in this
-    # set, this one included. 0: no such pair, every flip of the task counts.
+    # Of a candidate's trial in a fresh pair: how many candidates of the failure were tried on this set, this one
+    # included. 0: no such pair.
     number: int = 0
     # Of a candidate's on a hidden task that fails on the base as the evidence does: a hold-out task, or evidence
     # that was held back.
     alike: bool = False
     image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
-    renamed: bool = (
-        False  # the goal and the input files had other names; the answer is digested in the old ones
-    )
+    # The goal and the input files had other names; the answer is digested in the old ones.
+    renamed: bool = False
     bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
     reached: tuple[str, ...] = ()  # labels of the functions that were entered (agentos.functions)
+    # Of any trial of a candidate: how many candidates of the failure were tried, this one included, on this set; of
+    # a hidden task, on this very work. 0: made before looks were counted, and judged as then.
+    look: int = 0
 
 
 @dataclass(frozen=True, slots=True)

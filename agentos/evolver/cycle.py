@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from agentos.domain import (
+    Arm,
     Candidate,
     Decision,
     Evidence,
@@ -87,7 +88,8 @@ def finish_promotion(parts: Parts, evolution_id: str, durable: Durable) -> Evolu
 def reproduce(parts: Parts, evolution_id: str) -> list[str]:
     """The evidence that fails again on the base; ends the evolution when none does.
 
-    In every trial; where the outcome varies, often enough for half of it to be gained (``steadiness``).
+    In every trial; where the outcome varies, often enough for half of it to be gained (``steadiness``). Where trials
+    of what seemed steady differ, all of the evidence varies.
     """
     evolution = parts.evolution(evolution_id)
     if evolution.state is EvolutionState.MINED:
@@ -98,6 +100,9 @@ def reproduce(parts: Parts, evolution_id: str) -> list[str]:
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     sets = Sets(evidence.task_ids, (), (), varying(parts, evidence.task_ids))
     trials = replay_base(parts, evolution, sets.ids(TrialSet.EVIDENCE, varying=False), sets)
+    if _differs(_seemed_steady(parts, evolution)):
+        sets = replace(sets, varying=evidence.task_ids)
+        trials = []
     _, fit = sieve(parts, evolution, sets.varying, sets)
     results: dict[str, set[bool]] = {}
     for trial in counted(trials):
@@ -114,13 +119,16 @@ def reproduce(parts: Parts, evolution_id: str) -> list[str]:
     return failing
 
 
+def _differs(trials: Sequence[Trial]) -> bool:
+    """Whether one task's trials on the base came out differently."""
+    ended = {(trial.task_id, trial.outcome.result is Result.PASSED) for trial in counted(trials)}
+    return len(ended) > len({task_id for task_id, _ in ended})
+
+
 def _not_failing(trials: Sequence[Trial], results: Mapping[str, set[bool]]) -> str:
     """Why none of the evidence fails on the base in every trial."""
     if not results and trials:
         return f"not replayable: {trials[0].outcome.reason}"
-    flaky = [task_id for task_id, seen in results.items() if len(seen) == 2]
-    if flaky:
-        return f"{len(flaky)} of {len(results)} tasks are flaky; a flaky task is measured, not optimised"
     lost = len({trial.task_id for trial in trials}) - len(results)
     return "its tasks pass now" + (f"; {lost} more cannot be replayed" if lost else "")
 
@@ -145,10 +153,18 @@ def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> 
         replace(evidence, task_ids=tuple(failing)),
         *(site.resource for site in workable(parts, diagnosis)),
     )
+    if _differs(_seemed_steady(parts, evolution)):
+        sets = replace(sets, varying=tuple(dict.fromkeys((*sets.varying, *sets.evidence))))
     if reason := _too_few(parts, sets):
         parts.move(evolution, EvolutionState.HELD, reason, end=True)
         return []
     return [list(ids) for ids in (sets.evidence, sets.guards, sets.hold_out, sets.varying, sets.held_back)]
+
+
+def _seemed_steady(parts: Parts, evolution: Evolution) -> list[Trial]:
+    """The base's trials of evidence that was not known to vary."""
+    made = parts.records.find(Trial, evolution_id=evolution.id)
+    return [trial for trial in made if trial.arm is Arm.BASE and trial.repeat < parts.policy.replay.repeats]
 
 
 def _too_few(parts: Parts, sets: Sets) -> str:

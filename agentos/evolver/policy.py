@@ -128,6 +128,36 @@ class Judge:
     min_rounds: int = 2
     max_pairs: int = 240
     max_usd: float = 5.0
+    steady_share: float = 0.5
+    sieve_trials: int = 4
+    evidence_at_most: float = 0.5
+    steady_at_least: float = 0.75
+    hold_out_looks: int = 6
+    slack_usd: float = 0.001
+    slack_tokens: float = 200.0
+    slack_s: float = 5.0
+    # Of edits of memories: control.
+    one_answer: float = 0.8
+    several_answers: float = 0.5
+    answers_min: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LookBack:
+    """How far the evolver looks back, in runs unless it says otherwise: costs do not grow with the ledger."""
+
+    sets: int = 200
+    same_work: int = 20
+    recordings: int = 20
+    shown: int = 12
+    successes: int = 50
+    watched: int = 400
+    lessons: int = 300
+    retired: int = 100
+    canaries: int = 50
+    sightings: int = 5_000
+    alike: int = 500
+    evolutions: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +255,7 @@ class Policy:
     propose: Propose = field(default_factory=Propose)
     replay: ReplayPolicy = field(default_factory=ReplayPolicy)
     judge: Judge = field(default_factory=Judge)
+    look_back: LookBack = field(default_factory=LookBack)
     review: ReviewPolicy = field(default_factory=ReviewPolicy)
     consent: ConsentPolicy = field(default_factory=ConsentPolicy)
     sandbox: SandboxPolicy = field(default_factory=SandboxPolicy)
@@ -247,6 +278,7 @@ _SECTIONS = {
     "propose": Propose,
     "replay": ReplayPolicy,
     "judge": Judge,
+    "look_back": LookBack,
     "review": ReviewPolicy,
     "consent": ConsentPolicy,
     "sandbox": SandboxPolicy,
@@ -268,7 +300,7 @@ _WORDS: Mapping[type[Any], tuple[str, ...]] = {
 
 # Numbers that are chances or shares, neither 0 nor 1.
 _SHARES: Mapping[type[Any], tuple[str, ...]] = {
-    Judge: ("alpha", "beta", "min_effect", "margin", "dear_share"),
+    Judge: ("alpha", "beta", "min_effect", "margin", "dear_share", "steady_share"),
     Probation: ("alpha",),
 }
 

@@ -171,15 +171,6 @@ def test_an_evolution_that_waited_is_measured_on_what_is_stable_now(world: World
     assert ended.base != evolution.base
 
 
-def test_flaky_evidence_is_measured_not_optimised(world: World) -> None:
-    world.seed()
-    evolution = world.open()
-    world.flaky = set(world.evidence().task_ids)
-    ended = world.evolve(evolution)
-    assert ended.state is EvolutionState.NOT_REPRODUCIBLE
-    assert "flaky" in ended.reason
-
-
 def test_no_proposal_means_cannot_fix(world: World) -> None:
     world.proposer = propose()
     world.seed()

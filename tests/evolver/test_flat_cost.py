@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from agentos.domain import Evolution, EvolutionState, Verdict
 from agentos.evolver.find.mining import mine
-from agentos.evolver.find.triage import CLOSED, LOOK_BACK, triage
+from agentos.evolver.find.triage import CLOSED, triage
+from agentos.evolver.policy import LookBack
 from agentos.evolver.promote.promotion import roll_back
 from agentos.evolver.select.curate import choose_sets
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def read_by_triage(world: World) -> list[Sighting]:
     classes = {klass.name for klass in world.parts.taxonomy if klass.evolvable}
-    return list(world.ledger.newest_sightings(classes, LOOK_BACK, CLOSED))
+    return list(world.ledger.newest_sightings(classes, LookBack().sightings, CLOSED))
 
 
 def test_mended_failures_are_not_read_again_until_they_come_back(world: World) -> None:

@@ -28,7 +28,6 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.policy import FailureClass
 
 SHARED_BY = 3  # tools that fail with one and the same message: none of them is to blame
-LOOK_BACK = 500  # sightings
 LATELY = 20  # promotions of a resource that are looked at
 
 
@@ -132,7 +131,7 @@ def _shared_by(parts: Parts, fingerprint: Fingerprint) -> int:
         return 0
     resources = {
         sighting.fingerprint.resource
-        for sighting in parts.records.newest_sightings({fingerprint.klass}, LOOK_BACK)
+        for sighting in parts.records.newest_sightings({fingerprint.klass}, parts.policy.look_back.alike)
         if sighting.fingerprint.signature.rpartition(" | ")[2] == message and not sighting.hidden
     }
     return len(resources) if len(resources) >= SHARED_BY else 0

@@ -14,7 +14,6 @@ from agentos.domain import SHARED, Cost, Fault, KernelFault, Kind, Outcome, Resu
 from agentos.evolver.find.signals import Signal, read_signals
 from agentos.evolver.parts import Parts
 
-LOOK_BACK = 50  # runs of equal work among which a success is looked for
 # Steps and questions; calls, tokens and money of models. Of a budget that many runs share none is to blame.
 _OWN = frozenset({KernelFault.LIMIT, KernelFault.BUDGET})
 _CIRCLES = frozenset({Signal.RETRY_LOOP, Signal.FORGOTTEN})
@@ -47,7 +46,7 @@ def _was_enough(parts: Parts, run: Run, outcome: Outcome, steps: int) -> bool:
         and other.outcome.result is Result.PASSED
         and _no_more(other.outcome.cost, outcome.cost)
         and len(parts.journal.steps(other.id)) <= steps
-        for other in parts.journal.runs_of(run.task_key, LOOK_BACK)
+        for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.successes)
     )
 
 

@@ -30,7 +30,6 @@ from agentos.evolver.policy import Mine
 CURSOR = "triage"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
 PAST = 50  # evolutions of one fingerprint that are looked at
-LOOK_BACK = 5_000  # sightings: what a pass costs does not grow with the ledger
 
 WITHOUT_SUCCESS = frozenset(
     {
@@ -66,7 +65,7 @@ def triage(parts: Parts) -> list[Evolution]:
     # Faults of the environment, the task or the call are quarantined: no edit of a resource mends them.
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
     end = parts.records.last_sighting()
-    sightings = parts.records.newest_sightings(mendable, LOOK_BACK, CLOSED)
+    sightings = parts.records.newest_sightings(mendable, parts.policy.look_back.sightings, CLOSED)
     hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
     seen = [item for item in sightings if item not in hidden]
     for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:

@@ -10,7 +10,6 @@ from agentos.evolver.parts import Parts
 from agentos.ports import Seen
 
 RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any
-LOOK_BACK = 12
 
 
 def runs_of(parts: Parts, tasks: Sequence[Task]) -> tuple[Seen, ...]:
@@ -19,7 +18,7 @@ def runs_of(parts: Parts, tasks: Sequence[Task]) -> tuple[Seen, ...]:
     passing: list[Seen] = []
     for task in tasks:
         found: list[Seen] = []
-        for run in parts.journal.runs_of(task.key, LOOK_BACK):
+        for run in parts.journal.runs_of(task.key, parts.policy.look_back.shown):
             if is_open(parts, run) and run.outcome is not None and run.sandbox != IMPORT:
                 found.append(Seen(task, run, tuple(parts.journal.steps(run.id))))
         passed = [seen for seen in found if seen.passed][:RUNS_A_TASK]

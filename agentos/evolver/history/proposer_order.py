@@ -34,7 +34,6 @@ from agentos.ports import Proposal
 
 T = TypeVar("T")
 
-LOOK_BACK = 200  # evolutions: what it costs to look does not grow with the ledger
 HOPE_S = 600.0  # the first in the given order is taken to bring one success in this time ...
 FALLS_BY = 2.0  # ... and each one after it to need so many times as long
 DOLLAR_S = 3600.0  # seconds of this machine and of waiting that weigh as much as a US dollar
@@ -67,7 +66,7 @@ Archive = Mapping[tuple[str, Layer], Achieved]
 def archive(parts: Parts) -> Archive:
     """By proposer and layer, what came of asking it in the newest evolutions that are over or on probation."""
     found: dict[tuple[str, Layer], Achieved] = {}
-    for past in parts.records.newest(Evolution, LOOK_BACK):
+    for past in parts.records.newest(Evolution, parts.policy.look_back.evolutions):
         if not past.asked or past.state not in STANDS | WITHOUT_SUCCESS:
             continue
         winner = (

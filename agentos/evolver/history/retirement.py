@@ -16,7 +16,6 @@ from agentos.evolver.parts import Parts
 
 CURSOR = "retiring"
 UNUSED_DAYS = 30
-LOOK_BACK = 100  # runs that had it before them
 _OURS = frozenset({"evolution", "revert"})
 
 
@@ -47,7 +46,7 @@ def _is_unused(parts: Parts, skill: ResourceId) -> bool:
         return False
     if versions[0].created_at > since or parts.evolvable.may_evolve(skill):
         return False
-    runs = parts.journal.recent_runs(str(skill), LOOK_BACK)
+    runs = parts.journal.recent_runs(str(skill), parts.policy.look_back.retired)
     lately = [run for run in runs if (run.finished_at or run.started_at) > since]
     return not any(uses(step, skill) for run in lately for step in parts.journal.steps(run.id))
 

@@ -17,7 +17,6 @@ from agentos.domain import IMPORT, Result, Run, Share, Snapshot, digest, is_memo
 from agentos.ports import Remembered
 
 NOTHING = "# Lessons\n"
-LOOK_BACK = 300  # runs that had a memory before them, from which its lessons' counts are made
 _MARK = re.compile(r"\s*<!--\s*(m-[0-9a-f]{8})\s*-->\s*$")
 _BULLET = re.compile(r"^\s*([-*+]|\d+[.)])\s+")
 _COUNTS = frozenset({Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET})

@@ -16,8 +16,6 @@ from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.ports import Plan
 
-_LOOK_BACK = 50  # runs of a resource
-
 
 @dataclass(frozen=True, slots=True)
 class Canary:
@@ -32,7 +30,7 @@ def choose(parts: Parts, resources: Sequence[ResourceId]) -> list[Canary]:
     """Of work that used one of these, as many kinds as the policy says."""
     found: dict[tuple[str, str], Canary] = {}
     for resource in dict.fromkeys(resources):
-        for run in parts.journal.runs_using(str(resource), _LOOK_BACK):
+        for run in parts.journal.runs_using(str(resource), parts.policy.look_back.canaries):
             if len(found) >= parts.policy.probe.canaries:
                 break
             task = _task(parts, run)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from agentos.domain import (
     Arm,
     Candidate,
+    Decision,
     Earlier,
     Evolution,
     Fault,
@@ -22,13 +23,14 @@ from agentos.domain import (
     Snapshot,
     Task,
     Trial,
+    TrialSet,
+    Verdict,
     is_memory,
 )
 from agentos.domain import Proposal as Wish
 from agentos.evolver.find.mining import inspect
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.history.parents import parents_for
-from agentos.evolver.memory.lessons import LOOK_BACK as FARED_BACK
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.curate import Sets, case_of, shown_guards, visible_guards
@@ -98,7 +100,10 @@ def _faults(parts: Parts, evolution: Evolution, sets: Sets, runs: Sequence[Seen]
 def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[Remembered, ...]:
     """The lessons of these memories, by path, and how open runs ended that had them."""
     memories = {path: text for path, text in files.items() if is_memory(path)}
-    runs = {path: parts.journal.recent_runs(path.rpartition("/")[0], FARED_BACK) for path in memories}
+    runs = {
+        path: parts.journal.recent_runs(path.rpartition("/")[0], parts.policy.look_back.lessons)
+        for path in memories
+    }
 
     def text_at(snapshot: Snapshot, path: str) -> str:
         return parts.snapshots.files(snapshot, path).get(path, b"").decode("utf-8", "replace")
@@ -151,13 +156,30 @@ def _text(content: bytes) -> str | None:
 
 
 def _history(parts: Parts, evolution: Evolution) -> Iterator[Earlier]:
-    """What was tried on this failure lately, and what came of it."""
+    """What was tried on this failure lately, and what came of it, but for what hidden tasks said of it."""
     lately = parts.records.newest(Evolution, HISTORY, fingerprint_id=evolution.fingerprint_id)
     for past in reversed(lately):
         if past.id == evolution.id or past.ended_at is None:
             continue
         for candidate in parts.records.find(Candidate, evolution_id=past.id):
-            end = candidate.screened or f"{past.state.value}: {past.reason}"
+            end = candidate.screened or _end(parts, past, candidate)
             yield Earlier(
                 candidate.manifest.layer, candidate.manifest.edit, candidate.manifest.files, end[:400]
             )
+
+
+def _end(parts: Parts, past: Evolution, candidate: Candidate) -> str:
+    """What became of an edit that was worth a trial.
+
+    Whoever learns how each edit fell on hidden tasks can look for one that passes these: of an edit that came so
+    far no more is told than that it was not promoted.
+    """
+    verdict = next(iter(parts.records.find(Verdict, candidate_id=candidate.id)), None)
+    if verdict is None:
+        return "it was not tried to its end"
+    if verdict.decision is Decision.PROMOTE and past.candidate_id == candidate.id:
+        return f"{past.state.value}: {past.reason}"
+    tried = parts.records.find(Trial, evolution_id=past.id, candidate_id=candidate.id)
+    if any(trial.set is TrialSet.HOLD_OUT for trial in tried):
+        return "it was tried, and not promoted"
+    return f"{verdict.decision.value}: {verdict.reasons[0]}"

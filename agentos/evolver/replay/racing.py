@@ -31,6 +31,11 @@ class _Runner:
         self._seen = pairs_in(trials)
 
     @property
+    def varies(self) -> bool:
+        """Whether its evidence is judged by pairs, at least in part."""
+        return self.rounds.has(TrialSet.EVIDENCE)
+
+    @property
     def gain(self) -> float:
         """Mean advantage over the base."""
         return (self._seen.wins - self._seen.losses) / max(1, self._seen.pairs)
@@ -52,18 +57,19 @@ def leader(parts: Parts, evolution: Evolution, candidates: Sequence[Candidate], 
     """
     if len(candidates) == 1 or any(tier_of(item.manifest.files) is Tier.HIGH for item in candidates):
         return candidates[0]
-    varies = bool(sets.ids(TrialSet.EVIDENCE, varying=True))
     runners = []
     for candidate in candidates:
         done = replay_steady(parts, evolution, candidate, sets, TrialSet.EVIDENCE)
         if done.lost:
             return candidate
-        runners.append(_Runner(candidate, done.trials, Rounds(parts, evolution, candidate, sets)))
-        if not varies and runners[-1].gain == 1:
+        rounds = Rounds(parts, evolution, candidate, sets)
+        rounds.take_over(TrialSet.EVIDENCE, done)
+        runners.append(_Runner(candidate, done.trials, rounds))
+        if not runners[-1].varies and runners[-1].gain == 1:
             return candidate
-    if not varies:
-        return max(runners, key=lambda runner: runner.gain).candidate
-    return _led(runners, parts.policy.judge.min_rounds)
+    if varying := [runner for runner in runners if runner.varies]:
+        return _led(varying, parts.policy.judge.min_rounds)
+    return max(runners, key=lambda runner: runner.gain).candidate
 
 
 def _led(runners: Sequence[_Runner], rounds: int) -> Candidate:

@@ -5,8 +5,9 @@ has an id made of what it is (evolution, candidate, task, arm, repeat), so a rep
 short goes on where it stood. A trial that the machinery lost is run again and never counted.
 
 A trial of work that asked models, or acted on the outside, is served from the record of a live run:
-the failing one of evidence, a passing one of guards and hold-out (docs/replay.md). Tasks that vary ask
-their models afresh on both sides, in rounds, until ``judge.ruling`` has seen enough (docs/judging.md).
+the failing one of evidence, a passing one of guards and hold-out (docs/replay.md). Tasks that vary are
+run afresh on both sides, in rounds, until ``judge.ruling`` has seen enough (docs/judging.md); a set of which a task
+seemed not to vary and does goes over to these.
 """
 
 from __future__ import annotations
@@ -15,69 +16,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentos.domain import (
-    IMPORT,
     Arm,
     Candidate,
     Decision,
     Evolution,
-    Mode,
-    Recording,
     Result,
-    Run,
-    Snapshot,
-    Task,
     Trial,
     TrialSet,
-    digest,
 )
-from agentos.errors import ModelAway, NotFound, Unavailable
-from agentos.evolver.find.budget_failures import no_model
-from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.renaming import Renamed, bound_to_names, in_other_names, unlike
+from agentos.evolver.replay.jobs import Job, fresh_jobs, jobs_on_base, run_all, tried
+from agentos.evolver.replay.renaming import bound_to_names, in_other_names, unlike
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
-from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
-from agentos.evolver.verdict.judge import beside_base, counted, ruling
+from agentos.evolver.select.looks import Looks
+from agentos.evolver.verdict.flakiness import Fitness, fitness
+from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
 from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
-from agentos.evolver.verdict.pairing import FIRST
-from agentos.ports import Attempt, Plan
-
-# Results that say nothing of the code under test.
-VOID = frozenset({Result.INFRA, Result.CANCELLED})
-_UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
-LOOK_BACK = 20  # runs of equal work among which the one to be served from is chosen
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    task: Task
-    set: TrialSet
-    arm: Arm
-    repeat: int
-    snapshot: Snapshot
-    evolution_id: str
-    candidate_id: str
-    fresh: bool = False  # models are asked, whatever is on record
-    number: int = 0  # as ``Trial.number``
-    alike: bool = False  # as ``Trial.alike``
-    renamed: Renamed | None = None  # the task, where it is asked under other names
-
-    @property
-    def id(self) -> str:
-        who = [self.evolution_id, self.candidate_id]
-        parts = [*who, self.task.id, self.arm.value, self.repeat, self.snapshot.tree]
-        if self.renamed:
-            parts.append("renamed")
-        return f"trial-{digest(parts)[:20]}"
+from agentos.evolver.verdict.pairing import CHOOSING, FIRST, apart, unsteady
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price."""
+    """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price.
+
+    ``unsteady`` names tasks that seemed not to vary: these trials tell nothing of an edit.
+    """
 
     trials: Sequence[Trial]
     lost: bool
+    unsteady: tuple[str, ...] = ()
 
 
 def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
@@ -86,14 +54,14 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
     All but the first trial of a task are made under other names (``renaming``). Of one that does not end
     alike there, each kind is made once more: what goes by its names keeps them, the rest is flaky.
     """
-    jobs = _jobs(parts, task_ids, sets, Arm.BASE, evolution, None)
-    trials = _replay(parts, jobs)
+    jobs = jobs_on_base(parts, task_ids, sets, evolution, range(parts.policy.replay.repeats))
+    trials = run_all(parts, jobs)
     again = [job for job in jobs if job.task.id in unlike(trials)]
     if not any(job.renamed for job in again):
         return trials
     # In this order: what passes every other time does not look as if it went by names.
     others = [None if job.renamed else in_other_names(parts, job.task) for job in again]
-    trials += _replay(parts, [replace(job, renamed=other) for job, other in zip(again, others, strict=True)])
+    trials += run_all(parts, [replace(job, renamed=other) for job, other in zip(again, others, strict=True)])
     bound = bound_to_names(trials)
     return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
 
@@ -101,34 +69,48 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
-    rounds = Rounds(parts, evolution, candidate, sets) if sets.varying else None
+    rounds = Rounds(parts, evolution, candidate, sets)
     for stage in TrialSet:
         done = replay_steady(parts, evolution, candidate, sets, stage)
         trials += done.trials
-        if done.lost:
-            break
-        if rounds and not rounds.goes_on(stage, trials):
+        rounds.take_over(stage, done)
+        if done.lost or not rounds.goes_on(stage, trials):
             break
     else:
-        trials += rounds.alike() if rounds else []
+        trials += rounds.alike()
     return trials
 
 
 def replay_steady(
     parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets, stage: TrialSet
 ) -> Stage:
-    """The trials of one set's tasks that do not vary, on both sides."""
+    """The trials of one set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck."""
     steady = sets.ids(stage, varying=False)
-    base = replay_base(parts, evolution, steady, sets)
+    if not steady:
+        return Stage([], lost=False)
+    looks = Looks(parts, candidate)
+    repeats, task_ids = range(parts.policy.replay.repeats), steady
+    base, own = [*replay_base(parts, evolution, steady, sets)], list[Trial]()
     alike = failing_alike(parts, evolution, base) | {*sets.held_back}
     others = {trial.task_id for trial in base if trial.renamed}
-    jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
-    jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
-    own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
-    lost = _lost(parts, base, own, stage is TrialSet.EVIDENCE)
-    if stage is TrialSet.EVIDENCE and not sets.varying and parts.policy.judge.hidden_share:
-        lost = lost or bool(over_fitted(own, parts.policy.judge))
-    return Stage([*base, *own], lost=lost)
+    while True:
+        jobs = jobs_on_base(parts, task_ids, sets, evolution, repeats)
+        jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
+        base += run_all(parts, jobs if repeats.start else [])
+        own += run_all(parts, [tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])
+        if stage in unsteady([*base, *own]):
+            return Stage([*base, *own], lost=False, unsteady=steady)
+        if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
+            return Stage([*base, *own], lost=True)
+        if stage is not TrialSet.EVIDENCE:
+            return Stage([*base, *own], lost=False)
+        if not sets.varying and parts.policy.judge.hidden_share and over_fitted(own, parts.policy.judge):
+            return Stage([*base, *own], lost=True)
+        known = judged_trials(candidate, parts.records.find(Trial, evolution_id=evolution.id))
+        further, task_ids = further_repeats(known, parts.policy)
+        if further <= 0:
+            return Stage([*base, *own], lost=False)
+        repeats = range(repeats.stop, repeats.stop + further)
 
 
 def replay_control(
@@ -144,7 +126,12 @@ def replay_control(
         return []
     if beside_base(candidate, trials, parts.policy)[0] is not Decision.PROMOTE:
         return []
-    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and not trial.alike]
+    aside = apart(trials)
+    own = [
+        trial
+        for trial in trials
+        if trial.arm is Arm.CANDIDATE and not trial.alike and (trial.number or trial.task_id not in aside)
+    ]
     first: dict[str, int] = {}
     for trial in own:
         first[trial.task_id] = min(trial.repeat, first.get(trial.task_id, trial.repeat))
@@ -153,7 +140,7 @@ def replay_control(
     ]
     tasks = {task.id: task for task in parts.tasks(tuple(first))}
     jobs = [
-        _Job(
+        Job(
             tasks[trial.task_id],
             trial.set,
             Arm.CONTROL,
@@ -165,7 +152,7 @@ def replay_control(
         )
         for trial in chosen
     ]
-    return _replay(parts, jobs)
+    return run_all(parts, jobs)
 
 
 def sieve(
@@ -175,8 +162,9 @@ def sieve(
 
     They choose the tasks, so they are in no pair. A task that cannot be replayed serves nowhere.
     """
-    jobs = _fresh(parts, evolution, task_ids, sets, range(TRIALS))
-    trials = _replay(parts, jobs)
+    repeats = range(CHOOSING, CHOOSING + parts.policy.judge.sieve_trials)
+    jobs = fresh_jobs(parts, evolution, task_ids, sets, repeats)
+    trials = run_all(parts, jobs)
     fit: dict[str, Fitness] = {}
     for task_id in task_ids:
         own = [trial for trial in trials if trial.task_id == task_id]
@@ -184,7 +172,7 @@ def sieve(
         if lost:
             fit[task_id] = Fitness(serves=False, says=f"not replayable: {lost.outcome.reason}")
         else:
-            fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id))
+            fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id), parts.policy.judge)
     return trials, fit
 
 
@@ -195,15 +183,29 @@ class Rounds:
         self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
         self._tasks = {which: sets.ids(which, varying=True) for which in TrialSet}
         self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
-        self._sieved: set[TrialSet] = set()
-        self._numbers: dict[TrialSet, int] = {}
+        self._sieved: set[str] = set()
+        self._looks = Looks(parts, candidate)
+        self._renamed: frozenset[str] = frozenset()  # tasks of which every other pair has other names
         self._alike: frozenset[str] = frozenset()  # hidden tasks too bad to be in a pair
+
+    def take_over(self, which: TrialSet, done: Stage) -> None:
+        """Tasks of the set that seemed not to vary are to have pairs as well, under their own names and others."""
+        self._tasks[which] = tuple(dict.fromkeys((*self._tasks[which], *done.unsteady)))
+        named = {trial.task_id for trial in done.trials if trial.renamed and trial.arm is Arm.BASE}
+        self._renamed |= named.intersection(done.unsteady)
+
+    def has(self, which: TrialSet) -> bool:
+        """Whether tasks of the set have pairs, or are to have some."""
+        return bool(self._tasks[which])
 
     def goes_on(self, stage: TrialSet, trials: list[Trial]) -> bool:
         """Make pairs, adding them to ``trials``, until the sets up to ``stage`` are decided.
 
-        False when no further trial is worth its price: the judge sees the same and says why.
+        False when no further trial is worth its price: the judge sees the same and says why. True where no task
+        varies.
         """
+        if not any(self._tasks.values()) and not apart(trials):
+            return True
         while (goes_on := self.step(stage, trials)) is None:
             pass
         return goes_on
@@ -231,80 +233,46 @@ class Rounds:
     def _choose(self, stage: TrialSet, trials: list[Trial]) -> bool:
         """The tasks that are steady enough; False when too few are left. Guards and hold-out together."""
         chosen = [stage] if stage is TrialSet.EVIDENCE else [TrialSet.GUARD, TrialSet.HOLD_OUT]
-        for which in [item for item in chosen if item not in self._sieved]:
-            self._sieved.add(which)
-            made, fit = sieve(self._parts, self._evolution, self._tasks[which], self._sets)
-            self._tasks[which] = tuple(task_id for task_id, found in fit.items() if found.serves)
-            self._alike |= failing_alike(self._parts, self._evolution, made) - {*self._tasks[which]}
-            trials += [trial for trial in made if trial.task_id in self._tasks[which]]
+        for which in chosen:
+            fresh = [task_id for task_id in self._tasks[which] if task_id not in self._sieved]
+            self._sieved.update(fresh)
+            made, fit = sieve(self._parts, self._evolution, fresh, self._sets)
+            unfit = {task_id for task_id, found in fit.items() if not found.serves}
+            self._tasks[which] = tuple(task_id for task_id in self._tasks[which] if task_id not in unfit)
+            self._alike |= failing_alike(self._parts, self._evolution, made) & unfit
+            trials += made
         if stage is TrialSet.EVIDENCE:
             return True
-        steady = sum(len(self._sets.ids(which, varying=False)) for which in chosen)
+        aside = apart(trials) | self._sieved
+        sets = [self._sets.ids(which, varying=False) for which in TrialSet]
+        steady = sum(task_id not in aside for task_ids in sets for task_id in task_ids)
         fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
         return steady + fitting >= self._parts.policy.judge.min_tasks
 
     def alike(self) -> list[Trial]:
         """The candidate's trials of hidden tasks that fail on the base as the evidence does."""
         task_ids = sorted(self._alike)
-        base = _fresh(self._parts, self._evolution, task_ids, self._sets, range(REPEATS))
-        return _replay(
-            self._parts,
-            [
-                replace(
-                    job,
-                    arm=Arm.CANDIDATE,
-                    snapshot=self._candidate.snapshot,
-                    candidate_id=self._candidate.id,
-                    alike=True,
-                )
-                for job in base
-            ],
-        )
+        base = fresh_jobs(self._parts, self._evolution, task_ids, self._sets, range(REPEATS))
+        return run_all(self._parts, [tried(job, self._candidate, self._looks, alike=True) for job in base])
 
     def _round(self, which: TrialSet) -> list[Trial]:
         """One pair of each task of the set."""
         repeats = range(FIRST + self._made[which], FIRST + self._made[which] + 1)
         self._made[which] += 1
-        base = _fresh(self._parts, self._evolution, self._tasks[which], self._sets, repeats)
-        if which not in self._numbers:
-            self._numbers[which] = _number(self._parts, self._evolution, self._candidate, which)
+        base = fresh_jobs(self._parts, self._evolution, self._tasks[which], self._sets, repeats)
+        number = self._looks.number(which)
+        if self._made[which] % 2 == 0:
+            other = {
+                job.task.id: in_other_names(self._parts, job.task)
+                for job in base
+                if job.task.id in self._renamed
+            }
+            base = [replace(job, renamed=other.get(job.task.id)) for job in base]
+        held = self._sets.held_back
         own = [
-            replace(
-                job,
-                arm=Arm.CANDIDATE,
-                snapshot=self._candidate.snapshot,
-                candidate_id=self._candidate.id,
-                number=self._numbers[which],
-                alike=job.task.id in self._sets.held_back,
-            )
-            for job in base
+            tried(job, self._candidate, self._looks, number=number, alike=job.task.id in held) for job in base
         ]
-        return _replay(self._parts, base + own)
-
-
-def _number(parts: Parts, evolution: Evolution, candidate: Candidate, which: TrialSet) -> int:
-    """Which candidate of this evidence it is that gets pairs of this set, those of other evolutions included.
-
-    It stays what it was when the first pair was made, whoever got pairs since.
-    """
-    numbers = {
-        trial.candidate_id: trial.number
-        for other in parts.records.find(Evolution, evidence_id=evolution.evidence_id)
-        for trial in parts.records.find(Trial, evolution_id=other.id)
-        if trial.number and trial.set is which
-    }
-    return numbers.get(candidate.id, len(numbers) + 1)
-
-
-def _fresh(
-    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
-) -> list[_Job]:
-    """On the base, whose trials all candidates share."""
-    return [
-        _Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", fresh=True)
-        for repeat in repeats
-        for task in parts.tasks(tuple(task_ids))
-    ]
+        return run_all(self._parts, base + own)
 
 
 def _lost(parts: Parts, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
@@ -324,115 +292,3 @@ def _tasks(trials: Iterable[Trial]) -> set[str]:
 
 def _passed(trial: Trial) -> bool:
     return trial.outcome.result is Result.PASSED
-
-
-def _jobs(
-    parts: Parts,
-    task_ids: Sequence[str],
-    sets: Sets,
-    arm: Arm,
-    evolution: Evolution,
-    candidate: Candidate | None,
-) -> list[_Job]:
-    snapshot = candidate.snapshot if candidate else evolution.base
-    candidate_id = candidate.id if candidate else ""
-    tasks = parts.tasks(tuple(task_ids))
-    first = [_Job(task, sets.of(task.id), arm, 0, snapshot, evolution.id, candidate_id) for task in tasks]
-    # What is served from a record is known there by its arguments: it keeps its names.
-    others = [None if _recording(parts, job) else in_other_names(parts, job.task) for job in first]
-    return [
-        replace(job, repeat=repeat, renamed=other if repeat else None)
-        for repeat in range(parts.policy.replay.repeats)
-        for job, other in zip(first, others, strict=True)
-    ]
-
-
-def _replay(parts: Parts, jobs: Sequence[_Job]) -> list[Trial]:
-    return list(parts.replayer.map(lambda job: _trial(parts, job), jobs))
-
-
-def _trial(parts: Parts, job: _Job) -> Trial:
-    try:
-        return parts.records.get(Trial, job.id)
-    except NotFound:
-        pass
-    plan = _plan(parts, job)
-    done = _attempt(parts, job, plan)
-    trial = Trial(
-        id=job.id,
-        evolution_id=job.evolution_id,
-        candidate_id=job.candidate_id,
-        task_id=job.task.id,
-        set=job.set,
-        arm=job.arm,
-        repeat=job.repeat,
-        snapshot=job.snapshot,
-        outcome=done.outcome,
-        answer_sha256=digest(job.renamed.as_before(done.answer)) if job.renamed else done.answer_sha256,
-        sandbox=done.sandbox,
-        level=done.level,
-        image=done.image,
-        bundle=done.bundle,
-        run_id=job.id,
-        recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
-        drift=done.drift,
-        steps_sha256=parts.blobs.put(packed(done.steps)),
-        number=job.number,
-        alike=job.alike,
-        renamed=job.renamed is not None,
-        reached=done.reached,
-    )
-    parts.records.put(trial)
-    return trial
-
-
-def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
-    """Until an attempt counts. All have the trial's own id, so that no model call is paid twice."""
-    retries = parts.policy.replay.infra_retries
-    for attempt in range(1, retries + 1):
-        try:
-            asked = job.renamed.task if job.renamed else job.task
-            done = parts.executor.execute(asked, job.snapshot, job.id, plan=plan)
-        except Unavailable as error:
-            if attempt == retries or isinstance(error, ModelAway):  # to ask again at once gains nothing
-                raise
-            continue
-        if away := no_model(done.outcome):
-            raise ModelAway(f"the trial of {job.task.name} says nothing of the code: {away}")
-        if done.outcome.result not in VOID:
-            return done
-    raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
-
-
-def _plan(parts: Parts, job: _Job) -> Plan:
-    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record.
-
-    No sandbox is named: a trial gets the one that a live run of its task gets, so that nothing inside tells
-    them apart, and so that what was tried is what will be.
-    """
-    mode = Mode(parts.policy.replay.models)
-    recording = _recording(parts, job)
-    if job.fresh:  # kept, all the same: the evolution can be verified offline
-        mode = Mode.RECORD
-        recording = replace(recording, run_ids=()) if recording else None
-    elif mode is Mode.LIVE:  # no run of the task asked for a model
-        mode = Mode.REPLAY_THEN_LIVE
-    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id)
-
-
-def _recording(parts: Parts, job: _Job) -> Recording | None:
-    """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
-    runs = [run for run in parts.journal.runs_of(job.task.key, LOOK_BACK) if _says_something(run)]
-    passing = job.set is not TrialSet.EVIDENCE
-    fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
-    for run in (fitting or runs)[:1]:
-        steps = parts.journal.steps(run.id)
-        if asks(steps):
-            answers = parts.journal.answers(run.task_id)
-            return recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
-    return None
-
-
-def _says_something(run: Run) -> bool:
-    """It was made here, and ended by itself."""
-    return run.sandbox != IMPORT and run.outcome is not None and run.outcome.result not in _UNFINISHED

@@ -7,6 +7,7 @@ from the day they were first seen; no proposer's brief is made from this module'
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -28,11 +29,12 @@ from agentos.domain import (
 )
 from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.parts import Parts
+from agentos.evolver.select.looks import used_up
 from agentos.evolver.select.proven import proven
 from agentos.ports import Case
 
-LOOK_BACK = 200  # runs of the resource to choose guards and hold-outs from
-ALIKE = 20  # runs of equal work that say whether it asks models
+# Results that say something of the work, not of the machinery.
+_TELLING = frozenset({Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET})
 _BY_MODELS = frozenset({"model", "delegate"})  # steps: an agent that is handed work asks models
 
 
@@ -71,11 +73,14 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
     """Disjoint sets for a change of any of the ``resources``, an equal share for each."""
     rules = parts.policy.evidence
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
-    runs = _in_turn([parts.journal.runs_using(resource, LOOK_BACK) for resource in dict.fromkeys(resources)])
+    most = parts.policy.look_back.sets
+    runs = _in_turn([parts.journal.runs_using(resource, most) for resource in dict.fromkeys(resources)])
     passed = [run for run in runs if is_open(parts, run) and _passed(run)]
     guards = _take(parts, proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
-    hold_out = _take(parts, [run for run in runs if not is_open(parts, run)], seen, rules.max_hold_out)
+    worn = used_up(parts, evidence.fingerprint.id)  # renewed by what is new; it may refuse, still
+    unseen = sorted((run for run in runs if not is_open(parts, run)), key=lambda run: run.task_key in worn)
+    hold_out = _take(parts, unseen, seen, rules.max_hold_out)
     guards = tuple(dict.fromkeys((*fixes, *guards)))
     every = (*evidence.task_ids, *guards, *hold_out)
     hidden = to_hide(parts, evidence.task_ids)
@@ -83,17 +88,52 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
 
 
 def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
-    """Of these, the tasks whose outcome varies: live runs of the same work asked a model.
+    """Of these, the tasks whose outcome varies: live runs of the same work asked a model, or show that it does.
 
-    None where the policy has models answered from the record, or from it first: then every flip counts.
+    Of those that ask models none where the policy has these answered from the record, or from it first: then
+    every flip counts.
     """
-    if parts.policy.replay.models != Mode.LIVE:
-        return ()
-    return tuple(task.id for task in parts.tasks(tuple(task_ids)) if _asks_models(parts, task))
+    live = parts.policy.replay.models == Mode.LIVE
+
+    def varies(task: Task) -> bool:
+        runs = _runs_of(parts, task)
+        return live if _asks_models(parts, runs) else _ended_both_ways(parts, runs)
+
+    return tuple(task.id for task in parts.tasks(tuple(task_ids)) if varies(task))
 
 
-def _asks_models(parts: Parts, task: Task) -> bool:
-    runs = [run for run in parts.journal.runs_of(task.key, ALIKE) if run.sandbox != IMPORT]
+def asks_models_live(parts: Parts, task: Task) -> bool:
+    """Whether its runs ask models, and a replay would ask them again."""
+    return parts.policy.replay.models == Mode.LIVE and _asks_models(parts, _runs_of(parts, task))
+
+
+def _runs_of(parts: Parts, task: Task) -> list[Run]:
+    most = parts.policy.look_back.same_work
+    return [run for run in parts.journal.runs_of(task.key, most) if run.sandbox != IMPORT]
+
+
+def _ended_both_ways(parts: Parts, runs: Sequence[Run]) -> bool:
+    """Whether equal work passed and did not on the same content of all that it used."""
+    ended = [run for run in runs if run.outcome is not None and run.outcome.result in _TELLING]
+    if len({_passed(run) for run in ended}) < 2:
+        return False
+    seen: dict[str, set[bool]] = {}
+    for run in ended:
+        seen.setdefault(_content(parts, run), set()).add(_passed(run))
+    return any(len(both) == 2 for both in seen.values())
+
+
+def _content(parts: Parts, run: Run) -> str:
+    """A digest of the files of all resources that a run used, as they were then."""
+    files = {
+        path: hashlib.sha256(content).hexdigest()
+        for resource in sorted(run.resources)
+        for path, content in parts.snapshots.files(run.snapshot, f"{resource}/").items()
+    }
+    return digest(sorted(files.items()))
+
+
+def _asks_models(parts: Parts, runs: Sequence[Run]) -> bool:
     if any(run.outcome is not None and run.outcome.cost.calls for run in runs):
         return True
     return any(step.node in _BY_MODELS for run in runs[:1] for step in parts.journal.steps(run.id))

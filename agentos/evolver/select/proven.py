@@ -14,8 +14,6 @@ from agentos.domain import Candidate, Evolution, EvolutionState, Result, Run
 from agentos.evolver.history.content import content_of
 from agentos.evolver.parts import Parts
 
-LOOK_BACK = 50  # runs of equal work among which an older success is looked for
-
 
 @dataclass(frozen=True, slots=True)
 class _Unsettled:
@@ -54,7 +52,7 @@ def _seen_without(parts: Parts, run: Run, unsettled: Sequence[_Unsettled]) -> bo
         other.outcome is not None
         and other.outcome.result is Result.PASSED
         and _is_without(parts, other, unsettled)
-        for other in parts.journal.runs_of(run.task_key, LOOK_BACK)
+        for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.successes)
     )
 
 

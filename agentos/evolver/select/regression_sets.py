@@ -13,7 +13,7 @@ from dataclasses import replace
 from agentos.domain import Candidate, Evolution, Kind, ResourceId, Result, Verdict
 from agentos.errors import NotFound
 from agentos.evolver.history.proposer_order import STANDS
-from agentos.evolver.history.retirement import LOOK_BACK, uses
+from agentos.evolver.history.retirement import uses
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.curate import Sets, is_hidden, varying
 
@@ -66,7 +66,7 @@ def _repaired(parts: Parts, resource: ResourceId) -> Iterator[str]:
 
 def _helped(parts: Parts, resource: ResourceId) -> Iterator[str]:
     """Work that passed with it, newest first. That a skill was listed is no help."""
-    for run in parts.journal.recent_runs(str(resource), LOOK_BACK):
+    for run in parts.journal.recent_runs(str(resource), parts.policy.look_back.retired):
         if run.outcome is None or run.outcome.result is not Result.PASSED:
             continue
         if resource.kind is not Kind.SKILL or any(

@@ -8,14 +8,31 @@ are some that were unlucky, and those pass oftener next time with any candidate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentos.domain import TrialSet
+from agentos.evolver.policy import Judge
+from agentos.evolver.verdict.multiplicity import threshold
 
-TRIALS = 4  # fresh ones on the base
-EVIDENCE_AT_MOST = 0.5  # passed of them: at least half remains to be gained
-STEADY_AT_LEAST = 0.75  # passed of them, for a guard or in the hold-out
+
+def log_luck(tasks: int, fixed: int, repeats: int) -> float:
+    """Logarithm of a bound for the chance that an edit that makes no task better seems to fix so many of these.
+
+    A task seems fixed that failed ``repeats`` times on the base and passed as often with the candidate. Where it
+    passes with chance p on the base, and no oftener with the candidate, that has a chance of at most
+    ((1-p)p)^repeats <= 4^-repeats. Any ``fixed`` of the ``tasks`` may be the ones, and any number of them (union
+    bound), so it does not matter that tasks were chosen by these very trials, as long as ``tasks`` counts those that
+    were left out as well.
+    """
+    return math.log(tasks * math.comb(tasks, fixed)) - fixed * repeats * math.log(4)
+
+
+def repeats_needed(tasks: int, fixed: int, number: int, rules: Judge) -> int:
+    """Trials on each side after which so many fixed tasks are no luck, for the failure's candidate of this number."""
+    may = -threshold(rules.alpha * rules.steady_share, number)
+    return max(1, math.ceil((log_luck(tasks, fixed, 0) - may) / (fixed * math.log(4))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +44,15 @@ class Fitness:
     further: int = 0
 
 
-def fitness(passed: Sequence[bool], which: TrialSet) -> Fitness:
+def fitness(passed: Sequence[bool], which: TrialSet, rules: Judge) -> Fitness:
     """Can a task with these fresh trials on the base serve in this set?"""
-    if len(passed) < TRIALS:
-        missing = TRIALS - len(passed)
+    if len(passed) < rules.sieve_trials:
+        missing = rules.sieve_trials - len(passed)
         return Fitness(None, f"{missing} more fresh trials on the base are needed", missing)
     rate = sum(passed) / len(passed)
     seen = f"it passed {sum(passed)} of {len(passed)} trials on the base"
     if which is TrialSet.EVIDENCE:
-        serves, limit = rate <= EVIDENCE_AT_MOST, f"at most {EVIDENCE_AT_MOST:.0%} are"
+        serves, limit = rate <= rules.evidence_at_most, f"at most {rules.evidence_at_most:.0%} are"
     else:
-        serves, limit = rate >= STEADY_AT_LEAST, f"at least {STEADY_AT_LEAST:.0%} are"
+        serves, limit = rate >= rules.steady_at_least, f"at least {rules.steady_at_least:.0%} are"
     return Fitness(serves, seen if serves else f"{seen}, {limit} needed for {which.value}")

@@ -4,16 +4,17 @@ For deterministic tasks every flip counts:
 
 - a task that failed on the base in every trial and passes with the candidate in every trial is *fixed*;
 - one that passed on the base in every trial and does not with the candidate is *broken*;
-- one whose trials on one side differ is *flaky* there: on the base it says nothing, with the
-  candidate where the base was stable and passing it counts as broken;
+- where trials of a task on one side differ, the whole set is *unsteady*: its flips say nothing, and it is
+  judged by pairs, as what varies is;
+- enough failed and passed that luck is excluded, for all candidates of the failure together (``steadiness.log_luck``);
 - a trial that could not be replayed counts neither way, and a task of which one side has no other
   is *left out*. A guard that passes on the base and cannot be replayed with the candidate holds the
   promotion: an edit must not get past what it makes impossible to measure.
 
 A candidate that changes what is remembered is held against a third arm as well (``control``).
 
-A task that *varies*, because it asks models, was tried afresh in pairs; such tasks are judged together by
-how often they pass (``rounds``, ``noisy``). Where there are both, a promotion needs both. What passes is
+A task that *varies*, because it asks models or was seen to, was tried afresh in pairs; such tasks are judged
+together by how often they pass (``rounds``, ``noisy``). Where there are both, a promotion needs both. What passes is
 not promoted where it violates a safety probe oftener than the base (``safety``).
 
 The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials (with the
@@ -23,6 +24,7 @@ what is stored, offline.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -41,10 +43,22 @@ from agentos.domain import (
 )
 from agentos.evolver.policy import CHECKED, Policy
 from agentos.evolver.verdict.doubts import checked, doubts
+from agentos.evolver.verdict.flakiness import repeats_needed
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
 from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
 from agentos.evolver.verdict.paired_tests import Beside, Ruling
-from agentos.evolver.verdict.pairing import FIRST, Changed, changed, rule_on, varying
+from agentos.evolver.verdict.pairing import (
+    CHOOSING,
+    FIRST,
+    FIRST_BEFORE,
+    Changed,
+    apart,
+    changed,
+    rule_on,
+    unpaired,
+    unsteady,
+    varying,
+)
 from agentos.evolver.verdict.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
@@ -56,6 +70,7 @@ _ADDED = (
     "number",
     "alike",
     "image",
+    "look",
     "renamed",
     "bundle",
     "reached",
@@ -110,6 +125,7 @@ def flips(trials: Iterable[Trial]) -> list[Flip]:
             checked=any(trial.outcome.checks for own in arms.values() for trial in own),
         )
         for task_id, arms in rows.items()
+        if arms[Arm.CANDIDATE]  # evidence that did not fail again is in no comparison
     ]
     return sorted(table, key=lambda flip: (order.index(flip.set), flip.task_id))
 
@@ -129,25 +145,30 @@ def _standing(trials: Sequence[Trial]) -> Standing:
 
 
 def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
-    """Of an evolution's trials those that count for a candidate: its own, and the base's of the same tasks.
+    """Of an evolution's trials those that count for a candidate: its own, and the base's counterparts.
 
-    Of a task that varies, only the base's counterparts and those by which the task was chosen: the base
-    may have been tried oftener for another candidate.
+    Those, too, by which a task was chosen, or the evidence left out; no others, because the base may have been
+    tried oftener for another candidate.
     """
     known = list(trials)
     own = [trial for trial in known if trial.candidate_id == candidate.id]
     tasks = {trial.task_id for trial in own}
-    paired = {(trial.task_id, trial.repeat) for trial in own}
-    varies = varying(own)
-    renamed = {trial.task_id for trial in own if trial.renamed}
+    counterparts = {(trial.task_id, trial.repeat, trial.renamed) for trial in own}
+    paired = [trial for trial in known if (trial.task_id, trial.repeat, trial.renamed) in counterparts]
+    alone = tasks - {trial.task_id for trial in paired if trial.arm is Arm.BASE}
+    counted_looks = any(trial.look for trial in own)
+    chosen = apart(paired) | alone if counted_looks else varying(own)
 
     def counts(trial: Trial) -> bool:
-        if trial.arm is not Arm.BASE or trial.task_id not in tasks:
+        if trial.arm is not Arm.BASE:
             return False
-        if trial.renamed and trial.task_id not in renamed:
-            return False  # what the base makes of it follows from its names
-        fresh = trial.task_id in varies and trial.repeat >= FIRST
-        return not fresh or (trial.task_id, trial.repeat) in paired
+        if trial.task_id not in tasks:
+            return counted_looks and trial.set is TrialSet.EVIDENCE
+        if (trial.task_id, trial.repeat, trial.renamed) in counterparts:
+            return True
+        if not counted_looks:
+            return trial.task_id not in chosen or trial.repeat < FIRST_BEFORE
+        return trial.task_id in chosen and CHOOSING <= trial.repeat < FIRST
 
     return [trial for trial in known if trial.candidate_id == candidate.id or counts(trial)]
 
@@ -155,14 +176,17 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
 def ruling(
     trials: Sequence[Trial], policy: Policy, untried: Mapping[TrialSet, Sequence[str]] | None = None
 ) -> Ruling:
-    """On the tasks that vary, ``untried`` ones included; the others are counted beside them."""
-    varies = varying(trials)
-    table = [flip for flip in flips(trials) if flip.task_id not in varies and not flip.left_out]
+    """On the tasks that vary, ``untried`` ones included; the others are counted beside them.
+
+    By itself it knows those of the untried ones that a set which proved unsteady has.
+    """
+    aside = apart(trials)
+    table = [flip for flip in flips(trials) if flip.task_id not in aside and not flip.left_out]
     beside = Beside(
         evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is Standing.FAILS for flip in table),
         tasks=sum(flip.after is Standing.PASSES for flip in table if _is_beside(flip, policy)),
     )
-    return rule_on(trials, policy.judge, beside, untried or {})
+    return rule_on(trials, policy.judge, beside, untried or unpaired(trials, policy.judge))
 
 
 def _is_beside(flip: Flip, policy: Policy) -> bool:
@@ -182,17 +206,19 @@ def judge(
 
     ``rates`` of the safety probes are measured where the trials alone would promote.
     """
-    varies = varying(trials)
-    table = flips(trial for trial in trials if trial.task_id not in varies)
-    noisy = changed(trials, policy.judge) if varies else Changed((), (), ())
+    aside = apart(trials)
+    table = flips(trial for trial in trials if trial.task_id not in aside)
+    noisy = changed(trials, policy.judge) if aside else Changed((), (), ())
     decision, reasons = beside_base(candidate, trials, policy)
     # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
-    open_yet = decision is Decision.HOLD and not varies and bool(policy.judge.hidden_share)
+    open_yet = decision is Decision.HOLD and not aside and bool(policy.judge.hidden_share)
     if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
         decision, reasons = Decision.REJECT, [fitted]
-    if named := goes_by_names(trials):
+    if named := goes_by_names(_telling_names(trials)):
         decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
-    if decision is Decision.PROMOTE and (found := held_against(candidate, trials, varies, policy)):
+    if decision is Decision.PROMOTE and (worn := _worn_out(trials, policy)):
+        decision, reasons = Decision.HOLD, [worn]
+    if decision is Decision.PROMOTE and (found := held_against(candidate, trials, aside, policy)):
         decision, reasons = found[0], [found[1]]
     if decision is Decision.PROMOTE and is_asked(candidate):
         reasons = [*reasons, *beside_nothing(candidate, trials)]
@@ -236,10 +262,10 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
     judged = {Arm.BASE: candidate.base, Arm.CANDIDATE: candidate.snapshot, Arm.CONTROL: candidate.control}
     if any((side := judged[trial.arm]) is None or trial.snapshot.tree != side.tree for trial in trials):
         return Decision.HOLD, ["some trials ran on other trees than the candidate's and its base's"]
-    varies = varying(both)
-    if not varies:
+    aside = apart(both)
+    if not aside:
         return _decide(flips(both), both, policy)
-    steady = [trial for trial in both if trial.task_id not in varies]
+    steady = [trial for trial in both if trial.task_id not in aside]
     return _decide_both(flips(steady), steady, ruling(both, policy), policy)
 
 
@@ -359,6 +385,10 @@ def _decide_beside(
             f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, "
             f"at least {rules.min_fixed_share:.0%} are needed"
         ]
+    if (more := _further_repeats(fixed, trials, policy)) > 0:
+        return Decision.HOLD, [
+            f"{len(fixed)} tasks may pass with it by luck; {more} more trials of each would tell"
+        ]
     slow = _too_costly(trials, policy)
     if slow:
         return Decision.REJECT, [slow]
@@ -382,6 +412,44 @@ def _mends_enough(
         bool(fixed or ended)
         and len(fixed) + len(ended) >= share * len(failing)
         and len(fixed) >= share * len(wanted)
+    )
+
+
+def further_repeats(trials: Sequence[Trial], policy: Policy) -> tuple[int, tuple[str, ...]]:
+    """How many more trials on each side, of which tasks, tell what was fixed from luck; 0 or less: none."""
+    aside = apart(trials)
+    steady = [trial for trial in trials if trial.task_id not in aside]
+    fixed = [flip for flip in flips(steady) if flip.set is TrialSet.EVIDENCE and _is_fixed(flip, policy)]
+    return _further_repeats(fixed, steady, policy), tuple(flip.task_id for flip in fixed)
+
+
+def _further_repeats(fixed: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> int:
+    evidence = [trial for trial in counted(trials) if trial.set is TrialSet.EVIDENCE]
+    number = max((trial.look for trial in evidence), default=0)
+    if not fixed or not number:  # judged as before looks were counted
+        return 0
+    made = Counter((trial.task_id, trial.arm) for trial in evidence)
+    least = min(made[flip.task_id, arm] for flip in fixed for arm in (Arm.BASE, Arm.CANDIDATE))
+    return (
+        repeats_needed(len({trial.task_id for trial in evidence}), len(fixed), number, policy.judge) - least
+    )
+
+
+def _telling_names(trials: Sequence[Trial]) -> list[Trial]:
+    """Without guards and hidden tasks that are flaky: these are tried under both names in pairs."""
+    shaken = unsteady(trials) - {TrialSet.EVIDENCE}
+    return [trial for trial in trials if trial.set not in shaken]
+
+
+def _worn_out(trials: Sequence[Trial], policy: Policy) -> str:
+    """Why the hidden tasks tell nothing of it, "" where they do or there are none."""
+    looks = [trial.look for trial in trials if trial.set is TrialSet.HOLD_OUT and trial.look]
+    most = policy.judge.hold_out_looks
+    if not looks or min(looks) <= most:
+        return ""
+    return (
+        f"the hold-out is used up: {most} candidates of this failure were tried on each of its tasks before; new runs "
+        "of other work with the same resource renew it, then reconsider"
     )
 
 

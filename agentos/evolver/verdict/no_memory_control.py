@@ -26,12 +26,6 @@ from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.verdict.multiplicity import threshold
 from agentos.evolver.verdict.sequential import Pair, log_e_above, log_e_below, tally
 
-# Answers fall together when one of them is given in this share of the trials, over so many tasks, where
-# without memory no answer was given in more than the other share of them.
-ONE_ANSWER = 0.8
-SEVERAL = 0.5
-TASKS_MIN = 3
-
 Found = tuple[Decision, str]
 
 
@@ -63,7 +57,7 @@ def held_against(
     harm = _steady_harm(steady, none) or _varying_harm(pairs, policy.judge)
     if harm:
         return Decision.REJECT, harm
-    if (dictated := _dictated(none, own)) is not None:
+    if (dictated := _dictated(none, own, policy.judge)) is not None:
         return Decision.HOLD, dictated
     if candidate.removes:
         return None
@@ -136,7 +130,7 @@ def _pairs(
     found: dict[str, list[Pair]] = {}
     for trial in sorted(own, key=lambda item: item.repeat):
         other = without.get((trial.task_id, trial.repeat))
-        if trial.set is which and trial.task_id in varies and other is not None:
+        if trial.set is which and trial.task_id in varies and trial.number and other is not None:
             found.setdefault(trial.task_id, []).append((_passed(other), _passed(trial)))
     return found
 
@@ -173,19 +167,22 @@ def _varying_credit(pairs: Mapping[str, Sequence[Pair]], own: Sequence[Trial], r
 # --- answers ----------------------------------------------------------------------------------
 
 
-def _dictated(none: Sequence[Trial], own: Sequence[Trial]) -> str | None:
+def _dictated(none: Sequence[Trial], own: Sequence[Trial], rules: Judge) -> str | None:
     """A sentence when tasks that none answers rightly in several ways get one and the same answer with it.
+
+    One answer is given in ``one_answer`` of the trials, over ``answers_min`` tasks, where without memory none was
+    given in more than ``several_answers`` of them.
 
     Tasks that are answered as without it say nothing: it has no say in them, however many there are.
     """
     others = [trial for trial in none if trial.set is not TrialSet.EVIDENCE and _passed(trial)]
     before, after = _answers(others), _answers(own)
     moved = {task_id for task_id in before.keys() & after.keys() if before[task_id] != after[task_id]}
-    if len(moved) < TASKS_MIN:
+    if len(moved) < rules.answers_min:
         return None
     without = [trial for trial in others if trial.task_id in moved]
     given = [trial for trial in own if trial.task_id in moved]
-    if _commonest(given) < ONE_ANSWER or _commonest(without) > SEVERAL:
+    if _commonest(given) < rules.one_answer or _commonest(without) > rules.several_answers:
         return None
     return (
         f"with it {len(moved)} tasks that pass by different answers without any memory get one and the same: "

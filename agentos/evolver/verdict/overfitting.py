@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 
 from agentos.domain import Arm, Result, Trial, TrialSet
 from agentos.evolver.policy import Judge
-from agentos.evolver.verdict.flakiness import STEADY_AT_LEAST, TRIALS
 
 _TASKS_MIN = 2  # of the rule of earlier versions
 _ROUNDING = 1e-9  # three thirds are a whole
@@ -29,7 +28,7 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> str:
     shown = [trial for trial in own if trial.set is TrialSet.EVIDENCE and not trial.alike]
     if not rules.hidden_share:
         return _none_passes(hidden, shown, rules)
-    before, after = _mended(shown), _mended(hidden)
+    before, after = _mended(shown, rules), _mended(hidden, rules)
     if not before or not after:
         return ""
     needed = math.floor(rules.hidden_share * sum(before) / len(before) * len(after) + _ROUNDING)
@@ -70,7 +69,7 @@ def goes_by_names(trials: Sequence[Trial]) -> str:
     )
 
 
-def _mended(trials: Iterable[Trial]) -> list[bool]:
+def _mended(trials: Iterable[Trial], rules: Judge) -> list[bool]:
     """For each task that could be replayed, whether it passes with the candidate."""
     tasks: dict[str, list[bool]] = {}
     for trial in trials:
@@ -78,7 +77,8 @@ def _mended(trials: Iterable[Trial]) -> list[bool]:
             tasks.setdefault(trial.task_id, []).append(_passed(trial))
     # Of many trials as steadily as a guard; of two or three one may be bad luck.
     return [
-        sum(seen) / len(seen) >= (STEADY_AT_LEAST if len(seen) >= TRIALS else 0.5) for seen in tasks.values()
+        sum(seen) / len(seen) >= (rules.steady_at_least if len(seen) >= rules.sieve_trials else 0.5)
+        for seen in tasks.values()
     ]
 
 

@@ -4,8 +4,8 @@
 - guards, and apart from them the hold-out: it does not pass less often by ``margin`` or more;
 - costs: it seldom costs more than ``max_ratio`` times the base's run.
 
-A promotion needs all of them, each at the level ``alpha`` divided among the candidates of one evidence, so
-each of these errors has at most that chance for an evidence, however often ``decide`` is asked (an
+A promotion needs all of them, each at the level ``alpha`` divided among the candidates of one failure, so
+each of these errors has at most that chance for a failure, however often ``decide`` is asked (an
 intersection-union test needs no further correction: Berger, Technometrics 24, 1982). A rejection needs that
 the opposite was shown, at ``beta`` for each candidate and test. In between it is a hold, with the number of
 further pairs that would decide if the rates seen so far went on. docs/judging.md explains it to a user.
@@ -56,13 +56,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One set's fresh pairs by task, and how many candidates of this evidence were measured on the set, this one included.
+    """One set's fresh pairs by task, and how many candidates of this failure were measured on the set, this one included.
 
-    Fresh: no run for which the task was chosen is in a pair (docs/judging.md, "Fresh trials").
+    Fresh: no run for which the task was chosen is in a pair (docs/judging.md, "Fresh trials"). ``share`` of the
+    error is for these pairs, where the rest went to trials of which every flip counted.
     """
 
     tasks: Mapping[str, Sequence[Pair]]
     number: int = 1
+    share: float = 1.0
 
     def __post_init__(self) -> None:
         for task, pairs in self.tasks.items():
@@ -201,9 +203,9 @@ def too_few(tasks: int, needed: int) -> str:
     )
 
 
-def improved(found: Tally, number: int, rule: Rule) -> Finding:
+def improved(found: Tally, number: int, rule: Rule, share: float = 1.0) -> Finding:
     """Does the candidate pass the evidence oftener than the base? Refuted when the gain is below ``min_effect``."""
-    shown = Claim(lambda counts: log_e_above(counts, 0.0), threshold(rule.alpha, number))
+    shown = Claim(lambda counts: log_e_above(counts, 0.0), threshold(rule.alpha * share, number))
     small = Claim(lambda counts: log_e_below(counts, rule.min_effect), math.log(1 / rule.beta))
     counts = _counts(found)
     if shown.passed(found):
@@ -213,9 +215,9 @@ def improved(found: Tally, number: int, rule: Rule) -> Finding:
     return Finding(Standing.OPEN, f"a gain is not shown ({counts})", found, (shown, small), A_WIN)
 
 
-def kept(found: Tally, number: int, rule: Rule) -> Finding:
+def kept(found: Tally, number: int, rule: Rule, share: float = 1.0) -> Finding:
     """Is a fall by the margin excluded? Refuted as soon as any fall is shown."""
-    shown = Claim(lambda counts: log_e_above(counts, -rule.margin), threshold(rule.alpha, number))
+    shown = Claim(lambda counts: log_e_above(counts, -rule.margin), threshold(rule.alpha * share, number))
     fell = Claim(lambda counts: log_e_below(counts, 0.0), math.log(1 / rule.beta))
     counts = _counts(found)
     if fell.passed(found):
@@ -277,7 +279,7 @@ def _finding(which: TrialSet, measured: Measured, rule: Rule) -> Finding:
         says = f"{which.value}: {what} passed on the base and failed with it in every round"
         return Finding(Standing.REFUTED, says)
     test = improved if which is TrialSet.EVIDENCE else kept
-    finding = test(tally(measured.tasks), measured.number, rule)
+    finding = test(tally(measured.tasks), measured.number, rule, measured.share)
     says = f"{which.value}: {finding.says}"
     if finding.standing is Standing.SHOWN and complete_rounds(measured.tasks) < _least(which, measured, rule):
         return Finding(Standing.OPEN, f"{says}, but each task needs {_least(which, measured, rule)} rounds")

@@ -1,18 +1,18 @@
 """The fresh pairs of a candidate, read out of its trials, and what they say together.
 
-A task that *varies* was tried afresh on both sides; its pair of number r are the two trials of repeat r.
-The repeats below ``FIRST`` are those by which the task was chosen (``steadiness``): they are in no pair.
-Everything here is a function of trials and rules, so that a verdict can be computed again.
+A task that *varies* was tried afresh on both sides; its pair of repeat r are the two trials of that repeat, of
+which the candidate's has a ``number``. Trials by which a task was chosen (``steadiness``), or by which it was found
+to vary, are in no pair. Everything here is a function of trials and rules, so that a verdict can be computed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentos.domain import Arm, Result, Trial, TrialSet
 from agentos.evolver.policy import Judge
-from agentos.evolver.verdict.flakiness import EVIDENCE_AT_MOST, STEADY_AT_LEAST, TRIALS
+from agentos.evolver.verdict.flakiness import fitness
 from agentos.evolver.verdict.paired_tests import (
     Beside,
     Measured,
@@ -24,9 +24,9 @@ from agentos.evolver.verdict.paired_tests import (
 )
 from agentos.evolver.verdict.sequential import Pair
 
-FIRST = TRIALS  # repeat of a task's first pair
-# Differences that say nothing: a reply a little longer, a machine a little busier.
-_SLACK = {"usd": 0.001, "tokens": 200.0, "seconds": 5.0}
+# Repeats: below, those of tasks of which every flip counts; then those by which a varying task is chosen; then pairs.
+CHOOSING, FIRST = 1_000, 2_000
+FIRST_BEFORE = 4  # of trials without ``look``, the repeat of a task's first pair: those below chose the task
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,72 @@ def varying(trials: Iterable[Trial]) -> frozenset[str]:
     return frozenset(trial.task_id for trial in trials if trial.number)
 
 
+def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
+    """The sets in which a task that seemed steady is not: trials of it on one side came out differently.
+
+    A guard or hidden task that fails on the base steadily has nothing to keep, so it does not matter how it ends
+    with the candidate. Empty for trials that were made before looks were counted.
+    """
+    known = list(trials)
+    own = {_place(trial): trial for trial in known if _seems_steady(trial)}
+    ended: dict[tuple[str, Arm], set[bool]] = {}
+    for trial in known:
+        told = trial.arm is not Arm.CONTROL and trial.outcome.result is not Result.NOT_REPLAYABLE
+        if told and _place(trial) in own:
+            ended.setdefault((trial.task_id, trial.arm), set()).add(_passed(trial))
+    found = set()
+    for trial in own.values():
+        before = ended.get((trial.task_id, Arm.BASE), set())
+        after = ended.get((trial.task_id, Arm.CANDIDATE), set())
+        matters = trial.set is TrialSet.EVIDENCE or True in before
+        if len(before) == 2 or (len(after) == 2 and matters):
+            found.add(trial.set)
+    return frozenset(found)
+
+
+def _place(trial: Trial) -> tuple[str, int, bool]:
+    """What a trial and its counterpart on the other side have in common."""
+    return trial.task_id, trial.repeat, trial.renamed
+
+
+def _seems_steady(trial: Trial) -> bool:
+    """Whether it is a candidate's of a task of which, so far, every flip counts."""
+    hidden = trial.alike and trial.set is TrialSet.HOLD_OUT
+    return trial.arm is Arm.CANDIDATE and bool(trial.look) and not trial.number and not hidden
+
+
+def apart(trials: Sequence[Trial]) -> frozenset[str]:
+    """The tasks that are not judged by flips: those with fresh pairs, and all of a set that proved unsteady."""
+    shaken = unsteady(trials)
+    return varying(trials) | {
+        trial.task_id for trial in trials if trial.set in shaken and _seems_steady(trial)
+    }
+
+
+def unpaired(trials: Sequence[Trial], rules: Judge) -> dict[TrialSet, list[str]]:
+    """Of sets that proved unsteady, the tasks that may serve and have no pair yet."""
+    found: dict[TrialSet, list[str]] = {}
+    for task_id in sorted(apart(trials) - varying(trials)):
+        own = [trial for trial in trials if trial.task_id == task_id]
+        chosen = [trial for trial in own if trial.arm is Arm.BASE and CHOOSING <= trial.repeat < FIRST]
+        lost = any(trial.outcome.result is Result.NOT_REPLAYABLE for trial in chosen)
+        fit = fitness([_passed(trial) for trial in chosen], own[0].set, rules)
+        if fit.serves is not False and not lost:
+            found.setdefault(own[0].set, []).append(task_id)
+    return found
+
+
 def rule_on(
     trials: Sequence[Trial], rules: Judge, beside: Beside, untried: Mapping[TrialSet, Sequence[str]]
 ) -> Ruling:
     """What the fresh pairs among these trials say; ``untried`` names tasks that are to have some."""
-    pairs, varies = _pairs(trials), varying(trials)
-    measured = {which: _measured(pairs, which, untried.get(which, ())) for which in TrialSet}
+    pairs, varies, split = _pairs(trials), varying(trials), TrialSet.EVIDENCE in unsteady(trials)
+    measured = {which: _measured(trials, pairs, which, untried.get(which, ())) for which in TrialSet}
+    if split:  # a part of the error went to flips, before they turned out not to tell
+        evidence = replace(measured[TrialSet.EVIDENCE], share=1 - rules.steady_share)
+        measured[TrialSet.EVIDENCE] = evidence
     spent = sum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
-    return decide(measured, _rule(rules), spending=_spending(pairs), spent_usd=spent, beside=beside)
+    return decide(measured, _rule(rules), spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
 
 
 def changed(trials: Sequence[Trial], rules: Judge) -> Changed:
@@ -63,8 +121,8 @@ def changed(trials: Sequence[Trial], rules: Judge) -> Changed:
         broken += broken_tasks(outcomes, _rule(rules))
         for task_id, seen in outcomes.items():
             before, after = ([side[index] for side in seen] for index in (0, 1))
-            if which is TrialSet.EVIDENCE and _rate(before) <= EVIDENCE_AT_MOST:
-                fixed += [task_id] if _rate(after) >= STEADY_AT_LEAST else []
+            if which is TrialSet.EVIDENCE and _rate(before) <= rules.evidence_at_most:
+                fixed += [task_id] if _rate(after) >= rules.steady_at_least else []
             flaky += [task_id] if len(set(before)) == 2 or len(set(after)) == 2 else []
     return Changed(tuple(fixed), tuple(broken), tuple(flaky))
 
@@ -74,30 +132,35 @@ def _rate(passed: Sequence[bool]) -> float:
 
 
 def _pairs(trials: Sequence[Trial]) -> dict[str, list[tuple[Trial, Trial]]]:
-    """Base and candidate by task, in the order of their repeats, up to the first that is not there."""
-    sides: dict[str, dict[tuple[Arm, int], Trial]] = {task_id: {} for task_id in sorted(varying(trials))}
-    for trial in trials:
-        if trial.task_id in sides:
-            sides[trial.task_id][trial.arm, trial.repeat] = trial
-    found: dict[str, list[tuple[Trial, Trial]]] = {}
-    for task_id, side in sides.items():
-        pairs = found.setdefault(task_id, [])
-        while True:
-            repeat = FIRST + len(pairs)
-            base, own = side.get((Arm.BASE, repeat)), side.get((Arm.CANDIDATE, repeat))
-            if base is None or own is None:
-                break
-            pairs.append((base, own))
+    """Base and candidate by task, in the order of their repeats, up to the first that the base has not."""
+    bases = {(trial.task_id, trial.repeat): trial for trial in trials if trial.arm is Arm.BASE}
+    owns = {
+        (trial.task_id, trial.repeat): trial
+        for trial in trials
+        if trial.arm is Arm.CANDIDATE and trial.number
+    }
+    found: dict[str, list[tuple[Trial, Trial]]] = {task_id: [] for task_id in sorted(varying(trials))}
+    ended = set()
+    for (task_id, repeat), own in sorted(owns.items()):
+        base = bases.get((task_id, repeat))
+        if base is None:
+            ended.add(task_id)
+        elif task_id not in ended:
+            found[task_id].append((base, own))
     return found
 
 
 def _measured(
-    pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], which: TrialSet, untried: Sequence[str]
+    trials: Sequence[Trial],
+    pairs: Mapping[str, Sequence[tuple[Trial, Trial]]],
+    which: TrialSet,
+    untried: Sequence[str],
 ) -> Measured:
     found: dict[str, list[Pair]] = {task_id: [] for task_id in untried}
     found |= _outcomes(pairs, which)
-    numbers = [own.number for seen in pairs.values() for _, own in seen if own.set is which]
-    return Measured(found, max(numbers, default=1))
+    own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and trial.set is which]
+    numbers = [trial.number or (trial.look if which is TrialSet.EVIDENCE else 0) for trial in own]
+    return Measured(found, max([*numbers, 1]))
 
 
 def _outcomes(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], which: TrialSet) -> dict[str, list[Pair]]:
@@ -122,7 +185,7 @@ def _passed(trial: Trial) -> bool:
     return trial.outcome.result is Result.PASSED
 
 
-def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]]) -> list[Spending]:
+def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) -> list[Spending]:
     """Of guards and hold-out where both sides pass: a run that fails at once is cheap for no good reason."""
     seen = [pair for own in pairs.values() for pair in own if pair[1].set is not TrialSet.EVIDENCE]
     if not seen:
@@ -135,7 +198,9 @@ def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]]) -> list[Spendi
     }
     if both and not units["usd"]:
         del units["usd"]  # the price of a model is not known
-    return [Spending(unit, found, _SLACK[unit]) for unit, found in units.items()]
+    # Differences that say nothing: a reply a little longer, a machine a little busier.
+    slack = {"usd": rules.slack_usd, "tokens": rules.slack_tokens, "seconds": rules.slack_s}
+    return [Spending(unit, found, slack[unit]) for unit, found in units.items()]
 
 
 def _rule(rules: Judge) -> Rule:

@@ -84,6 +84,7 @@ def _log_factors(value: float, at_most: float, low: float) -> tuple[float, ...]:
     return tuple(math.log(gain) if gain > 1e-12 else -math.inf for gain in gains)
 
 
+@lru_cache(maxsize=4096)
 def log_e_above(found: Tally, mean: float) -> float:
     """For "the candidate's mean advantage is above ``mean``", against at most it; -1 < mean < 1."""
     seen = ((1.0, found.wins), (0.0, found.ties), (-1.0, found.losses))

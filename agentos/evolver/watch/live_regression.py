@@ -36,7 +36,6 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.verdict.sequential import log_e
 
 BESIDE = 3  # runs on the base for each live run: more add little
-LOOK_BACK = 400  # runs of a resource on each side
 _ROLLED_BACK = 20  # evolutions among which the last roll-back is looked for
 
 # Results that say something of the agent: also what it spent its run's budget on.
@@ -152,8 +151,8 @@ class Sides:
 
     def before(self, most: int) -> list[Run]:
         """Runs on the base's content that had finished when the evolution was promoted, newest first."""
-        recent = self._parts.journal.recent_runs
-        runs = [run for name in self._names for run in recent(name, LOOK_BACK, self._promoted_at)]
+        recent, far = self._parts.journal.recent_runs, self._parts.policy.look_back.watched
+        runs = [run for name in self._names for run in recent(name, far, self._promoted_at)]
         found = sorted({run.id: run for run in runs}.values(), key=_finished, reverse=True)
         return [run for run in self._telling(found) if self.content(run.snapshot) == self.base][:most]
 
@@ -170,12 +169,12 @@ class Sides:
 
     def _recent(self, name: str) -> Sequence[Run]:
         """The newest runs that used it, as far back as the promotion; most evolutions have few."""
-        limit = 8
+        limit, far = 8, self._parts.policy.look_back.watched
         while True:
             runs = self._parts.journal.recent_runs(name, limit)
-            if len(runs) < limit or limit >= LOOK_BACK or _finished(runs[-1]) < self._promoted_at:
+            if len(runs) < limit or limit >= far or _finished(runs[-1]) < self._promoted_at:
                 return [run for run in runs if run.sandbox != IMPORT]
-            limit = min(limit * 4, LOOK_BACK)
+            limit = min(limit * 4, far)
 
     def _telling(self, runs: Iterable[Run]) -> list[Run]:
         """Those that say how good the work is, but for the work that was chosen because it failed."""

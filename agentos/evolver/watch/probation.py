@@ -31,7 +31,7 @@ from agentos.evolver.history.attestation import attest_live
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.promotion import roll_back, verdict_on
-from agentos.evolver.select.curate import varying
+from agentos.evolver.select.curate import asks_models_live
 from agentos.evolver.watch.live_regression import Sides, Standing, named, standing
 from agentos.ports import Plan
 
@@ -80,7 +80,7 @@ def _suspected(parts: Parts, sides: Sides) -> list[Run]:
         if run.outcome is not None
         and run.outcome.result in FAILING
         and not parts.cursor.read(_measured(parts, sides, run))
-        and not varying(parts, (run.task_id,))
+        and not asks_models_live(parts, parts.journal.task(run.task_id))
     ]
 
 

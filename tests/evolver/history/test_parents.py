@@ -55,7 +55,7 @@ def test_the_edit_that_mended_much_and_broke_little_is_shown_as_a_diff(world: Wo
     (parent,) = parents_for(world.parts, after, HERE)
     assert parent.summary == "edit 2"
     assert "-    if points > 50:\n+    if points > 48:" in parent.diff
-    assert parent.says.startswith("better than without it in 4 and worse in 2 of 6 trials")
+    assert parent.says.startswith("better than without it in 6 and worse in 2 of 8 trials")
     assert world.evolve(after).state is EvolutionState.REJECTED
     assert world.proposer.briefs[-1].parents == (parent,)
 

@@ -25,7 +25,6 @@ from agentos.errors import ModelFailed
 from agentos.evolver.cycle import evolve
 from agentos.evolver.history.proposer_order import (
     DOLLAR_S,
-    LOOK_BACK,
     Achieved,
     Archive,
     Meter,
@@ -33,6 +32,7 @@ from agentos.evolver.history.proposer_order import (
     by_layer,
     ordered,
 )
+from agentos.evolver.policy import LookBack
 from agentos.ports import Proposal
 from agentos.testing import ScriptedProposer
 
@@ -227,7 +227,7 @@ def test_looking_back_costs_the_same_in_a_large_ledger(world: World) -> None:
 
     few, many = look(300), look(2_000)
     assert few == many
-    assert sum(found.asked for found in many[0].values()) == LOOK_BACK
+    assert sum(found.asked for found in many[0].values()) == LookBack().evolutions
 
 
 # --- who is asked -----------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from agentos.evolver.find.triage import reconsider
 from agentos.evolver.policy import Judge, Policy, ReplayPolicy
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.paired_tests import Beside
-from agentos.evolver.verdict.pairing import FIRST, rule_on
+from agentos.evolver.verdict.pairing import CHOOSING, FIRST, rule_on
 from agentos.ports import Attempt, Proposal
 from agentos.testing import FakeExecutor, ScriptedProposer, attempt
 
@@ -155,7 +155,7 @@ def test_no_pair_holds_a_trial_that_chose_a_task_or_a_recorded_answer(world: Wor
     assert min(trial.repeat for trial in own) == FIRST
     base = {(trial.task_id, trial.repeat) for trial in world.trials() if trial.arm is Arm.BASE}
     assert {(trial.task_id, trial.repeat) for trial in own} <= base
-    assert {(trial.task_id, repeat) for trial in own for repeat in range(FIRST)} <= base
+    assert {(trial.task_id, repeat) for trial in own for repeat in range(CHOOSING, CHOOSING + 4)} <= base
     assert not any(trial.recording for trial in world.trials())
 
 

@@ -1,0 +1,208 @@
+"""Trials as jobs: what is run, on which snapshot, from which record; a trial that is stored is not run again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agentos.domain import (
+    IMPORT,
+    Arm,
+    Candidate,
+    Evolution,
+    Mode,
+    Recording,
+    Result,
+    Run,
+    Snapshot,
+    Task,
+    Trial,
+    TrialSet,
+    digest,
+)
+from agentos.errors import ModelAway, NotFound, Unavailable
+from agentos.evolver.find.budget_failures import no_model
+from agentos.evolver.history.recordings import asks, packed, recording_of, whole
+from agentos.evolver.parts import Parts
+from agentos.evolver.replay.renaming import Renamed, in_other_names
+from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.looks import Looks
+from agentos.ports import Attempt, Plan
+
+# Results that say nothing of the code under test.
+VOID = frozenset({Result.INFRA, Result.CANCELLED})
+_UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One trial that is to be made."""
+
+    task: Task
+    set: TrialSet
+    arm: Arm
+    repeat: int
+    snapshot: Snapshot
+    evolution_id: str
+    candidate_id: str
+    fresh: bool = False  # models are asked, whatever is on record
+    number: int = 0  # as ``Trial.number``
+    alike: bool = False  # as ``Trial.alike``
+    look: int = 0  # as ``Trial.look``
+    renamed: Renamed | None = None  # the task, where it is asked under other names
+
+    @property
+    def id(self) -> str:
+        parts = [
+            self.evolution_id,
+            self.candidate_id,
+            self.task.id,
+            self.arm.value,
+            self.repeat,
+            self.snapshot.tree,
+        ]
+        if self.renamed:
+            parts.append("renamed")
+        return f"trial-{digest(parts)[:20]}"
+
+
+def tried(job: Job, candidate: Candidate, looks: Looks, *, number: int = 0, alike: bool = False) -> Job:
+    """The candidate's counterpart of a job on the base."""
+    return replace(
+        job,
+        arm=Arm.CANDIDATE,
+        snapshot=candidate.snapshot,
+        candidate_id=candidate.id,
+        number=number,
+        alike=alike,
+        look=looks.at(job.task, job.set),
+    )
+
+
+def fresh_jobs(
+    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
+) -> list[Job]:
+    """On the base, whose trials all candidates share."""
+    return [
+        Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", fresh=True)
+        for repeat in repeats
+        for task in parts.tasks(tuple(task_ids))
+    ]
+
+
+def jobs_on_base(
+    parts: Parts,
+    task_ids: Sequence[str],
+    sets: Sets,
+    evolution: Evolution,
+    repeats: range,
+) -> list[Job]:
+    """On the base, whose trials all candidates share."""
+    first = [
+        Job(task, sets.of(task.id), Arm.BASE, 0, evolution.base, evolution.id, "")
+        for task in parts.tasks(tuple(task_ids))
+    ]
+    # What is served from a record is known there by its arguments: it keeps its names.
+    others = [None if _recording(parts, job) else in_other_names(parts, job.task) for job in first]
+    return [
+        replace(job, repeat=repeat, renamed=other if repeat else None)
+        for repeat in repeats
+        for job, other in zip(first, others, strict=True)
+    ]
+
+
+def run_all(parts: Parts, jobs: Sequence[Job]) -> list[Trial]:
+    """The trials of these jobs, in their order."""
+    return list(parts.replayer.map(lambda job: _trial(parts, job), jobs))
+
+
+def _trial(parts: Parts, job: Job) -> Trial:
+    try:
+        return parts.records.get(Trial, job.id)
+    except NotFound:
+        pass
+    plan = _plan(parts, job)
+    done = _attempt(parts, job, plan)
+    trial = Trial(
+        id=job.id,
+        evolution_id=job.evolution_id,
+        candidate_id=job.candidate_id,
+        task_id=job.task.id,
+        set=job.set,
+        arm=job.arm,
+        repeat=job.repeat,
+        snapshot=job.snapshot,
+        outcome=done.outcome,
+        answer_sha256=digest(job.renamed.as_before(done.answer)) if job.renamed else done.answer_sha256,
+        sandbox=done.sandbox,
+        level=done.level,
+        image=done.image,
+        bundle=done.bundle,
+        run_id=job.id,
+        recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
+        drift=done.drift,
+        steps_sha256=parts.blobs.put(packed(done.steps)),
+        number=job.number,
+        alike=job.alike,
+        look=job.look,
+        renamed=job.renamed is not None,
+        reached=done.reached,
+    )
+    parts.records.put(trial)
+    return trial
+
+
+def _attempt(parts: Parts, job: Job, plan: Plan) -> Attempt:
+    """Until an attempt counts. All have the trial's own id, so that no model call is paid twice."""
+    retries = parts.policy.replay.infra_retries
+    for attempt in range(1, retries + 1):
+        try:
+            asked = job.renamed.task if job.renamed else job.task
+            done = parts.executor.execute(asked, job.snapshot, job.id, plan=plan)
+        except Unavailable as error:
+            if attempt == retries or isinstance(error, ModelAway):  # to ask again at once gains nothing
+                raise
+            continue
+        if away := no_model(done.outcome):
+            raise ModelAway(f"the trial of {job.task.name} says nothing of the code: {away}")
+        if done.outcome.result not in VOID:
+            return done
+    raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
+
+
+def _plan(parts: Parts, job: Job) -> Plan:
+    """Where what the trial asks for comes from. Outside effects never come from anywhere but a record.
+
+    No sandbox is named: a trial gets the one that a live run of its task gets, so that nothing inside tells
+    them apart, and so that what was tried is what will be.
+    """
+    mode = Mode(parts.policy.replay.models)
+    recording = _recording(parts, job)
+    if job.fresh:  # kept, all the same: the evolution can be verified offline
+        mode = Mode.RECORD
+        recording = replace(recording, run_ids=()) if recording else None
+    elif mode is Mode.LIVE:  # no run of the task asked for a model
+        mode = Mode.REPLAY_THEN_LIVE
+    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id)
+
+
+def _recording(parts: Parts, job: Job) -> Recording | None:
+    """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
+    runs = [
+        run
+        for run in parts.journal.runs_of(job.task.key, parts.policy.look_back.recordings)
+        if _says_something(run)
+    ]
+    passing = job.set is not TrialSet.EVIDENCE
+    fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
+    for run in (fitting or runs)[:1]:
+        steps = parts.journal.steps(run.id)
+        if asks(steps):
+            answers = parts.journal.answers(run.task_id)
+            return recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
+    return None
+
+
+def _says_something(run: Run) -> bool:
+    """It was made here, and ended by itself."""
+    return run.sandbox != IMPORT and run.outcome is not None and run.outcome.result not in _UNFINISHED
