@@ -110,8 +110,8 @@ def evolution_faults(home: Home, reader: Frozen, registry: Registry, story: Stor
             story.evolution,
             story.verdicts,
             story.consents,
-            lambda item: digest(stored[item.id]),
             story.candidates,
+            lambda item: digest(stored[item.id]),
         )
     ]
     for verdict in story.verdicts:
@@ -166,11 +166,17 @@ def _commit_faults(reader: Frozen, promotion: Promotion, ledger: Path) -> Iterat
         "Evidence": {evolution.evidence_id},
         "Verdict": judged,
         "Consent": set(given),
-        "Candidate-Tree": {item.candidate_tree for item in verdicts},
+        "Candidate-Tree": _trees(reader, evolution, verdicts),
     }
     for name, right in wanted.items():
         if promotion.said.get(name) not in right:
             yield f"{which}, and its {name} is not the one in the ledger: {promotion.said.get(name)}"
+
+
+def _trees(reader: Frozen, evolution: Evolution, verdicts: Sequence[Verdict]) -> set[str]:
+    """What may have been promoted: the tree that was judged, or where it was re-based, that one alone."""
+    moved = [item.rebase for item in reader.find(Candidate, id=evolution.candidate_id) if item.rebase]
+    return {item.snapshot.tree for item in moved} or {item.candidate_tree for item in verdicts}
 
 
 def _under_way(ledger: Path, promotion: Promotion) -> bool:

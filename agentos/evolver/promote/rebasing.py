@@ -59,14 +59,13 @@ def rebased(parts: Parts, candidate: Candidate) -> Candidate | None:
         return None
     found = Rebase(base, snapshot, digest(seen), len(seen), parts.now())
     moved = replace(candidate, rebase=found)
-    parts.records.put(moved)
     detail = {
         "candidate": candidate.id,
         "base": base.commit,
         "bundles": found.bundles_sha256,
         "trials": len(seen),
     }
-    parts.audit.note("candidate.rebased", candidate.evolution_id, detail)
+    parts.audit.note("candidate.rebased", candidate.evolution_id, detail, (moved,))
     return moved
 
 

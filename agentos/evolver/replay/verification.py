@@ -31,8 +31,8 @@ def unfounded(
     evolution: Evolution,
     verdicts: Sequence[Verdict],
     consents: Sequence[Consent],
-    sha256_of: Callable[[Verdict], str] = digest,
     candidates: Sequence[Candidate] = (),
+    sha256_of: Callable[[Verdict], str] = digest,
 ) -> Iterator[str]:
     """What a promotion rests on and is not on record, a sentence each; nothing of what was not promoted."""
     if evolution.promoted is None:
