@@ -36,9 +36,8 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ConsentPolicy, Policy
-from agentos.evolver.promote.consent import expiry, genuine, issue, make_key, read_key, verify
+from agentos.evolver.promote.consent import expiry, genuine, issue, make_key, person, read_key, verify
 from agentos.evolver.promote.promotion import (
-    STALE_MAX,
     approve,
     asks,
     consent_by_policy,
@@ -294,7 +293,7 @@ def test_what_is_made_of_something_else_now_is_stale_before_anything_moves(case:
     assert "not made of what it was" in ended.reason
 
 
-@pytest.mark.parametrize(("before", "again"), [(STALE_MAX - 1, True), (STALE_MAX, False)])
+@pytest.mark.parametrize(("before", "again"), [(2, True), (3, False)])
 def test_stale_evidence_is_taken_up_again_a_few_times(case: Case, before: int, again: bool) -> None:
     for number in range(before):
         case.parts.records.put(replace(case.evolution, id=f"evo-old-{number}", state=S.STALE))
@@ -479,6 +478,11 @@ def test_two_keys_are_not_the_same(tmp_path: Path) -> None:
     make_key(tmp_path / "two")
     assert read_key(tmp_path / "one") != read_key(tmp_path / "two")
     assert read_key(tmp_path / "one") == (tmp_path / "one").read_bytes()
+
+
+def test_the_principal_is_whoever_runs_the_process() -> None:
+    assert person().startswith("person:")
+    assert len(person()) > len("person:")
 
 
 def test_a_consent_ends_at_its_very_moment(case: Case) -> None:
