@@ -30,12 +30,12 @@ from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.promotion import (
-    asks,
     consent_by_policy,
     probe_fault,
     probe_promotion,
     promote,
     verdict_on,
+    why_asked,
 )
 from agentos.evolver.promote.review import held_back
 from agentos.evolver.propose.proposing import propose, why_fixed, workable
@@ -287,11 +287,11 @@ def seek_consent(parts: Parts, evolution_id: str) -> str:
     if why := held_back(parts, evolution, candidate):
         parts.move(evolution, EvolutionState.HELD, why, end=True)
         return ""
-    if asks(parts, candidate):
+    if asked := why_asked(parts, candidate):
         if why := probe_fault(parts, candidate):  # nobody is asked for what could not be served
             parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
             return ""
-        parts.move(evolution, EvolutionState.AWAITING_CONSENT, "the policy asks a person for this tier")
+        parts.move(evolution, EvolutionState.AWAITING_CONSENT, asked)
         return ""
     return consent_by_policy(parts, candidate).id
 

@@ -19,6 +19,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.triage import reconsider
+from agentos.evolver.guards.static.check import asked
 from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
@@ -27,6 +28,7 @@ from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
 from agentos.resources import parse_id
 
+BY_POLICY = "policy:"  # how the principal of the policy's own consent begins
 STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
 
 
@@ -38,15 +40,24 @@ def verdict_on(parts: Parts, candidate_id: str) -> Verdict:
     return found[-1]
 
 
-def asks(parts: Parts, candidate: Candidate) -> bool:
-    """Does the policy want a person's approval for this edit?"""
-    return parts.policy.consent.asks(tier_of(candidate.manifest.files))
+def why_asked(parts: Parts, candidate: Candidate) -> str:
+    """Why a person has to approve this edit, "" where the policy may."""
+    if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
+        return "the policy asks a person for this tier"
+    resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+    base = {
+        path: content.decode("utf-8", "replace")
+        for resource in sorted(resources)
+        for path, content in parts.snapshots.files(candidate.base, resource).items()
+        if path.endswith(".py")
+    }
+    return asked(base, candidate.edit.files, parts.policy.screen)
 
 
 def consent_by_policy(parts: Parts, candidate: Candidate) -> Consent:
     """The policy's own consent, for tiers that it lets pass."""
     tier = tier_of(candidate.manifest.files)
-    return _store(parts, candidate, f"policy:{tier.value}=auto", STANDING)
+    return _store(parts, candidate, f"{BY_POLICY}{tier.value}=auto", STANDING)
 
 
 def approve(parts: Parts, evolution: Evolution, principal: str, given: str = "") -> Consent:
@@ -164,6 +175,8 @@ def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, 
     candidate = parts.records.get(Candidate, evolution.candidate_id)
     verdict = verdict_on(parts, candidate.id)
     consent = _standing_consent(parts, candidate, verdict)
+    if consent.principal.startswith(BY_POLICY) and (why := why_asked(parts, candidate)):
+        raise Conflict(f"The policy may not consent to {candidate.id}: {why}.")
     if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
         raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
     if failing_review(parts, candidate) is not None:
