@@ -270,7 +270,9 @@ def test_nobody_else_can_connect_once_the_container_did(
     make_docker: MakeDocker, small: Limits, tmp_path: Path, run: Run
 ) -> None:
     with make_docker(home=tmp_path) as sandbox, sandbox.open(small) as box:
-        assert [place for place in (tmp_path / BOXES).iterdir() if place.is_dir()] == []  # its note lies outside
+        assert [
+            place for place in (tmp_path / BOXES).iterdir() if place.is_dir()
+        ] == []  # its note lies outside
         assert run(box, "os:listdir", "/run/agentos") == []
 
 
@@ -375,7 +377,9 @@ def test_a_box_whose_run_cannot_be_noted_down_is_ended(
             first = box.group.id  # type: ignore[attr-defined]
         running(engine, tmp_path, but=first)
         deadline = time.monotonic() + 60
-        while any(places.iterdir()):  # the one that is to wait has not been greeted yet
+        while any(
+            place.is_dir() for place in places.iterdir()
+        ):  # the one that is to wait was not greeted yet
             assert time.monotonic() < deadline
             time.sleep(0.02)
         places.rename(elsewhere)
