@@ -67,6 +67,7 @@ class Screen:
         "scanner",
     )
     refuse_high: tuple[str, ...] = ("except", "checks")
+    ask: tuple[str, ...] = ("tell",)
     imports: tuple[str, ...] = ("pydantic",)
     imports_harness: tuple[str, ...] = ("pydantic", "langgraph", "agentos.worker.sdk")
     deny: tuple[str, ...] = ()
@@ -331,7 +332,7 @@ def load_policy(path: Path) -> Policy:
 
 
 # What stood for a key that a stored policy lacks, where that is not today's default.
-_BEFORE: Mapping[str, Mapping[str, Any]] = {"judge": {"hidden_share": 0.0}}
+_BEFORE: Mapping[str, Mapping[str, Any]] = {"judge": {"hidden_share": 0.0}, "screen": {"ask": ()}}
 
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:

@@ -34,7 +34,14 @@ from agentos.evolver.cycle import (
 from agentos.evolver.find.mining import flag, mine
 from agentos.evolver.find.triage import reconsider, triage
 from agentos.evolver.policy import ConsentPolicy, Policy, Surface
-from agentos.evolver.promote.promotion import approve, decline, promote, roll_back, settle_overtaken
+from agentos.evolver.promote.promotion import (
+    approve,
+    consent_by_policy,
+    decline,
+    promote,
+    roll_back,
+    settle_overtaken,
+)
 from agentos.evolver.select.curate import Sets, choose_sets
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Brief, Proposal
@@ -298,6 +305,24 @@ def test_a_tier_that_asks_waits_for_a_person(world: World) -> None:
     approve(world.parts, waiting, "person:ada")
     finish_promotion(world.parts, waiting.id, world.durable)
     assert world.source() == RIGHT
+
+
+def test_an_edit_that_newly_reads_the_clock_waits_for_a_person(world: World) -> None:
+    """Right in every trial; when it is right, nobody can tell. The policy's own consent is worth nothing."""
+    clock = "import time\n" + RIGHT.replace("'pass'", "'pass' if time.time() > 1.0 else 'late'")
+    world.proposer = propose(clock)
+    world.seed()
+    waiting = world.evolve(world.open())
+    assert waiting.state is EvolutionState.AWAITING_CONSENT
+    assert "newly reads the clock (tell)" in waiting.reason
+    candidate = world.ledger.get(Candidate, str(waiting.candidate_id))
+    consent_by_policy(world.parts, candidate)
+    with pytest.raises(Conflict, match="The policy may not consent"):
+        promote(world.parts, waiting)
+    assert world.source() == FAULTY
+    approve(world.parts, waiting, "person:ada")
+    finish_promotion(world.parts, waiting.id, world.durable)
+    assert world.source() == clock
 
 
 def test_a_consent_of_another_home_promotes_nothing(world: World) -> None:

@@ -19,6 +19,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.triage import reconsider
+from agentos.evolver.guards.static.check import asked
 from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
@@ -46,7 +47,19 @@ def why_asked(parts: Parts, candidate: Candidate) -> str:
     if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
         return "the policy asks a person for this tier"
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
-    return "; ".join(doubts(candidate, trials, parts.policy))
+    told = asked(_sources(parts, candidate), candidate.edit.files, parts.policy.screen)
+    return "; ".join(filter(None, [told, *doubts(candidate, trials, parts.policy)]))
+
+
+def _sources(parts: Parts, candidate: Candidate) -> dict[str, str]:
+    """The Python files that stood on its base in the resources that it edits."""
+    resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+    return {
+        path: content.decode("utf-8", "replace")
+        for resource in sorted(resources)
+        for path, content in parts.snapshots.files(candidate.base, resource).items()
+        if path.endswith(".py")
+    }
 
 
 def consent_by_policy(parts: Parts, candidate: Candidate) -> Consent:

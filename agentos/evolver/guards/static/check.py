@@ -14,6 +14,7 @@ from agentos.evolver.guards.static.growth import growth
 from agentos.evolver.guards.static.references import imports, references, texts
 from agentos.evolver.guards.static.scanner import scan
 from agentos.evolver.guards.static.static_eval import Reading, read
+from agentos.evolver.guards.static.tells import tells
 from agentos.evolver.guards.static.weakening import hidden, lost
 from agentos.evolver.policy import Screen
 from agentos.evolver.screen_rules import Finding, Seen, added
@@ -59,6 +60,13 @@ def refusal(found: Sequence[Finding], screen: Screen, tier: Tier) -> str:
     return f"{refused[0]}{more}" if refused else ""
 
 
+def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> str:
+    """Why the policy wants a person to look at the edit, "" where it does not."""
+    found = [finding for finding in findings(old, new, screen) if finding.rule in screen.ask]
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"the policy asks a person for such an edit: {found[0]}{more}" if found else ""
+
+
 def _seen(readings: Iterable[Reading], beside: set[str], screen: Screen) -> Iterator[Seen]:
     for reading in readings:
         harness = reading.path.startswith(f"{Kind.HARNESS.value}/")
@@ -67,6 +75,7 @@ def _seen(readings: Iterable[Reading], beside: set[str], screen: Screen) -> Iter
         yield from references(reading)
         yield from texts(reading, screen.max_line)
         yield from hidden(reading)
+        yield from tells(reading)
 
 
 def _declared(reading: Reading) -> Iterator[str]:
