@@ -305,6 +305,9 @@ _SHARES: Mapping[type[Any], tuple[str, ...]] = {
     Probation: ("alpha",),
 }
 
+# Numbers of trials: without one nothing is known, and their places are bounded (``verdict.pairing``).
+_TRIALS: Mapping[type[Any], tuple[str, ...]] = {ReplayPolicy: ("repeats",), Judge: ("sieve_trials",)}
+
 # Texts that name a resource.
 _NAMES: Mapping[type[Any], tuple[str, ...]] = {Propose: ("model",), ReviewPolicy: ("model",)}
 
@@ -366,6 +369,8 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
             fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
         if not fault and key in _SHARES.get(kind, ()) and not 0 < value < 1:  # type: ignore[operator] # a number
             fault = f"must lie between 0 and 1, not be {value!r}"
+        if not fault and key in _TRIALS.get(kind, ()) and not 1 <= value <= 100:  # type: ignore[operator] # a number
+            fault = f"must lie between 1 and 100, not be {value!r}"
         if fault:
             faults.append(f"[{name}] {key} {fault}")
         else:

@@ -1,11 +1,14 @@
 """Policy and taxonomy say what is wrong with them, a sentence for each fault."""
 
+import re
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from agentos.domain import Tier
 from agentos.errors import Invalid
+from agentos.evolver import policy
 from agentos.evolver.policy import Policy, load_policy, load_taxonomy
 from agentos.shipped import folder
 
@@ -25,6 +28,19 @@ def test_another_policy_has_another_digest(tmp_path: Path) -> None:
     assert load_policy(path).sha256 != Policy().sha256
 
 
+@pytest.mark.parametrize("section", ["judge", "look_back"])
+def test_every_number_that_decides_is_in_the_digest(section: str) -> None:
+    """The judge's and those that say how far is looked back; none of these stands in code beside."""
+    own = getattr(Policy(), section)
+    for item in fields(own):
+        other = replace(own, **{item.name: getattr(own, item.name) * 2 + 1})
+        assert replace(Policy(), **{section: other}).sha256 != Policy().sha256
+    code = [path.read_text() for path in (Path(policy.__file__).parent / "verdict").glob("*.py")]
+    assert not any(
+        re.search(r"^_?(LOOK_BACK|TRIALS|STEADY|ONE_ANSWER|_SLACK)\b.*=", text, re.M) for text in code
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -35,6 +51,9 @@ def test_another_policy_has_another_digest(tmp_path: Path) -> None:
         ("[judge]\nalpha = 0\n", "alpha must lie between 0 and 1"),
         ("[judge]\nmargin = 1.0\n", "margin must lie between 0 and 1"),
         ("[judge]\nmin_tasks = true\n", "number"),
+        ("[judge]\nsteady_share = 1.0\n", "steady_share must lie between 0 and 1"),
+        ("[judge]\nsieve_trials = 0\n", "sieve_trials must lie between 1 and 100"),
+        ("[replay]\nrepeats = 101\n", "repeats must lie between 1 and 100"),
         ('[consent]\nhigh = "yes"\n', '"auto" or "ask"'),
         ('[replay]\nmodels = "paid"\n', '"replay-then-live" or "replay" or "live"'),
         ("[surface]\nallow = 3\n", "list of patterns"),
