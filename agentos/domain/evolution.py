@@ -129,6 +129,9 @@ class Evolution:
     held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
     given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
     ending: Ending = Ending.UNSAID
+    takes_up: str = (
+        ""  # the candidate of an evolution gone stale whose edit is measured again, not searched for
+    )
     undone_at: datetime | None = None  # when a person took back or changed what was promoted
 
     @property
@@ -247,6 +250,17 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
+class Rebase:
+    """An edit put on a newer base, on which its trials would get the very same files."""
+
+    base: Snapshot
+    snapshot: Snapshot
+    bundles_sha256: str  # digest over (trial, bundle) of all trials that were looked at
+    trials: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -266,6 +280,7 @@ class Candidate:
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
     edited: tuple[Edited, ...] = ()  # the functions and names that it changes; () before it was written down
+    rebase: Rebase | None = None  # of one whose verdict was made on an older base
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +347,10 @@ class Trial:
     alike: bool = False
     image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
     reached: tuple[str, ...] = ()  # labels of the functions that were entered (agentos.functions)
+    renamed: bool = (
+        False  # the goal and the input files had other names; the answer is digested in the old ones
+    )
+    bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
 
 
 @dataclass(frozen=True, slots=True)

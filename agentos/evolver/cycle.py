@@ -44,6 +44,7 @@ from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_
 from agentos.evolver.select.curate import Sets, choose_sets, varying
 from agentos.evolver.select.regression_sets import with_inherited
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
+from agentos.evolver.verdict.overfitting import goes_by_names
 from agentos.evolver.verdict.paired_tests import too_few
 from agentos.evolver.verdict.safety import judged_rates
 from agentos.ports import Durable
@@ -263,7 +264,8 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
         for candidate_id in candidate_ids
         for trial in parts.records.find(Trial, evolution_id=evolution.id, candidate_id=candidate_id)
     )
-    if any(verdict.fixed or verdict.broken for verdict in verdicts):
+    named = any(goes_by_names(trials_of(parts, item)) for item in candidates if not item.screened)
+    if named or any(verdict.fixed or verdict.broken for verdict in verdicts):
         reason = f"the only candidate: {verdicts[-1].reasons[0]}"
         if tried > 1:
             closest = max(verdicts, key=lambda verdict: len(verdict.fixed) - len(verdict.broken))

@@ -40,6 +40,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
+from agentos.evolver.replay.renaming import Renamed, in_other_names
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
@@ -67,6 +68,7 @@ class _Job:
     fresh: bool = False  # models are asked, whatever is on record
     number: int = 0  # as ``Trial.number``
     alike: bool = False  # as ``Trial.alike``
+    renamed: Renamed | None = None  # the task, where it is asked under other names
 
     @property
     def id(self) -> str:
@@ -78,6 +80,8 @@ class _Job:
             self.repeat,
             self.snapshot.tree,
         ]
+        if self.renamed:
+            parts.append("renamed")
         return f"trial-{digest(parts)[:20]}"
 
 
@@ -90,8 +94,40 @@ class Stage:
 
 
 def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
-    """Run tasks on the evolution's base; shared by all of its candidates."""
-    return _replay(parts, _jobs(parts, task_ids, sets, Arm.BASE, evolution, None))
+    """Run tasks on the evolution's base; shared by all of its candidates.
+
+    All but the first trial of a task are made under other names (``renaming``). Of one that does not end
+    alike there, each kind is made once more: what goes by its names keeps them, the rest is flaky.
+    """
+    jobs = _jobs(parts, task_ids, sets, Arm.BASE, evolution, None)
+    trials = _replay(parts, jobs)
+    unlike = {task_id for task_id, ends in _ends(trials).items() if len(ends[False] | ends[True]) > 1}
+    again = [job for job in jobs if job.task.id in unlike]
+    if not any(job.renamed for job in again):
+        return trials
+    # In this order: what passes every other time does not look as if it went by names.
+    trials += _replay(parts, [_other_way(parts, job) for job in again])
+    bound = {
+        task_id
+        for task_id, ends in _ends(trials).items()
+        if task_id in unlike and len(ends[False]) == len(ends[True]) == 1
+    }
+    return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
+
+
+def _other_way(parts: Parts, job: _Job) -> _Job:
+    """The same trial under other names, or under its own if it was made under others."""
+    return replace(job, renamed=None if job.renamed else in_other_names(parts, job.task))
+
+
+def _ends(trials: Iterable[Trial]) -> dict[str, dict[bool, set[object]]]:
+    """By task, how its trials under its own names (False) and under others (True) ended."""
+    found: dict[str, dict[bool, set[object]]] = {}
+    for trial in trials:
+        fault = trial.outcome.fault
+        end = (trial.outcome.result, trial.answer_sha256, fault and (fault.type, fault.where))
+        found.setdefault(trial.task_id, {False: set(), True: set()})[trial.renamed].add(end)
+    return found
 
 
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
@@ -117,7 +153,9 @@ def replay_steady(
     steady = sets.ids(stage, varying=False)
     base = replay_base(parts, evolution, steady, sets)
     alike = failing_alike(parts, evolution, base) | {*sets.held_back}
+    others = {trial.task_id for trial in base if trial.renamed}
     jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
+    jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
     own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
     lost = _lost(parts, base, own, stage is TrialSet.EVIDENCE)
     if stage is TrialSet.EVIDENCE and not sets.varying and parts.policy.judge.hidden_share:
@@ -334,10 +372,16 @@ def _jobs(
     snapshot = candidate.snapshot if candidate else evolution.base
     prefer = _prefer(parts, evolution)
     candidate_id = candidate.id if candidate else ""
+    tasks = parts.tasks(tuple(task_ids))
+    first = [
+        _Job(task, sets.of(task.id), arm, 0, snapshot, evolution.id, candidate_id, prefer) for task in tasks
+    ]
+    # What is served from a record is known there by its arguments: it keeps its names.
+    others = [None if _recording(parts, job) else in_other_names(parts, job.task) for job in first]
     return [
-        _Job(task, sets.of(task.id), arm, repeat, snapshot, evolution.id, candidate_id, prefer)
+        replace(job, repeat=repeat, renamed=other if repeat else None)
         for repeat in range(parts.policy.replay.repeats)
-        for task in parts.tasks(tuple(task_ids))
+        for job, other in zip(first, others, strict=True)
     ]
 
 
@@ -367,10 +411,11 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         repeat=job.repeat,
         snapshot=job.snapshot,
         outcome=done.outcome,
-        answer_sha256=done.answer_sha256,
+        answer_sha256=digest(job.renamed.as_before(done.answer)) if job.renamed else done.answer_sha256,
         sandbox=done.sandbox,
         level=done.level,
         image=done.image,
+        bundle=done.bundle,
         run_id=job.id,
         recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
         drift=done.drift,
@@ -378,6 +423,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         number=job.number,
         alike=job.alike,
         reached=done.reached,
+        renamed=job.renamed is not None,
     )
     parts.records.put(trial)
     return trial
@@ -388,7 +434,8 @@ def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
     retries = parts.policy.replay.infra_retries
     for attempt in range(1, retries + 1):
         try:
-            done = parts.executor.execute(job.task, job.snapshot, job.id, plan=plan)
+            asked = job.renamed.task if job.renamed else job.task
+            done = parts.executor.execute(asked, job.snapshot, job.id, plan=plan)
         except Unavailable:
             if attempt == retries:
                 raise

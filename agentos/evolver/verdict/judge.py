@@ -42,13 +42,24 @@ from agentos.domain import (
 from agentos.evolver.policy import CHECKED, Policy
 from agentos.evolver.verdict.doubts import checked, doubts
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
-from agentos.evolver.verdict.overfitting import over_fitted
+from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
 from agentos.evolver.verdict.paired_tests import Beside, Ruling
 from agentos.evolver.verdict.pairing import FIRST, Changed, changed, rule_on, varying
 from agentos.evolver.verdict.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "reached")
+_ADDED = (
+    "run_id",
+    "recording",
+    "drift",
+    "steps_sha256",
+    "number",
+    "alike",
+    "image",
+    "renamed",
+    "bundle",
+    "reached",
+)
 _ADDED_COST = ("calls", "live_calls")
 _ADDED_FAULT = ("origin", "kind")
 
@@ -128,10 +139,13 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
     tasks = {trial.task_id for trial in own}
     paired = {(trial.task_id, trial.repeat) for trial in own}
     varies = varying(own)
+    renamed = {trial.task_id for trial in own if trial.renamed}
 
     def counts(trial: Trial) -> bool:
         if trial.arm is not Arm.BASE or trial.task_id not in tasks:
             return False
+        if trial.renamed and trial.task_id not in renamed:
+            return False  # what the base makes of it follows from its names
         fresh = trial.task_id in varies and trial.repeat >= FIRST
         return not fresh or (trial.task_id, trial.repeat) in paired
 
@@ -176,6 +190,8 @@ def judge(
     open_yet = decision is Decision.HOLD and not varies and bool(policy.judge.hidden_share)
     if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
         decision, reasons = Decision.REJECT, [fitted]
+    if named := goes_by_names(trials):
+        decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, varies, policy)):
         decision, reasons = found[0], [found[1]]
     if decision is Decision.PROMOTE and is_asked(candidate):

@@ -42,6 +42,34 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> str:
     )
 
 
+def goes_by_names(trials: Sequence[Trial]) -> str:
+    """Why it goes by what identifies a task, "" where its trials under other names say nothing of the kind.
+
+    The base ends alike under both (``replay.trials``), so a difference is the edit's. Answers are compared
+    where those of the base stay the same from run to run.
+    """
+    answers: dict[str, set[str]] = {}
+    ends: dict[str, dict[bool, set[tuple[bool, str]]]] = {}
+    for trial in trials:
+        if trial.outcome.result is Result.NOT_REPLAYABLE or trial.number:
+            continue
+        if trial.arm is Arm.BASE and _passed(trial):
+            answers.setdefault(trial.task_id, set()).add(trial.answer_sha256)
+        if trial.arm is Arm.CANDIDATE:
+            end = (_passed(trial), trial.answer_sha256 if _passed(trial) else "")
+            ends.setdefault(trial.task_id, {False: set(), True: set()})[trial.renamed].add(end)
+    steady = all(len(found) == 1 for found in answers.values())
+    tried = [both for both in ends.values() if both[False] and both[True]]
+    told = [[{end if steady else end[:1] for end in side} for side in both.values()] for both in tried]
+    count = sum(own != other for own, other in told)
+    if not count:
+        return ""
+    return (
+        f"{count} of {len(tried)} tasks end otherwise with it when their goal and input files have other names: "
+        "it goes by what identifies a task"
+    )
+
+
 def _mended(trials: Iterable[Trial]) -> list[bool]:
     """For each task that could be replayed, whether it passes with the candidate."""
     tasks: dict[str, list[bool]] = {}
