@@ -176,7 +176,7 @@ def test_without_guards_and_hold_out_a_person_is_asked_however_much_evidence_the
         world.live(task)
     evolution = ended(world)
     assert evolution.state is EvolutionState.AWAITING_CONSENT
-    assert "0 guards and hold-out tasks" in evolution.reason
+    assert "of guards and hold-out tasks with checks, 0 pass" in evolution.reason
     assert world.ledger.find(Consent) == []
 
 

@@ -37,7 +37,7 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
 def _too_few(candidate: Candidate, there: int, needed: int) -> str:
     ran = " and ran what it edits" if candidate.edited else ""
     return (
-        f"{there} guards and hold-out tasks with checks pass with it{ran}, and with fewer than {needed} "
+        f"of guards and hold-out tasks with checks, {there} pass with it{ran}, and with fewer than {needed} "
         "(min_tasks) nobody can tell what it breaks"
     )
 
