@@ -39,9 +39,9 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.renaming import Renamed, bound_to_names, in_other_names, unlike
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.renaming import Renamed, bound_to_names, in_other_names, unlike
 from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, ruling
 from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
