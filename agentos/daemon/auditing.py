@@ -16,7 +16,7 @@ from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, 
 from agentos.errors import AgentOSError, NotFound, UserError
 from agentos.evolver.policy import policy_from_json
 from agentos.evolver.promote.consent import genuine, read_key
-from agentos.evolver.replay.verification import misquoted, unfounded
+from agentos.evolver.replay.verification import misplaced, misquoted, unfounded
 from agentos.evolver.verdict.judge import judged_trials, recompute
 from agentos.evolver.verdict.safety import judged_rates
 from agentos.home import Home
@@ -106,7 +106,13 @@ def evolution_faults(home: Home, reader: Frozen, registry: Registry, story: Stor
     candidates = {item.id: item for item in story.candidates}
     stored = {name: _stored(reader, "verdict", name) for name in (item.id for item in story.verdicts)}
     faults = [
-        *unfounded(story.evolution, story.verdicts, story.consents, lambda item: digest(stored[item.id]))
+        *unfounded(
+            story.evolution,
+            story.verdicts,
+            story.consents,
+            lambda item: digest(stored[item.id]),
+            story.candidates,
+        )
     ]
     for verdict in story.verdicts:
         candidate = candidates.get(verdict.candidate_id)
@@ -115,6 +121,7 @@ def evolution_faults(home: Home, reader: Frozen, registry: Registry, story: Stor
             continue
         try:
             faults += misquoted(registry, candidate)
+            faults += misplaced(registry, candidate, story.trials)
             again = _computed_again(blobs, verdict, candidate, story)
             faults += [f"{verdict.id}: {fault}" for fault in again]
         except (AgentOSError, ValueError) as error:  # a blob that is gone, a policy that is none

@@ -39,6 +39,7 @@ _EVERY_S = {
     "swap": 0.1,
     "evolutions": 0.2,
     "mining": 0.2,
+    "heads": 60.0,
     "upkeep": 600.0,
 }
 
@@ -67,6 +68,7 @@ class Tick:
         self._due: dict[str, float] = {}
         self._housekeeper = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
         self._supervisor = ThreadPoolExecutor(1, thread_name_prefix="swap")
+        self._messenger = ThreadPoolExecutor(1, thread_name_prefix="heads")
         self._chores: dict[str, Future[None]] = {}
         self._folders = Folders(service)
         self._unmined = True  # runs may have finished under the last daemon
@@ -117,6 +119,12 @@ class Tick:
             start_due(self._service, self.engine)
         if self._is_due("mining", now) and self._unmined:
             self._mine_when_settled(now)
+        self._look_after(now)
+
+    def _look_after(self, now: float) -> None:
+        """What is due seldom."""
+        if self._is_due("heads", now) and self._service.settings.audit_heads:
+            self._chore("heads", self._send_head, self._messenger)
         if self._is_due("upkeep", now):
             self._unmined = True  # a probation ends by time alone too
             self._chore("upkeep", self._keep_up)
@@ -255,6 +263,9 @@ class Tick:
         if self._service.settings.evolve == "auto":
             self._retire()
         self._service.registry.maintain()
+
+    def _send_head(self) -> None:
+        self._service.heads.send(self._ledger.head(), utc_now())
 
     def _retire(self) -> None:
         """Take out skills that nobody uses: a version each, which `agentos registry revert` takes back."""

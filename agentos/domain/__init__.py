@@ -26,6 +26,7 @@ from agentos.domain.evolution import Layer as Layer
 from agentos.domain.evolution import Manifest as Manifest
 from agentos.domain.evolution import Migration as Migration
 from agentos.domain.evolution import Parent as Parent
+from agentos.domain.evolution import Rebase as Rebase
 from agentos.domain.evolution import SafetyRate as SafetyRate
 from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Site as Site

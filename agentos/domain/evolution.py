@@ -129,6 +129,9 @@ class Evolution:
     held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
     given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
     ending: Ending = Ending.UNSAID
+    takes_up: str = (
+        ""  # the candidate of an evolution gone stale whose edit is measured again, not searched for
+    )
     undone_at: datetime | None = None  # when a person took back or changed what was promoted
 
     @property
@@ -248,6 +251,17 @@ class Behaviour:
 
 
 @dataclass(frozen=True, slots=True)
+class Rebase:
+    """An edit put on a newer base, on which its trials would get the very same files."""
+
+    base: Snapshot
+    snapshot: Snapshot
+    bundles_sha256: str  # digest over (trial, bundle) of all trials that were looked at
+    trials: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -267,6 +281,7 @@ class Candidate:
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
     behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
+    rebase: Rebase | None = None  # of one whose verdict was made on an older base
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +350,7 @@ class Trial:
     renamed: bool = (
         False  # the goal and the input files had other names; the answer is digested in the old ones
     )
+    bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 
 from agentos.daemon.job.bundle import Bundle, Tools, Unfit, asked_sandbox, bundle_of
 from agentos.daemon.job.selection import Finder
@@ -24,6 +25,7 @@ from agentos.domain import (
     Cost,
     Json,
     KernelFault,
+    Kind,
     ModelSpec,
     Outcome,
     Result,
@@ -34,7 +36,7 @@ from agentos.domain import (
     kernel_fault,
 )
 from agentos.errors import BoxDied, NotFound, Unavailable
-from agentos.messages import ToolCard
+from agentos.messages import WHEELS, ToolCard
 from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
@@ -114,9 +116,10 @@ class BoxExecutor:
         sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), plan.prefer)
         spent = Spent()
         drifted: tuple[str, ...] = ()
+        given = ""
         try:
-            bundle = bundle_of(self._registry, task, snapshot, self._serving.finder)
-            bundle = replace(bundle, limits=with_default(bundle.limits, self._serving.budget))
+            bundle = self._bundle(task, snapshot)
+            given = self._digest(task, snapshot, bundle)
             workspace_mb = bundle.limits.workspace_mb
             job = Job(task, snapshot, run_id, bundle, self._inputs(task), record, plan, self._serving.redact)
             if task.call is None:
@@ -145,7 +148,35 @@ class BoxExecutor:
             drift=drifted,
             memory_mb=ran.memory_mb,
             image=sandbox.image,
+            bundle=given,
         )
+
+    def given(self, task: Task, snapshot: Snapshot) -> str:
+        """See ``ports.Executor``; "" of a task that does not fit the snapshot."""
+        try:
+            return self._digest(task, snapshot, self._bundle(task, snapshot))
+        except Unfit:
+            return ""
+
+    def _bundle(self, task: Task, snapshot: Snapshot) -> Bundle:
+        bundle = bundle_of(self._registry, task, snapshot, self._serving.finder)
+        return replace(bundle, limits=with_default(bundle.limits, self._serving.budget))
+
+    def _digest(self, task: Task, snapshot: Snapshot, bundle: Bundle) -> str:
+        """The files of the bundle, and what a run is told or can ask for beside them."""
+        files = {
+            path: sha256(content).hexdigest()
+            for path, content in bundle.files.items()
+            if f"/{WHEELS}/" not in path  # they follow from the locks, which are among the files
+        }
+        more: dict[str, Json] = {}
+        if task.call is None:
+            more["models"] = [asdict(spec) for spec in self._serving.models(bundle, snapshot)]
+            memories = self._registry.files(snapshot, Kind.MEMORY.value)  # it may search all of them
+            more["memories"] = {path: sha256(content).hexdigest() for path, content in memories.items()}
+            if bundle.agent.get("agents"):  # whom it hands work to gets bundles of its own
+                more["tree"] = snapshot.tree
+        return digest([files, bundle.harness, bundle.limits, dict(bundle.agent), bundle.command, more])
 
     def cancel(self, run_id: str) -> None:
         """Kill the run's box: its ``execute`` returns a cancelled attempt. Unknown ids are ignored."""

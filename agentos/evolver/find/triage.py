@@ -94,8 +94,10 @@ def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: f
     return not busy and quiet_s >= rules.settle_s
 
 
-def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
+def reconsider(parts: Parts, evolution: Evolution, *, takes_up: str = "") -> Evolution:
     """Open a new evolution on the same evidence, against what is stable now.
+
+    ``takes_up``: the candidate whose edit is measured again there, where it still applies.
 
     Raises Conflict when one is at work on it already: two would measure and ask the same twice.
     """
@@ -106,6 +108,7 @@ def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
                 f"`agentos evolution show {other.id}` shows how far it is."
             )
     fresh = _evolution(parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}")
+    fresh = replace(fresh, takes_up=takes_up)
     parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))
     return fresh
 

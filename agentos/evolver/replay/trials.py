@@ -395,6 +395,7 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         sandbox=done.sandbox,
         level=done.level,
         image=done.image,
+        bundle=done.bundle,
         run_id=job.id,
         recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
         drift=done.drift,

@@ -47,7 +47,7 @@ from agentos.evolver.verdict.pairing import FIRST, Changed, changed, rule_on, va
 from agentos.evolver.verdict.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "renamed")
+_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "renamed", "bundle")
 _ADDED_COST = ("calls", "live_calls")
 _ADDED_FAULT = ("origin", "kind")
 
