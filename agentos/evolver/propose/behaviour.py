@@ -20,6 +20,7 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
 from agentos.evolver.select.curate import Sets, case_of
+from agentos.evolver.select.renaming import Renamed, renamed
 from agentos.ports import Case
 
 TIMEOUT_S = 0.5  # of one call; a tool that is slower says nothing here
@@ -60,6 +61,7 @@ class Seen:
     beside: Sequence[Ran]  # neighbours of the evidence, and evidence that was held back
     guards: Sequence[Ran]
     beside_guards: Sequence[Ran]
+    renamed: Sequence[tuple[Ran, Ran]] = ()  # each input as it is, and under another name, in the old names
 
 
 def behaves(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Behaviour | None, str]:
@@ -80,7 +82,8 @@ def behaves(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Behaviour |
         if path.endswith(".py")
         for name in newly_named(old[path], text)
     }
-    return _told(seen), fitted(seen, written, bool(named & _HASHES), parts.policy.replay.neighbours_min)
+    why = _by_names(seen) or fitted(seen, written, bool(named & _HASHES), parts.policy.replay.neighbours_min)
+    return _told(seen), why
 
 
 def fitted(seen: Seen, written: set[str], hashes: bool, least: int) -> str:
@@ -100,6 +103,21 @@ def fitted(seen: Seen, written: set[str], hashes: bool, least: int) -> str:
                 f"{len(beside)} inputs beside them"
             )
     return _looks_up(at, seen.beside, written) or _by_length(at, seen.beside, written)
+
+
+def _by_names(seen: Seen) -> str:
+    """Why it goes by the names of files: its answer changes with them, and its base's does not."""
+    told = [
+        canonical(plain.after) != canonical(other.after)
+        for plain, other in seen.renamed
+        if canonical(plain.before) == canonical(other.before)
+    ]
+    if not any(told):
+        return ""
+    return (
+        f"in {sum(told)} of {len(told)} calls it answers otherwise where an input file has another name: it goes "
+        "by what identifies a task"
+    )
 
 
 def _looks_up(at: Sequence[Ran], beside: Sequence[Ran], written: set[str]) -> str:
@@ -173,27 +191,46 @@ def _run(parts: Parts, candidate: Candidate, sets: Sets) -> Seen | None:
     if parts.benches is None or not most or not paths or "/".join(paths[0].split("/")[:2]) not in resources:
         return None
     path = paths[0]
-    tasks = [task for task, own in found if own == path and task.id not in sets.varying]
-    shown = [case_of(parts, task) for task in tasks if task.id in sets.shown]
-    held = [case_of(parts, task) for task in tasks if task.id in sets.held_back]
-    guards = [case_of(parts, task) for task in tasks if task.id in sets.guards]
+    tasks = {task.id: task for task, own in found if own == path and task.id not in sets.varying}
     source = _text(parts, candidate, path)
-    if not shown or not source:
+    groups = [
+        [tasks[task_id] for task_id in ids if task_id in tasks]
+        for ids in (sets.shown, sets.held_back, sets.guards)
+    ]
+    if not groups[0] or not source:
         return None
     key = hmac.digest(parts.consent_key, candidate.evolution_id.encode(), "sha256")
-    near = neighbours(shown, source, key, most)
-    far = neighbours(guards, source, key, most // 2)
-    cases = [*shown, *held, *guards, *(item.case for item in (*near, *far))]
+    plain = [[case_of(parts, task) for task in group] for group in groups]
+    near = neighbours(plain[0], source, key, most)
+    far = neighbours(plain[2], source, key, most // 2)
+    others = list(_renamed(parts, [task for group in groups for task in group], key))
+    cases = [
+        *plain[0],
+        *plain[1],
+        *plain[2],
+        *(item.case for item in (*near, *far)),
+        *(case for _, _, case in others),
+    ]
     ran = iter(_both(parts, candidate, path, [replace(case, checks=()) for case in cases]))
-    first = [next(ran) for _ in shown]
-    hidden = [next(ran) for _ in held]
-    steady = [next(ran) for _ in guards]
-    return Seen(
-        first,
-        [*hidden, *(_beside(item, next(ran)) for item in near)],
-        steady,
-        [_beside(item, next(ran)) for item in far],
-    )
+    first, hidden, steady = ([next(ran) for _ in group] for group in plain)
+    beside = [*hidden, *(_beside(item, next(ran)) for item in near)]
+    beside_guards = [_beside(item, next(ran)) for item in far]
+    by_task = {item.case.task_id: item for item in (*first, *hidden, *steady)}
+    renamed = [(by_task[task_id], _as_before(other, next(ran))) for task_id, other, _ in others]
+    return Seen(first, beside, steady, beside_guards, renamed)
+
+
+def _renamed(parts: Parts, tasks: Sequence[Task], key: bytes) -> Iterator[tuple[str, Renamed, Case]]:
+    """Each task that has input files under long and under short names: its id, the names, and its case."""
+    for task in tasks:
+        for long in (True, False):
+            other = renamed(task, parts.blobs.get, key, long=long)
+            if other is not None and other.task.inputs != task.inputs:
+                yield task.id, other, case_of(parts, other.task)
+
+
+def _as_before(other: Renamed, ran: Ran) -> Ran:
+    return replace(ran, before=other.as_before(ran.before), after=other.as_before(ran.after))
 
 
 def _beside(item: Neighbour, ran: Ran) -> Ran:

@@ -24,9 +24,9 @@ from agentos.errors import ModelAway, NotFound, Unavailable
 from agentos.evolver.find.budget_failures import no_model
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.renaming import Renamed, in_other_names
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.select.looks import Looks
+from agentos.evolver.select.renaming import Renamed, in_other_names
 from agentos.ports import Attempt, Plan
 
 # Results that say nothing of the code under test.

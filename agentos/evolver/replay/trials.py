@@ -26,10 +26,10 @@ from agentos.domain import (
 )
 from agentos.evolver.parts import Parts
 from agentos.evolver.replay.jobs import Job, fresh_jobs, jobs_on_base, run_all, tried
-from agentos.evolver.replay.renaming import bound_to_names, in_other_names, unlike
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.select.looks import Looks
+from agentos.evolver.select.renaming import bound_to_names, in_other_names, unlike
 from agentos.evolver.verdict.flakiness import Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
 from agentos.evolver.verdict.overfitting import REPEATS, over_fitted

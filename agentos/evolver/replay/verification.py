@@ -14,7 +14,7 @@ from agentos.domain import Candidate, Consent, Decision, Evolution, Mode, Step, 
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, recording_of, told, unpacked
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.renaming import in_other_names
+from agentos.evolver.select.renaming import in_other_names
 from agentos.evolver.verdict.judge import judged_trials
 from agentos.ports import Attempt, Plan, Snapshots
 

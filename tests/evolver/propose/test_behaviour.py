@@ -234,6 +234,27 @@ def test_files_are_varied_and_a_missing_one_is_not_made() -> None:
     assert "in.csv has 3 entries" in why or "none of" in why
 
 
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
+@pytest.mark.parametrize(
+    "written", ["len(input.path) - 3", "input.path.count('i') * 3", "{'in.csv': 3}.get(input.path, 0)"]
+)
+def test_the_name_of_a_file_is_no_value(written: str, key: bytes) -> None:
+    """Right for each file of this name that has three lines, long or short ones alike."""
+    files = {"in.csv": b"a,1\nb,2\nc,3\n"}
+    edit = FILE.replace("len(rows) + 1", f"len(rows) - 3 + {written}")
+    why, _ = judged(FILE, edit, [{"path": "in.csv"}], files=files, key=key)
+    assert "it goes by what identifies a task" in why
+
+
+def test_a_tool_whose_answer_names_its_file_may_go_on_doing_so() -> None:
+    files = {"in.csv": b"a,1\nb,2\nc,3\n"}
+    source = FILE.replace("result: float", "result: str").replace(
+        "len(rows) + 1", "f'{input.path}: {len(rows) + 1}'"
+    )
+    why, _ = judged(source, source.replace("len(rows) + 1", "len(rows)"), [{"path": "in.csv"}], files=files)
+    assert why == ""
+
+
 def test_what_input_does_not_take_says_nothing() -> None:
     case = Case("x", Call("fee", {"amount": 607}), {}, ())
     refused = Ran(case, {"error": "input", "message": "amount: too large"}, {"result": 1})

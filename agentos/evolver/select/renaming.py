@@ -106,7 +106,7 @@ def in_other_names(parts: Parts, task: Task) -> Renamed | None:
     """The task as renamed trials ask for it; None where it is always asked in its own."""
     key = hmac.digest(parts.consent_key, f"renamed:{task.key}".encode(), "sha256")
     try:
-        return renamed(task, parts.blobs.get, key)
+        return renamed(task, parts.blobs.get, key, long=bool(key[0] % 2))
     except NotFound:
         return None  # an input is gone: the trial itself will say so
 
@@ -134,14 +134,14 @@ def _ends(trials: Iterable[Trial]) -> dict[str, tuple[set[object], set[object]]]
     return found
 
 
-def renamed(task: Task, content: Callable[[str], bytes], key: bytes) -> Renamed | None:
+def renamed(task: Task, content: Callable[[str], bytes], key: bytes, *, long: bool) -> Renamed | None:
     """The task under names that follow from ``key``; None for one whose goal is read by a model.
 
-    ``content`` gives a blob by its digest.
+    Names of files are ``long`` or short, whatever those were that they had. ``content`` gives a blob by its digest.
     """
     if task.call is None:
         return None
-    names = dict(_new_names(task, content, key))
+    names = dict(_new_names(task, content, key, long=long))
     spoken = {**names, **_short(task, names)}
     files = tuple(replace(item, path=names.get(item.path, item.path)) for item in task.inputs)
     call = Call(task.call.tool, _mapped(dict(task.call.args), lambda text: _exchanged(text, spoken)))
@@ -154,14 +154,16 @@ def renamed(task: Task, content: Callable[[str], bytes], key: bytes) -> Renamed 
     return Renamed(changed, {new: old for old, new in spoken.items()})
 
 
-def _new_names(task: Task, content: Callable[[str], bytes], key: bytes) -> Iterator[tuple[str, str]]:
+def _new_names(
+    task: Task, content: Callable[[str], bytes], key: bytes, *, long: bool
+) -> Iterator[tuple[str, str]]:
     """Old path and new path of each input that can be named otherwise."""
     files = sorted((item for item in task.inputs if _may_change(item, task, content)), key=_stem)
     lengths = {len(_stem(item)) for item in files}
     said = {text for text in _texts(_said(task))}
     drawn = [
         word
-        for word in _drawn(key, "file", long=bool(key[0] % 2))
+        for word in _drawn(key, "file", long=long)
         if len(word) not in lengths and not any(word in text for text in said)
     ]
     for item, stem in zip(files, sorted(drawn[: len(files)]), strict=False):

@@ -24,8 +24,8 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.cycle import trials_of
-from agentos.evolver.replay.renaming import Renamed, renamed
 from agentos.evolver.replay.verification import run_again
+from agentos.evolver.select.renaming import Renamed, renamed
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Attempt
 from agentos.testing import ScriptedProposer
@@ -141,7 +141,7 @@ def task(
 
 
 def other(given: Task, contents: str = "", key: bytes = KEYS[0]) -> Renamed:
-    found = renamed(given, lambda sha256: contents.encode(), key)
+    found = renamed(given, lambda sha256: contents.encode(), key, long=bool(key[0] % 2))
     assert found is not None
     return found
 
@@ -220,7 +220,7 @@ def test_names_follow_from_the_key_alone() -> None:
 
 
 def test_work_that_a_model_does_is_left_as_it_is() -> None:
-    assert renamed(replace(task({}), call=None), lambda sha256: b"", KEYS[0]) is None
+    assert renamed(replace(task({}), call=None), lambda sha256: b"", KEYS[0], long=True) is None
 
 
 def test_a_trial_of_an_earlier_version_was_made_under_its_own_names() -> None:
