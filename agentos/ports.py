@@ -418,6 +418,10 @@ class Tried:
     scores: tuple[float, ...]
     outputs: tuple[Json, ...]  # the tool's output, or {"error": type, "message": …}
     lines: tuple[tuple[int, ...], ...] = ()
+    raised: tuple[
+        int, ...
+    ] = ()  # by case, if lines were asked for: that at which its error left the source, or 0
+    cpu_s: float = 0.0  # what it took; 0 where nobody measures
 
 
 class Bench(Protocol):

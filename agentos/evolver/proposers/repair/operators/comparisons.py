@@ -76,10 +76,8 @@ def _grouping(site: Site, node: ast.BoolOp) -> Iterator[Edit]:
     yield site.edit(_regrouped(site, node), "grouping", 2.0)
     same = [
         other
-        for other in site.facts.nodes
-        if isinstance(other, ast.BoolOp)
-        and _mixed(other) == shape
-        and site.program.function_of(other) is site.function
+        for other in site.facts.by_function[site.function]
+        if isinstance(other, ast.BoolOp) and _mixed(other) == shape
     ]
     if len(same) > 1 and same[0] is node:
         splices = tuple(site.program.replace(other, _regrouped(site, other)) for other in same)
