@@ -59,5 +59,5 @@ bench: setup
 	@$(BIN)/python benchmarks/run.py $(ONLY)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis htmlcov .coverage .coverage.* build dist
+	rm -rf $(VENV) .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis htmlcov .coverage .coverage.* build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -555,8 +555,8 @@ class Proposer(Protocol):
     def propose(self, brief: Brief) -> Iterator[Proposal]:
         """Lazily; stops at the brief's budget. No proposal at all means: it cannot fix this.
 
-        Raises ModelFailed when a model that it needs cannot be asked any more in this evolution: what
-        was proposed stands. Raises Unavailable when the machinery is away: asked again, it goes on.
+        Raises Unavailable when the machinery is away: asked again, it goes on. ModelFailed, when a model that
+        it needs can be asked no more, or a bug of its own ends it alone: what was proposed stands.
         """
         ...
 

@@ -75,6 +75,7 @@ class Settings(BaseSettings):
     run_uid: int | None = Field(None, ge=1, lt=1 << 31)
     skills: list[Path] = Field(default_factory=list)
     parallel: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
+    evolutions: int = Field(2, ge=1, le=64)
     hold_out: float = Field(0.2, ge=0.0, le=0.9)
     evolve: Literal["auto", "manual"] = "auto"
     retrieval: Literal["bm25", "hybrid"] = "bm25"
@@ -157,6 +158,7 @@ def first_settings(run_uid: int | None) -> str:
 {uid}        # as root only: the user id that tasks run as; no account may have it
 # skills = ["~/my-skills"]  # watched beside the folder skills/ of this home
 # parallel = 4             # tasks at a time; default: the number of cores
+# evolutions = 2           # evolutions side by side; one that waits for the machinery does not count
 # hold_out = 0.2           # share of tasks that proposers of edits never see
 # evolve = "auto"          # or "manual": only when `agentos evolve` is typed
 # retrieval = "bm25"       # or "hybrid": by meaning too; pip install 'agentos-daemon[embeddings]'

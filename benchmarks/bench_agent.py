@@ -20,7 +20,7 @@ from typing import Any
 from agentos import shipped
 from agentos.domain import Limits
 from agentos.messages import Answer, LoadDone, LoadJob, RunDone, RunJob, ToolCard
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 TURNS = 20
 TIMES = 15

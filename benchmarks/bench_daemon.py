@@ -21,13 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.engine import Engine
-from agentos.daemon.liveness import daemon_info
 from agentos.daemon.logs import set_up_logs
 from agentos.daemon.process import start_daemon, stop_daemon
+from agentos.daemon.run.tasks import Stopping, TaskRunner
 from agentos.daemon.service import service
 from agentos.daemon.setup import init_home
-from agentos.daemon.tasks import Stopping, TaskRunner
 from agentos.daemon.tick import Tick
 from agentos.domain import (
     Call,

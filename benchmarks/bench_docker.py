@@ -19,10 +19,10 @@ from pathlib import Path
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.sandboxes.bubblewrap import Bubblewrap
-from agentos.sandboxes.docker import Docker
-from agentos.sandboxes.docker_engine import Engine
-from agentos.sandboxes.image import build_from_host
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.docker.engine import Engine
+from agentos.sandboxes.docker.image import build_from_host
+from agentos.sandboxes.docker.sandbox import Docker
 from agentos.sandboxes.plainfiles import read_tar
 
 RUN_UID = 61321 if os.geteuid() == 0 else None

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agentos.daemon.liveness import daemon_info
+from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.process import start_daemon, stop_daemon
 from agentos.daemon.setup import init_home
 from agentos.domain import Effect, Limits, Result, Share, Task, TaskState, new_id

@@ -164,7 +164,8 @@ def broad_handlers(path: Path) -> Iterator[int]:
 
 
 def test_broad_handlers_stand_only_in_marked_places() -> None:
-    marked = {"agentos/cli/main.py", "agentos/daemon/tick.py"}
+    # the last one catches what proposers raise, of which some are other distributions' code
+    marked = {"agentos/cli/main.py", "agentos/daemon/tick.py", "agentos/evolver/propose/proposing.py"}
     inside = {"agentos/worker"}  # there, what is caught is the evolvable code's own error, sent on as data
     for path in modules():
         name = str(path.relative_to(ROOT))

@@ -46,7 +46,7 @@ def stop(
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Does it run? Exit code 0 when it does, 1 when not."""
-    from agentos.daemon.liveness import daemon_info
+    from agentos.daemon.daemon_lock import daemon_info
 
     home = Home.find()
     info = daemon_info(home)

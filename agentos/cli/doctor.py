@@ -21,7 +21,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Look for what a kill, a full disk or a stray hand left. Exit code 1 when something stays wrong."""
-    from agentos.daemon.doctoring import examine, system_parts
+    from agentos.daemon.doctor import examine, system_parts
 
     found = examine(Home.find(), fix=fix)
     left = [finding for finding in found if not finding.mended]

@@ -139,7 +139,7 @@ def _probation(story: Story) -> Probation:
 
     if story.evolution.state is not EvolutionState.PROBATION:
         return Probation()
-    from agentos.daemon.desk import policy_of
+    from agentos.daemon.offline import policy_of
 
     return policy_of(Home.find()).probation
 
@@ -180,7 +180,7 @@ def diff(
 def approve(id: Id, yes: Yes = False) -> None:
     """Consent to the promotion that waits for you; refused when it went stale."""
     from agentos.cli.evolution_screen import draw
-    from agentos.daemon.desk import desk
+    from agentos.daemon.offline import desk
     from agentos.evolver.promote.consent import person
     from agentos.evolver.promote.promotion import approve as give
 
@@ -202,7 +202,7 @@ def reject(
     id: Id, reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given"
 ) -> None:
     """Decline what waits for consent or is held; the same failure stays closed until `reconsider`."""
-    from agentos.daemon.desk import desk
+    from agentos.daemon.offline import desk
     from agentos.evolver.promote.consent import person
     from agentos.evolver.promote.promotion import decline
 
@@ -215,7 +215,7 @@ def reject(
 @app.command()
 def reconsider(id: Id) -> None:
     """Take the same evidence up again, measured against what is stable now."""
-    from agentos.daemon.desk import desk
+    from agentos.daemon.offline import desk
     from agentos.evolver.find.triage import AT_WORK
     from agentos.evolver.find.triage import reconsider as reopen
 
@@ -244,7 +244,7 @@ def revert(
     from rich.console import Console
 
     from agentos.cli.evolution_screen import chosen, diff_text
-    from agentos.daemon.desk import desk
+    from agentos.daemon.offline import desk
     from agentos.evolver.find.triage import DECLINED
     from agentos.evolver.promote.consent import person
     from agentos.evolver.promote.promotion import roll_back

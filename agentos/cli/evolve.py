@@ -26,8 +26,8 @@ def evolve(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """One pass now: mine the failed runs, open an evolution for each recurring failure, follow them."""
-    from agentos.daemon.desk import desk
-    from agentos.daemon.liveness import daemon_info
+    from agentos.daemon.daemon_lock import daemon_info
+    from agentos.daemon.offline import desk
     from agentos.evolver.find.mining import mine
     from agentos.evolver.find.triage import triage
 

@@ -20,7 +20,7 @@ from agentos.evolver.watch import health
 from agentos.evolver.watch.health import Health, Price, duration
 from agentos.gateway.calls import Reading
 from agentos.home import Home
-from agentos.ledger.vitals import Moment, Spent, Vitals
+from agentos.ledger.stats import Moment, Spent, Vitals
 from agentos.ports import Remembered
 from agentos.registry.store import Registry
 from agentos.shipped import folder, seed_files

@@ -31,7 +31,7 @@ def init() -> None:
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """What the daemon is doing, and how much there is of everything."""
-    from agentos.daemon.liveness import daemon_info
+    from agentos.daemon.daemon_lock import daemon_info
     from agentos.ledger.reading import Reader
 
     home = Home.find()

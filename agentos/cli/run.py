@@ -211,7 +211,7 @@ def flag(
     id: Id, reason: Annotated[str, typer.Option(help="What is wrong with it, for the record.")] = ""
 ) -> None:
     """Say that this failed run matters: one such run is enough to open an evolution."""
-    from agentos.daemon.desk import desk
+    from agentos.daemon.offline import desk
     from agentos.evolver.find.mining import flag as give
     from agentos.ledger.store import Ledger
 
@@ -229,7 +229,7 @@ def export(
     id: Id, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")]
 ) -> None:
     """Write a run out: record, steps, answer and the files it left, as plain files."""
-    from agentos.daemon.export import export_run
+    from agentos.daemon.run.export import export_run
 
     count = export_run(Home.find(), id, folder)
     print_text(f"{count} files are in {folder}.")

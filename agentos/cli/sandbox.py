@@ -40,9 +40,9 @@ class _Found:
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """Print which sandboxes there are, and the container images that were built."""
-    from agentos.sandboxes.docker_engine import Engine
-    from agentos.sandboxes.image import images
-    from agentos.sandboxes.launch import require
+    from agentos.sandboxes.bubblewrap.launch import require
+    from agentos.sandboxes.docker.engine import Engine
+    from agentos.sandboxes.docker.image import images
     from agentos.settings import load_settings
 
     home = Home.find()
@@ -91,8 +91,8 @@ def build(
 
     It is named by what is in it, so the same content is built once.
     """
-    from agentos.sandboxes.docker_engine import Engine
-    from agentos.sandboxes.image import build_from_dockerfile, build_from_host
+    from agentos.sandboxes.docker.engine import Engine
+    from agentos.sandboxes.docker.image import build_from_dockerfile, build_from_host
 
     began = time.monotonic()
     engine = Engine(timeout_s=600)
@@ -154,7 +154,7 @@ def check(
 
 
 def _try(name: str, root: Path, run_uid: int | None, *, quick: bool) -> _Found:
-    from agentos.sandboxes.bubblewrap import Bubblewrap
+    from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
     from agentos.sandboxes.choice import SANDBOXES
     from agentos.sandboxes.conformance import check as conform
 
@@ -197,8 +197,8 @@ def _show(found: _Found) -> None:
 @app.command()
 def prune(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Remove what killed daemons left of sandboxes, and container images of other versions."""
-    from agentos.sandboxes import image
-    from agentos.sandboxes.docker_engine import Engine
+    from agentos.sandboxes.docker import image
+    from agentos.sandboxes.docker.engine import Engine
     from agentos.sandboxes.reaper import leftovers, reap
 
     home = Home.find()

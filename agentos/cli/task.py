@@ -178,7 +178,7 @@ def _drafts(file: str) -> Sequence[Draft]:
 
 
 def _alive(home: Home) -> bool:
-    from agentos.daemon.liveness import daemon_info
+    from agentos.daemon.daemon_lock import daemon_info
 
     info = daemon_info(home)
     return info is not None and info.alive

@@ -74,7 +74,7 @@ def _records(given: list[Path]) -> Iterator[Record]:
 
 @contextmanager
 def _importing(home: Home, agent: str, *, dry_run: bool, quiet: bool) -> Iterator[_Taking]:
-    from agentos.daemon.desk import desk
+    from agentos.daemon.offline import desk
     from agentos.domain import Kind, ResourceId
     from agentos.ledger.store import Ledger
     from agentos.settings import load_settings

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from agentos.daemon.liveness import DaemonInfo, daemon_info
+from agentos.daemon.daemon_lock import DaemonInfo, daemon_info
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 

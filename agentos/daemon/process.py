@@ -16,8 +16,8 @@ from typing import NoReturn
 
 import structlog
 
+from agentos.daemon.daemon_lock import DaemonLock
 from agentos.daemon.engine import Engine
-from agentos.daemon.liveness import DaemonLock
 from agentos.daemon.logs import set_up_logs
 from agentos.daemon.service import Service, service
 from agentos.daemon.tick import Tick

@@ -7,29 +7,29 @@ workflow starts is decided in ``tick.py``; that it survives a crash is the matte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
 import structlog
 
-from agentos.daemon.benches import BoxBenches, load_tools, migrate_memories
-from agentos.daemon.beside import executors_beside
-from agentos.daemon.bundle import with_wheels
-from agentos.daemon.coding import with_coder
-from agentos.daemon.current import Current
-from agentos.daemon.desk import desk
 from agentos.daemon.engine import Steps
-from agentos.daemon.execution import BoxExecutor
-from agentos.daemon.harness_bench import RunBenches
-from agentos.daemon.plugins import with_plugins
-from agentos.daemon.proposers import Asked, proposers_of
-from agentos.daemon.serving import Served
-from agentos.daemon.swap import Swap
-from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
+from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
+from agentos.daemon.evolve.coding_agent_config import with_coder
+from agentos.daemon.evolve.harness_bench import RunBenches
+from agentos.daemon.evolve.overlay_executor import executors_beside
+from agentos.daemon.evolve.plugins import with_plugins
+from agentos.daemon.evolve.proposers import Asked, proposers_of
+from agentos.daemon.evolve.serving_pointer import Swap
+from agentos.daemon.job.bundle import with_wheels
+from agentos.daemon.live_config import Current
+from agentos.daemon.offline import desk
+from agentos.daemon.run.execution import BoxExecutor
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
+from agentos.daemon.run_services import Served
 from agentos.domain import EvolutionState, Layer, Mode
 from agentos.errors import AgentOSError, Unavailable
 from agentos.evolver import cycle
@@ -60,14 +60,25 @@ log = structlog.get_logger("agentos.service")
 
 
 class Threads:
-    """Implements ``ports.Replayer``: a trial is mostly a wait for its box."""
+    """Implements ``ports.Replayer``: a trial is mostly a wait for its box.
+
+    Several that map at once take turns, however much each of them has to do.
+    """
 
     def __init__(self, parallel: int) -> None:
+        self._parallel = parallel
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="trial")
 
     def map(self, work: Callable[[T], R], jobs: Sequence[T]) -> Sequence[R]:
         """See ``ports.Replayer``."""
-        futures = [self._pool.submit(work, job) for job in jobs]
+        futures: list[Future[R]] = []
+        going: set[Future[R]] = set()
+        for job in jobs:
+            # never more than fit at once: so whoever comes next need not wait until all of these are done
+            if len(going) >= self._parallel:
+                going = wait(going, return_when=FIRST_COMPLETED).not_done
+            futures.append(self._pool.submit(work, job))
+            going.add(futures[-1])
         wait(futures)
         return [future.result() for future in futures]
 
@@ -86,6 +97,7 @@ class Service:
     stopping: Stopping
     served: Served
     swap: Swap
+    waiting: set[str] = field(default_factory=set)  # evolutions that stand still until the machinery is back
 
     def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
         """What each kind of workflow does with its subject."""
@@ -123,12 +135,18 @@ class Service:
         self._guarded("", lambda: self._held(steps, "").step("watch", measure))
 
     def _held(self, steps: Steps, evolution_id: str) -> Durable:
-        return _Held(steps, self.stopping, lambda why: self._waits(evolution_id, why))
+        return _Held(
+            steps,
+            self.stopping,
+            lambda why: self._waits(evolution_id, why),
+            lambda: self.waiting.discard(evolution_id),
+        )
 
     def _waits(self, evolution_id: str, why: str) -> None:
         """Say where people look that an evolution stands still, and why."""
         log.warning("evolution waits", evolution=evolution_id, why=why)
         if evolution_id:
+            self.waiting.add(evolution_id)
             with suppress(Unavailable):  # it may wait for room on the very disk that this is noted on
                 evolution = self.parts.evolution(evolution_id)
                 self.parts.move(evolution, evolution.state, f"waits for the machinery: {why}")
@@ -160,6 +178,7 @@ class _Held:
     steps: Steps
     stopping: Stopping
     waits: Callable[[str], None]
+    goes_on: Callable[[], None] = lambda: None
 
     def step(self, name: str, work: Callable[[], T]) -> T:
         def held() -> T:
@@ -168,7 +187,10 @@ class _Held:
                     return self._try(work)
                 except Unavailable as error:
                     self.waits(str(error))
-                self.stopping.wait(pause_s)
+                try:
+                    self.stopping.wait(pause_s)
+                finally:
+                    self.goes_on()
             return self._try(work)
 
         return self.steps.step(name, held)

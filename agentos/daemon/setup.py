@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agentos.daemon.desk import desk
+from agentos.daemon.offline import desk
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
 from agentos.evolver.promote.probing import vouch
 from agentos.home import Home
-from agentos.ledger.opening import require_ledger
+from agentos.ledger.connect import require_ledger
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import first_settings, free_uid, load_settings

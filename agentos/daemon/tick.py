@@ -17,18 +17,18 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from agentos.daemon.delegating import let_go
 from agentos.daemon.engine import Engine
+from agentos.daemon.evolutions import start_due
 from agentos.daemon.folders import Folders
+from agentos.daemon.run.delegation import let_go
 from agentos.daemon.schedules import spawn_due
-from agentos.daemon.service import EVOLVE, PROMOTE, RUN, WATCH, Service, utc_now
-from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState, Result, TaskState
+from agentos.daemon.service import EVOLVE, RUN, WATCH, Service, utc_now
+from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import settled, triage
 from agentos.evolver.history.retirement import unused_skills
 from agentos.evolver.memory.memory_proposals import settle_wishes
-from agentos.evolver.promote.promotion import settle_overtaken
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 
 POLL_S = 0.05
@@ -112,7 +112,7 @@ class Tick:
         if self._is_due("swap", now) and self._service.swap.due(now):
             self._chore("swap", self._service.swap.settle, self._supervisor)
         if self._is_due("evolutions", now) and self._service.swap.serves_main:
-            self._start_evolutions()
+            start_due(self._service, self.engine)
         if self._is_due("mining", now) and self._unmined:
             self._mine_when_settled(now)
         if self._is_due("upkeep", now):
@@ -203,27 +203,6 @@ class Tick:
             spawn_due(self._ledger, view.task, view.share, utc_now())
 
     # --- evolutions ---------------------------------------------------------------------------
-
-    def _start_evolutions(self) -> None:
-        """One at a time: each may use all cores, and the next is judged against what it promoted."""
-        if self.engine.active(EVOLVE) or self.engine.active(PROMOTE):
-            return
-        for evolution in self._ledger.find(Evolution, state=EvolutionState.AWAITING_CONSENT):
-            if self._start_promotion(evolution) or settle_overtaken(self._service.parts, evolution):
-                return
-        for state in sorted(RUNNING_STATES, reverse=True):
-            for evolution in self._ledger.find(Evolution, state=state):
-                if self.engine.start(EVOLVE, evolution.id):
-                    return
-                # a promotion that a dead daemon left is taken up a moment after the launch
-                if state is EvolutionState.PROMOTING and self._start_promotion(evolution):
-                    return
-                self._service.cancel_evolution(evolution.id, "its workflow ended without a result")
-
-    def _start_promotion(self, evolution: Evolution) -> bool:
-        """Whether a promotion under the newest consent is under way now."""
-        consents = self._ledger.find(Consent, evolution_id=evolution.id)
-        return bool(consents) and self.engine.start(PROMOTE, evolution.id, f"promote-{consents[-1].id}")
 
     def _mine_when_settled(self, now: float) -> None:
         parts = self._service.parts

@@ -43,8 +43,8 @@ from agentos.domain import (
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
 from agentos.ledger.codec import from_bundle, from_text, time_text
+from agentos.ledger.record_types import SHELVES, column_value, id_of, shelf_of
 from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
-from agentos.ledger.shelves import SHELVES, column_value, id_of, shelf_of
 
 R = TypeVar("R")
 

@@ -38,11 +38,11 @@ from agentos.errors import Conflict, NotFound
 from agentos.ledger.audit import Head, HeadFile, chained
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.codec import from_text, plain, time_text, to_text
-from agentos.ledger.opening import open_ledger
+from agentos.ledger.connect import open_ledger
 from agentos.ledger.packing import pack
 from agentos.ledger.reading import Reader
+from agentos.ledger.record_types import body_of, column_value, id_of, shelf_of
 from agentos.ledger.schema import unavailable
-from agentos.ledger.shelves import body_of, column_value, id_of, shelf_of
 from agentos.ledger.tables import TABLE_OF
 
 TASK, RUN, STEP, FLAG = (TABLE_OF[name] for name in ("task", "run", "step", "flag"))

@@ -12,7 +12,7 @@ import pygit2
 
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError, Unavailable
-from agentos.registry import direct, reading, versions
+from agentos.registry import external_commits, reading, versions
 from agentos.registry.repository import MAIN, Repository
 from agentos.registry.writing import form_faults, reference_faults, tip
 from agentos.resources import examine
@@ -47,7 +47,7 @@ def check(repository: Repository) -> Report:
         return Report(0, (str(error), *_fsck(repository)), (), 0)
     faults: list[str] = []
     warnings: list[str] = [*_settings(repository)]
-    if direct.foreign(repository):
+    if external_commits.foreign(repository):
         warnings.append(
             f"main was moved to {main.commit[:12]} with git itself; the daemon takes that in like a push"
         )

@@ -10,7 +10,7 @@ from threading import Lock
 
 from agentos.domain import ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable
-from agentos.registry import direct, incoming, promotion, reading, revert, versions
+from agentos.registry import external_commits, promotion, push_inbox, reading, revert, versions
 from agentos.registry.check import Report, check
 from agentos.registry.loading import Load
 from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
@@ -63,7 +63,7 @@ class Registry:
         with repository.lock():
             if repository.resolve(MAIN) is not None:
                 return registry
-            if (lost := direct.lost(repository)) is not None:
+            if (lost := external_commits.lost(repository)) is not None:
                 repository.move(MAIN, lost, expected=None)
                 return registry
             now = clock()
@@ -229,9 +229,9 @@ class Registry:
         about = About(f"Upgrade to what agentos {release} ships", "upgrade", self.clock())
         return upgrade(self.repository, files, choice or Choice(), about)
 
-    def take_in_pushes(self, load: Load | None) -> Sequence[incoming.Push]:
+    def take_in_pushes(self, load: Load | None) -> Sequence[push_inbox.Push]:
         """Merge or refuse what was pushed to ``incoming/``; costs one directory listing when nothing was."""
-        return incoming.take_in(self.repository, load, self.wheels, About("Push", "edit", self.clock()))
+        return push_inbox.take_in(self.repository, load, self.wheels, About("Push", "edit", self.clock()))
 
     # --- pointers -------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class Registry:
             yield Snapshot(str(commit.id), str(commit.tree_id))
 
     def last_good(self) -> Snapshot | None:
-        """The newest snapshot that is known to drive runs well; see daemon/swap.py, which moves it."""
+        """The newest snapshot that is known to drive runs well; see daemon/evolve/serving_pointer.py, which moves it."""
         found = self.repository.resolve(LAST_GOOD)
         return self.repository.snapshot(found) if found else None
 

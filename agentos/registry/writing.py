@@ -10,7 +10,7 @@ import pygit2
 
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid, NotFound
-from agentos.registry import direct, reading, versions, wheels
+from agentos.registry import external_commits, reading, versions, wheels
 from agentos.registry.repository import MAIN, Repository
 from agentos.resources import PINS_FILE, examine, missing_references, read
 from agentos.resources.forms import CONCERNED, concerned_by, disagreements, documents_of
@@ -33,7 +33,7 @@ class About:
 def tip(repository: Repository) -> Snapshot:
     """Where ``main`` stands."""
     found = repository.resolve(MAIN)
-    if found is None and direct.lost(repository):
+    if found is None and external_commits.lost(repository):
         raise NotFound(
             f"The registry at {repository.path} has lost its branch main. `agentos init` brings it back"
         )
@@ -58,12 +58,12 @@ def advance(
     parents: list[pygit2.Oid] = []
     if main is not None:
         parent = repository.commit(main.commit)
-        if direct.foreign(repository):
+        if external_commits.foreign(repository):
             raise Conflict(
                 f"Somebody moved main of the registry to {main.commit[:12]} with git itself. A running daemon "
                 "takes that in like a push: type `agentos daemon start`, then try again"
             )
-        direct.note(repository, parent.id)  # these two complete what a killed writer left undone
+        external_commits.note(repository, parent.id)  # these two complete what a killed writer left undone
         versions.record(repository, parent)
         if str(tree) == main.tree and about.merged is None:
             return main
@@ -78,7 +78,7 @@ def advance(
     sides = [about.merged] if about.merged else []
     made = repository.write_commit(tree, parents + sides, text, about.now, author=about.author)
     repository.move(MAIN, made, expected=parents[0] if parents else None)
-    direct.note(repository, made)
+    external_commits.note(repository, made)
     versions.record(repository, repository.commit(made))
     return Snapshot(str(made), str(tree))
 

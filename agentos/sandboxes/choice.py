@@ -17,7 +17,7 @@ from typing import Protocol
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.ports import Box, Sandbox
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.probe import Claim
 
 AUTO = "auto"
@@ -39,7 +39,7 @@ class Startable(Sandbox, Protocol):
 
 
 def _docker(home: Path, _run_uid: int | None) -> Startable:
-    from agentos.sandboxes.docker import Docker
+    from agentos.sandboxes.docker.sandbox import Docker
 
     return Docker(home)
 

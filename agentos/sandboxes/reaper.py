@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentos.sandboxes import cgroups
-from agentos.sandboxes.launch import LABEL_VARIABLE
+from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
 from agentos.sandboxes.leftover import BOXES, Leftover
 from agentos.sandboxes.owner import Owner, home_id
 
@@ -24,7 +24,7 @@ def leftovers(home: Path) -> list[Leftover]:
     """All orphans of this home; those of living owners are not."""
     found = [*_processes(home_id(home)), *_groups(home_id(home))]
     if (home / BOXES).is_dir():  # else no container was ever made for this home
-        from agentos.sandboxes import docker_reaper
+        from agentos.sandboxes.docker import reaper as docker_reaper
 
         found += docker_reaper.leftovers(home)
     return found
@@ -37,7 +37,7 @@ def reap(found: Iterable[Leftover]) -> list[Leftover]:
     others = [leftover for leftover in ordered if leftover not in mine]
     left = [leftover for leftover in mine if not _remove(leftover)]
     if others:
-        from agentos.sandboxes import docker_reaper
+        from agentos.sandboxes.docker import reaper as docker_reaper
 
         left += docker_reaper.reap(others)
     return left

@@ -18,8 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from agentos.messages import ModelCard
-from agentos.worker.asking import Refused, Talk
 from agentos.worker.dialects import messages, responses
+from agentos.worker.rpc import Refused, Talk
 
 BODY_MAX = 8 << 20  # of one request
 _STATUS = {"context": 400, "request": 400, "effect": 403, "not_available": 404}

@@ -21,7 +21,7 @@ from agentos.wire import Channel
 from agentos.worker import children, files
 from agentos.worker.children import Allowance, Ended
 from agentos.worker.faults import shorten
-from agentos.worker.place import Place
+from agentos.worker.paths import Place
 
 _MEMORY_MB = 256
 _OUTPUT = 1 << 20

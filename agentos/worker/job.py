@@ -20,7 +20,7 @@ from agentos.worker.faults import fault
 from agentos.worker.grading import grade
 from agentos.worker.loading import load
 from agentos.worker.migrating import migrate
-from agentos.worker.place import Place
+from agentos.worker.paths import Place
 from agentos.worker.running import run
 from agentos.worker.searching import search
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from agentos.messages import LoadDone, LoadJob, ToolCard
 from agentos.wire import Channel
 from agentos.worker import children, files
+from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance
-from agentos.worker.held import Held
-from agentos.worker.place import Place
+from agentos.worker.paths import Place
 from agentos.worker.toolhost import card_work, result_of
 
 _MEMORY_MB = 256

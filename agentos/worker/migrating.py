@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from agentos.messages import MigrateDone, MigrateJob
 from agentos.wire import Channel
 from agentos.worker import children, files, toolfile
+from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance
 from agentos.worker.faults import Failed, NotPlain, encode, fault, fault_of, load_fault
-from agentos.worker.held import Held
-from agentos.worker.place import Place
+from agentos.worker.paths import Place
 from agentos.worker.toolhost import result_of
 
 

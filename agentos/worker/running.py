@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from agentos.messages import RunJob
 from agentos.wire import Channel, Closed, FrameError, Late
-from agentos.worker import files, outside
-from agentos.worker.asking import Talk
+from agentos.worker import egress, files
+from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance
 from agentos.worker.faults import Failed, fault, fault_of, load_fault
-from agentos.worker.held import Held
-from agentos.worker.place import Place
+from agentos.worker.paths import Place
+from agentos.worker.rpc import Talk
 from agentos.worker.sdk import Sdk, StepsUsedUp
 from agentos.worker.toolhost import ToolHost
 
@@ -70,7 +70,7 @@ def _forwarder(job: RunJob) -> Forwarder | None:
     from agentos.worker.forwarder import Forwarder
 
     made = Forwarder()
-    os.environ[outside.PLACE] = made.url
+    os.environ[egress.PLACE] = made.url
     return made
 
 

@@ -23,10 +23,10 @@ from typing import Any, Literal
 
 from agentos.messages import WHEELS, ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
 from agentos.worker import toolfile
-from agentos.worker.asking import Refused, Talk
+from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Clip
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
-from agentos.worker.held import Held
+from agentos.worker.rpc import Refused, Talk
 from agentos.worker.toolhost import ToolHost, ToolResult
 
 __all__ = [

@@ -31,7 +31,7 @@ from agentos.wire import Channel, Closed, FrameError, Late
 from agentos.worker import children, files, toolfile
 from agentos.worker.faults import Failed, fault_of, load_fault, shorten
 from agentos.worker.grading import snippet
-from agentos.worker.place import Place
+from agentos.worker.paths import Place
 from agentos.worker.toolhost import tracer_of
 
 _RENEW = 500  # sources that one child tries

@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agentos import checks
 from agentos.messages import WHEELS, ToolCard
 from agentos.worker import wheels
+from agentos.worker.bundle_importer import Held
 from agentos.worker.faults import Failed, NotPlain, encode, fault
-from agentos.worker.held import Held
 
 EFFECTS = ("pure", "read", "write", "external")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")

@@ -24,9 +24,9 @@ from pydantic import BaseModel, ConfigDict
 from agentos.messages import WireFault
 from agentos.wire import Channel, Closed, Frame, FrameError, Late
 from agentos.worker import children, toolfile
+from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance, Clip, Ended
 from agentos.worker.faults import fault, fault_of, load_fault
-from agentos.worker.held import Held
 
 _PRINTED_MAX = 1 << 20  # of what a program prints, kept as its answer
 _PATIENCE_S = 3.0  # beyond the call's own limit, until the host itself counts as lost

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.desk import desk
+from agentos.daemon.offline import desk
 from agentos.domain import (
     Arm,
     Evolution,

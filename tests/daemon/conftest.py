@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.liveness import daemon_info
+from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.setup import init_home
 from agentos.domain import Call, Check, Effect, Limits, Share, Task, TaskState, new_id
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 
 KIT = Path(__file__).parent / "kit"

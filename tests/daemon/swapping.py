@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from agentos.daemon.desk import desk
+from agentos.daemon.offline import desk
 from agentos.domain import (
     Candidate,
     Decision,

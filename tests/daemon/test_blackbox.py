@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.modelling import model_asks
+from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Json, Limits, ModelSpec, Result, Task, new_id
 from agentos.errors import ModelFailed
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels
 
 pytestmark = pytest.mark.sandbox

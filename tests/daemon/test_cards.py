@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.benches import load_tools
-from agentos.daemon.bundle import Bundle
-from agentos.daemon.cards import Cards
+from agentos.daemon.evolve.benches import load_tools
+from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.job.tool_schemas import Cards
 from agentos.domain import Limits
 from agentos.messages import ToolCard
 from agentos.retrieval.storage import Storage
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.asks import Answerer, Denied
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.modelling import model_asks
-from agentos.daemon.replaying import tool_asks
+from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.run_requests import Answerer, Denied
+from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Json, Limits, Mode, ModelSpec, Result, Task, new_id
 from agentos.errors import ModelFailed, Unavailable
 from agentos.home import Home
@@ -21,7 +21,7 @@ from agentos.ledger.store import Ledger
 from agentos.models.redaction import Redactor
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels
 
 pytestmark = pytest.mark.sandbox
@@ -180,7 +180,7 @@ def test_a_run_that_hangs_in_an_answer_ends_on_time(world: World) -> None:
 
 
 def test_a_flood_of_asks_ends_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentos.daemon.asks.ASKS_MAX", 20)
+    monkeypatch.setattr("agentos.daemon.requests.run_requests.ASKS_MAX", 20)
     harness = (
         "from agentos.worker.sdk import Refused\n"
         "def run(sdk):\n"
@@ -216,7 +216,7 @@ def test_a_run_that_only_asks_fills_no_memory_but_its_own(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight mebibytes for each of ten thousand asks would wait for their turn in the daemon."""
-    monkeypatch.setattr("agentos.daemon.asks._HELD_MAX", 100_000)
+    monkeypatch.setattr("agentos.daemon.requests.run_requests._HELD_MAX", 100_000)
     answered = threading.Event()
     seen: list[int] = []
 

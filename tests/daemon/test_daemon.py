@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.background import stop_daemon
-from agentos.daemon.liveness import DaemonLock, daemon_info
+from agentos.daemon.daemon_lock import DaemonLock, daemon_info
 from agentos.domain import Limits, Result, Task, TaskState
 from agentos.errors import Busy, NotFound
 from agentos.home import Home

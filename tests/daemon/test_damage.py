@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.doctoring import examine
-from agentos.daemon.liveness import daemon_info
+from agentos.daemon.daemon_lock import daemon_info
+from agentos.daemon.doctor import examine
 from agentos.daemon.setup import add_tasks, init_home
 from agentos.errors import Invalid, NotFound
 from agentos.home import Home

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.delegating import DEPTH_MAX, Delegates, Handing
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.modelling import model_asks
-from agentos.daemon.people import People
+from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.people import People
+from agentos.daemon.run.delegation import DEPTH_MAX, Delegates, Handing
+from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import (
     Budget,
     Mode,
@@ -30,7 +30,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan, Recording
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels
 
 pytestmark = pytest.mark.sandbox

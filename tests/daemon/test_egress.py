@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.egress import Egress
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.replaying import tool_asks
+from agentos.daemon.requests.egress import Egress
+from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Call, Effect, Limits, Mode, Result, new_id
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 
@@ -29,7 +29,7 @@ TOOL = '''"""Asks the outside."""
 
 from pydantic import BaseModel
 
-from agentos.worker.outside import OutsideError, fetch
+from agentos.worker.egress import OutsideError, fetch
 
 TOOL = {"name": "ask_outside", "description": "Fetches a URL.", "effects": ["external"]}
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.desk import desk
-from agentos.daemon.doctoring import examine
+from agentos.daemon.doctor import examine
+from agentos.daemon.offline import desk
 from agentos.domain import (
     Candidate,
     Check,

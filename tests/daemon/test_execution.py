@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.daemon.execution import GONE_MAX, BoxExecutor
+from agentos.daemon.run.execution import GONE_MAX, BoxExecutor
 from agentos.domain import Check, InputFile, Limits, Result, Step, Task
 from agentos.errors import BoxDied, Unavailable
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 
@@ -149,7 +149,7 @@ def test_an_unknown_agent_is_the_tasks_own_fault(
 def test_a_check_that_never_ends_fails_as_the_graders_fault(
     execute: Callable[[Task], Attempt], make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agentos.daemon import grading
+    from agentos.daemon.run import grading
 
     monkeypatch.setattr(grading, "LIMITS", replace(grading.LIMITS, wall_s=1.0))
     done = execute(replace(make_task("double", n=1), checks=(Check("python", {"code": "while True: pass"}),)))

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor
-from agentos.daemon.harness_bench import RunBenches
+from agentos.daemon.evolve.harness_bench import RunBenches
+from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import Call, Check, Kind, Limits, ResourceId, Share, Task
 from agentos.evolver.guards.assurance.overlay import Overlay
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Bench, Case
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import Check, Limits, Result, Share, Step, Task
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 

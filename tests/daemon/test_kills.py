@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.doctoring import examine
-from agentos.daemon.liveness import daemon_info
+from agentos.daemon.daemon_lock import daemon_info
+from agentos.daemon.doctor import examine
 from agentos.domain import Result, Share, Task, TaskState
 from agentos.home import Home
 from agentos.ledger.reading import Reader

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.memories import PROPOSALS_MAX, Memories, normalised
+from agentos.daemon.requests.memories import PROPOSALS_MAX, Memories, normalised
+from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Json, Mode, Proposal, Snapshot, Task
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -17,7 +17,7 @@ from agentos.models.redaction import Redactor
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.retrieval.index import Index
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 

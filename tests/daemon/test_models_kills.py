@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.doctoring import examine
+from agentos.daemon.doctor import examine
 from agentos.domain import Limits, Result, Share, Task, TaskState
 from agentos.gateway.calls import Reading
 from agentos.home import Home

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.people import People, readable
+from agentos.daemon.requests.people import People, readable
+from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Effect, Mode, Question, Result, Run, Share, Step, Task, TaskState, new_id
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.models.redaction import Redactor
 from agentos.ports import Attempt, Plan, Recording
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 
@@ -230,8 +230,8 @@ def test_a_trial_is_answered_from_the_recording_or_not_at_all(world: World, free
     ],
 )
 def test_what_is_no_question_is_refused(body: dict[str, Any]) -> None:
-    from agentos.daemon.asks import Denied
-    from agentos.daemon.people import _question
+    from agentos.daemon.requests.people import _question
+    from agentos.daemon.requests.run_requests import Denied
 
     with pytest.raises(Denied):
         _question(body, lambda value: value)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.plugins import with_plugins
+from agentos.daemon.evolve.plugins import with_plugins
 from agentos.domain import Candidate, Check, Evolution, EvolutionState, Layer, Share, Task
 from agentos.errors import UserError
 from agentos.evolver.find.triage import AT_WORK

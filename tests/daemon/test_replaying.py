@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.modelling import model_asks
-from agentos.daemon.replaying import declared, tool_asks
-from agentos.daemon.tasks import Stopping, TaskRunner
+from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.tool_calls import declared, tool_asks
+from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.tasks import Stopping, TaskRunner
 from agentos.domain import (
     Effect,
     Fault,
@@ -38,7 +38,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Grant, Plan, Recording
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 
@@ -448,13 +448,13 @@ def test_what_cannot_be_read_counts_as_acting_on_the_outside(
 DRIVER = """
 import sys
 from datetime import UTC, datetime
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.replaying import tool_asks
-from agentos.daemon.tasks import Stopping, TaskRunner
+from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.run.tasks import Stopping, TaskRunner
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 
 home = Home.find(sys.argv[1])

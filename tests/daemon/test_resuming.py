@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.modelling import model_asks
-from agentos.daemon.replaying import tool_asks
+from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Effect, Limits, Mode, ModelSpec, Result, Share, Task, TaskState, new_id
 from agentos.evolver.history.recordings import recording_of, told, whole
 from agentos.gateway.client import GatewayModels
@@ -27,7 +27,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Plan
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 from agentos.testing import ModelServer
 from agentos.testing.modelserver.replies import Reply, say
@@ -43,16 +43,16 @@ SPEC = ModelSpec("main", "openai/scripted", "local", {})
 DRIVER = """
 import sys
 from datetime import UTC, datetime
-from agentos.daemon import tasks
-from agentos.daemon.execution import BoxExecutor, Serving
-from agentos.daemon.modelling import model_asks
-from agentos.daemon.replaying import tool_asks
+from agentos.daemon.run import tasks
+from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.domain import ModelSpec
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 
 tasks.MAX_ATTEMPTS = 1_000

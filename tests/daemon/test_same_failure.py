@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.desk import desk
+from agentos.daemon.offline import desk
 from agentos.domain import Check, Json, Run, Share, TaskState
 from agentos.evolver.find.agent_failures import root_step
 from agentos.evolver.find.mining import inspect

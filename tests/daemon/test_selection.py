@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.bundle import Bundle, Unfit, bundle_of
-from agentos.daemon.selection import MOST, Wish, select
+from agentos.daemon.job.bundle import Bundle, Unfit, bundle_of
+from agentos.daemon.job.selection import MOST, Wish, select
 from agentos.domain import Json, Kind, Limits, ResourceId, Snapshot, Task
 from agentos.registry.store import Registry
 from agentos.resources import is_tool_file

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.benches import migrate_memories
+from agentos.daemon.evolve.benches import migrate_memories
 from agentos.domain import (
     Candidate,
     Check,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.desk import desk
-from agentos.daemon.doctoring import examine
+from agentos.daemon.doctor import examine
+from agentos.daemon.offline import desk
 from agentos.daemon.service import service
 from agentos.domain import Consent, EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
 from agentos.errors import Conflict, Unavailable

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.doctoring import examine
-from agentos.daemon.liveness import daemon_info
+from agentos.daemon.daemon_lock import daemon_info
+from agentos.daemon.doctor import examine
 from agentos.domain import EvolutionState, Probe, Result, Share, Task, TaskState
 from agentos.evolver.promote.probing import driving_sha256
 from agentos.home import Home
@@ -37,7 +37,7 @@ _ENDS = (*_MADE, EvolutionState.STALE, EvolutionState.ROLLED_BACK)
 
 class _Nursery(Nursery):
     # A few tasks meet many kills here: they would be given up after three.
-    source = "from agentos.daemon import tasks\ntasks.MAX_ATTEMPTS = 1_000\n" + NURSERY
+    source = "from agentos.daemon.run import tasks\ntasks.MAX_ATTEMPTS = 1_000\n" + NURSERY
 
 
 @pytest.fixture

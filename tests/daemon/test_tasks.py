@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
 from agentos.domain import Mode, Outcome, Result, Run, Share, Snapshot, Step, Task, TaskState
 from agentos.errors import Unavailable
 from agentos.ledger.store import Ledger

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon import service
-from agentos.daemon.tasks import Stopping
+from agentos.daemon.run.tasks import Stopping
 from agentos.errors import Unavailable
 from agentos.testing import Undurable
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.workshop import BoxWorkshop
+from agentos.daemon.evolve.coding_agent import BoxWorkshop
 from agentos.domain import (
     Budget,
     Call,
@@ -39,7 +39,7 @@ from agentos.evolver.history.recordings import unpacked
 from agentos.evolver.proposers.coders import Coder, Coders
 from agentos.evolver.proposers.command import CommandProposer
 from agentos.ports import Brief, Case, Proposal, Seen
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels, MemoryBlobs, MemoryLedger
 
 pytestmark = pytest.mark.sandbox

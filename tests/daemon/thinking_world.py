@@ -38,7 +38,7 @@ import os
 import uuid
 from pathlib import Path
 from pydantic import BaseModel
-from agentos.worker.outside import fetch
+from agentos.worker.egress import fetch
 TOOL = {{"name": "{name}", "description": "{name} for a test", "effects": ["{effect}"]{more}}}
 class Input(BaseModel):
     text: str

@@ -25,7 +25,7 @@ from agentos.domain import (
     TaskState,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.ledger import opening
+from agentos.ledger import connect
 from agentos.ledger.store import Ledger
 from agentos.testing import MemoryLedger
 
@@ -143,7 +143,7 @@ def test_a_ledger_of_the_first_schema_is_brought_up_to_date(
     tmp_path: Path, make_task: Callable[..., Task]
 ) -> None:
     path = tmp_path / "ledger.db"
-    engine = opening._engine(path)
+    engine = connect._engine(path)
     config = Config()
     config.set_main_option("script_location", "agentos.ledger:migrations")
     with engine.begin() as connection:

@@ -45,11 +45,11 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import NotFound, Unavailable, UserError
-from agentos.ledger.opening import _engine, open_ledger
+from agentos.ledger.connect import _engine, open_ledger
 from agentos.ledger.schema import HEAD
+from agentos.ledger.stats import Spent, Vitals
 from agentos.ledger.store import Ledger
 from agentos.ledger.tables import METADATA
-from agentos.ledger.vitals import Spent, Vitals
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PRINT = Fingerprint("f" * 16, "tool/a", "exception", "?")

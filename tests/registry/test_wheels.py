@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agentos.cli.registry import app
-from agentos.daemon.doctoring import examine
+from agentos.daemon.doctor import examine
 from agentos.daemon.setup import init_home
 from agentos.domain import Snapshot
 from agentos.errors import Conflict, Invalid, Unavailable

@@ -14,10 +14,10 @@ import pytest
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes.box import Box
-from agentos.sandboxes.bubblewrap import Bubblewrap
-from agentos.sandboxes.docker import Docker
-from agentos.sandboxes.docker_engine import Engine
-from agentos.sandboxes.image import build_from_host
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.docker.engine import Engine
+from agentos.sandboxes.docker.image import build_from_host
+from agentos.sandboxes.docker.sandbox import Docker
 
 Make = Callable[..., Bubblewrap]
 

@@ -14,8 +14,8 @@ import pytest
 
 from agentos.domain import Limits
 from agentos.sandboxes.box import Box
-from agentos.sandboxes.bubblewrap import Bubblewrap
-from agentos.sandboxes.docker import Docker
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.docker.sandbox import Docker
 
 Run = Callable[..., Any]
 

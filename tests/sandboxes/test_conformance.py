@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.conformance import CHECKS, check
-from agentos.sandboxes.docker import Docker
+from agentos.sandboxes.docker.sandbox import Docker
 from agentos.testing import FakeSandbox
 
 

@@ -24,15 +24,15 @@ from pydantic import ValidationError
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.messages import RunDone, StepFrame
-from agentos.sandboxes import image, image_host
 from agentos.sandboxes.content import box_limits, deny_list
-from agentos.sandboxes.docker import Docker
-from agentos.sandboxes.docker_container import End, Maker
-from agentos.sandboxes.docker_engine import Engine
-from agentos.sandboxes.docker_pool import Pool
-from agentos.sandboxes.docker_profile import HOME_LABEL, Kind, Walls, all_but, seccomp_profile
-from agentos.sandboxes.docker_reaper import owner_of
-from agentos.sandboxes.image import build_from_host, find, images
+from agentos.sandboxes.docker import image, image_host
+from agentos.sandboxes.docker.container import End, Maker
+from agentos.sandboxes.docker.engine import Engine
+from agentos.sandboxes.docker.image import build_from_host, find, images
+from agentos.sandboxes.docker.pool import Pool
+from agentos.sandboxes.docker.profile import HOME_LABEL, Kind, Walls, all_but, seccomp_profile
+from agentos.sandboxes.docker.reaper import owner_of
+from agentos.sandboxes.docker.sandbox import Docker
 from agentos.sandboxes.leftover import BOXES, NOTE
 from agentos.sandboxes.owner import Owner, home_id
 from agentos.sandboxes.reaper import leftovers, reap
@@ -563,7 +563,7 @@ OWNERS = """
 import os, sys, time
 from pathlib import Path
 from agentos.domain import Limits
-from agentos.sandboxes.docker import Docker
+from agentos.sandboxes.docker.sandbox import Docker
 home, image, inside, count = sys.argv[1:]
 for number in range(int(count)):
     if os.fork() == 0:

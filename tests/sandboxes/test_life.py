@@ -19,8 +19,8 @@ import pytest
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups
-from agentos.sandboxes.bubblewrap import Bubblewrap
-from agentos.sandboxes.launch import LABEL_VARIABLE
+from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.owner import Owner, home_id
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.wire import Closed
@@ -145,7 +145,7 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from agentos.domain import Limits
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 home, uid, inside = sys.argv[1:]
 sandbox = Bubblewrap(Path(home), int(uid) or None, entry="guest:serve", extra=(Path(inside),))
 box = sandbox.open_entry(Limits(processes=24, memory_mb=64), "guest:serve")

@@ -15,10 +15,10 @@ import pytest
 
 from agentos.domain import Limits
 from agentos.sandboxes.box import Box
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.content import box_limits
-from agentos.sandboxes.docker_container import ContainerBox
-from agentos.sandboxes.docker_profile import WORKER_MB
+from agentos.sandboxes.docker.container import ContainerBox
+from agentos.sandboxes.docker.profile import WORKER_MB
 from agentos.sandboxes.plainfiles import read_tar
 from agentos.wire import Closed, FrameError, Late
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentos.errors import Unavailable
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.probe import Claim
 
 pytestmark = pytest.mark.sandbox

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.benches import BoxBenches, load_tools
-from agentos.daemon.bundle import with_wheels
-from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.evolve.benches import BoxBenches, load_tools
+from agentos.daemon.job.bundle import with_wheels
+from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import Call, Check, Effect, Limits, Result, Task, new_id
 from agentos.errors import Unavailable
 from agentos.ledger.blobs import BlobStore
 from agentos.ports import Attempt, Case
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
-from agentos.sandboxes.docker import Docker
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.docker.sandbox import Docker
 from agentos.shipped import seed_files
 from tests.registry.wheelshop import Shop, needy, open_shop
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentos.worker.held import Held
+from agentos.worker.bundle_importer import Held
 
 Tool = Callable[..., str]
 

@@ -13,7 +13,7 @@ import pytest
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.messages import Answer, Ask, RunDone, RunJob, StepFrame
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox
 

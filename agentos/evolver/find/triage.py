@@ -22,7 +22,7 @@ from agentos.domain import (
     digest,
     new_id,
 )
-from agentos.errors import Conflict
+from agentos.errors import Conflict, NotFound
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Mine
 
@@ -112,6 +112,15 @@ def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
 def _file(fingerprint: Fingerprint) -> str:
     """The file (or resource) that a fingerprint points to: two evolutions never work on one at once."""
     return fingerprint.signature.split(" | ")[0] or fingerprint.resource
+
+
+def places(parts: Parts, evolution: Evolution) -> frozenset[str]:
+    """What it works on, as far as that is known: the failure, and the file and the resource it lies in."""
+    found = {evolution.fingerprint_id, evolution.resource}
+    with suppress(NotFound):
+        fingerprint = _evidence_fingerprint(parts, evolution)
+        found |= {_file(fingerprint), fingerprint.resource}
+    return frozenset(found - {""})
 
 
 def _evidence_fingerprint(parts: Parts, evolution: Evolution) -> Fingerprint:

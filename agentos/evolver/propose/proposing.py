@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from agentos.domain import (
     Candidate,
@@ -21,7 +23,7 @@ from agentos.domain import (
     is_memory,
     tier_of,
 )
-from agentos.errors import Conflict, Invalid, ModelFailed
+from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.history.calibration import in_words, lately
 from agentos.evolver.history.proposer_order import NOTHING, Meter, archive, ordered
@@ -35,6 +37,7 @@ from agentos.evolver.verdict.no_memory_control import is_asked
 from agentos.ports import Brief, Proposal
 from agentos.resources import is_tool_file, parse_id, tool_name
 
+BROKE_MAX = 500  # characters of an exception's text that are kept
 REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
 
 
@@ -179,16 +182,31 @@ def _proposals(
             continue
         try:
             for proposal in meter.timed(proposer.name, brief.layer, proposer.propose(brief)):
+                if not isinstance(proposal, Proposal):
+                    raise TypeError(f"it proposed a {type(proposal).__name__}")
                 yield proposer.name, proposal
         except ModelFailed as error:
             silent.add(proposer.name)
-            yield proposer.name, _no_more(proposer.name, error)
+            yield (
+                proposer.name,
+                _no_more(proposer.name, f"nothing more could be asked ({error.kind}): {error}"),
+            )
+        except Unavailable:  # the machinery is away: the whole step is done again
+            raise
+        except Exception as error:  # noqa: BLE001 - one proposer's bug is no reason to ask none of the others
+            yield proposer.name, _no_more(proposer.name, _broke(error))
 
 
-def _no_more(proposer: str, error: ModelFailed) -> Proposal:
-    why = f"nothing more could be asked ({error.kind}): {error}"
+def _no_more(proposer: str, why: str) -> Proposal:
     summary = f"{proposer} could not go on"
     return Proposal("", summary, proposer, {}, "", (), (), unusable=why)
+
+
+def _broke(error: Exception) -> str:
+    """What went wrong in a proposer's own code, and where."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"it broke: {type(error).__name__}: {error}"[:BROKE_MAX] + where
 
 
 def _store(

@@ -1,4 +1,4 @@
-"""What the evolver asks of a workshop: the port of ``daemon/workshop.py``, and of its fakes."""
+"""What the evolver asks of a workshop: the port of ``daemon/evolve/coding_agent.py``, and of its fakes."""
 
 from __future__ import annotations
 

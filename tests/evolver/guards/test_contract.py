@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from agentos.daemon.execution import BoxExecutor
+from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.setup import init_home
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.evolver.guards.assurance.contract import suite, violations
@@ -19,7 +19,7 @@ from agentos.evolver.guards.assurance.overlay import Overlay
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap import Bubblewrap
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 
 pytestmark = pytest.mark.sandbox

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentos.daemon.advising import Advice, another
+from agentos.daemon.evolve.evolver_models import Advice, another
 from agentos.domain import (
     Budget,
     Candidate,
@@ -27,10 +27,11 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, ModelFailed, NotFound, Unavailable
 from agentos.evolver.cycle import evolve
+from agentos.evolver.find.triage import triage
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ConsentPolicy, Policy, ReviewPolicy
 from agentos.evolver.promote.promotion import approve, promote
-from agentos.ports import Proposal
+from agentos.ports import Brief, Proposal
 from agentos.testing import FakeModels, ScriptedProposer
 
 if TYPE_CHECKING:
@@ -275,6 +276,55 @@ def test_a_budget_that_is_gone_before_anything_was_proposed_is_the_end_that_is_t
 
 def test_a_proposer_without_a_model_goes_on_where_one_with_a_model_cannot(world: World) -> None:
     assert two(world, Asking([], "asking"), ScriptedProposer([edit(RIGHT)])).state is EvolutionState.PROBATION
+
+
+class Breaking:
+    """Proposes the given edits, then breaks as a bug in a proposer does."""
+
+    name = "breaking"
+
+    def __init__(self, error: Exception, *edits: Any) -> None:
+        self.error = error
+        self.edits = edits
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        yield from self.edits
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error", [IndentationError("unexpected indent"), RecursionError(), KeyError("x"), Conflict("c")]
+)
+def test_a_proposer_that_breaks_is_recorded_and_the_next_one_is_asked(world: World, error: Exception) -> None:
+    ended = two(world, Breaking(error), ScriptedProposer([edit(RIGHT)]))
+    assert ended.state is EvolutionState.PROBATION
+    (broken,) = [item for item in world.ledger.find(Candidate) if item.screened]
+    assert (broken.proposer, broken.rank) == ("breaking", 1)
+    assert broken.screened.startswith(f"it broke: {type(error).__name__}")
+    assert "(test_review.py:" in broken.screened
+    assert [asked.proposer for asked in ended.asked] == ["breaking", "scripted"]
+    assert "proposal.unusable" in [note.event for note in world.ledger.notes]
+
+
+def test_where_the_only_proposer_breaks_that_is_the_end_and_counts_as_an_attempt(world: World) -> None:
+    ended = two(world, Breaking(ValueError("odd")), ScriptedProposer([]))
+    assert ended.state is EvolutionState.CANNOT_FIX
+    assert "it broke: ValueError: odd" in ended.reason
+    assert triage(world.parts) == []  # nothing is new since: it is not opened again and again
+
+
+def test_what_was_proposed_before_the_break_is_tried(world: World) -> None:
+    assert two(world, Breaking(ValueError(), edit(RIGHT)), ScriptedProposer([])).promoted is not None
+
+
+def test_what_is_no_proposal_breaks_its_proposer_alone(world: World) -> None:
+    ended = two(world, Breaking(ValueError(), None), ScriptedProposer([edit(RIGHT)]))
+    assert ended.state is EvolutionState.PROBATION
+
+
+def test_a_machinery_that_is_away_is_no_fault_of_the_proposer(world: World) -> None:
+    with pytest.raises(Unavailable):
+        two(world, Breaking(Unavailable("gone")), ScriptedProposer([edit(RIGHT)]))
 
 
 def test_an_answer_that_is_no_edit_is_counted_and_never_tried(world: World) -> None:

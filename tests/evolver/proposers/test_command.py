@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.coding import with_coder
+from agentos.daemon.evolve.coding_agent_config import with_coder
 from agentos.domain import (
     Budget,
     Call,

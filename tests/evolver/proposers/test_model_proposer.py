@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.advising import Advice
+from agentos.daemon.evolve.evolver_models import Advice
 from agentos.domain import (
     Budget,
     Check,

@@ -14,7 +14,7 @@ from agentos.ports import Snapshots
 
 
 class Registry(Snapshots, Protocol):
-    """What an executor reads; see ``agentos/daemon/bundle.py``."""
+    """What an executor reads; see ``agentos/daemon/job/bundle.py``."""
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """The registry path of the tool's file; raises UserError."""

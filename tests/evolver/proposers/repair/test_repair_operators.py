@@ -50,6 +50,35 @@ def test_the_repair_is_among_the_edits(name: str) -> None:
     assert wanted in _shapes(head + source)
 
 
+# as black breaks them, when the names are long
+BROKEN_OVER_LINES = """\
+def f(a, b):
+    c = b
+    if (
+        a
+        > b  # too long for one line
+    ):
+        return a
+    while c and (
+        b
+        < a
+    ):
+        b += 1
+    return c if f"{a} of {b}" == f"{b}" else b
+"""
+
+
+def test_a_comparison_over_several_lines_is_edited_and_reused_as_any_other() -> None:
+    shapes = _shapes(BROKEN_OVER_LINES)
+    for new in (
+        BROKEN_OVER_LINES.replace("> b", ">= b"),
+        BROKEN_OVER_LINES.replace("> b", "> c"),
+        BROKEN_OVER_LINES.replace("< a\n    )", "< a\n    ) and (a > b)"),
+        BROKEN_OVER_LINES.replace("< a\n    )", "< a\n    ) and (a > c)"),
+    ):
+        assert ast.dump(ast.parse(new)) in shapes, new
+
+
 def test_truth_values_are_exchanged_together() -> None:
     source = "def f(a):\n    for x in a:\n        if x:\n            return True\n    return False\n"
     wanted = source.replace("True", "?").replace("False", "True").replace("?", "False")

@@ -27,7 +27,7 @@ def _conditions_for(site: Site, variables: list[str]) -> dict[str, float]:
     near = site.near(site.facts.conditions, 40)
     for other in near:
         if site.visible(other):
-            weights[site.text(other)] = 1.0
+            weights[_whole(site.text(other))] = 1.0
             weights.setdefault(f"not ({site.text(other)})", 0.4)
     for other in near:
         for text in _renamed(site, other, variables):
@@ -56,8 +56,18 @@ def _renamed(site: Site, condition: ast.expr, variables: list[str]) -> Iterator[
                 if node.id in swap:
                     one, end = (offset - start for offset in site.program.span(node))
                     text = text[:one] + swap[node.id].encode() + text[end:]
-            if site.visible(parse_expression(text.decode())):
-                yield text.decode()
+            renamed = _whole(text.decode())
+            try:
+                found = parse_expression(renamed)
+            except SyntaxError:  # places within an f-string are not to be relied on before Python 3.12
+                continue
+            if site.visible(found):
+                yield renamed
+
+
+def _whole(text: str) -> str:
+    """The expression so that it may stand anywhere: one over several lines needs its parentheses with it."""
+    return f"({text})" if "\n" in text else text
 
 
 def _about(site: Site, name: str) -> dict[str, float]:
@@ -99,7 +109,8 @@ def more_conditions(site: Site) -> Iterator[Edit]:
         return
     assert isinstance(node, ast.expr)
     own = site.text(node)
-    present = {own, *(site.text(value) for value in node.values)} if isinstance(node, ast.BoolOp) else {own}
+    values = node.values if isinstance(node, ast.BoolOp) else ()
+    present = {_whole(text) for text in (own, *map(site.text, values))}
     for other, weight in conditions_for(site).items():
         if other in present:
             continue

@@ -1,0 +1,71 @@
+"""Which evolutions go on now: several side by side, never two at one place.
+
+A promotion moves ``main`` by compare-and-swap, so those that go on beside it cannot overwrite each other; the one
+that comes second is measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentos.daemon.engine import Engine
+from agentos.daemon.service import EVOLVE, PROMOTE, Service
+from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState
+from agentos.errors import NotFound
+from agentos.evolver.find.triage import places
+from agentos.evolver.promote.promotion import settle_overtaken
+
+WAITING_MAX = 8  # evolutions that wait for the machinery, beside those that work; each has a thread
+
+
+def start_due(service: Service, engine: Engine) -> None:
+    """Start what may go on: the longest approved first, then what was begun, then what is new, oldest first.
+
+    One that waits for the machinery (a model that is away, a full disk) takes nobody's place. Of two with one
+    fingerprint, file or resource the second starts when the first has ended.
+    """
+    at_work = {*engine.active(EVOLVE), *engine.active(PROMOTE)}
+    free = service.settings.evolutions - len(at_work - service.waiting)
+    free = min(free, service.settings.evolutions + WAITING_MAX - len(at_work))
+    taken = {place for name in at_work for place in _places(service, name)}
+    for evolution in _due(service):
+        if free <= 0:
+            return
+        if evolution.id in at_work:
+            continue
+        own = places(service.parts, evolution)
+        if taken.isdisjoint(own) and _start(service, engine, evolution):
+            taken |= own
+            free -= 1
+
+
+def _places(service: Service, evolution_id: str) -> frozenset[str]:
+    try:
+        return places(service.parts, service.parts.evolution(evolution_id))
+    except NotFound:  # a ledger restored from a backup is older than the engine's database
+        return frozenset()
+
+
+def _due(service: Service) -> Iterator[Evolution]:
+    yield from service.ledger.find(Evolution, state=EvolutionState.AWAITING_CONSENT)
+    for state in sorted(RUNNING_STATES, reverse=True):
+        yield from service.ledger.find(Evolution, state=state)
+
+
+def _start(service: Service, engine: Engine, evolution: Evolution) -> bool:
+    """Whether it is under way now; one that nothing can take up any more is ended."""
+    if evolution.state is EvolutionState.AWAITING_CONSENT:
+        return _start_promotion(service, engine, evolution) or settle_overtaken(service.parts, evolution)
+    if engine.start(EVOLVE, evolution.id):
+        return True
+    # a promotion that a dead daemon left is taken up a moment after the launch
+    if evolution.state is EvolutionState.PROMOTING and _start_promotion(service, engine, evolution):
+        return True
+    service.cancel_evolution(evolution.id, "its workflow ended without a result")
+    return False
+
+
+def _start_promotion(service: Service, engine: Engine, evolution: Evolution) -> bool:
+    """Whether a promotion under the newest consent is under way now."""
+    consents = service.ledger.find(Consent, evolution_id=evolution.id)
+    return bool(consents) and engine.start(PROMOTE, evolution.id, f"promote-{consents[-1].id}")

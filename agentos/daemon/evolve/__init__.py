@@ -1,0 +1,1 @@
+"""What the evolver is given by the daemon: models, benches, overlays, coding agents, the serving pointer."""

@@ -1,0 +1,94 @@
+"""Runs on a snapshot with files of the kernel's beside it, or with some of its resources left out.
+
+By such runs a suite tries a candidate with tools that are in no registry (``guards/overlay.py``). They
+leave nothing behind and bother nobody: models, tools and memories answer them; people, other agents and
+the outside do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.job.selection import Finder
+from agentos.daemon.requests.run_requests import Answerer, Answerers
+from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.domain import Json, Kind, ResourceId, Snapshot
+from agentos.evolver.guards.assurance.overlay import Overlay, Registry, resource_of
+from agentos.evolver.safety_probes import ExecutorWith
+from agentos.messages import ToolCard
+from agentos.ports import Blobs, Executor
+from agentos.retrieval.index import Found
+from agentos.sandboxes.choice import Choice
+
+_ANSWERED = frozenset({"model", "tool", "recall"})
+
+
+def executors_beside(registry: Registry, blobs: Blobs, sandbox: Choice, serving: Serving) -> ExecutorWith:
+    """Makes executors that read these files beside a snapshot's, and not these resources."""
+
+    def made(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> Executor:
+        overlay = Overlay(registry, files, without)
+        served = replace(
+            serving,
+            finder=_FindsBeside(serving.finder, overlay) if serving.finder else None,
+            cards=_without_beside(serving.cards, overlay),
+            answerers=_answering(serving.answerers, without),
+        )
+        return BoxExecutor(overlay, blobs, sandbox, sandbox.choose, served)
+
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _FindsBeside:
+    """Implements ``selection.Finder``: what stands beside fits first, what is left out not at all."""
+
+    finder: Finder
+    overlay: Overlay
+
+    def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[Found]:
+        """See ``selection.Finder``."""
+        beside = sorted(
+            {found for found in map(resource_of, self.overlay.files_beside) if found.kind in kinds}
+        )
+        without = self.overlay.without
+        own = self.finder.find(snapshot, query, kinds, limit + len(without))
+        kept = [found for found in own if found.resource not in {*without, *beside}]
+        return [*(Found(found, float("inf")) for found in beside), *kept][:limit]
+
+
+def _without_beside(
+    cards: Callable[[Bundle], tuple[ToolCard, ...]], overlay: Overlay
+) -> Callable[[Bundle], tuple[ToolCard, ...]]:
+    """Of the snapshot's own tools: what stands beside it is read in the box, and remembered nowhere."""
+
+    def known(bundle: Bundle) -> tuple[ToolCard, ...]:
+        files = {path: data for path, data in bundle.files.items() if path not in overlay.files_beside}
+        return cards(replace(bundle, files=files))
+
+    return known
+
+
+def _answering(answerers: Answerers, without: frozenset[ResourceId]) -> Answerers:
+    kept = {what: make for what, make in answerers.items() if what in _ANSWERED}
+    if "recall" in kept:
+        recall = kept["recall"]
+        kept["recall"] = lambda asking: _RecallsWithout(recall(asking), without)
+    return kept
+
+
+class _RecallsWithout(Answerer):
+    """One run's searches, without the memories that are left out."""
+
+    def __init__(self, recalling: Answerer, without: frozenset[ResourceId]) -> None:
+        self._recalling = recalling
+        self._without = {str(resource) for resource in without}
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+        """As ``messages.Ask`` says."""
+        found = self._recalling.answer(body)["memories"]
+        kept = [one for one in found if str(one["id"]).partition("#")[0] not in self._without]
+        return {"memories": kept}

@@ -1,0 +1,1 @@
+"""What is sent into a box: the bundle of a snapshot, what an agent gets of it, and the protocol."""

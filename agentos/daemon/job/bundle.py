@@ -1,0 +1,152 @@
+"""What a run needs of the registry: read straight from git at the pinned commit, nothing exported.
+
+A task that names a tool gets the harness, its agent's texts and that tool's resource; a task
+without a call gets what its agent may have, or the part of it that fits the goal. Whatever is missing is the task's own fault, so it is told as a
+``Fault``, never raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from agentos.daemon.job.selection import Finder, Wish, select
+from agentos.domain import Fault, Json, Kind, Limits, ResourceId, Snapshot, Task
+from agentos.errors import Invalid, UserError
+from agentos.messages import WHEELS
+from agentos.ports import Snapshots
+from agentos.resources import read
+from agentos.resources.documents import DOCUMENT
+
+_WHEELS_MB = 48  # of the 64 that /snapshot has
+
+_BUDGETS = frozenset({"calls", "tokens", "cost_usd"})  # limits whose 0 means: none is set here
+
+
+class Unfit(Exception):
+    """The task and the snapshot do not go together; ``fault`` says why."""
+
+    def __init__(self, type: str, message: str, resource: str = "") -> None:
+        self.fault = Fault(type, message, resource=resource)
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Registry path -> content, the harness' directory, and what the run may use.
+
+    ``agent`` holds the agent's settings; ``command`` what to start where the harness is any program.
+    """
+
+    files: Mapping[str, bytes]
+    harness: str
+    limits: Limits
+    agent: Mapping[str, Json] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+
+
+class Tools(Snapshots, Protocol):
+    """Snapshots that also know where a tool lies (the registry)."""
+
+    def find_tool(self, snapshot: Snapshot, reference: str) -> str:
+        """The registry path of the tool's file; raises UserError."""
+        ...
+
+    def wheels_of(self, files: Mapping[str, bytes]) -> Mapping[str, Mapping[str, bytes]]:
+        """kind/name -> the modules that the locks among these files stand for; raises Unavailable."""
+        ...
+
+
+def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | None = None) -> Bundle:
+    """The bundle of a task; raises Unfit, or Unavailable when the registry cannot be read.
+
+    ``finder`` chooses by the goal what a task without a call gets, where its agent may have much.
+    """
+    files = _files(registry, snapshot, Kind.AGENT, task.agent)
+    agent = _settings(ResourceId(Kind.AGENT, task.agent), files)
+    for kind in (Kind.HARNESS, Kind.PROMPT):
+        files |= _files(registry, snapshot, kind, agent[kind])
+    environment = _files(registry, snapshot, Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT])
+    limits = _settings(ResourceId(Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT]), environment)["limits"]
+    files |= environment
+    for prefix in _wanted(registry, task, Wish(snapshot, task.goal, task.agent, agent), finder):
+        files |= registry.files(snapshot, prefix)
+    files = with_wheels(registry, files)
+    size = sum(len(content) for path, content in files.items() if f"/{WHEELS}/" in path) >> 20
+    if size > _WHEELS_MB:
+        raise Unfit("limit", f"its tools bring {size} MB of modules, a box has room for {_WHEELS_MB}")
+    harness = ResourceId(Kind.HARNESS, agent[Kind.HARNESS])
+    return Bundle(
+        files=files,
+        harness=str(harness),
+        limits=_least(_least(task.limits, limits), agent["limits"]),
+        agent=agent,
+        command=tuple(_settings(harness, registry.files(snapshot, str(harness)))["command"]),
+    )
+
+
+def with_wheels(registry: Tools, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files, and with them the modules that their tools bring. Raises Unavailable."""
+    brought = {
+        f"{resource}/{WHEELS}/{name}": content
+        for resource, modules in registry.wheels_of(files).items()
+        for name, content in modules.items()
+    }
+    return {**files, **brought}
+
+
+def asked_sandbox(registry: Tools, task: Task, snapshot: Snapshot) -> str:
+    """The sandbox that the task's environment names, or "auto"; a task that is unfit asks for nothing."""
+    try:
+        agent = _settings(
+            ResourceId(Kind.AGENT, task.agent), _files(registry, snapshot, Kind.AGENT, task.agent)
+        )
+        name = agent[Kind.ENVIRONMENT]
+        environment = _files(registry, snapshot, Kind.ENVIRONMENT, name)
+        return str(_settings(ResourceId(Kind.ENVIRONMENT, name), environment)["sandbox"])
+    except Unfit:
+        return "auto"
+
+
+def _wanted(registry: Tools, task: Task, wish: Wish, finder: Finder | None) -> Sequence[str]:
+    """What the run gets beside what its agent consists of: registry paths, each with what is below."""
+    if task.call is None:
+        selection = select(wish, registry.names(wish.snapshot), finder)
+        if selection.missing:
+            names = ", ".join(map(str, selection.missing))
+            raise Unfit(
+                "not_found", f"the agent '{task.agent}' names {names}, which the registry does not have"
+            )
+        return [
+            f"{found}/{DOCUMENT}" if found.kind is Kind.AGENT else str(found) for found in selection.resources
+        ]
+    try:
+        path = registry.find_tool(wish.snapshot, task.call.tool)
+    except UserError as error:
+        raise Unfit("unknown_tool", str(error)) from None
+    return ("/".join(path.split("/")[:2]),)
+
+
+def _files(registry: Tools, snapshot: Snapshot, kind: Kind, name: str) -> dict[str, bytes]:
+    files = dict(registry.files(snapshot, f"{kind}/{name}"))
+    if not files:
+        raise Unfit("not_found", f"the registry has no {kind} '{name}'")
+    return files
+
+
+def _settings(resource: ResourceId, files: Mapping[str, bytes]) -> Mapping[str, Json]:
+    try:
+        return read(resource, files).settings
+    except Invalid as error:
+        raise Unfit("not_found", str(error), str(resource)) from None
+
+
+def _least(limits: Limits, allowed: Mapping[str, Json]) -> Limits:
+    """The lower of each limit; what ``allowed`` does not name is as it was, and a budget of 0 is none."""
+    lower = {
+        name: min(filter(None, pair)) if name in _BUDGETS and any(pair) else min(pair)
+        for name, most in allowed.items()
+        if (pair := (getattr(limits, name), most))
+    }
+    return replace(limits, **lower)

@@ -1,0 +1,113 @@
+"""Answers a run's model calls: asks the gateway, and records each call as a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
+from agentos.domain import Budget, Fault, Json, Limits, ModelSpec, Reply, Result
+from agentos.errors import ModelFailed, Unavailable
+from agentos.ports import Grant, Models
+
+# How a failed call ends the run; kinds that stand in neither table are told to the agent.
+_ENDS = {
+    "budget": Result.BUDGET,
+    "not_recorded": Result.NOT_REPLAYABLE,
+    "not_allowed": Result.FAILED,
+    "no_model": Result.FAILED,
+}
+_NAME_MAX = 200  # of what was asked by a name, as it is recorded
+_AWAY = frozenset({"unreachable", "overloaded", "timeout", "auth"})
+
+
+class ModelAsks(Answerer):
+    """One run's model calls. ``specs`` are the models it may ask, the agent's own first."""
+
+    def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: Asking) -> None:
+        self._asking = asking
+        self._default = specs[0].name if specs else ""
+        plan = asking.plan
+        self._budget = budget_of(asking.bundle.limits)
+        recordings = plan.recording.run_ids if plan.recording else ()
+        self._session = models.open(
+            Grant(
+                run_id=asking.run_id,
+                mode=plan.mode,
+                models=tuple(specs),
+                budget=self._budget,
+                evolution_id=plan.evolution_id,
+                recordings=recordings,
+                goes_on=plan.resume,
+            )
+        )
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+        """{"reply": chat completion}."""
+        if not self._default:  # no gateway is started to say so
+            raise RunEnds(Result.FAILED, Fault("no_model", "no model is set up (agentos model add)"))
+        # The gateway counts this run's calls; what agents below it used is known here alone.
+        if limit := self._asking.spent.reached(self._budget):
+            why = f"the run and the agents below it used up what they may of models ({limit})"
+            raise RunEnds(Result.BUDGET, Fault("budget", why))
+        try:
+            reply = self._session.complete(dict(body), self._asking.deadline)
+        except ModelFailed as error:
+            self._record(body, {"error": error.kind, "message": str(error)}, 0.0)
+            raise _consequence(error) from None
+        self._asking.spent.add(reply)
+        self._record(body, _told(reply), reply.latency_ms)
+        return {"reply": reply.body}
+
+    def close(self) -> None:
+        """End the grant."""
+        self._session.close()
+
+    def _record(self, body: Mapping[str, Any], observation: Json, duration_ms: float) -> None:
+        sizes = {name: len(body[name]) for name in ("messages", "tools") if isinstance(body.get(name), list)}
+        model = str(body.get("model") or self._default)[:_NAME_MAX]
+        self._asking.step("model", {"model": model, **sizes}, observation, duration_ms)
+
+
+def budget_of(limits: Limits) -> Budget:
+    """What the limits allow of model calls."""
+    return Budget(limits.calls, limits.tokens, limits.cost_usd)
+
+
+def with_default(limits: Limits, default: Budget) -> Limits:
+    """The limits, with the default budget where they set none."""
+    return replace(
+        limits,
+        calls=limits.calls or default.calls,
+        tokens=limits.tokens or default.tokens,
+        cost_usd=limits.cost_usd or default.usd,
+    )
+
+
+def model_asks(
+    models: Models, specs: Callable[[Asking], Sequence[ModelSpec]]
+) -> Callable[[Asking], Answerer]:
+    """Makes the answerer of each run's model calls."""
+    return lambda asking: ModelAsks(models, specs(asking), asking)
+
+
+def _told(reply: Reply) -> Json:
+    choices = reply.body.get("choices") or [{}]
+    return {
+        "message": choices[0].get("message"),
+        "finish_reason": choices[0].get("finish_reason"),
+        "call": reply.call_id,
+        "model": reply.model,
+        "usage": {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens},
+        "usd": reply.usd,
+        "recorded": reply.recorded,
+    }
+
+
+def _consequence(error: ModelFailed) -> Exception:
+    if error.kind in _ENDS:
+        return RunEnds(_ENDS[error.kind], Fault(error.kind, str(error)))
+    if error.kind in _AWAY:
+        return Unavailable(f"no model could be asked ({error.kind}): {error}")
+    return Denied(error.kind, str(error))

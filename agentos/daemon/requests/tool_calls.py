@@ -1,0 +1,195 @@
+"""What becomes of a tool call that the worker announces: made, served from the record, or the end.
+
+The effects of a tool are what the kernel itself reads in the source that it handed out, never what
+the worker says. docs/replay.md has the table of what happens to which effect in which mode.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
+from agentos.domain import Effect, Fault, Json, Result, Snapshot, Step
+from agentos.errors import Unavailable, UserError
+from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
+from agentos.messages import WHEELS
+from agentos.ports import Plan, RecordedTool, Recording, Snapshots
+from agentos.resources import tool_path, tool_reference
+from agentos.syntax import parse
+
+_AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and held against the record
+_GO: Mapping[str, Json] = {"go": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a tool's source declares of its effects."""
+
+    effects: frozenset[str]
+    idempotent: bool  # making the same call twice is as good as making it once
+
+
+def declared(source: bytes) -> Effects:
+    """Read ``TOOL`` without running anything. What cannot be read counts as acting on the outside."""
+    cards = []
+    try:
+        for node in parse(source.decode("utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            named = any(isinstance(target, ast.Name) and target.id == "TOOL" for target in targets)
+            if named and isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                cards.append(ast.literal_eval(node.value))
+        # A file that says it twice is held to all that it says.
+        effects = frozenset(str(effect) for card in cards for effect in card["effects"])
+        idempotent = bool(cards) and all(card.get("idempotent") is True for card in cards)
+    except (SyntaxError, ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
+        effects, idempotent = frozenset(), False
+    return Effects(effects or frozenset({Effect.EXTERNAL}), idempotent)
+
+
+def tool_asks(asking: Asking) -> ToolAsks:
+    """Makes the answerer of each run's announced tool calls (``Serving.answerers["tool"]``)."""
+    return ToolAsks(asking)
+
+
+class ToolAsks(Answerer):
+    """One run's announced tool calls. The n-th of equal calls is the n-th of those on record."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._recorded = _by_key(asking.plan.recording)
+        self._asked: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+        """As ``messages.Ask`` says. Raises Denied, or RunEnds where a replay cannot go on."""
+        tool, args = body.get("tool"), body.get("args")
+        if not isinstance(tool, str) or not isinstance(args, dict):
+            raise Denied("request", "a call has the name of a tool and its arguments")
+        most = self._asking.bundle.limits.output_bytes  # it is recorded, as an action is
+        if len(json.dumps(args)) > most:
+            raise Denied("limit", f"the arguments of a call have at most {most:,} bytes")
+        path, says = self._declared(tool)
+        key = call_key(tool, self._asking.redact(args))  # on record it stands without its secrets
+        with self._lock:
+            number = self._asked[key]
+            self._asked[key] += 1
+        calls = self._recorded.get(key, ())
+        found = calls[number] if number < len(calls) else None
+        if Effect.EXTERNAL in says.effects:
+            action = {"tool": tool, "args": args, "path": path, "number": number}
+            return self._external(action, says, found)
+        if found is None or found.result is None or not self._asking.plan.resume:
+            return _GO
+        # The workspace died with the box of the attempt before: what changes it is done again.
+        return {**_GO, **_served(found)} if Effect.WRITE in says.effects else _served(found)
+
+    def _external(
+        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
+    ) -> Mapping[str, Json]:
+        plan = self._asking.plan
+        if found is not None:
+            lost = found.result is None
+            again = not plan.replays and says.idempotent and (lost or _told_unsure(found))
+            if not again and not (lost and plan.replays):
+                return _served(found)
+        if plan.replays:
+            why = f"a replay came to a call of '{action['tool']}', which acts on the outside and is not on record"
+            raise RunEnds(Result.NOT_REPLAYABLE, Fault("not_recorded", why))
+        if Effect.EXTERNAL not in self._asking.task.effects:
+            why = f"'{action['tool']}' has the effect 'external': add it to the task's effects to allow it"
+            raise Denied("effect", why)
+        # On record before the call: whoever is killed now leaves behind that it may have happened.
+        self._asking.step(EXTERNAL, dict(action), None, 0.0)
+        return _GO
+
+    def _declared(self, tool: str) -> tuple[str, Effects]:
+        files = self._asking.bundle.files
+        try:
+            path = tool_path(tool, files)
+        except UserError as error:
+            raise Denied("unknown_tool", str(error)) from None
+        return path, declared(files[path])
+
+
+def _by_key(recording: Recording | None) -> Mapping[str, Sequence[RecordedTool]]:
+    found: dict[str, list[RecordedTool]] = {}
+    for call in recording.tools if recording else ():
+        found.setdefault(call_key(call.tool, call.args), []).append(call)
+    return found
+
+
+def _told_unsure(call: RecordedTool) -> bool:
+    return isinstance(call.fault, dict) and call.fault.get("type") == UNCERTAIN
+
+
+def _served(call: RecordedTool) -> Mapping[str, Json]:
+    return {"observation": call.result or {"ok": False}, "fault": call.fault}
+
+
+# --- drift --------------------------------------------------------------------------------------
+
+
+def drift(snapshots: Snapshots, bundle: Bundle, plan: Plan, steps: Sequence[Step]) -> tuple[str, ...]:
+    """What came out differently from the recording although nothing that was edited explains it.
+
+    One sentence for each tool: its own resource is the same in both snapshots, it got the same
+    arguments, and it gave another result. What only reads may follow what an edit changed, so it
+    is not held against the recording any more once the runs have parted for another reason.
+    """
+    recording = plan.recording
+    if recording is None or plan.resume:
+        return ()
+    recorded = _by_key(recording)
+    asked: Counter[str] = Counter()
+    found: dict[str, str] = {}
+    parted = False
+    for step in steps:
+        call = recorded_call(step)
+        if call is None:
+            continue
+        key, path = call_key(call.tool, call.args), str(step.action["path"])
+        earlier = recorded.get(key, ())[asked[key] :]
+        asked[key] += 1
+        if not earlier:
+            parted = True
+            continue
+        if _same_result(earlier[0], call):
+            continue
+        effects = declared(bundle.files.get(path, b"")).effects
+        if not _same_resource(snapshots, recording.snapshot, bundle.files, path):
+            parted = True
+        elif effects <= _AGAIN and (Effect.READ not in effects or not parted):
+            what = " and ".join(sorted(effects))
+            found.setdefault(
+                path, f"{tool_reference(path)} ({what}) gave another result than the one on record"
+            )
+    return tuple(found.values())
+
+
+def _same_result(one: RecordedTool, other: RecordedTool) -> bool:
+    return bool(one.result == other.result and one.fault == other.fault)
+
+
+def _same_resource(snapshots: Snapshots, recorded: Snapshot, files: Mapping[str, bytes], path: str) -> bool:
+    """Whether the tool's resource is the same in the recording's snapshot as among these files.
+
+    A snapshot that is gone cannot be compared, so nothing is held against it.
+    """
+    root = "/".join(path.split("/")[:2]) + "/"
+    # What a lock stands for is no file of the registry; the lock itself is.
+    here = {
+        name: content
+        for name, content in files.items()
+        if name.startswith(root) and not name.startswith(f"{root}{WHEELS}/")
+    }
+    try:
+        return dict(snapshots.files(recorded, root.rstrip("/"))) == here
+    except Unavailable:
+        return False

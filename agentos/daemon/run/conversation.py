@@ -1,0 +1,212 @@
+"""One run in one box: the job goes in, steps and asks come out, until the worker says how it ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from pydantic import BaseModel
+
+from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.job.job_protocol import Exchange
+from agentos.daemon.requests.run_requests import Answerers, Asking, Desk, RunEnds, Spent
+from agentos.domain import Fault, Json, Limits, ModelSpec, Result, Snapshot, Step, Task, digest
+from agentos.errors import BoxDied
+from agentos.messages import (
+    Answer,
+    Ask,
+    FaultFrame,
+    ModelCard,
+    RunDone,
+    RunJob,
+    StepFrame,
+    ToolCard,
+    WireFault,
+)
+from agentos.ports import Box, Plan
+from agentos.sandboxes.plainfiles import FileLimits, read_tar
+
+_RESULT = {"answered": Result.PASSED, "failed": Result.FAILED, "limit": Result.BUDGET}
+# What only the kernel sees happen; a box that could write such steps could make up its own record.
+KERNEL_NODES = frozenset({"model", "external", "fetch", "person", "delegate", "recall", "remember"})
+_ANSWER_S = 30.0  # until a worker has to have taken an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run to do."""
+
+    task: Task
+    snapshot: Snapshot
+    run_id: str
+    bundle: Bundle
+    inputs: Mapping[str, bytes]
+    record: Callable[[Step], None]
+    plan: Plan
+    redact: Callable[[Json], Json] = lambda value: value
+    models: tuple[ModelSpec, ...] = ()
+    cards: tuple[ToolCard, ...] = ()
+
+    @property
+    def limits(self) -> Limits:
+        """What the run may use."""
+        return self.bundle.limits
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came out of the run's box."""
+
+    result: Result
+    fault: Fault | None = None
+    answer: Json = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    resources: tuple[str, ...] = ()
+    cpu_s: float = 0.0
+    memory_mb: float = 0.0
+
+
+class Conversation:
+    """Drives one run in its box; adds to ``spent`` what its model calls use."""
+
+    def __init__(self, box: Box, job: Job, answerers: Answerers, spent: Spent) -> None:
+        self._job = job
+        self._exchange = Exchange(box, job.limits.wall_s)
+        self._sending = threading.Lock()
+        self._recording = threading.Lock()
+        self._count = 0
+        asking = Asking(
+            run_id=job.run_id,
+            task=job.task,
+            snapshot=job.snapshot,
+            plan=job.plan,
+            bundle=job.bundle,
+            deadline=time.monotonic() + job.limits.wall_s,
+            step=self._saw,
+            spent=spent,
+            redact=job.redact,
+        )
+        self._desk = Desk(asking, answerers, self._answer, lambda: self._end(box))
+
+    def run(self) -> Ran:
+        """To the run's end. Raises BoxDied, or what an ask ended the run with."""
+        job = self._job
+        try:
+            self._exchange.send(message_of(job), [*job.bundle.files.values(), *job.inputs.values()])
+            return self._listen()
+        except BoxDied:
+            if isinstance(self._desk.ending, RunEnds):
+                return Ran(self._desk.ending.result, self._desk.ending.fault)
+            if self._desk.ending is not None:
+                raise self._desk.ending from None
+            raise
+        finally:
+            self._desk.close()
+
+    def _listen(self) -> Ran:
+        limits = self._job.limits
+        steps = 0
+        kinds: dict[str, type[BaseModel]] = {"step": StepFrame, "ask": Ask, "done": RunDone}
+        while steps <= limits.steps:
+            message, blobs = self._exchange.receive(kinds)
+            if isinstance(message, StepFrame):
+                if message.node in KERNEL_NODES:
+                    raise self._exchange.broken(f"a step '{message.node}' is for the kernel alone to record")
+                steps += 1
+                self._exchange.measure(message.action, limits.output_bytes, "an action")
+                self._exchange.measure(message.observation, limits.output_bytes, "an observation")
+                self._record(message.node, message.action, message.observation, message)
+            elif isinstance(message, Ask):
+                self._desk.take(message)
+            elif isinstance(message, FaultFrame):
+                return Ran(Result.FAILED, self._fault(message.fault))
+            else:
+                assert isinstance(message, RunDone)
+                return self._done(message, blobs)
+        return Ran(Result.BUDGET, Fault("limit", f"the run made more than {limits.steps} steps"))
+
+    def _done(self, message: RunDone, blobs: tuple[bytes, ...]) -> Ran:
+        limits = self._job.limits
+        self._exchange.measure(message.answer, limits.output_bytes, "the answer")
+        late = message.fault is not None and message.fault.type == "timeout"
+        files = read_tar(blobs[0] if blobs else b"", FileLimits(total_bytes=limits.workspace_mb << 20))
+        return Ran(
+            result=Result.TIMEOUT if late else _RESULT[message.finished],
+            fault=self._fault(message.fault),
+            answer=self._job.redact(message.answer),
+            files=files.files,
+            resources=tuple(sorted(set(message.resources))),
+        )
+
+    def _answer(self, answer: Answer) -> None:
+        with self._sending:
+            self._exchange.reply(answer, _ANSWER_S)
+
+    @staticmethod
+    def _end(box: Box) -> None:
+        box.close()
+
+    def _fault(self, fault: WireFault | None) -> Fault | None:
+        found = fault_of(fault)
+        return found and replace(found, message=self._job.redact(found.message))
+
+    def _saw(self, node: str, action: Json, observation: Json, duration_ms: float) -> Step:
+        """Record what the kernel itself saw: the nodes of ``KERNEL_NODES``."""
+        frame = StepFrame(node=node, action=action, observation=observation, duration_ms=duration_ms)
+        return self._record(node, action, observation, frame)
+
+    def _record(self, node: str, action: Json, observation: Json, frame: StepFrame) -> Step:
+        with self._recording:
+            redact = self._job.redact
+            step = Step(
+                run_id=self._job.run_id,
+                index=self._count,
+                node=node,
+                action=redact(action),
+                observation=redact(observation),
+                fault=self._fault(frame.fault),
+                started_at=datetime.now(UTC) - timedelta(milliseconds=min(frame.duration_ms, 1e9)),
+                duration_ms=frame.duration_ms,
+            )
+            self._count += 1
+            self._job.record(step)
+            return step
+
+
+def wire_run_id(run_id: str) -> str:
+    """The run's id as the code inside knows it: a trial's own would tell that it is being replayed."""
+    return digest([run_id])[:16]
+
+
+def message_of(job: Job) -> RunJob:
+    """The job as the worker gets it."""
+    task, limits = job.task, job.limits
+    return RunJob(
+        run_id=wire_run_id(job.run_id),
+        goal=task.goal,
+        call={"tool": task.call.tool, "args": dict(task.call.args)} if task.call else None,
+        agent=task.agent,
+        effects=[effect.value for effect in task.effects],
+        max_steps=limits.steps,
+        max_calls=limits.calls,
+        max_tokens=limits.tokens,
+        # a tool that hangs is to be told by the worker, which knows where it hung
+        tool_wall_s=max(0.8 * limits.wall_s, limits.wall_s - 1.0),
+        output_bytes=limits.output_bytes,
+        memory_mb=limits.memory_mb,
+        harness=job.bundle.harness,
+        command=list(job.bundle.command) or None,
+        files=list(job.bundle.files),
+        inputs=list(job.inputs),
+        cards=list(job.cards),
+        models=[ModelCard(name=spec.name, context_tokens=spec.context_tokens) for spec in job.models],
+        asks_tools=job.plan.recording is not None,
+    )
+
+
+def fault_of(fault: WireFault | None) -> Fault | None:
+    """The record of a fault that came over the wire."""
+    return Fault(fault.type, fault.message, fault.where, fault.resource) if fault else None

@@ -1,0 +1,196 @@
+"""Runs a task once: bundle, box, steps, grade. Implements ``ports.Executor``.
+
+Every way in which a run can end is mapped here to an ``Outcome``, except those that say nothing of
+the task: then ``Unavailable`` is raised and the run is void.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from agentos.daemon.job.bundle import Bundle, Tools, Unfit, asked_sandbox, bundle_of
+from agentos.daemon.job.selection import Finder
+from agentos.daemon.requests.model_requests import with_default
+from agentos.daemon.requests.run_requests import Answerers, Spent
+from agentos.daemon.requests.tool_calls import drift
+from agentos.daemon.run.conversation import Conversation, Job, Ran
+from agentos.daemon.run.grading import Grade, grade
+from agentos.domain import Budget, Cost, Fault, Json, ModelSpec, Outcome, Result, Snapshot, Step, Task, digest
+from agentos.errors import BoxDied, NotFound, Unavailable
+from agentos.messages import ToolCard
+from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
+
+GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
+
+_DEATH = {
+    "wall": (Result.TIMEOUT, "timeout", "the run did not end within {limits.wall_s:g} s"),
+    "memory": (Result.BUDGET, "memory", "the run used more than {limits.memory_mb} MB of memory"),
+    "output": (Result.BUDGET, "limit", "the run sent more than it may: {detail}"),
+    "protocol": (Result.FAILED, "harness", "the worker broke the protocol: {detail}"),
+    "killed": (Result.CANCELLED, "killed", "the run was cancelled"),
+    "gone": (Result.FAILED, "exit", "the worker's process ended before its job, several times in a row"),
+}
+
+
+_NO_BUDGET = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a run is served with beside its bundle. The defaults serve a run that asks for nothing."""
+
+    models: Callable[[Bundle, Snapshot], tuple[ModelSpec, ...]] = lambda bundle, snapshot: ()
+    cards: Callable[[Bundle], tuple[ToolCard, ...]] = lambda bundle: ()
+    finder: Finder | None = None  # chooses what a task without a call gets; None: all that is allowed
+    budget: Budget = _NO_BUDGET  # of model calls, for runs whose task, agent and environment set none
+    redact: Callable[[Json], Json] = lambda value: value  # keeps secrets out of steps and answers
+    answerers: Answerers = field(default_factory=dict)
+
+
+class BoxExecutor:
+    """Implements ``ports.Executor``. Thread-safe: any number of runs at a time."""
+
+    def __init__(
+        self,
+        registry: Tools,
+        blobs: Blobs,
+        sandbox: Sandbox,
+        choose: Callable[[str, str], Sandbox] | None = None,
+        serving: Serving | None = None,
+    ) -> None:
+        self._registry = registry
+        self._blobs = blobs
+        self._choose = choose or (lambda asked, prefer: sandbox)
+        self._serving = serving or Serving()
+        self._lock = threading.Lock()
+        self._open: dict[str, Box] = {}
+        self._cancelled: set[str] = set()
+        self._gone: Counter[tuple[str, str]] = Counter()
+
+    def place(self, task: Task, snapshot: Snapshot) -> Sandbox:
+        """The sandbox that a run of the task would get, started. Raises Unavailable."""
+        return self._choose(asked_sandbox(self._registry, task, snapshot), "auto")
+
+    def execute(
+        self,
+        task: Task,
+        snapshot: Snapshot,
+        run_id: str,
+        on_step: Callable[[Step], None] | None = None,
+        plan: Plan | None = None,
+    ) -> Attempt:
+        """Run once and grade; see ``ports.Executor``."""
+        plan = plan or Plan()
+        steps: list[Step] = []
+
+        def record(step: Step) -> None:
+            steps.append(step)
+            if on_step is not None:
+                on_step(step)
+
+        started = time.monotonic()
+        workspace_mb = task.limits.workspace_mb
+        sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), plan.prefer)
+        spent = Spent()
+        drifted: tuple[str, ...] = ()
+        try:
+            bundle = bundle_of(self._registry, task, snapshot, self._serving.finder)
+            bundle = replace(bundle, limits=with_default(bundle.limits, self._serving.budget))
+            workspace_mb = bundle.limits.workspace_mb
+            job = Job(task, snapshot, run_id, bundle, self._inputs(task), record, plan, self._serving.redact)
+            if task.call is None:
+                job = replace(
+                    job,
+                    models=self._serving.models(bundle, snapshot),
+                    cards=self._serving.cards(bundle),
+                )
+            ran = self._in_a_box(sandbox, job, spent)
+            drifted = drift(self._registry, bundle, plan, steps)
+        except Unfit as error:
+            ran = Ran(Result.FAILED, error.fault)
+        graded = Grade(())
+        if ran.result is Result.PASSED:
+            graded = grade(sandbox, task.checks, ran.answer, ran.files, workspace_mb)
+        cost = spent.onto(Cost(wall_s=time.monotonic() - started, cpu_s=ran.cpu_s))
+        return Attempt(
+            outcome=_outcome(ran, graded, cost),
+            answer=ran.answer,
+            answer_sha256=digest(ran.answer),
+            steps=tuple(steps),
+            resources=ran.resources,
+            sandbox=sandbox.name,
+            level=sandbox.level,
+            files=ran.files,
+            drift=drifted,
+            memory_mb=ran.memory_mb,
+            image=sandbox.image,
+        )
+
+    def cancel(self, run_id: str) -> None:
+        """Kill the run's box: its ``execute`` returns a cancelled attempt. Unknown ids are ignored."""
+        with self._lock:
+            box = self._open.get(run_id)
+            if box is None:
+                return
+            self._cancelled.add(run_id)
+        box.close()
+
+    def _inputs(self, task: Task) -> dict[str, bytes]:
+        try:
+            return {file.path: self._blobs.get(file.sha256) for file in task.inputs}
+        except NotFound as error:
+            raise Unavailable(f"an input of {task.id} is gone: {error}") from None
+
+    def _in_a_box(self, sandbox: Sandbox, job: Job, spent: Spent) -> Ran:
+        with sandbox.open(job.limits, run=job.run_id) as box:
+            with self._lock:
+                self._open[job.run_id] = box
+            try:
+                ran = Conversation(box, job, self._serving.answerers, spent).run()
+                self._gone.pop((job.task.id, job.snapshot.tree), None)
+            except BoxDied as error:
+                ran = self._died(job, error)
+            finally:
+                with self._lock:
+                    self._open.pop(job.run_id, None)
+                    self._cancelled.discard(job.run_id)
+            used = box.close()
+            return replace(ran, cpu_s=used.cpu_s, memory_mb=used.memory_peak_mb)
+
+    def _died(self, job: Job, error: BoxDied) -> Ran:
+        """A dead box as what it says of the task; raises it when it says nothing of the task."""
+        key = (job.task.id, job.snapshot.tree)
+        cause = "killed" if job.run_id in self._cancelled else error.cause
+        if cause == "gone":
+            self._gone[key] += 1
+            if self._gone[key] < GONE_MAX:
+                raise error
+        self._gone.pop(key, None)
+        result, name, text = _DEATH[cause]
+        fault = Fault(name, text.format(limits=job.limits, detail=error.detail))
+        return Ran(result, fault, resources=_given(job))
+
+
+def _given(job: Job) -> tuple[str, ...]:
+    """What a worker that cannot say so any more may have used: all that it was given for a call."""
+    if job.task.call is None:
+        return ()
+    return tuple(sorted({"/".join(path.split("/")[:2]) for path in job.bundle.files}))
+
+
+def _outcome(ran: Ran, graded: Grade, cost: Cost) -> Outcome:
+    """What the run and its grade mean together: an answer counts only if every check passes."""
+    if ran.result is not Result.PASSED:
+        reason = ran.fault.message if ran.fault else "the harness gave no answer"
+        return Outcome(ran.result, 0.0, reason, ran.fault, cost=cost)
+    wrong = [check for check in graded.checks if not check.passed]
+    if not wrong:
+        return Outcome(Result.PASSED, 1.0, "", checks=graded.checks, cost=cost)
+    details = "; ".join(f"{check.kind}: {check.detail}" for check in wrong)
+    reason = f"{len(wrong)} of {len(graded.checks)} checks failed: {details}"
+    fault = graded.fault or Fault("check", details)
+    return Outcome(Result.FAILED, graded.score, reason, fault, graded.checks, cost)

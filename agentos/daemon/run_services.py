@@ -1,0 +1,140 @@
+"""What runs are served with: models, tools' cards, memories, people, other agents, the way out.
+
+Part of the composition: everything here is made once, when the daemon starts, and nothing of it
+costs before a run asks. A task that names its tool asks for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from agentos.daemon.evolve.benches import load_tools
+from agentos.daemon.evolve.coding_agent import BoxWorkshop
+from agentos.daemon.evolve.evolver_models import Advice, another
+from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.job.tool_schemas import Cards
+from agentos.daemon.live_config import Current
+from agentos.daemon.requests.egress import Egress
+from agentos.daemon.requests.memories import Memories
+from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.people import People
+from agentos.daemon.requests.run_requests import Asking
+from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.run.delegation import Delegates
+from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.domain import Kind, ModelSpec, ResourceId, Snapshot
+from agentos.errors import Invalid, NotFound
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+from agentos.messages import ToolCard
+from agentos.models.resolving import spec_of
+from agentos.ports import Adviser, Models, Sandbox
+from agentos.registry.store import Registry
+from agentos.resources import read
+from agentos.retrieval.embedding import WordLlama
+from agentos.retrieval.index import Index
+from agentos.retrieval.storage import Storage
+from agentos.settings import Settings
+
+
+class Served:
+    """Makes ``Serving`` from the daemon's parts. ``executor`` gives what is made after this."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        current: Current,
+        parts: tuple[Ledger, Registry, Sandbox],
+        models: Models,
+    ) -> None:
+        self._settings = settings
+        self._current = current
+        self._ledger, self._registry, self._sandbox = parts
+        self._models = models
+        self._storage = Storage(home.index)
+        embedder = WordLlama() if settings.retrieval == "hybrid" else None
+        self._index = Index(self._storage, self._registry, embedder)
+        self._cards = Cards(self._storage, self._load)
+
+    def serving(self, executor: Callable[[], BoxExecutor], hold: Callable[[], None]) -> Serving:
+        """Everything that a run may ask for; ``hold`` returns only while the daemon may record."""
+        memories = Memories(self._ledger, self._index.recall)
+        return Serving(
+            models=self.specs,
+            cards=self._known_cards,
+            finder=self._index,
+            budget=self._settings.budget.run,
+            redact=self._current.redact,
+            answerers={
+                "model": model_asks(self._models, lambda asking: self.specs(asking.bundle, asking.snapshot)),
+                "tool": tool_asks,
+                "person": People(self._ledger).answerer,
+                "recall": memories.recalling,
+                "remember": memories.remembering,
+                "delegate": Delegates(self._ledger, executor, hold).answerer,
+                "fetch": self._egress,
+            },
+        )
+
+    def specs(self, bundle: Bundle, snapshot: Snapshot) -> tuple[ModelSpec, ...]:
+        """The model of the bundle's agent at the snapshot; none where none is set up."""
+        try:
+            return (spec_of(self._registry, snapshot, bundle.agent["model"], self._current.model()),)
+        except NotFound:
+            return ()
+
+    def has_model(self, snapshot: Snapshot, agent: str) -> bool:
+        """Whether a model is set up that the agent may ask on the snapshot."""
+        files = self._registry.files(snapshot, f"{Kind.AGENT}/{agent}")
+        try:
+            named = read(ResourceId(Kind.AGENT, agent), files).settings["model"]
+            return bool(spec_of(self._registry, snapshot, named, self._current.model()))
+        except (NotFound, Invalid):
+            return False
+
+    def adviser(self, name: str = "") -> Adviser | None:
+        """The model ``name`` ("" is the setting's) for the evolver; None where it is not set up."""
+
+        def spec() -> ModelSpec:
+            return spec_of(self._registry, self._registry.stable(), name, self._current.model())
+
+        try:
+            found = spec()
+        except NotFound:
+            return None
+        return Advice(found.name, self._models, spec, self._settings.budget.run)
+
+    def workshop(self) -> BoxWorkshop:
+        """Where coding agents work: the same boxes and models."""
+        return BoxWorkshop(
+            self._sandbox,
+            self._models,
+            lambda name, snapshot: spec_of(self._registry, snapshot, name, self._current.model()),
+            self._ledger.blobs,
+            self._current.redact,
+        )
+
+    def reviewer(self, name: str, author: str) -> Adviser | None:
+        """The model ``name`` for reviews, None for "". The author of the edits is refused when it is asked."""
+        if not name:
+            return None
+
+        def find(wanted: str) -> ModelSpec:
+            return spec_of(self._registry, self._registry.stable(), wanted, self._current.model())
+
+        return Advice(name, self._models, lambda: another(find, name, author), self._settings.budget.run)
+
+    def _egress(self, asking: Asking) -> Egress:
+        return Egress(self._settings.egress, asking)
+
+    def _known_cards(self, bundle: Bundle) -> tuple[ToolCard, ...]:
+        return self._cards.of(bundle)
+
+    def _load(self, files: Mapping[str, bytes], tools: Sequence[str]) -> tuple[list[ToolCard], list[str]]:
+        return load_tools(self._sandbox, files, tools)
+
+    def close(self) -> None:
+        """End the gateway and let go of the index."""
+        self._models.close()
+        self._index.close()

@@ -1,0 +1,136 @@
+"""What people push with plain git: ``git push … HEAD:incoming/NAME`` becomes versions, or is refused.
+
+A push that is taken in becomes a merge commit on ``main``, so the pusher's clone can simply pull.
+One that is refused moves to ``refused/NAME`` with a commit on top whose message says why, so that
+plain git is enough to read the reasons too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pygit2
+
+from agentos.domain import ResourceId, Snapshot
+from agentos.errors import Invalid
+from agentos.registry import external_commits, reading
+from agentos.registry.loading import Load, trial
+from agentos.registry.merging import as_change, merge
+from agentos.registry.repository import INCOMING, REFUSED, Repository, stamp
+from agentos.registry.wheels import Wheels
+from agentos.registry.writing import About, advance, tip, tree_faults
+from agentos.resources import PINS_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """What became of one pushed branch: taken in as versions of ``resources``, or refused."""
+
+    name: str
+    resources: tuple[ResourceId, ...]
+    faults: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Plan:
+    main: Snapshot
+    tree: pygit2.Oid
+    changed: list[ResourceId] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def take_in(repository: Repository, load: Load | None, wheels: Wheels, about: About) -> list[Push]:
+    """Merge or refuse every branch under ``incoming/``.
+
+    What somebody did to ``main`` itself is treated as such a push (``direct``). ``about`` gives time
+    and origin. A branch during whose trial ``main`` moved is left for the next call.
+    """
+    external_commits.set_aside(repository, about.now)
+    pushes: list[Push] = []
+    for name, target in repository.below(INCOMING).items():
+        plan = _plan(repository, target)
+        _complete(repository, plan, load, wheels)
+        with repository.lock():
+            if tip(repository) != plan.main or repository.resolve(INCOMING + name) != target:
+                continue
+            if plan.faults:
+                _refuse(repository, name, target, plan.faults, about)
+            else:
+                _accept(repository, name, target, plan, about)
+            repository.drop(INCOMING + name)
+        pushes.append(Push(name, () if plan.faults else tuple(plan.changed), tuple(plan.faults)))
+    return pushes
+
+
+def _plan(repository: Repository, target: pygit2.Oid) -> _Plan:
+    main = tip(repository)
+    plan = _Plan(main, pygit2.Oid(hex=main.tree))
+    base_id = repository.git.merge_base(main.commit, target)
+    if base_id is None:
+        plan.faults.append("it has no history in common with main: clone the registry, then edit")
+        return plan
+    base, theirs = repository.commit(base_id).tree_id, repository.commit(target).tree_id
+    touched, others = reading.touched(repository, base, theirs)
+    plan.faults += [f"{path} lies outside a resource directory" for path in others if path != PINS_FILE]
+    changes: dict[str, pygit2.Oid | bytes | None] = {}
+    for resource in touched:
+        sides = [reading.digest(repository, side, resource) for side in (base, main.tree, theirs)]
+        merged = merge(repository, *sides)
+        plan.faults += [f"{resource}: {conflict}" for conflict in merged.conflicts]
+        if merged.digest != sides[1]:
+            changes[str(resource)] = as_change(merged.digest)
+            plan.changed.append(resource)
+    if PINS_FILE in others:
+        pins = [
+            reading.files(repository, side, PINS_FILE).get(PINS_FILE, b"")
+            for side in (base, main.tree, theirs)
+        ]
+        if pins[1] not in (pins[0], pins[2]):
+            plan.faults.append(f"{PINS_FILE}: changed differently on both sides")
+        changes[PINS_FILE] = pins[2]
+    if not plan.faults:
+        plan.tree = repository.write_tree(main.tree, changes)
+    return plan
+
+
+def _complete(repository: Repository, plan: _Plan, load: Load | None, wheels: Wheels) -> None:
+    """Lock what the changed tools depend on, hold all against its rules, and try the tools."""
+    if plan.faults:
+        return
+    for resource in plan.changed:
+        try:
+            files = reading.files(repository, plan.tree, str(resource))
+            plan.tree = repository.write_tree(plan.tree, wheels.renewed(str(resource), files))
+        except Invalid as error:
+            plan.faults.append(str(error))
+            return
+    plan.faults += tree_faults(repository, plan.tree, plan.changed) or _tried(repository, plan, load)
+
+
+def _tried(repository: Repository, plan: _Plan, load: Load | None) -> list[str]:
+    return [
+        f"{resource}: {fault}"
+        for resource in plan.changed
+        if (files := reading.files(repository, plan.tree, str(resource)))
+        for fault in trial(resource, files, load)[1]
+    ]
+
+
+def _accept(repository: Repository, name: str, target: pygit2.Oid, plan: _Plan, about: About) -> None:
+    pushed = repository.commit(target)
+    said = About(
+        f"{pushed.message.strip()}\n\nPushed as incoming/{name}.",
+        about.origin,
+        about.now,
+        author=pushed.author.name or "",
+        merged=target,
+    )
+    advance(repository, plan.main, plan.tree, plan.changed, said)
+
+
+def _refuse(repository: Repository, name: str, target: pygit2.Oid, faults: list[str], about: About) -> None:
+    pushed = repository.commit(target)
+    text = "Refused\n\n" + "\n".join(f"- {fault}" for fault in faults) + "\n"
+    by = stamp(about.now)
+    made = repository.git.create_commit(None, by, by, text, pushed.tree_id, [target])
+    repository.move(REFUSED + name, made, expected=repository.resolve(REFUSED + name))

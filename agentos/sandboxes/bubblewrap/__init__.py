@@ -1,0 +1,1 @@
+"""Boxes forked from a template inside bubblewrap."""

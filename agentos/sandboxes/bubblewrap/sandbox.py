@@ -1,0 +1,231 @@
+"""The bubblewrap adapter of the Sandbox port: boxes forked from a template in milliseconds.
+
+See docs/security.md for what is promised and docs/decisions for why it forks. What a box looks
+like from inside is ``agentos/worker/template.py``; how it is started, ``launch.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import struct
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.sandboxes import cgroups, seccomp
+from agentos.sandboxes.box import Box
+from agentos.sandboxes.bubblewrap.launch import Runtime, Template
+from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
+from agentos.sandboxes.docker.image_host import runtime
+from agentos.sandboxes.owner import Owner, named
+from agentos.sandboxes.probe import Claim, probe, refusal
+from agentos.wire import Channel, Closed, FrameError, Late
+
+ENTRY = "agentos.worker.job:serve"
+_WARM = ("agentos.worker.warm",)
+_HELLO_S = 60.0
+_ENDING_S = 1.0  # a template that dies ends this soon after the box that noticed
+_CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
+_NUMBERS = itertools.count(1)
+
+
+class Bubblewrap:
+    """Boxes in fresh namespaces, without network, without host files.
+
+    ``home`` labels what is left outside the process for the reaper. ``run_uid`` is the uid that
+    sandboxes run as when this process is root. ``entry`` is what a box runs, ``module:function``,
+    called with its channel. ``extra`` are directories of modules visible inside. ``weak`` names
+    walls that tests take down to see their attacks succeed; such a sandbox says so as its level.
+
+    Constructing costs nothing; the first ``open`` (or ``start``) starts the template.
+    """
+
+    name = "bubblewrap"
+    reaches = "namespace"
+
+    def __init__(
+        self,
+        home: Path,
+        run_uid: int | None = None,
+        *,
+        entry: str = ENTRY,
+        extra: tuple[Path, ...] = (),
+        weak: frozenset[str] = frozenset(),
+    ) -> None:
+        self.level = "unprobed"
+        self.groups = cgroups.Cgroups()
+        self._owner = str(Owner.here(home))
+        self._run_uid = run_uid
+        self._entry = entry
+        self._extra = extra
+        self._weak = weak
+        self._extras: BoxLimits | None = None
+        self._template: Template | None = None
+        self._starting = threading.Lock()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._refusal = "the sandbox is closed"  # what a closed one answers
+
+    @property
+    def image(self) -> str:
+        """A digest of the host's Python as boxes see it."""
+        return runtime()
+
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
+        """A fresh box under these limits. Raises Unavailable with what to install or enable.
+
+        ``light`` changes nothing here: every box is forked with everything imported.
+        """
+        self.start()
+        return self.open_entry(limits, self._entry, run=run)
+
+    def start(self) -> None:
+        """Start the template and probe it, unless that is done. Raises Unavailable as ``open``."""
+        with self._starting:
+            if self.level != "unprobed":
+                return
+            if self._weak:
+                self.level = "weak"
+                return
+            if why := refusal(self.examine()):
+                self.close()
+                self._refusal = why
+                raise Unavailable(why)
+            self.level = self.reaches
+
+    def examine(self) -> tuple[Claim, ...]:
+        """Try every promise once; the claims say what held."""
+        self._running()
+        return probe(self.open_entry, grouped=bool(self.groups.parents))
+
+    def open_entry(self, limits: Limits, entry: str, *, run: str = "") -> Box:
+        """As ``open``, with another program inside (the probe's)."""
+        template, extras = self._running()
+        try:
+            return self._make(template, extras, limits, (entry, run))
+        except Unavailable:
+            if not template.ended(_ENDING_S):
+                raise
+        template, extras = self._running()
+        return self._make(template, extras, limits, (entry, run))
+
+    def close(self) -> None:
+        """End the template and with it every open box; idempotent."""
+        with self._lock:
+            self._closed = True
+            template, self._template = self._template, None
+        if template is not None:
+            template.close()
+        self.groups.drop(self._owner)
+
+    def __enter__(self) -> Bubblewrap:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def template_pid(self) -> int:
+        """The host's pid of the running template, -1 when there is none."""
+        template = self._template
+        return template.pid if template is not None and template.alive() else -1
+
+    def _running(self) -> tuple[Template, BoxLimits]:
+        """The template, started if there is none or it died."""
+        with self._lock:
+            if self._closed:
+                raise Unavailable(self._refusal)
+            if self._extras is None:
+                self._extras = box_limits()
+                self.groups = cgroups.Cgroups() if "cgroups" in self._weak else cgroups.find()
+            if self._template is None or not self._template.alive():
+                if self._template is not None:
+                    self._template.close()
+                    self._template = None
+                start = {
+                    "warm": [*_WARM, self._entry.partition(":")[0]],
+                    "seccomp": seccomp.assemble(deny_list()).hex(),
+                }
+                self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
+            return self._template, self._extras
+
+    def _make(self, template: Template, extras: BoxLimits, limits: Limits, what: tuple[str, str]) -> Box:
+        """Ask for a box in a control group of its own; start its clock when its walls stand; let it go."""
+        began = time.monotonic()
+        entry, run = what
+        try:
+            with contextlib.ExitStack() as undo:
+                ours, theirs = socket.socketpair()
+                undo.callback(ours.close)
+                ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+                with theirs, contextlib.ExitStack() as opened:
+                    quota = cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus)
+                    group = self.groups.group(self._owner, f"box-{next(_NUMBERS)}{named(run)}", quota)
+                    doors = []
+                    if group is not None:
+                        undo.callback(group.remove)
+                        doors = group.doors()
+                    for door in doors:
+                        opened.callback(os.close, door)
+                    template.spawn(_request(limits, extras, entry, self._weak), theirs, doors)
+                pid, pidfd = _hello(ours)
+                channel = Channel(ours, blob_max=(limits.workspace_mb + 8 << 20) + limits.output_bytes)
+                box = Box(channel, pidfd, pid, group, began)
+                undo.pop_all()
+            box.kill_after(limits.wall_s + extras.grace_s)
+            with contextlib.suppress(Closed):  # it is dead already; its reader will see
+                channel.send({"go": True})
+        except (OSError, Late, FrameError, Closed) as error:
+            raise Unavailable(f"the sandbox could not be made: {error or type(error).__name__}") from None
+        return box
+
+
+def _memory(limits: Limits, extras: BoxLimits) -> int:
+    """The group's memory holds its processes *and* what lies in the workspace and other tmpfs."""
+    files = limits.workspace_mb + extras.tmp_mb + extras.snapshot_mb + extras.shm_mb
+    return limits.memory_mb + files << 20
+
+
+def _request(limits: Limits, extras: BoxLimits, entry: str, weak: frozenset[str]) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "entry": entry,
+        "weak": sorted(weak),
+        "tmpfs": {
+            "/ws": limits.workspace_mb << 10,
+            "/tmp": extras.tmp_mb << 10,  # noqa: S108 - the box's own
+            "/snapshot": extras.snapshot_mb << 10,
+            "/dev/shm": extras.shm_mb << 10,  # noqa: S108 - the box's own
+        },
+        "inodes": extras.inodes,
+        "rlimits": {"CORE": 0},
+    }
+    if "rlimits" not in weak:
+        request["memory"] = limits.memory_mb << 20
+        request["rlimits"] |= {
+            "NOFILE": extras.open_files,
+            "NPROC": limits.processes,
+            "FSIZE": limits.workspace_mb << 20,
+        }
+    return request
+
+
+def _hello(sock: socket.socket) -> tuple[int, int]:
+    """The box's pid on the host as the kernel (not the box) says it, and a descriptor of the process."""
+    sock.settimeout(_HELLO_S)
+    _, ancillary, _, _ = sock.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK)
+    frame = Channel(sock).receive(deadline=time.monotonic() + _HELLO_S)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS) and "hello" in frame.head:
+            pid = int(_CREDENTIALS.unpack(data)[0])
+            return pid, os.pidfd_open(pid)
+    raise Unavailable(f"the sandbox could not be made: {frame.head.get('error', 'it sent no greeting')}")

@@ -1,0 +1,1 @@
+"""Boxes as containers of their own."""

@@ -1,0 +1,164 @@
+"""The Docker adapter of the Sandbox port: every box a container of its own, taken from a warm pool.
+
+See docs/docker.md for what is promised beyond docs/security.md. How a container is asked for is
+``docker_profile.py``; its life, ``docker_container.py``; what stands ready, ``docker_pool.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.sandboxes.box import Box
+from agentos.sandboxes.content import BoxLimits, box_limits
+from agentos.sandboxes.docker.container import Container, End, Maker
+from agentos.sandboxes.docker.engine import Engine
+from agentos.sandboxes.docker.image import digest_of, find
+from agentos.sandboxes.docker.pool import Pool
+from agentos.sandboxes.docker.profile import Kind, Walls
+from agentos.sandboxes.leftover import BOXES
+from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.probe import Claim, probe, refusal
+
+ENTRY = "agentos.worker.job:serve"
+
+
+@dataclass(frozen=True, slots=True)
+class _Works:
+    """What stands once the sandbox has been used."""
+
+    engine: Engine
+    image: str
+    end: End
+    maker: Maker
+    pool: Pool[Kind, Container]
+    extras: BoxLimits
+
+
+class Docker:
+    """Boxes in containers, without network, without host files.
+
+    ``home`` labels what is made in the engine and holds the socket directories. ``entry``,
+    ``extra`` and ``weak`` are as in ``Bubblewrap``. ``ready`` containers are kept warm for each of
+    the kinds asked for most of late; by default one for each core. ``image`` is the one to use when it is
+    not to be found out (which reads the installed libraries).
+
+    Constructing costs nothing and does not need an engine; the first ``open`` (or ``start``) does.
+    """
+
+    name = "docker"
+    reaches = "container"
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        entry: str = ENTRY,
+        extra: tuple[Path, ...] = (),
+        weak: frozenset[str] = frozenset(),
+        ready: int | None = None,
+        image: str | None = None,
+    ) -> None:
+        self.level = "unprobed"
+        self._home = home
+        self._entry = entry
+        self._extra = extra
+        self._weak = weak
+        self._image = image
+        self._ready = (os.cpu_count() or 1) if ready is None else ready
+        self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._works: _Works | None = None
+        self._closed = False
+
+    @property
+    def image(self) -> str:
+        """A digest of the image's content. Raises Unavailable where there is none."""
+        return self._working().image
+
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
+        """A fresh box under these limits. Raises Unavailable with what to install or enable."""
+        self.start()
+        return self.open_entry(limits, self._entry, light=light, run=run)
+
+    def start(self) -> None:
+        """Find the engine and the image and probe a box, unless that is done. Raises Unavailable."""
+        with self._starting:
+            if self.level != "unprobed":
+                return
+            if self._weak:
+                self.level = "weak"
+                return
+            if why := refusal(self.examine()):
+                self.close()
+                raise Unavailable(f"docker: {why}")
+            self.level = self.reaches
+
+    def examine(self) -> tuple[Claim, ...]:
+        """Try every promise once; the claims say what held."""
+        works = self._working()
+
+        def cold(limits: Limits, entry: str) -> Box:
+            """Not from the pool, which is to be filled with what jobs ask for."""
+            container = works.maker.make(Kind.of(limits, entry, light=True))
+            return container.hand_over(limits, time.monotonic(), works.extras.grace_s)
+
+        return probe(cold, grouped=True)
+
+    def open_entry(self, limits: Limits, entry: str, *, light: bool = False, run: str = "") -> Box:
+        """As ``open``, with another program inside."""
+        began = time.monotonic()
+        works = self._working()
+        for last_try in (False, True):
+            container = works.pool.take(Kind.of(limits, entry, light=light))
+            try:
+                container.note(run)
+                return container.hand_over(limits, began, works.extras.grace_s)
+            except Unavailable:  # it stood for a while, and the engine may have ended it
+                if last_try:
+                    raise
+        raise AssertionError("the loop returns or raises")
+
+    def close(self) -> None:
+        """End the pool and wait until every container that was made is gone; idempotent."""
+        with self._lock:
+            self._closed = True
+            works, self._works = self._works, None
+        if works is not None:
+            works.pool.close()
+            works.end.close()
+            works.engine.close()
+
+    def __enter__(self) -> Docker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _working(self) -> _Works:
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the sandbox is closed")
+            if self._works is None:
+                engine = Engine()
+                try:
+                    name = self._image or find(engine)
+                    image = digest_of(engine, name)
+                    walls = Walls(name, box_limits(), self._extra, self._weak)
+                except Unavailable:
+                    engine.close()
+                    raise
+                places = self._home / BOXES
+                places.mkdir(mode=0o700, parents=True, exist_ok=True)
+                end = End(engine, max(1, self._ready))
+                maker = Maker(end, walls, Owner.here(self._home), places)
+                self._works = _Works(engine, image, end, maker, Pool(maker.make, self._ready), walls.extras)
+            return self._works

@@ -1,0 +1,57 @@
+"""Calls a tool once for each case that comes on standard input, and says what it answered and wrote.
+
+A program of its own, which bench_tools.py starts in an empty folder: a tool may not end, end its
+process, or leave files behind. Each case gets the file anew, as each call of a real run does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import signal
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+
+class TooLong(BaseException):
+    """No tool that catches Exception catches this."""
+
+
+def too_long(*_: object) -> None:
+    raise TooLong
+
+
+def call(code: types.CodeType, case: dict[str, Any], seconds: int) -> list[Any]:
+    """The answer and the files written; the error's name and nothing else when there is none."""
+    for old in Path().iterdir():
+        old.unlink()
+    for name, text in case["files"].items():
+        Path(name).write_bytes(text.encode())
+    module: Any = types.ModuleType("tool")
+    sys.modules["tool"] = module
+    signal.alarm(seconds)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(code, module.__dict__)
+            answer = module.run(module.Input.model_validate(case["args"])).model_dump(mode="json")
+            json.dumps(answer, allow_nan=False)
+    except (Exception, TooLong, SystemExit) as error:  # noqa: BLE001 - a tool may raise anything
+        return [f"raised {type(error).__name__}"]
+    finally:
+        signal.alarm(0)
+    left = {path.name: path.read_bytes().decode("utf-8", "replace") for path in Path().iterdir()}
+    return [answer, {name: text for name, text in left.items() if case["files"].get(name) != text}]
+
+
+def main() -> None:
+    signal.signal(signal.SIGALRM, too_long)
+    asked = json.load(sys.stdin)
+    code = compile(asked["source"], "tool.py", "exec")
+    json.dump([call(code, case, asked["seconds"]) for case in asked["cases"]], sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The sets of faulty tools in `benchmarks/data/tools`: reading them, and writing them out for a home."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent / "data" / "tools"
+SHOWN = 9  # the first tasks; the others are kept from the program
+
+Case = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool of a set."""
+
+    folder: Path
+    about: str
+    fault: str
+    edit: str
+    tasks: list[Case]
+    fresh: list[Case]
+    state: bool
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def function(self) -> str:
+        """The tool's own name within its skill."""
+        return self.name.replace("-", "_")
+
+    @property
+    def shown(self) -> list[Case]:
+        return self.tasks[:SHOWN]
+
+    @property
+    def kept(self) -> list[Case]:
+        return self.tasks[SHOWN:]
+
+
+def folders(which: str) -> list[Path]:
+    """The tools of a set, in the order of the alphabet."""
+    return sorted(path.parent for path in (ROOT / which).glob("*/tool.json"))
+
+
+def read(folder: Path) -> Tool:
+    """The tool in a folder."""
+    said = json.loads((folder / "tool.json").read_text(encoding="utf-8"))
+    return Tool(
+        folder,
+        said["about"],
+        said["fault"],
+        said["edit"],
+        said["tasks"],
+        said["fresh"],
+        said.get("state", False),
+    )
+
+
+def write_skill(tool: Tool, place: Path, version: str = "faulty") -> Path:
+    """The skill's folder below ``place``. It says what the tool is for, and nothing of a fault."""
+    folder = place / tool.name
+    (folder / "tools").mkdir(parents=True)
+    head = f"---\nname: {tool.name}\ndescription: {json.dumps(tool.about + '.')}\nlicense: Apache-2.0\n---\n"
+    text = f"{head}\n# {tool.name}\n\n`{tool.function}`: {tool.about}.\n"
+    (folder / "SKILL.md").write_text(text, encoding="utf-8")
+    shutil.copyfile(tool.folder / f"{version}.py", folder / "tools" / f"{tool.function}.py")
+    return folder
+
+
+def write_tasks(tool: Tool, tasks: list[Case], place: Path) -> Path:
+    """A task file below ``place``, with its input files beside it."""
+    documents = []
+    for number, task in enumerate(tasks):
+        inputs = []
+        for position, (name, text) in enumerate(task["files"].items()):
+            source = place / "inputs" / f"{number}-{position}"
+            source.parent.mkdir(parents=True, exist_ok=True)
+            source.write_bytes(text.encode())
+            inputs.append({"path": str(source.relative_to(place)), "as": name})
+        documents.append(
+            {
+                "name": task["name"],
+                "goal": tool.about,
+                "call": {"tool": f"{tool.name}/{tool.function}", "args": task["args"]},
+                "inputs": inputs,
+                "checks": task["checks"],
+            }
+        )
+    place.mkdir(parents=True, exist_ok=True)
+    file = place / "tasks.json"
+    # JSON, because a key of digits such as 01827 is a text in every reading of it.
+    file.write_text(json.dumps(documents, indent=1), encoding="utf-8")
+    return file

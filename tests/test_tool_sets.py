@@ -1,0 +1,164 @@
+"""The sets of faulty tools that repairs are measured with are what their README says."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos import checks, taskfile
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+spec = importlib.util.spec_from_file_location("tool_sets", BENCHMARKS / "tool_sets.py")
+assert spec is not None
+assert spec.loader is not None
+tool_sets: Any = importlib.util.module_from_spec(spec)
+sys.modules["tool_sets"] = tool_sets  # dataclasses look their module up
+spec.loader.exec_module(tool_sets)
+
+SETS = ("develop", "report")
+TOOLS = [folder for which in SETS for folder in tool_sets.folders(which)]
+UNSTEADY = {"random", "secrets", "uuid", "time", "os", "socket", "subprocess", "urllib", "threading"}
+CLOCK = {"now", "utcnow", "today", "time", "localtime", "random", "choice", "shuffle"}
+
+
+def test_there_are_forty_tools_in_each_set_and_none_is_in_both() -> None:
+    names = [folder.name for folder in TOOLS]
+    assert [len(tool_sets.folders(which)) for which in SETS] == [40, 40]
+    assert len(set(names)) == 80
+    kinds = [tool_sets.read(folder).edit for folder in TOOLS]
+    assert kinds.count("one") == 53
+    assert kinds.count("several") == 27
+
+
+@pytest.mark.parametrize("folder", TOOLS, ids=lambda folder: folder.name)
+def test_the_right_version_passes_and_the_faulty_one_fails_what_is_declared(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tool_sets.read(folder)
+    monkeypatch.chdir(tmp_path)
+    right, faulty = Version(tool, "right"), Version(tool, "faulty")
+    failed = []
+    for task in tool.tasks:
+        assert passes(right, task), f"right.py fails {task['name']}"
+        if not passes(faulty, task):
+            failed.append(task["name"])
+    assert failed == [task["name"] for task in tool.tasks if task["fails"]]
+    shown = sum(task["fails"] for task in tool.shown)
+    assert 3 <= len(failed) <= 6
+    assert 2 <= shown < len(failed)
+    for case in tool.fresh:
+        assert right.outcome(case) == (case["answer"], case.get("written", {}))
+
+
+@pytest.mark.parametrize("folder", TOOLS, ids=lambda folder: folder.name)
+def test_a_tool_is_of_a_size_that_people_write_and_looks_at_no_clock(folder: Path) -> None:
+    tool = tool_sets.read(folder)
+    assert (len(tool.tasks), len(tool.shown), len(tool.fresh)) == (14, 9, 24)
+    everything = [json.dumps([case["args"], case["files"]]) for case in (*tool.tasks, *tool.fresh)]
+    assert len(set(everything)) == 38, "an input occurs twice"
+    for name in ("right", "faulty"):
+        source = (folder / f"{name}.py").read_text(encoding="utf-8")
+        assert 25 <= len(source.splitlines()) <= 90
+        assert not unsteady(ast.parse(source))
+
+
+def test_the_search_for_clocks_finds_them() -> None:
+    found = [
+        unsteady(ast.parse(text)) for text in ("import random", "from time import sleep", "date.today()")
+    ]
+    assert found == [["random"], ["time"], ["today"]]
+
+
+@pytest.mark.parametrize("which", SETS)
+def test_the_task_files_say_what_the_sets_say(which: str, tmp_path: Path) -> None:
+    for folder in tool_sets.folders(which):
+        tool = tool_sets.read(folder)
+        place = tmp_path / folder.name
+        file = tool_sets.write_tasks(tool, tool.tasks, place)
+        drafts = taskfile.read_drafts(file)
+        assert [draft.name for draft in drafts] == [task["name"] for task in tool.tasks]
+        for draft, task in zip(drafts, tool.tasks, strict=True):
+            assert draft.call is not None
+            assert draft.call.args == task["args"]
+            assert [{check.kind: dict(check.spec)} for check in draft.checks] == task["checks"]
+            given = {name: source.read_bytes().decode() for name, source in draft.files.items()}
+            assert given == task["files"]
+
+
+def test_a_key_of_digits_stays_a_text(tmp_path: Path) -> None:
+    folder = next(folder for folder in TOOLS if folder.name == "pack-order")
+    tool = tool_sets.read(folder)
+    drafts = taskfile.read_drafts(tool_sets.write_tasks(tool, tool.tasks, tmp_path))
+    keys = {key for draft in drafts for check in draft.checks for key in packs_of(check.spec)}
+    assert "01827" in keys
+    assert all(isinstance(key, str) for key in keys)
+
+
+# --- help -------------------------------------------------------------------------------------
+
+
+class Version:
+    """One of a tool's two versions; where a fault lives in the process, each call loads it anew."""
+
+    def __init__(self, tool: Any, which: str) -> None:
+        self.anew = tool.state
+        self.code = compile((tool.folder / f"{which}.py").read_text(encoding="utf-8"), f"{which}.py", "exec")
+        self.module = self.load()
+
+    def load(self) -> types.ModuleType:
+        module = types.ModuleType("tool_of_a_set")
+        sys.modules[module.__name__] = module  # dataclasses look their module up
+        try:
+            exec(self.code, module.__dict__)
+        finally:
+            del sys.modules[module.__name__]
+        return module
+
+    def outcome(self, case: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+        """The answer, and the files that were written; the current directory is the workspace."""
+        if self.anew:
+            self.module = self.load()
+        for old in Path().iterdir():
+            old.unlink()
+        for name, text in case["files"].items():
+            Path(name).write_bytes(text.encode())
+        module: Any = self.module
+        answer = module.run(module.Input.model_validate(case["args"])).model_dump(mode="json")
+        left = {path.name: path.read_bytes().decode() for path in sorted(Path().iterdir())}
+        return answer, {name: text for name, text in left.items() if case["files"].get(name) != text}
+
+
+def passes(version: Version, task: dict[str, Any]) -> bool:
+    try:
+        answer, _ = version.outcome(task)
+    except Exception:  # noqa: BLE001 - a faulty tool may raise anything
+        return False
+    pairs = [next(iter(check.items())) for check in task["checks"]]
+    return bool(pairs) and not any(
+        checks.judge(checks.parse(kind, spec), answer, Path()) for kind, spec in pairs
+    )
+
+
+def packs_of(spec: Any) -> list[Any]:
+    value = spec["value"]
+    return list(value["packs"] if spec.get("path") is None else value if spec["path"] == "packs" else ())
+
+
+def unsteady(tree: ast.AST) -> list[str]:
+    """Modules and calls by which a tool would see the time, chance or the world."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.split(".")[0] in UNSTEADY]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in UNSTEADY:
+            found.append(node.module or "")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCK:
+            found.append(node.func.attr)
+    return found
