@@ -19,6 +19,7 @@ from agentos.ports import Bench, Tried
 HOPELESS = 0.02
 # After so many endless loops by one operator at one place, the rest of its edits there wait.
 HANGS = 2
+AFTERWARDS_S = 1.5  # of CPU time at least go into looking for something likelier
 
 
 @dataclass(slots=True)
@@ -36,6 +37,10 @@ class Meter:
     def spent(self) -> bool:
         """Whether it is time to stop."""
         return self.used_s >= self.cpu_s or time.monotonic() >= self.deadline
+
+    def found(self) -> None:
+        """Something passes: what else is looked for may cost as much again, so that the likelier one is had."""
+        self.cpu_s = min(self.cpu_s, AFTERWARDS_S + 2.0 * self.used_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,8 @@ class Search:
                 if time.monotonic() - started > self.slow_s:
                     self._hung[self._place(chosen[0])] += 1
                 if plausible is not None:
+                    if not self.found:
+                        self.meter.found()
                     self.found.append(plausible)
                     self._best = max(self._best, plausible.ranked.probability)
 

@@ -14,7 +14,6 @@ from agentos.evolver.proposers.repair.reading.idle import idle_names
 from agentos.evolver.proposers.repair.scope import Scope, scope_of
 from agentos.evolver.proposers.repair.source import CONTRACT, Edit, Program, is_docstring
 
-
 CONSTANTS_MAX = 120
 
 _Node = TypeVar("_Node", bound=ast.expr)
@@ -39,7 +38,7 @@ class Facts:
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node that may be edited or copied: all but the contract, signatures and docstrings."""
         found: list[ast.AST] = []
-        waiting = deque(node for node in self.program.tree.body if not _is_contract(node))
+        waiting: deque[ast.AST] = deque(node for node in self.program.tree.body if not _is_contract(node))
         while waiting:
             node = waiting.popleft()
             if isinstance(node, ast.Import | ast.ImportFrom | ast.arguments | ast.JoinedStr | ast.Global):
@@ -48,7 +47,7 @@ class Facts:
                 continue
             found.append(node)
             if isinstance(node, ast.FunctionDef):
-                inner: list[ast.AST] = [*node.body]
+                inner = list[ast.AST](node.body)
             elif isinstance(node, ast.AnnAssign):
                 inner = [node.value] if node.value else []
             else:

@@ -76,7 +76,7 @@ class Program:
         self.source = source
         self.tree = parse(source)
         self.data = source.encode()
-        self._starts = [0]
+        self._starts: list[int] = [0]
         for line in self.data.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
         self._lines = len(self._starts) if self.data.endswith(b"\n") else len(self._starts) - 1
@@ -105,7 +105,7 @@ class Program:
 
     def line_of(self, offset: int) -> int:
         """The line number, from 1, that a byte offset lies in."""
-        return bisect_right(self._starts, offset, hi=self._lines)
+        return bisect_right(self._starts, offset, 0, self._lines)
 
     def replace(self, node: ast.expr | ast.stmt, text: str) -> Splice:
         """The splice that puts ``text`` where the node stands."""
@@ -184,7 +184,7 @@ class Program:
 
     def _head_end(self, first: ast.stmt) -> int:
         """Where the head of the statement ends whose body begins with ``first``, decorators included."""
-        line = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))])
+        line: int = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))])
         return self._starts[line - 1]
 
     def _holder(self, first: int, last: int, *, whole: bool) -> ast.stmt | None:

@@ -48,7 +48,9 @@ def _of_numbers(want: float, got: float) -> Iterator[Clue]:
         yield Clue(
             5.0, frozenset({"sign", "order", "names exchanged", "operands swapped"}), frozenset({"abs"})
         )
-    if abs(apart) < 1 and abs(apart) <= 0.02 * abs(want):
+    if any(round(got, digits) == want for digits in range(5)):
+        yield Clue(8.0, frozenset({"rounding"}), frozenset({"round"}))
+    elif abs(apart) < 1 and abs(apart) <= 0.02 * abs(want):
         yield Clue(
             4.0, frozenset({"rounding"}), frozenset({"round", "//", "/", "floor", "ceil", "int", "Decimal"})
         )

@@ -22,6 +22,35 @@ _NUMBER = (
 )
 
 
+# by exception: factor, operators, tokens, whether only where it was raised
+PLAIN: dict[str, tuple[tuple[float, frozenset[str], frozenset[str], bool], ...]] = {
+    "IndexError": ((4.0, BOUNDS | GUARDS, frozenset({"len", "partition"}), True),),
+    "StopIteration": ((4.0, BOUNDS | GUARDS, frozenset({"None"}), True),),
+    "ZeroDivisionError": (
+        (6.0, GUARDS, frozenset({"max", "or"}), True),
+        (2.0, GUARDS, frozenset({"=="}), False),
+    ),
+    "UnicodeDecodeError": (
+        (12.0, frozenset({"encoding"}), frozenset({"encoding", "errors", "utf", "latin"}), False),
+    ),
+    "TypeError": ((6.0, frozenset({"wrap", "argument", "argument dropped", "order"}), CONVERSIONS, True),),
+    **dict.fromkeys(
+        ("AttributeError", "NameError", "UnboundLocalError"),
+        (
+            (
+                5.0,
+                frozenset({"attribute", "name", "function", "statement inserted", "wrap"}),
+                frozenset(),
+                True,
+            ),
+        ),
+    ),
+    "timeout": (
+        (3.0, frozenset({"statement inserted", "statement moved out", "assignment"}), frozenset(), False),
+    ),
+}
+
+
 def clues_of_error(kind: str, message: str, line: int) -> Iterator[Clue]:
     """What speaks for which edits when a call ended with this error at this line (0: unknown)."""
     here = frozenset({line}) if line else frozenset()
@@ -31,27 +60,13 @@ def clues_of_error(kind: str, message: str, line: int) -> Iterator[Clue]:
         yield Clue(3.0, GUARDS, frozenset({"None"}))
     elif name == "KeyError":
         yield from _of_key(message, here)
-    elif name in ("IndexError", "StopIteration"):
-        yield Clue(4.0, BOUNDS | GUARDS, frozenset({"len", "partition"}), here)
-    elif name == "ZeroDivisionError":
-        yield Clue(6.0, GUARDS, frozenset({"max", "or"}), here)
-        yield Clue(2.0, GUARDS, frozenset({"=="}))
-    elif name == "UnicodeDecodeError" or "BOM" in message:
-        yield Clue(12.0, frozenset({"encoding"}), frozenset({"encoding", "errors", "utf", "latin"}))
-    elif "empty" in message or "no median" in message:
+    elif "empty" in message:
         yield Clue(10.0, GUARDS, frozenset({"default"}), here)
+    elif name in PLAIN:
+        for factor, operators, tokens, near in PLAIN[name]:
+            yield Clue(factor, operators, tokens, here if near else frozenset())
     elif name in ("ValueError", "InvalidOperation", "load") or any(text in message for text in _NUMBER):
         yield from _of_value(message, here)
-    elif name == "TypeError":
-        yield Clue(6.0, frozenset({"wrap", "argument", "argument dropped", "order"}), CONVERSIONS, here)
-    elif name in ("AttributeError", "NameError", "UnboundLocalError"):
-        yield Clue(
-            5.0, frozenset({"attribute", "name", "function", "statement inserted", "wrap"}), lines=here
-        )
-    elif name == "timeout":
-        yield Clue(
-            3.0, frozenset({"statement inserted", "statement moved out", "comparison operator", "assignment"})
-        )
 
 
 def _of_key(message: str, here: frozenset[int]) -> Iterator[Clue]:

@@ -17,6 +17,9 @@ LEFT = {"bisect_left": "bisect_right", "ceil": "floor", "mean": "median", "combi
         "escape": "unescape", "quote": "unquote", "unquote": "quote", "date": "datetime"}  # fmt: skip
 
 
+LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+
+
 def jumps(site: Site) -> Iterator[Edit]:
     """``continue`` for ``break``, and the other way round; ``elif`` for a second ``if``."""
     node = site.node
@@ -30,7 +33,8 @@ def jumps(site: Site) -> Iterator[Edit]:
     elif isinstance(node, ast.If) and site.text(node).startswith("if"):
         block = block_of(site)
         index = block.index(node) if node in block else 0
-        if index and isinstance(block[index - 1], ast.If) and not block[index - 1].orelse:  # type: ignore[attr-defined]  # an If
+        above = block[index - 1] if index else None
+        if isinstance(above, ast.If) and not above.orelse:
             start = site.program.span(node)[0]
             yield Edit((Splice(start, start, "el", expression=False),), "flow", 0.7)
 
@@ -51,11 +55,12 @@ def farther(site: Site) -> Iterator[Edit]:
         return
     index, text = block.index(node), site.text(node)
     for place, other in enumerate(block):
-        if place < index - 1 or (place == index - 1 and not isinstance(other, SIMPLE)):
+        if abs(place - index) < 2 and isinstance(other, SIMPLE):
+            continue
+        if place < index:
             yield Edit((before(site, other, text), gone(site, node)), "statements exchanged", 0.4)
-        elif place > index + 1 or (place == index + 1 and not isinstance(other, SIMPLE)):
-            if not isinstance(other, ast.Return | ast.Break | ast.Continue | ast.Raise):
-                yield Edit((gone(site, node), after(site, other, text)), "statements exchanged", 0.4)
+        elif not isinstance(other, LEAVING):
+            yield Edit((gone(site, node), after(site, other, text)), "statements exchanged", 0.4)
     above = site.parent
     if isinstance(above, ast.For | ast.While | ast.If) and len(block) > 1 and index == 0:
         yield Edit((before(site, above, text), gone(site, node)), "statement moved out", 0.3)

@@ -94,21 +94,23 @@ def units(site: Site) -> Iterator[Edit]:
     """Another number that counts units of the same sort; another keyword or property of a span of time."""
     node = site.node
     if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
-        for family in UNITS:
-            if node.value in family:
-                for other in family:
-                    if other != node.value:
-                        yield site.edit(str(other), "unit", 1.0)
+        value = node.value
+        others = {other for family in UNITS if value in family for other in family if other != value}
+        yield from (site.edit(str(other), "unit", 1.0) for other in sorted(others))
     elif isinstance(node, ast.Call) and site.text(node.func).endswith("timedelta"):
-        for keyword in node.keywords:
-            for other in ("days", "hours", "minutes", "seconds", "weeks"):
-                if other != keyword.arg:
-                    changed = re.sub(rf"\b{keyword.arg}=", f"{other}=", site.text(node), count=1)
-                    yield site.edit(changed, "unit", 1.0)
+        yield from _spans(site, node)
     elif isinstance(node, ast.Attribute) and node.attr in ("seconds", "days"):
         base = site.text(node.value)
         yield site.edit(f"{base}.total_seconds()", "unit", 1.0)
         yield site.edit(f"{base}.{'days' if node.attr == 'seconds' else 'seconds'}", "unit", 1.0)
+
+
+def _spans(site: Site, node: ast.Call) -> Iterator[Edit]:
+    for keyword in node.keywords:
+        for other in ("days", "hours", "minutes", "seconds", "weeks"):
+            if other != keyword.arg:
+                changed = re.sub(rf"\b{keyword.arg}=", f"{other}=", site.text(node), count=1)
+                yield site.edit(changed, "unit", 1.0)
 
 
 def regrouped(site: Site) -> Iterator[Edit]:
@@ -147,12 +149,13 @@ def repeated(site: Site) -> Iterator[Edit]:
     if not isinstance(node, ast.BinOp) or site.kind(node) in COLLECTIONS:
         return
     sign, last = SIGN[type(node.op)], site.text(node.right)
-    numbers = [n for n in ast.walk(node.right) if isinstance(n, ast.Constant) and isinstance(n.value, int)]
+    constants = [n for n in ast.walk(node.right) if isinstance(n, ast.Constant)]
+    numbers = [(n, n.value) for n in constants if isinstance(n.value, int)]
     begin = site.program.span(node.right)[0]
-    for number in numbers[-2:]:
+    for number, value in numbers[-2:]:
         start, end = (offset - begin for offset in site.program.span(number))
         for step in (1, -1):
-            changed = f"{last[:start]}{int(number.value) + step}{last[end:]}"
+            changed = f"{last[:start]}{value + step}{last[end:]}"
             yield site.edit(f"{site.text(node)} {sign} {changed}", "operand repeated", 0.7)
 
 

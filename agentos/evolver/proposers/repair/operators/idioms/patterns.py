@@ -145,20 +145,23 @@ def _own_templates(node: ast.stmt) -> Iterator[ast.JoinedStr]:
 
 def _placeholders(site: Site, inner: str, way: str | None, spec: str | None) -> Iterator[tuple[str, float]]:
     way, spec = way or "", spec or ""
-    for other in (*SPECS, ""):
-        if other != spec:
-            yield f"{inner}{way}{other}", 1.0
+    yield from ((f"{inner}{way}{other}", 1.0) for other in (*SPECS, "") if other != spec)
     for match in re.finditer(r"\d+", spec):
-        for step in (1, -1):
-            number = int(match.group()) + step
+        for number in (int(match.group()) + 1, int(match.group()) - 1):
             if number >= 0:
                 yield f"{inner}{way}{spec[: match.start()]}{number}{spec[match.end() :]}", 0.7
-    for changed in (f"{inner} + 1", f"{inner} - 1", f"{inner}.strip()", f"{inner}.lower()", f"{inner}.upper()",
-                    f"abs({inner})", f"len({inner})", f"round({inner}, 2)", f"int({inner})", f"{inner} * 100"):  # fmt: skip
-        yield f"{changed}{way}{spec}", 0.4
-    for old, new in (("//", "/"), ("/", "//"), (" + ", " - "), (" - ", " + "), ("//", "%"), ("%", "//")):
-        if old in inner and not (old == "/" and "//" in inner):
-            yield f"{inner.replace(old, new, 1)}{way}{spec}", 1.0
+    for text, weight in _inner(inner):
+        yield f"{text}{way}{spec}", weight
     for name in site.variables():
         if name != inner and name.isidentifier():
             yield f"{name}{way}{spec}", 0.5
+
+
+def _inner(inner: str) -> Iterator[tuple[str, float]]:
+    """What may stand in the braces instead."""
+    for form in ("{} + 1", "{} - 1", "{}.strip()", "{}.lower()", "{}.upper()", "abs({})", "len({})", "round({}, 2)",
+                 "int({})", "{} * 100"):  # fmt: skip
+        yield form.format(inner), 0.4
+    for old, new in (("//", "/"), ("/", "//"), (" + ", " - "), (" - ", " + "), ("//", "%"), ("%", "//")):
+        if old in inner and not (old == "/" and "//" in inner):
+            yield inner.replace(old, new, 1), 1.0

@@ -31,8 +31,8 @@ def cleaned(site: Site) -> Iterator[Edit]:
     if site.kind(node) not in ("", "str"):
         return
     above = site.parent
-    converts = isinstance(above, ast.Call) and isinstance(above.func, ast.Name)
-    text, likely = site.text(node), 0.5 if converts and above.func.id in ("int", "float", "Decimal") else 0.15  # type: ignore[union-attr,attr-defined]  # told by ``converts``
+    name = above.func.id if isinstance(above, ast.Call) and isinstance(above.func, ast.Name) else ""
+    text, likely = site.text(node), 0.5 if name in ("int", "float", "Decimal") else 0.15
     for cleaning in CLEANINGS:
         yield site.edit(f"{text}{cleaning}", "cleaned", likely)
     yield site.edit(f"{text}.strip().lower()", "cleaned", likely)
@@ -95,8 +95,8 @@ def prefixes(site: Site) -> Iterator[Edit]:
     node, above = site.node, site.parent
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return
-    tested = isinstance(above, ast.Call) and isinstance(above.func, ast.Attribute)
-    if tested and above.func.attr in ("startswith", "endswith"):  # type: ignore[union-attr]  # told by ``tested``
+    name = above.func.attr if isinstance(above, ast.Call) and isinstance(above.func, ast.Attribute) else ""
+    if name in ("startswith", "endswith"):
         for other in site.facts.constants:
             if isinstance(other, str) and other != node.value and len(other) < 20:
                 yield site.edit(f"({site.text(node)}, {other!r})", "field", 0.3)
