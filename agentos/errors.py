@@ -62,7 +62,7 @@ class BoxDied(Unavailable):
 class ModelFailed(AgentOSError):
     """A model call gave nothing that can be used; ``kind`` says why, for whoever has to decide.
 
-    ``budget``, ``not_recorded``, ``not_allowed`` (the run may not use this model) and ``auth`` end
+    ``budget`` (the run's), ``evolution_budget``, ``day_budget``, ``not_recorded``, ``not_allowed`` (the run may not use this model) and ``auth`` end
     the run. ``unreachable``, ``overloaded`` and ``timeout`` (each after all retries) say nothing of
     the run: the machinery is away. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
     request is too long) and ``request`` (the provider refuses it) are for the agent to deal with.

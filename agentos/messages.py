@@ -30,6 +30,20 @@ from pydantic import BaseModel, ConfigDict, Field
 WHEELS = ".wheels"
 
 
+# Words by which kernel and worker say what went wrong. An exception class of evolvable code that bears one of
+# them for a name says something else by it, so its faults are told under another word (worker/faults.py).
+RESERVED = frozenset(
+    {
+        *("agent", "bad_arguments", "budget", "check", "day_budget", "denied", "effect", "empty"),
+        *("evolution_budget", "exit", "gone", "grade", "grader", "harness", "imported", "input", "inputs"),
+        *("killed", "limit", "load", "loop", "memory", "mistake", "no_answer", "no_model", "not_allowed"),
+        *("not_available", "not_found", "not_made", "not_recorded", "other", "output", "over", "protocol"),
+        *("refused", "request", "signal", "steps", "timeout", "uncertain", "unknown_tool", "waiting", "wall"),
+        *("worker",),
+    }
+)
+
+
 class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid")
 

@@ -39,6 +39,7 @@ from agentos.wire import Channel
 
 T = TypeVar("T")
 R = TypeVar("R")
+Noted = tuple[str, str, Json] | tuple[()]  # an entry of the audit log: event, subject, detail
 
 
 # --- registry ---------------------------------------------------------------------------------
@@ -184,23 +185,22 @@ class Cursor(Protocol):
 
     def read(self, name: str) -> int:
         """0 at first."""
-        ...
 
-    def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
-        """Store ``records`` and the new position in one transaction: both or neither.
+    def advance(
+        self, name: str, to: int, records: Sequence[object], *, after: int | None = None, note: Noted = ()
+    ) -> None:
+        """Store ``records``, the new position and an audit entry in one transaction: all or nothing.
 
         Raises Conflict when another reader was faster: the position is beyond ``to``, or is not
         ``after`` where the caller says from where it goes on.
         """
-        ...
 
 
 class Audit(Protocol):
     """The hash-chained log of decisions."""
 
-    def note(self, event: str, subject: str, detail: Json) -> None:
-        """Append one entry; durable when the call returns."""
-        ...
+    def note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
+        """Store the records and append one entry with their digests; durable when the call returns."""
 
 
 class Blobs(Protocol):
@@ -317,11 +317,9 @@ class Models(Protocol):
 
     def open(self, grant: Grant) -> ModelSession:
         """Cheap: nothing is asked or started yet."""
-        ...
 
     def close(self) -> None:
         """End the gateway after the calls in flight are on record."""
-        ...
 
 
 # --- running ----------------------------------------------------------------------------------
@@ -380,6 +378,7 @@ class Attempt:
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
     memory_mb: float = 0.0  # the box's peak; 0.0 where it cannot be known
     image: str = ""  # what the box was made of, as ``Sandbox.image``
+    bundle: str = ""  # what the run got of its snapshot, as ``Executor.given``
 
 
 class Executor(Protocol):
@@ -397,7 +396,9 @@ class Executor(Protocol):
 
         Raises Unavailable when the machinery failed (an ``infra`` outcome, never counted).
         """
-        ...
+
+    def given(self, task: Task, snapshot: Snapshot) -> str:
+        """Digest of all that a run of the task gets of the snapshot. Raises Unavailable when it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,11 +433,9 @@ class Bench(Protocol):
 
     def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
         """Try one; a source that hangs or dies counts as failed on that case."""
-        ...
 
     def close(self) -> None:
         """End the sandbox."""
-        ...
 
 
 class Benches(Protocol):
@@ -444,7 +443,6 @@ class Benches(Protocol):
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
         """A bench for the tool source at ``path``, beside the other files of its resource."""
-        ...
 
 
 # --- evolution --------------------------------------------------------------------------------

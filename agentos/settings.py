@@ -82,6 +82,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_mb: int = Field(10, ge=1, le=1000)
     otlp: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
+    audit_heads: list[str] = Field(default_factory=list)
     model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")
     model_calls: int = Field(64, ge=1, le=4096)
     recording: Literal["record", "live"] = "record"
@@ -165,6 +166,7 @@ def first_settings(run_uid: int | None) -> str:
 # log_level = "info"       # debug, info, warning, error
 # log_mb = 10              # size at which a log is rotated; three old ones are kept
 # otlp = ""                # an OpenTelemetry collector that gets spans of every run: http://localhost:4318
+# audit_heads = []         # where heads of the audit log go: ["/mnt/other/heads", "http://localhost:4318"]
 # model = "main"           # the model resource that agents use as "default"; `agentos model add` sets it
 # model_calls = 64         # model calls in flight at a time
 # recording = "record"     # or "live": count model calls, but keep none of their texts

@@ -20,7 +20,7 @@ from pathlib import Path
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.sandboxes.docker.engine import Engine
+from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host
 from agentos.sandboxes.docker.sandbox import Docker
 from agentos.sandboxes.plainfiles import read_tar
@@ -183,7 +183,7 @@ def rate(work: Callable[[], object], width: int) -> str:
 
 
 def main() -> None:
-    engine = Engine()
+    engine = DockerEngine()
     try:
         took = time.perf_counter()
         image = build_from_host(engine)

@@ -24,7 +24,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer, call, say
-from agentos.testing.modelserver.replies import Reply
+from agentos.testing.modelserver.replies import ServerReply
 
 TICK = os.sysconf("SC_CLK_TCK")
 TOOL = b'''"""Doubles."""
@@ -58,7 +58,7 @@ class Server:
         self.due: list[float] = []  # when each call under way will be answered
         self.most = 0
 
-    def __call__(self, request: Any, number: int) -> Reply:
+    def __call__(self, request: Any, number: int) -> ServerReply:
         now = time.monotonic()
         self.due = [due for due in self.due if due > now] + [now + self.delay_s]
         self.most = max(self.most, len(self.due))

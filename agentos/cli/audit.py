@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from agentos.home import Home
 from agentos.ledger.audit import Head
 from agentos.ledger.reading import Reader
 
+if TYPE_CHECKING:
+    from agentos.daemon.auditing import Audited
+
 app = noun("Verify and read the hash-chained log of decisions.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
@@ -20,27 +24,58 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 @app.command()
 def verify(
     head: Annotated[
-        str | None, typer.Option(help="A head noted earlier (number:hash); the log must still contain it.")
+        list[str] | None,
+        typer.Option(
+            help="A head noted earlier (number:hash); the log must still contain it. May be repeated."
+        ),
+    ] = None,
+    heads: Annotated[
+        Path | None, typer.Option(help="A file of such heads, one on each line, as `audit_heads` sends them.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every entry against the chain. Exit code 1 when something is wrong.
+    """Hold the log's chain, the ledger, the registry, the blobs and the consents against one another.
 
-    Note the head that is printed somewhere else: only that shows a log that was rewritten whole.
+    Exit code 1 when something is wrong. Note the head that is printed somewhere else: only that shows a
+    home that was rewritten whole, log included.
     """
-    reader = Reader(Home.find().ledger)
-    faults = reader.verify(Head.parse(head) if head else None)
-    newest = reader.head()
+    from agentos.daemon.auditing import noted_heads, verify_home
+
+    noted = [(Head.parse(text), "the head you gave") for text in head or ()]
+    found = verify_home(Home.find(), [*noted, *(noted_heads(heads) if heads else ())])
     if as_json:
-        print_json({"entries": newest.count, "faults": faults, "head": str(newest)})
-    elif faults:
-        for fault in faults:
-            print_text(fault, "red")
+        print_json(
+            {
+                "entries": found.head.count,
+                "digests_since": found.digests_since or None,
+                "evolutions": found.evolutions,
+                "consents": found.consents,
+                "promotions": found.promotions,
+                "faults": found.faults,
+                "head": str(found.head),
+            }
+        )
     else:
-        print_text(f"The audit log is whole: {newest.count} entries.", "green")
-        print_text(f"head {newest}")
-    if faults:
+        _print(found)
+    if found.faults:
         raise typer.Exit(1)
+
+
+def _print(found: Audited) -> None:
+    for fault in found.faults:
+        print_text(fault, "red")
+    if not found.faults:
+        looked = f"{found.head.count} entries, {found.evolutions} evolutions, {found.consents} consents, "
+        print_text(f"All is as the audit log says: {looked}{found.promotions} promotions.", "green")
+    if found.digests_since > 1:
+        print_text(
+            f"Entries have digests of what they speak of from entry {found.digests_since} on; what an earlier "
+            "release wrote was compared as far as its entries say.",
+            "yellow",
+        )
+    elif not found.digests_since and found.head.count:
+        print_text("No entry has digests yet: rows were compared as far as the entries say.", "yellow")
+    print_text(f"head {found.head}")
 
 
 @app.command("list")

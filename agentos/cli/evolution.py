@@ -129,7 +129,16 @@ def _scene(reader: Reader, story: Story) -> Scene:
     live = []
     if story.evolution.promoted and story.evolution.ended_at and story.evolution.diagnosis:
         recent = reader.runs_using(story.evolution.diagnosis.resource, 200)
-        live = [run for run in recent if run.started_at >= story.evolution.ended_at]
+        chosen_for = (
+            {reader.task(task_id).key for task_id in story.evidence.task_ids} if story.evidence else set()
+        )
+        live = [
+            run
+            for run in recent
+            if run.started_at >= story.evolution.ended_at
+            and run.task_key not in chosen_for
+            and reader.task(run.task_id).checks
+        ]
     return Scene(story, names, failures, _base_text(story, chosen(story)), live, _probation(story))
 
 
@@ -245,9 +254,8 @@ def revert(
 
     from agentos.cli.evolution_screen import chosen, diff_text
     from agentos.daemon.offline import desk
-    from agentos.evolver.find.triage import DECLINED
     from agentos.evolver.promote.consent import person
-    from agentos.evolver.promote.promotion import roll_back
+    from agentos.evolver.promote.promotion import take_back
 
     _, story = _story(id)
     if story.evolution.state not in _UNDOABLE:
@@ -260,9 +268,7 @@ def revert(
         Console(highlight=False, soft_wrap=True).print(diff_text(_base_text(story, picked), picked), end="")
     confirm(f"Revert {story.evolution.id}?", yes=yes)
     with desk(Home.find()) as parts:
-        ended = roll_back(
-            parts, parts.evolution(story.evolution.id), f"{DECLINED}{person()}: {reason}", origin="revert"
-        )
+        ended = take_back(parts, parts.evolution(story.evolution.id), person(), reason)
     print_text(
         f"{ended.id} is rolled back; `agentos evolution reconsider {ended.id}` would take it up again."
     )
@@ -308,31 +314,14 @@ def verify(
 
 def _recomputed(story: Story) -> list[str]:
     """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
-    import json
-
-    from agentos.domain import digest
-    from agentos.evolver.policy import policy_from_json
-    from agentos.evolver.replay.verification import misquoted, unfounded
-    from agentos.evolver.verdict.judge import judged_trials, recompute
-    from agentos.evolver.verdict.safety import judged_rates
-    from agentos.ledger.blobs import BlobStore
+    from agentos.daemon.auditing import consent_faults, evolution_faults
+    from agentos.ledger.integrity import Frozen
     from agentos.registry.store import Registry
 
-    blobs, registry = BlobStore(Home.find().blobs), Registry(Home.find().registry)
-    candidates = {item.id: item for item in story.candidates}
-    faults = [*unfounded(story.evolution, story.verdicts, story.consents)]
-    for verdict in story.verdicts:
-        candidate = candidates.get(verdict.candidate_id)
-        if candidate is None:
-            faults.append(f"{verdict.id}: its candidate {verdict.candidate_id} is not on record")
-            continue
-        faults += misquoted(registry, candidate)
-        document = json.loads(blobs.get(verdict.policy_sha256))
-        judged = judged_trials(candidate, story.trials)
-        rates = judged_rates(candidate, story.rates)
-        again = recompute(verdict, candidate, judged, policy_from_json(document), digest(document), rates)
-        faults += [f"{verdict.id}: {fault}" for fault in again]
-    return faults
+    home = Home.find()
+    with Frozen(home.ledger) as reader:
+        faults = evolution_faults(home, reader, Registry(home.registry), story)
+        return [*faults, *consent_faults(reader, home.consent_key, story.evolution.id)]
 
 
 def _trials_again(story: Story, *, quiet: bool) -> list[str]:

@@ -24,7 +24,6 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.find.triage import DECLINED
 from agentos.evolver.policy import Probation
 from agentos.evolver.verdict.judge import Flip, Standing, flips, judged_trials
 from agentos.ledger.reading import Story
@@ -203,8 +202,6 @@ def _head(scene: Scene) -> Iterator[_Line]:
     yield _Line(Text.assemble((evolution.id, "bold"), "  ", state_text(evolution), "  ", clean(resource)), 0)
     if evolution.reason:
         reason = scene.named(evolution.reason)
-        if evolution.state is EvolutionState.ROLLED_BACK:  # a revert closes it as a refusal does
-            reason = reason.replace(DECLINED, "taken back by ", 1)
         yield _Line(Text(reason), 0)
     yield _Line(Text(), 0)
 
@@ -225,6 +222,19 @@ def _evidence(scene: Scene) -> Iterator[_Line]:
         yield _Line(Text(clean(scene.names.get(task_id, task_id))), 2, cut=True)
         if why := clean(scene.failures.get(run_id, "")):
             yield _Line(Text(why, style="dim"), 4, cut=True)
+    evolution = scene.story.evolution
+    if hidden := len(evolution.held_back):
+        yield _Line(Text(f"{hidden} of them hidden from every proposer; mended it has to be all the same"), 2)
+    if evolution.given:
+        yield _Line(Text(gave_way(len(evolution.given))), 2)
+
+
+def gave_way(count: int) -> str:
+    """What a person is told where the hold-out gave tasks away."""
+    tasks = "a task that fails" if count == 1 else f"{count} tasks that fail"
+    return (
+        f"Without it this failure would not recur: the hold-out gave {tasks} alike to the evidence, for good."
+    )
 
 
 def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
@@ -345,13 +355,15 @@ def _since(scene: Scene) -> Iterator[_Line]:
     yield _Line(Text(told), label="Since")
     if evolution.state is not EvolutionState.ROLLED_BACK:
         passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
-        yield _Line(Text(f"{_count(len(scene.live), 'live task')} used it since, {passed} passed"))
+        yield _Line(
+            Text(f"{_count(len(scene.live), 'live task')} of new, checked work since, {passed} passed")
+        )
     if evolution.state is EvolutionState.PROBATION:
         rules = scene.probation
         end = evolution.ended_at + timedelta(days=rules.days)
         varies = any(run.outcome is not None and run.outcome.cost.calls for run in scene.live)
         runs = rules.varying_runs if varies else rules.runs
-        left = f"watched until {runs} live tasks have used it, or {_moment(end)}"
+        left = f"watched until {runs} such tasks have used it, or {_moment(end)}"
         yield _Line(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
     if found := scene.story.attestation:
         true = len(set(found.predicted_fixes) & set(found.observed_fixes))

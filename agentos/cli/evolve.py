@@ -26,6 +26,7 @@ def evolve(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """One pass now: mine the failed runs, open an evolution for each recurring failure, follow them."""
+    from agentos.cli.evolution_screen import gave_way
     from agentos.daemon.daemon_lock import daemon_info
     from agentos.daemon.offline import desk
     from agentos.evolver.find.mining import mine
@@ -40,13 +41,16 @@ def evolve(
     with desk(home) as parts:
         with suppress(Conflict):  # the daemon mined the same runs a moment earlier
             mine(parts)
-        opened = [item.id for item in triage(parts)]
+        found = triage(parts)
+        opened = [item.id for item in found]
     ended = _follow(home, opened, quiet=as_json) if wait else []
     if as_json:
         print_json({"opened": opened, "evolutions": ended})
     elif opened:
-        for evolution_id in opened:
-            print_text(f"`agentos evolution show {evolution_id}` explains it.", "dim")
+        for item in found:
+            if item.given:
+                print_text(gave_way(len(item.given)))
+            print_text(f"`agentos evolution show {item.id}` explains it.", "dim")
     else:
         print_text(
             "Nothing new: no failure recurs that has not been tried. `agentos evolution list` shows the past."

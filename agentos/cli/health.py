@@ -13,19 +13,18 @@ from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Evidence, Evolution, EvolutionState, Kind, SafetyRate, Snapshot, is_memory
+from agentos.domain import Evidence, Evolution, Kind, SafetyRate, Snapshot, is_memory
 from agentos.evolver.memory import lessons
 from agentos.evolver.policy import load_policy
 from agentos.evolver.watch import health
 from agentos.evolver.watch.health import Health, Price, duration
-from agentos.gateway.calls import Reading
+from agentos.gateway.calls import CallReading
 from agentos.home import Home
-from agentos.ledger.stats import Moment, Spent, Vitals
+from agentos.ledger.stats import LedgerStats, Moment, SpentTotals
 from agentos.ports import Remembered
 from agentos.registry.store import Registry
 from agentos.shipped import folder, seed_files
 
-_STANDING = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 _PERIODS = 12  # rows of the series in the table; the picture and --json have all
 
 
@@ -46,7 +45,7 @@ def show(home: Home, *, as_json: bool, svg: Path | None) -> None:
 
 def measure(home: Home, now: datetime) -> Health:
     """Everything on the page, from the ledger, the record of model calls and the registry."""
-    ledger = Vitals(home.ledger)
+    ledger = LedgerStats(home.ledger)
     evolutions = ledger.find(Evolution)
     came_to = _first(ledger.moments())
     series, step = health.series(came_to, now)
@@ -100,22 +99,22 @@ def _first(moments: Iterable[Moment]) -> dict[tuple[str, str], datetime]:
     return {(item.evolution_id, item.state): item.at for item in moments}
 
 
-def _price(home: Home, spent: Mapping[str, Spent], evolutions: Sequence[Evolution]) -> Price:
+def _price(home: Home, spent: Mapping[str, SpentTotals], evolutions: Sequence[Evolution]) -> Price:
     """Of all evolutions: those that came to nothing are part of what a fix costs."""
     usd = 0.0
     if home.calls.exists():
-        calls = Reading(home.calls)
+        calls = CallReading(home.calls)
         usd = sum(calls.spent(evolution_id=evolution.id).usd for evolution in evolutions)
         calls.close()
     return Price(
         usd=usd,
         trials=sum(item.trials for item in spent.values()),
         cpu_s=sum(item.cpu_s for item in spent.values()),
-        fixes=sum(evolution.state in _STANDING for evolution in evolutions),
+        fixes=sum(evolution.stands for evolution in evolutions),
     )
 
 
-def _memories(ledger: Vitals, registry: Registry, home: Home, now: datetime) -> tuple[Remembered, ...]:
+def _memories(ledger: LedgerStats, registry: Registry, home: Home, now: datetime) -> tuple[Remembered, ...]:
     """How each lesson that is remembered now fared."""
     stable = registry.stable()
     found = registry.files(stable, Kind.MEMORY.value)

@@ -41,8 +41,9 @@ def status(as_json: AsJson = False) -> None:
     refused = reader.get_kv("skills.refused", {})
     questions = reader.open_questions()
     held = reader.get_kv("swap.held")
+    head = reader.head().short
     if as_json:
-        facts = {"refused_skills": refused, "questions": questions, "held": held}
+        facts = {"refused_skills": refused, "questions": questions, "held": held, "head": head}
         print_json({"home": str(home.root), "daemon": info, "counts": counts, **facts})
         return
     print_text(f"home        {home.root}")
@@ -53,6 +54,9 @@ def status(as_json: AsJson = False) -> None:
     for name, found in (("tasks", counts.tasks), ("runs", counts.runs), ("evolutions", counts.evolutions)):
         print_text(f"{name:<12}{', '.join(f'{count} {key}' for key, count in found.items()) or 'none'}")
     print_text(f"{'steps':<12}{counts.steps}")
+    print_text(
+        f"{'audit':<12}{head}  (note it elsewhere; `agentos audit verify --head {head}` holds the log to it)"
+    )
     if waiting := counts.evolutions.get("awaiting_consent", 0):
         print_text(
             f"consent     {waiting} waiting for yours; `agentos evolution list --state awaiting_consent`",

@@ -30,6 +30,7 @@ _HINTS: Mapping[str, str] = {
     "request": "Look whether the provider has a model of that name, and whether its api_base is whole "
     "(most end in /v1): agentos model list",
     "budget": "Raise [budget] in agentos.toml",
+    "day_budget": "Raise [budget] in agentos.toml, or wait until midnight UTC",
 }
 
 

@@ -42,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ModelAdded:
     """``change`` is added, changed or unchanged; ``settings`` whether agentos.toml is different now."""
 
     name: str
@@ -51,7 +51,7 @@ class Done:
     settings: bool
 
 
-def add_model(home: Home, wanted: Wanted) -> Done:
+def add_model(home: Home, wanted: Wanted) -> ModelAdded:
     """Write both; nothing is written when either would be refused. Raises UserError."""
     registry = Registry(home.registry)
     base = registry.stable()
@@ -86,7 +86,7 @@ def add_model(home: Home, wanted: Wanted) -> Done:
         what = "Change" if present else "Add"
         registry.commit({path: document}, f"{what} {resource}", "edit", base=base, author=author())
     change = "unchanged" if present == document else "changed" if present else "added"
-    return Done(wanted.name, change, default, changed)
+    return ModelAdded(wanted.name, change, default, changed)
 
 
 def _document(wanted: Wanted, present: bytes) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agentos.domain import Kind, Price
-from agentos.gateway.calls import ModelToday, Reading
+from agentos.gateway.calls import CallReading, ModelToday
 from agentos.home import Home
 from agentos.models.keys import read_keys
 from agentos.models.resolving import price_of
@@ -84,7 +84,7 @@ def _today(home: Home) -> Mapping[str, ModelToday]:
     if not home.calls.exists():
         return {}
     start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    reading = Reading(home.calls)
+    reading = CallReading(home.calls)
     try:
         used: Sequence[ModelToday] = reading.models_since(start.timestamp())
     finally:

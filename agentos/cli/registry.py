@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.registry.revert import Plan
+    from agentos.registry.revert import RevertPlan
     from agentos.registry.store import Registry
 
 app = noun(
@@ -293,7 +294,9 @@ def unpin(name: Name) -> None:
 @app.command()
 def check(as_json: AsJson = False) -> None:
     """Check every object, resource and version. Exit code 1 when something is wrong."""
-    report = _open().check()
+    registry = _open()
+    report = registry.check()
+    report = replace(report, faults=(*report.faults, *_unknown_promotions(registry)))
     if as_json:
         print_json(report)
     else:
@@ -307,6 +310,21 @@ def check(as_json: AsJson = False) -> None:
             print_text(f"The registry is whole: {report.resources} resources.", "green")
     if report.faults:
         raise typer.Exit(1)
+
+
+def _unknown_promotions(registry: Registry) -> list[str]:
+    """Commits that say an evolution made them, of which the home's ledger knows nothing."""
+    from agentos.daemon.auditing import promotion_faults
+    from agentos.ledger.integrity import Frozen
+
+    ledger = Home.find().ledger
+    if not ledger.exists():
+        return []
+    try:
+        with Frozen(ledger) as reader:
+            return list(promotion_faults(reader, registry.promotions(), ledger))
+    except Unavailable as error:
+        return [str(error)]
 
 
 @app.command()
@@ -338,10 +356,10 @@ def upgrade(
 ) -> None:
     """Merge what this release ships, without losing what was learnt. Exit code 1 on conflicts."""
     from agentos import __version__, shipped
-    from agentos.registry.upgrade import Choice
+    from agentos.registry.upgrade import UpgradeChoice
     from agentos.resources import parse_id
 
-    choice = Choice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])
+    choice = UpgradeChoice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])
     done = _open().upgrade(shipped.seed_files(), __version__, choice)
     if as_json:
         print_json(done)
@@ -400,7 +418,7 @@ def _version(registry: Registry, resource: ResourceId, number: str | None) -> Ve
     return version
 
 
-def _plan(registry: Registry, target: str, to: str | None) -> Plan:
+def _plan(registry: Registry, target: str, to: str | None) -> RevertPlan:
     if "/" not in target:
         if to:
             raise UserError("--to goes with KIND/NAME, not with an evolution.")
@@ -413,7 +431,7 @@ def _plan(registry: Registry, target: str, to: str | None) -> Plan:
     return registry.plan_undo(resource, number or _version(registry, resource, None).number)
 
 
-def _sole_evolution(registry: Registry, plan: Plan) -> str:
+def _sole_evolution(registry: Registry, plan: RevertPlan) -> str:
     """The evolution that the plan undoes as a whole, "" when it does not."""
     from agentos.registry.versions import versions_of
 

@@ -41,7 +41,7 @@ class _Found:
 def list_(as_json: Json = False) -> None:
     """Print which sandboxes there are, and the container images that were built."""
     from agentos.sandboxes.bubblewrap.launch import require
-    from agentos.sandboxes.docker.engine import Engine
+    from agentos.sandboxes.docker.engine import DockerEngine
     from agentos.sandboxes.docker.image import images
     from agentos.settings import load_settings
 
@@ -52,7 +52,7 @@ def list_(as_json: Json = False) -> None:
         rows.append(("bubblewrap", "there", require(settings.run_uid)))
     except Unavailable as error:
         rows.append(("bubblewrap", "missing", str(error)))
-    engine = Engine(timeout_s=10)
+    engine = DockerEngine(timeout_s=10)
     try:
         version = engine.version()
         found = images(engine)
@@ -91,11 +91,11 @@ def build(
 
     It is named by what is in it, so the same content is built once.
     """
-    from agentos.sandboxes.docker.engine import Engine
+    from agentos.sandboxes.docker.engine import DockerEngine
     from agentos.sandboxes.docker.image import build_from_dockerfile, build_from_host
 
     began = time.monotonic()
-    engine = Engine(timeout_s=600)
+    engine = DockerEngine(timeout_s=600)
     try:
         name = build_from_host(engine) if from_host else build_from_dockerfile(engine)
     except Unavailable as error:
@@ -198,12 +198,12 @@ def _show(found: _Found) -> None:
 def prune(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Remove what killed daemons left of sandboxes, and container images of other versions."""
     from agentos.sandboxes.docker import image
-    from agentos.sandboxes.docker.engine import Engine
+    from agentos.sandboxes.docker.engine import DockerEngine
     from agentos.sandboxes.reaper import leftovers, reap
 
     home = Home.find()
     left = leftovers(home.root)
-    engine = Engine(timeout_s=60)
+    engine = DockerEngine(timeout_s=60)
     try:
         try:
             old = [it for it in image.images(engine) if not it.current]

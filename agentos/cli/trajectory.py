@@ -187,7 +187,7 @@ def export(
     from agentos.cli.trajectory_export import Chosen, export_lines
     from agentos.models.redaction import redactor_of
     from agentos.settings import load_settings
-    from agentos.trajectories.training import Left
+    from agentos.trajectories.training import LeftOut
 
     home = Home.find()
     chosen = Chosen(tuple(runs or ()), all, since, evolution)
@@ -197,7 +197,7 @@ def export(
     lines = export_lines(home, chosen, format, content=content)
     with _out(output) as file:
         for line in lines:
-            if isinstance(line, Left):
+            if isinstance(line, LeftOut):
                 left[line.why] += 1
                 continue
             file.write(json.dumps(redact(line)) + "\n")

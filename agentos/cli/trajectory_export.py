@@ -14,7 +14,7 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.trajectories.chat import Happened, chat_record
 from agentos.trajectories.spans import otlp
-from agentos.trajectories.training import Left, dpo, grpo, sft
+from agentos.trajectories.training import LeftOut, dpo, grpo, sft
 
 PAGE = 500
 FORMATS = ("openai-chat", "sft", "dpo", "grpo", "otel")
@@ -33,7 +33,7 @@ class Chosen:
     evolution: str = ""
 
 
-def export_lines(home: Home, chosen: Chosen, format: str, *, content: bool) -> Iterator[Json | Left]:
+def export_lines(home: Home, chosen: Chosen, format: str, *, content: bool) -> Iterator[Json | LeftOut]:
     """The export, record by record, and whatever is left out of it.
 
     Raises UserError for a format that is none, and when nothing or two things were chosen.
@@ -51,13 +51,13 @@ class _Export:
         self._blobs = BlobStore(home.blobs)
         self._chosen = chosen
         self._training = training
-        self._left: list[Left] = []
+        self._left: list[LeftOut] = []
 
-    def lines(self, format: str, content: bool) -> Iterator[Json | Left]:
+    def lines(self, format: str, content: bool) -> Iterator[Json | LeftOut]:
         yield from self._made(format, content)
         yield from self._left
 
-    def _made(self, format: str, content: bool) -> Iterator[Json | Left]:
+    def _made(self, format: str, content: bool) -> Iterator[Json | LeftOut]:
         if format == "sft":
             return sft(self._each())
         if format == "grpo":
@@ -118,7 +118,7 @@ class _Export:
             if since is not None and (run.finished_at is None or run.finished_at < since):
                 continue
             if self._training and run.share is Share.HOLD_OUT:
-                self._left.append(Left(run.id, _HIDDEN))
+                self._left.append(LeftOut(run.id, _HIDDEN))
                 continue
             yield run
 
@@ -144,14 +144,14 @@ class _Export:
     def _trials(self, evolution_id: str) -> Iterator[tuple[Trial, Happened]]:
         for trial in self._reader.find(Trial, evolution_id=evolution_id):
             if self._training and trial.set is TrialSet.HOLD_OUT:
-                self._left.append(Left(trial.id, _HIDDEN))
+                self._left.append(LeftOut(trial.id, _HIDDEN))
                 continue
             try:
                 steps = unpacked(self._blobs.get(trial.steps_sha256)) if trial.steps_sha256 else []
             except NotFound:
                 steps = []
             if not steps:
-                self._left.append(Left(trial.id, _NO_STEPS))
+                self._left.append(LeftOut(trial.id, _NO_STEPS))
                 continue
             task = self._reader.task(trial.task_id)
             yield trial, Happened(task, _as_run(trial, task, steps[0].started_at), tuple(steps))

@@ -8,7 +8,9 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
+from agentos.daemon.auditing import verify_home
 from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.evolve.serving_pointer import HELD
 from agentos.daemon.offline import policy_of, probes_of
@@ -30,7 +32,7 @@ from agentos.shipped import folder
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """Something that is not as it should be. ``mend`` is None when only a person can mend it."""
 
     what: str
@@ -38,7 +40,7 @@ class Finding:
     mended: bool = False
 
 
-def examine(home: Home, *, fix: bool) -> list[Finding]:
+def examine(home: Home, *, fix: bool) -> list[DoctorFinding]:
     """Everything found, with what was mended if ``fix``. Raises UserError without a home."""
     if not home.is_there:
         raise NotFound(f"there is no home at {home.root}; type `agentos init`, or name it by --home")
@@ -47,59 +49,61 @@ def examine(home: Home, *, fix: bool) -> list[Finding]:
         try:
             found += list(look(home))
         except AgentOSError as error:
-            found.append(Finding(str(error)))
+            found.append(DoctorFinding(str(error)))
     if not fix:
         return found
     return [_mend(finding) for finding in found]
 
 
-def _mend(finding: Finding) -> Finding:
+def _mend(finding: DoctorFinding) -> DoctorFinding:
     if finding.mend is None:
         return finding
     finding.mend()
     return replace(finding, mended=True)
 
 
-def _process(home: Home) -> Iterator[Finding]:
+def _process(home: Home) -> Iterator[DoctorFinding]:
     info = daemon_info(home)
     if info is not None and not info.alive:
         path = home.run / "daemon.json"
-        yield Finding(f"the daemon with pid {info.pid} was killed", lambda: path.unlink(missing_ok=True))
+        yield DoctorFinding(
+            f"the daemon with pid {info.pid} was killed", lambda: path.unlink(missing_ok=True)
+        )
     if info is None or not info.alive:
         count = len(Reader(home.ledger).tasks(TaskState.RUNNING))
         if count:
-            yield Finding(f"{count} task(s) were under way; `agentos daemon start` takes them up again")
+            yield DoctorFinding(f"{count} task(s) were under way; `agentos daemon start` takes them up again")
 
 
-def _boxes(home: Home) -> Iterator[Finding]:
+def _boxes(home: Home) -> Iterator[DoctorFinding]:
     for leftover in leftovers(home.root):
-        yield Finding(f"a sandbox's {leftover.kind} is left: {leftover}", lambda it=leftover: reap([it]))  # type: ignore[misc] # the default binds the loop's value
+        yield DoctorFinding(f"a sandbox's {leftover.kind} is left: {leftover}", partial(reap, [leftover]))
 
 
-def _files(home: Home) -> Iterator[Finding]:
+def _files(home: Home) -> Iterator[DoctorFinding]:
     for path in [*home.run.glob("daemon.json.*"), *home.root.glob("*.new")]:
-        yield Finding(f"half-written file: {path}", lambda it=path: it.unlink(missing_ok=True))  # type: ignore[misc] # as above
+        yield DoctorFinding(f"half-written file: {path}", lambda it=path: it.unlink(missing_ok=True))  # type: ignore[misc] # as above
     aside = home.blobs / "tmp"
     old = [path for path in aside.iterdir()] if aside.is_dir() else []
     info = daemon_info(home)
     if old and (info is None or not info.alive):
         blobs = BlobStore(home.blobs)
-        yield Finding(f"{len(old)} half-written blob(s)", lambda: blobs.sweep(older_than_s=0.0))
+        yield DoctorFinding(f"{len(old)} half-written blob(s)", lambda: blobs.sweep(older_than_s=0.0))
 
 
-def _key(home: Home) -> Iterator[Finding]:
+def _key(home: Home) -> Iterator[DoctorFinding]:
     mode = stat.S_IMODE(home.consent_key.stat().st_mode) if home.consent_key.exists() else None
     if mode is None:
-        yield Finding("the consent key is missing; `agentos init` makes one")
+        yield DoctorFinding("the consent key is missing; `agentos init` makes one")
     elif mode & 0o077:
-        yield Finding(
+        yield DoctorFinding(
             f"the consent key is open to others (mode {mode:o})", lambda: home.consent_key.chmod(0o600)
         )
     else:
         read_key(home.consent_key)  # raises with what is wrong
 
 
-def _settings(home: Home) -> Iterator[Finding]:
+def _settings(home: Home) -> Iterator[DoctorFinding]:
     documents: tuple[Callable[[], object], ...] = (
         lambda: load_settings(home.settings),
         lambda: policy_of(home),
@@ -111,11 +115,10 @@ def _settings(home: Home) -> Iterator[Finding]:
         try:
             read()
         except AgentOSError as error:  # with a sentence for each fault of the document
-            yield Finding(str(error))
+            yield DoctorFinding(str(error))
 
 
-def _ledger(home: Home) -> Iterator[Finding]:
-    reader = Reader(home.ledger)
+def _ledger(home: Home) -> Iterator[DoctorFinding]:
     for path in (home.ledger, home.engine):
         if path.exists():
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
@@ -124,28 +127,30 @@ def _ledger(home: Home) -> Iterator[Finding]:
                 except sqlite3.DatabaseError as error:
                     answer = str(error)
             if answer != "ok":
-                yield Finding(f"{path.name} is damaged: {answer}")
-    for fault in reader.verify():
-        yield Finding(f"audit log: {fault}")
+                yield DoctorFinding(f"{path.name} is damaged: {answer}")
+    for fault in verify_home(home).faults:
+        yield DoctorFinding(f"audit: {fault}")
 
 
-def _registry(home: Home) -> Iterator[Finding]:
+def _registry(home: Home) -> Iterator[DoctorFinding]:
     registry = Registry(home.registry)
     report = registry.check()
     for fault in report.faults:
-        yield Finding(f"registry: {fault}")
+        yield DoctorFinding(f"registry: {fault}")
     for warning in report.warnings:
-        yield Finding(f"registry: {warning}")
+        yield DoctorFinding(f"registry: {warning}")
     if report.repaired:
-        yield Finding(f"registry: {report.repaired} version tag(s) were missing", lambda: None, mended=True)
+        yield DoctorFinding(
+            f"registry: {report.repaired} version tag(s) were missing", lambda: None, mended=True
+        )
     left = registry_leftovers(registry.repository)
     if left:
-        yield Finding(
+        yield DoctorFinding(
             f"registry: {len(left)} leftover(s) of killed writers", lambda: sweep(registry.repository)
         )
 
 
-def _wheels(home: Home) -> Iterator[Finding]:
+def _wheels(home: Home) -> Iterator[DoctorFinding]:
     """Runs of tools whose wheels are not here as they were locked end as ``infra``."""
     registry = Registry(home.registry)
     main = registry.stable()
@@ -154,17 +159,17 @@ def _wheels(home: Home) -> Iterator[Finding]:
         missing = registry.wheels.missing(lock) if lock is not None else []
         if lock is not None and missing:
             names = ", ".join(wheel.file for wheel in missing)
-            yield Finding(
+            yield DoctorFinding(
                 f"wheels of {resource} are missing or altered: {names}",
                 lambda name=str(resource), it=lock: registry.wheels.fetch(name, it),  # type: ignore[misc] # as above
             )
 
 
-def _swap(home: Home) -> Iterator[Finding]:
+def _swap(home: Home) -> Iterator[DoctorFinding]:
     """What stands in the registry and is not served, because it did not pass its probe."""
     held = Reader(home.ledger).get_kv(HELD)
     if held and held["failed"] and held["main"] == Registry(home.registry).stable().commit:
-        yield Finding(
+        yield DoctorFinding(
             f"new runs do not get what the registry holds ({held['main'][:12]}), which failed its probe: "
             f"{held['why']}; `{held['undo']}` undoes it"
         )

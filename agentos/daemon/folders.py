@@ -8,7 +8,7 @@ import time
 import structlog
 
 from agentos.daemon.service import Service
-from agentos.registry.skills_folder import Outcome, SkillsFolders
+from agentos.registry.skills_folder import FolderOutcome, SkillsFolders
 
 REFUSED = "skills.refused"  # memo in the ledger: folder -> faults, shown by `agentos status`
 
@@ -36,7 +36,7 @@ class Folders:
         if self._refused != before:
             self._service.ledger.set_kv(REFUSED, self._refused)
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: FolderOutcome) -> None:
         path = str(outcome.folder)
         self._refused.pop(path, None)
         if outcome.action == "refused":

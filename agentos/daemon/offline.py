@@ -43,6 +43,9 @@ class _NoTrials:
     ) -> Attempt:
         raise Unavailable(f"{run_id}: trials run in the daemon; type `agentos daemon start`.")
 
+    def given(self, task: Task, snapshot: Snapshot) -> str:
+        raise Unavailable("What a run would get is known to the daemon; type `agentos daemon start`.")
+
     def map(self, work: Callable[[T], R], jobs: Sequence[T]) -> Sequence[R]:
         raise Unavailable("Replays run in the daemon; type `agentos daemon start`.")
 

@@ -24,6 +24,7 @@ from agentos.daemon.evolve.overlay_executor import executors_beside
 from agentos.daemon.evolve.plugins import with_plugins
 from agentos.daemon.evolve.proposers import Asked, proposers_of
 from agentos.daemon.evolve.serving_pointer import Swap
+from agentos.daemon.heads import Heads
 from agentos.daemon.job.bundle import with_wheels
 from agentos.daemon.live_config import Current
 from agentos.daemon.offline import desk
@@ -97,6 +98,7 @@ class Service:
     stopping: Stopping
     served: Served
     swap: Swap
+    heads: Heads
     waiting: set[str] = field(default_factory=set)  # evolutions that stand still until the machinery is back
 
     def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
@@ -235,6 +237,7 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
         serving = served.serving(lambda: executor, stopping.hold_if_set)
         executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
         sender = _sender(home, settings)
+        heads = Heads(settings.audit_heads, lambda why: log.warning("audit heads", why=why))
         told = sender.send if sender else None
         rules = parts.policy.propose
         beside = executors_beside(registry, ledger.blobs, sandbox, serving)
@@ -272,6 +275,7 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
                 stopping=stopping,
                 served=served,
                 swap=swap,
+                heads=heads,
             )
         finally:
             served.close()

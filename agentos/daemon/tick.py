@@ -29,6 +29,7 @@ from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import settled, triage
 from agentos.evolver.history.retirement import unused_skills
 from agentos.evolver.memory.memory_proposals import settle_wishes
+from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 
 POLL_S = 0.05
@@ -38,6 +39,7 @@ _EVERY_S = {
     "swap": 0.1,
     "evolutions": 0.2,
     "mining": 0.2,
+    "heads": 60.0,
     "upkeep": 600.0,
 }
 
@@ -66,6 +68,7 @@ class Tick:
         self._due: dict[str, float] = {}
         self._housekeeper = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
         self._supervisor = ThreadPoolExecutor(1, thread_name_prefix="swap")
+        self._messenger = ThreadPoolExecutor(1, thread_name_prefix="heads")
         self._chores: dict[str, Future[None]] = {}
         self._folders = Folders(service)
         self._unmined = True  # runs may have finished under the last daemon
@@ -111,10 +114,17 @@ class Tick:
             self._chore("skills", self._folders.scan)
         if self._is_due("swap", now) and self._service.swap.due(now):
             self._chore("swap", self._service.swap.settle, self._supervisor)
+            self._unmined = True  # main moved: a person may have ended a watch
         if self._is_due("evolutions", now) and self._service.swap.serves_main:
             start_due(self._service, self.engine)
         if self._is_due("mining", now) and self._unmined:
             self._mine_when_settled(now)
+        self._look_after(now)
+
+    def _look_after(self, now: float) -> None:
+        """What is due seldom."""
+        if self._is_due("heads", now) and self._service.settings.audit_heads:
+            self._chore("heads", self._send_head, self._messenger)
         if self._is_due("upkeep", now):
             self._unmined = True  # a probation ends by time alone too
             self._chore("upkeep", self._keep_up)
@@ -221,13 +231,26 @@ class Tick:
         if self._service.settings.evolve == "auto":
             for opened in triage(parts):
                 log.info("evolution opened", evolution=opened.id)
+        for ended in follow(parts):
+            log.info("a person ended a watch", evolution=ended.id, why=ended.reason)
         for fallen in watch_rates(parts):
             log.warning("live runs fell", evolution=fallen.id, why=fallen.reason)
-        for suspicion in suspicions(parts):
-            subject = f"{suspicion.evolution_id} {suspicion.run_id}"
-            self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+        self._measure()
         settle(parts)
         settle_wishes(parts)
+
+    def _measure(self) -> None:
+        """Begin the replays of live failures, a few side by side; the others when these are measured."""
+        active = self.engine.active(WATCH)
+        room = self._service.settings.parallel - len(active)
+        for found in suspicions(self._service.parts):
+            subject = f"{found.evolution_id} {found.run_id} {found.against}"
+            if (
+                room > 0
+                and subject not in active
+                and self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+            ):
+                room -= 1
 
     # --- housekeeping -------------------------------------------------------------------------
 
@@ -235,10 +258,14 @@ class Tick:
         """Tags that a killed writer left out, what is over in less room; once a day, unused skills."""
         self._service.registry.repair()
         self._ledger.pack_trials(utc_now() - _OVER)
+        follow(self._service.parts, settled=True)
         self.engine.forget(utc_now() - _FORGOTTEN)
         if self._service.settings.evolve == "auto":
             self._retire()
         self._service.registry.maintain()
+
+    def _send_head(self) -> None:
+        self._service.heads.send(self._ledger.head(), utc_now())
 
     def _retire(self) -> None:
         """Take out skills that nobody uses: a version each, which `agentos registry revert` takes back."""

@@ -44,6 +44,7 @@ class Sighting:
     seen_at: datetime
     flagged: bool = False
     signals: tuple[str, ...] = ()  # what else its trajectory showed, as "signal@step"
+    hidden: bool = False  # its work was in the hold-out then: evidence only once that gave it away
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,21 @@ class EvolutionState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Ending(StrEnum):
+    """What ended an evolution or its watch, where something is decided by it; its ``reason`` is for people."""
+
+    UNSAID = ""
+    DECLINED = "declined"  # a person said no to it
+    REVERTED = "reverted"  # a person took the promotion back
+    SUPERSEDED = "superseded"  # a person changed what was promoted
+    PINNED = "pinned"  # a person pinned what was promoted
+    REGRESSED = "regressed"  # live work passes on the version before it and fails on it
+    FELL = "fell"  # live runs pass less often than those before it
+    STOOD = "stood"  # live use showed nothing against it
+    UNPROVEN = "unproven"  # its time is over, and it was used for nothing that could tell
+    UNUSED = "unused"  # its time is over, and nobody used it
+
+
 RUNNING_STATES = frozenset(
     {
         EvolutionState.MINED,
@@ -89,6 +105,9 @@ RUNNING_STATES = frozenset(
         EvolutionState.PROMOTING,
     }
 )
+
+
+_DECLINED_ON_OLD_RECORD = "declined by "  # from before ``Ending``
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +126,26 @@ class Evolution:
     created_at: datetime | None = None
     ended_at: datetime | None = None
     asked: tuple[Asked, ...] = ()
+    held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
+    given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
+    ending: Ending = Ending.UNSAID
+    takes_up: str = (
+        ""  # the candidate of an evolution gone stale whose edit is measured again, not searched for
+    )
+    undone_at: datetime | None = None  # when a person took back or changed what was promoted
+
+    @property
+    def is_closed(self) -> bool:
+        """A person said no: the failure is not taken up again until somebody reconsiders it."""
+        if self.ending:
+            return self.ending in (Ending.DECLINED, Ending.REVERTED)
+        return self.reason.startswith(_DECLINED_ON_OLD_RECORD)
+
+    @property
+    def stands(self) -> bool:
+        """It was promoted, and what was promoted is still what runs get."""
+        promoted = self.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+        return promoted and self.ending is not Ending.SUPERSEDED
 
     @property
     def resource(self) -> str:
@@ -199,6 +238,17 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
+class Rebase:
+    """An edit put on a newer base, on which its trials would get the very same files."""
+
+    base: Snapshot
+    snapshot: Snapshot
+    bundles_sha256: str  # digest over (trial, bundle) of all trials that were looked at
+    trials: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
 
@@ -217,6 +267,7 @@ class Candidate:
     parents: tuple[str, ...] = ()  # earlier candidates whose edits its proposer was shown to start from
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
+    rebase: Rebase | None = None  # of one whose verdict was made on an older base
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +329,14 @@ class Trial:
     # Of a candidate's trial in a fresh pair: how many candidates of the evidence have such pairs in this
     # set, this one included. 0: no such pair, every flip of the task counts.
     number: int = 0
-    alike: bool = False  # of a candidate's on a hidden task that fails on the base as the evidence does
+    # Of a candidate's on a hidden task that fails on the base as the evidence does: a hold-out task, or evidence
+    # that was held back.
+    alike: bool = False
     image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
+    renamed: bool = (
+        False  # the goal and the input files had other names; the answer is digested in the old ones
+    )
+    bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
 
 
 @dataclass(frozen=True, slots=True)

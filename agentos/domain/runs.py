@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from agentos.domain.faults import Fault
 from agentos.domain.resources import Snapshot
 from agentos.domain.tasks import InputFile, Share
 from agentos.identity import Json
@@ -25,16 +26,6 @@ class Result(StrEnum):
     CANCELLED = "cancelled"
     WAITING = "waiting"  # asked a person; another run of the task goes on with the answer
     NOT_REPLAYABLE = "not_replayable"  # a replay came to a call that was never recorded
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why something did not work, structured, so that signals need not read free text."""
-
-    type: str  # exception class, or one of: check, timeout, memory, output, limit, protocol, ...
-    message: str
-    where: str = ""  # "path:function" of the innermost frame inside the resource
-    resource: str = ""  # ResourceId whose code it was, "" if none
 
 
 @dataclass(frozen=True, slots=True)

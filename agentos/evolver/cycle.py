@@ -25,6 +25,7 @@ from agentos.domain import (
     canonical,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
+from agentos.evolver.find.holding_back import shown_part, to_hide
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.parts import Parts
@@ -43,6 +44,7 @@ from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_
 from agentos.evolver.select.curate import Sets, choose_sets, varying
 from agentos.evolver.select.regression_sets import with_inherited
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
+from agentos.evolver.verdict.overfitting import goes_by_names
 from agentos.evolver.verdict.paired_tests import too_few
 from agentos.evolver.verdict.safety import judged_rates
 from agentos.ports import Durable
@@ -123,14 +125,15 @@ def _not_failing(trials: Sequence[Trial], results: Mapping[str, set[bool]]) -> s
 
 
 def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> list[list[str]]:
-    """Evidence, guards, hold-out, and which of them vary, as ids; [] ends the evolution.
+    """Evidence, guards, hold-out, which of them vary, and which are held back, as ids; [] ends the evolution.
 
     It ends when nothing here may be edited, or when what an edit of it does could not be told.
     """
     evolution = parts.evolution(evolution_id)
     evidence = parts.records.get(Evidence, evolution.evidence_id)
-    diagnosis = diagnose(parts, evidence, evolution.base)
-    evolution = replace(evolution, diagnosis=diagnosis)
+    hidden = to_hide(parts, failing)
+    diagnosis = diagnose(parts, shown_part(evidence, hidden), evolution.base)
+    evolution = replace(evolution, diagnosis=diagnosis, held_back=hidden)
     parts.records.put(evolution)
     reason = _untouchable(parts, evolution)
     if reason:
@@ -144,7 +147,7 @@ def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> 
     if reason := _too_few(parts, sets):
         parts.move(evolution, EvolutionState.HELD, reason, end=True)
         return []
-    return [list(sets.evidence), list(sets.guards), list(sets.hold_out), list(sets.varying)]
+    return [list(ids) for ids in (sets.evidence, sets.guards, sets.hold_out, sets.varying, sets.held_back)]
 
 
 def _too_few(parts: Parts, sets: Sets) -> str:
@@ -181,8 +184,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     if standing := parts.records.find(Verdict, candidate_id=candidate_id):
         return standing[-1].decision.value  # an older version judged it, whose steps were others
     if reason := in_breach(parts, candidate):
-        parts.records.put(replace(candidate, screened=reason))
-        parts.audit.note("candidate.screened", evolution.id, {"candidate": candidate.id, "reason": reason})
+        said = {"candidate": candidate.id, "reason": reason}
+        parts.audit.note("candidate.screened", evolution.id, said, (replace(candidate, screened=reason),))
         return SCREENED
     replay_candidate(parts, evolution, candidate, with_inherited(parts, evolution, candidate, sets))
     replay_control(parts, evolution, candidate, trials_of(parts, candidate))
@@ -193,8 +196,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     if verdict.decision is Decision.PROMOTE:
         measure(parts, evolution, candidate)
         verdict = judge(candidate, trials, parts.policy, rates_of(parts, candidate))
-    parts.records.put(verdict)
-    parts.audit.note("verdict", evolution.id, {"candidate": candidate.id, "decision": verdict.decision.value})
+    said = {"candidate": candidate.id, "decision": verdict.decision.value}
+    parts.audit.note("verdict", evolution.id, said, (verdict,))
     return verdict.decision.value
 
 
@@ -261,7 +264,8 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
         for candidate_id in candidate_ids
         for trial in parts.records.find(Trial, evolution_id=evolution.id, candidate_id=candidate_id)
     )
-    if any(verdict.fixed or verdict.broken for verdict in verdicts):
+    named = any(goes_by_names(trials_of(parts, item)) for item in candidates if not item.screened)
+    if named or any(verdict.fixed or verdict.broken for verdict in verdicts):
         reason = f"the only candidate: {verdicts[-1].reasons[0]}"
         if tried > 1:
             closest = max(verdicts, key=lambda verdict: len(verdict.fixed) - len(verdict.broken))

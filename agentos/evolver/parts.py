@@ -8,6 +8,7 @@ from datetime import datetime
 
 from agentos.domain import (
     Candidate,
+    Ending,
     Evolution,
     EvolutionState,
     Json,
@@ -122,7 +123,13 @@ class Parts:
         return self.records.get(Candidate, str(evolution.candidate_id)).edit.files
 
     def move(
-        self, evolution: Evolution, state: EvolutionState, reason: str = "", *, end: bool = False
+        self,
+        evolution: Evolution,
+        state: EvolutionState,
+        reason: str = "",
+        *,
+        end: bool = False,
+        ending: Ending = Ending.UNSAID,
     ) -> Evolution:
         """Store a new state (``end`` also sets the time of the end) and note it in the audit log."""
         if state is EvolutionState.ROLLED_BACK and evolution.candidate_id is not None:
@@ -132,10 +139,10 @@ class Parts:
             state=state,
             reason=reason or evolution.reason,
             ended_at=self.now() if end else evolution.ended_at,
+            ending=ending or evolution.ending,
         )
         if moved != evolution:
-            self.records.put(moved)
-            self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason})
+            self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason}, (moved,))
         return moved
 
 

@@ -85,6 +85,7 @@ class EvidencePolicy:
     max_guards: int = 16
     max_hold_out: int = 10
     visible_guards: float = 0.5
+    held_back: int = 3  # of so many failing tasks one is hidden from proposers; 0: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class Judge:
 
     min_fixed_share: float = 0.5
     min_tasks: int = 3
+    hidden_share: float = 1.0
     max_cpu_ratio: float = 2.0
     cpu_slack_s: float = 0.25
     # Of tasks whose outcome varies: docs/judging.md, and noisy.Rule.
@@ -279,6 +281,10 @@ def load_policy(path: Path) -> Policy:
     return Policy(**parts)
 
 
+# What stood for a key that a stored policy lacks, where that is not today's default.
+_BEFORE: Mapping[str, Mapping[str, Any]] = {"judge": {"hidden_share": 0.0}}
+
+
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
     """The policy whose canonical form was stored with a verdict (blob ``Verdict.policy_sha256``)."""
     return Policy(
@@ -286,7 +292,7 @@ def policy_from_json(data: Mapping[str, Any]) -> Policy:
             name: kind(
                 **{
                     key: tuple(value) if isinstance(value, list) else value
-                    for key, value in data.get(name, {}).items()
+                    for key, value in {**_BEFORE.get(name, {}), **data.get(name, {})}.items()
                 }
             )
             for name, kind in _SECTIONS.items()

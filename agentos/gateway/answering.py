@@ -13,11 +13,11 @@ from typing import Any
 
 from agentos.domain import Mode, ModelSpec, Price, new_id
 from agentos.errors import ModelFailed
-from agentos.gateway.asking import Answered, Providers, Tally, ask, listed_price
+from agentos.gateway.asking import Answered, AttemptTally, Providers, ask, listed_price
 from agentos.gateway.budgets import Account, plus, reserve
-from agentos.gateway.calls import Bodies, Call, Record, Spent, body_of, envelope
+from agentos.gateway.calls import Bodies, CallRecord, CallTotals, ProviderCall, body_of, envelope
 from agentos.gateway.sessions import LIFE_S, Session, Tokens
-from agentos.gateway.setup import Limits
+from agentos.gateway.setup import GatewayLimits
 from agentos.models.canonical import effective, request_key
 from agentos.models.redaction import Redactor
 from agentos.models.replies import FAULTS, Usage, finding_of, usage_of, with_usage
@@ -31,17 +31,17 @@ _UNCERTAIN = frozenset({"timeout", "malformed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GatewayReply:
     """A call that came to its end. ``body`` is the chat completion, byte for byte as it is on record."""
 
-    call: Call
+    call: ProviderCall
     body: bytes
 
 
-class Ended(ModelFailed):
+class CallEnded(ModelFailed):
     """A ModelFailed that is itself on record: the call has its number, and a replay fails the same way."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ProviderCall) -> None:
         self.call = call
         super().__init__(call.fault, call.message)
 
@@ -53,9 +53,9 @@ class _Wanted:
     session: Session
     spec: ModelSpec
     asked: Mapping[str, Any]
-    call: Call
+    call: ProviderCall
     texts: Bodies | None  # None: they are not kept
-    before: Call | None  # an earlier try of the same call, perhaps of another run
+    before: ProviderCall | None  # an earlier try of the same call, perhaps of another run
 
     @property
     def moved(self) -> str:
@@ -68,7 +68,12 @@ class Answering:
     """Answers the calls of all runs, ``calls_max`` at a time. On one event loop."""
 
     def __init__(
-        self, record: Record, providers: Providers, redactor: Redactor, limits: Limits, calls_max: int
+        self,
+        record: CallRecord,
+        providers: Providers,
+        redactor: Redactor,
+        limits: GatewayLimits,
+        calls_max: int,
     ) -> None:
         self.tokens = Tokens()
         self.in_flight = 0
@@ -101,6 +106,7 @@ class Answering:
         account = self._accounts.get(f"run {grant.run_id}")
         if account is None:
             account = Account(
+                "budget",
                 "the run",
                 "raise the limits of the task, or run_… of [budget] in agentos.toml",
                 grant.budget,
@@ -113,6 +119,7 @@ class Answering:
         account = self._accounts.get(f"evolution {grant.evolution_id}")
         if account is None:
             account = Account(
+                "evolution_budget",
                 "the evolution",
                 "raise evolution_… of [budget] in agentos.toml",
                 self._limits.evolution,
@@ -121,7 +128,7 @@ class Answering:
             self._accounts[f"evolution {grant.evolution_id}"] = account
         yield account
 
-    def _used(self, grant: Grant) -> Spent:
+    def _used(self, grant: Grant) -> CallTotals:
         """By the run, in all its attempts."""
         used = self._record.spent(run_id=grant.run_id)
         for run_id in grant.recordings if grant.goes_on else ():
@@ -132,6 +139,7 @@ class Answering:
         start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         if self._today is None or self._today[0] != start.isoformat():
             account = Account(
+                "day_budget",
                 "all runs of a day",
                 "raise day_… of [budget] in agentos.toml, or wait until midnight UTC",
                 self._limits.day,
@@ -142,7 +150,7 @@ class Answering:
 
     # --- calls --------------------------------------------------------------------------------
 
-    async def complete(self, session: Session, request: Any, timeout_s: float) -> Answer:
+    async def complete(self, session: Session, request: Any, timeout_s: float) -> GatewayReply:
         """The answer to an OpenAI chat completion request; raises ModelFailed.
 
         Goes on to the record even when whoever waits for it is cancelled.
@@ -153,12 +161,12 @@ class Answering:
         task.add_done_callback(self._landed)
         return await asyncio.shield(task)
 
-    def _landed(self, task: asyncio.Future[Answer]) -> None:
+    def _landed(self, task: asyncio.Future[GatewayReply]) -> None:
         self.in_flight -= 1
         if not task.cancelled():
             task.exception()  # it was told to whoever asked; asyncio need not complain if they are gone
 
-    async def _complete(self, session: Session, request: Any, deadline: float) -> Answer:
+    async def _complete(self, session: Session, request: Any, deadline: float) -> GatewayReply:
         if fault := request_fault(request):
             raise ModelFailed("request", fault)
         spec = session.spec(request.get("model"))
@@ -170,7 +178,7 @@ class Answering:
             answer = await self._nth(session, spec, asked, (key, nth), deadline)
             kept = True
             return answer
-        except Ended:
+        except CallEnded:
             kept = True
             raise
         finally:
@@ -184,7 +192,7 @@ class Answering:
         asked: Mapping[str, Any],
         place: tuple[str, int],
         deadline: float,
-    ) -> Answer:
+    ) -> GatewayReply:
         own, other = self._recorded(session, place)
         for found in (own, other):
             if found is not None and found.state == "done" and (found.response or found.fault):
@@ -197,7 +205,9 @@ class Answering:
         session.diverged = True
         return await self._ask(self._wanted(session, spec, asked, place, own or other), deadline)
 
-    def _recorded(self, session: Session, place: tuple[str, int]) -> tuple[Call | None, Call | None]:
+    def _recorded(
+        self, session: Session, place: tuple[str, int]
+    ) -> tuple[ProviderCall | None, ProviderCall | None]:
         """This very call of the run itself, and of the first recording that has it."""
         grant = session.grant
         own = self._record.find(grant.run_id, *place)
@@ -206,7 +216,7 @@ class Answering:
             found = [call for call in found if call.state != "done"]
         return own, next((call for call in found if call.state != "moved"), None)
 
-    async def _serve(self, session: Session, found: Call) -> Answer:
+    async def _serve(self, session: Session, found: ProviderCall) -> GatewayReply:
         call = found
         if found.run_id != session.grant.run_id:
             call = replace(
@@ -225,8 +235,8 @@ class Answering:
         else:
             call = replace(found, served_from=found.served_from or found.id)
         if call.fault in _FINAL:
-            raise Ended(call)
-        return Answer(call, self._record.body(call.response))
+            raise CallEnded(call)
+        return GatewayReply(call, self._record.body(call.response))
 
     def _wanted(
         self,
@@ -234,7 +244,7 @@ class Answering:
         spec: ModelSpec,
         asked: Mapping[str, Any],
         place: tuple[str, int],
-        before: Call | None,
+        before: ProviderCall | None,
     ) -> _Wanted:
         """The call with its row. One that was sent ``before``, without an answer, is sent again as it was:
         with the same key and the same words, so that a provider knows it and counts it once."""
@@ -246,7 +256,7 @@ class Answering:
         request, texts = envelope(asked)
         live = session.grant.mode is Mode.LIVE
         usage = Usage(tokens_of(len(request) + texts.size), output_limit(asked), estimated=True)
-        call = Call(
+        call = ProviderCall(
             id=before.id if before and own else new_id("call"),
             run_id=session.grant.run_id,
             evolution_id=session.grant.evolution_id,
@@ -271,9 +281,9 @@ class Answering:
         )
         return _Wanted(session, spec, asked, call, None if live else texts, before)
 
-    async def _ask(self, wanted: _Wanted, deadline: float) -> Answer:
+    async def _ask(self, wanted: _Wanted, deadline: float) -> GatewayReply:
         hold = reserve(self._accounts_for(wanted), _spent(wanted.call))
-        call: Call | None = None
+        call: ProviderCall | None = None
         body = b""
         try:
             await self._room_before(deadline)
@@ -290,8 +300,8 @@ class Answering:
         if call.state == "failed":
             raise ModelFailed(call.fault, call.message)
         if call.fault in _FINAL:
-            raise Ended(call)
-        return Answer(call, body)
+            raise CallEnded(call)
+        return GatewayReply(call, body)
 
     async def _room_before(self, deadline: float) -> None:
         try:
@@ -300,25 +310,25 @@ class Answering:
         except TimeoutError:
             raise ModelFailed("timeout", "other model calls took all the time (see model_calls)") from None
 
-    def _accounts_for(self, wanted: _Wanted) -> list[tuple[Account, Spent]]:
+    def _accounts_for(self, wanted: _Wanted) -> list[tuple[Account, CallTotals]]:
         """The accounts that the call is for, and what each has booked for it already."""
         today = self._day()
         before = wanted.before
         if before is None or before.state == "moved":
-            return [(account, Spent()) for account in (*wanted.session.accounts, today)]
+            return [(account, CallTotals()) for account in (*wanted.session.accounts, today)]
         run, *others = wanted.session.accounts
         is_of_today = datetime.fromtimestamp(before.started_at, UTC).date() == datetime.now(UTC).date()
         same_evolution = before.evolution_id == wanted.call.evolution_id
         booked = _spent(before)
         return [
-            (run, booked if wanted.session.grant.goes_on or not wanted.moved else Spent()),
-            *((account, booked if same_evolution else Spent()) for account in others),
-            (today, booked if is_of_today else Spent()),
+            (run, booked if wanted.session.grant.goes_on or not wanted.moved else CallTotals()),
+            *((account, booked if same_evolution else CallTotals()) for account in others),
+            (today, booked if is_of_today else CallTotals()),
         ]
 
-    async def _sent(self, wanted: _Wanted, deadline: float) -> tuple[Call, bytes]:
+    async def _sent(self, wanted: _Wanted, deadline: float) -> tuple[ProviderCall, bytes]:
         """The call as it ended, in whatever way, and the reply as bytes."""
-        began, tally = time.monotonic(), Tally(wanted.call.tries)
+        began, tally = time.monotonic(), AttemptTally(wanted.call.tries)
         try:
             answered = await ask(
                 wanted.spec,
@@ -334,7 +344,7 @@ class Answering:
             ended, body = self._ended(wanted, answered)
         return replace(ended, latency_ms=(time.monotonic() - began) * 1e3, tries=tally.tries), body
 
-    def _failed(self, call: Call, error: ModelFailed) -> Call:
+    def _failed(self, call: ProviderCall, error: ModelFailed) -> ProviderCall:
         uncertain = error.kind in _UNCERTAIN
         return replace(
             call,
@@ -346,7 +356,7 @@ class Answering:
             usd=call.usd if uncertain or call.usd is None else 0.0,
         )
 
-    def _ended(self, wanted: _Wanted, answered: Answered) -> tuple[Call, bytes]:
+    def _ended(self, wanted: _Wanted, answered: Answered) -> tuple[ProviderCall, bytes]:
         usage = usage_of(answered.body, wanted.call.input_tokens)
         reply = self.redactor.value(with_usage(answered.body, usage))
         found = finding_of(reply, wanted.asked)
@@ -372,8 +382,8 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _spent(call: Call) -> Spent:
-    return Spent(1, call.input_tokens + call.output_tokens, call.usd or 0.0, call.latency_ms / 1e3)
+def _spent(call: ProviderCall) -> CallTotals:
+    return CallTotals(1, call.input_tokens + call.output_tokens, call.usd or 0.0, call.latency_ms / 1e3)
 
 
 def _usd(spec: ModelSpec, usage: Usage) -> float | None:

@@ -61,7 +61,7 @@ class Answered:
 
 
 @dataclass(slots=True)
-class Tally:
+class AttemptTally:
     """How often anything was sent, also for a call that ends in an exception."""
 
     tries: int = 0
@@ -118,7 +118,7 @@ async def ask(
     idempotency: str,
     *,
     deadline: float,
-    tally: Tally,
+    tally: AttemptTally,
 ) -> Answered:
     """Ask the model, then its fallbacks in order while the machinery of each is away.
 
@@ -147,7 +147,7 @@ async def _with_retries(
     providers: Providers,
     idempotency: str,
     until: float,
-    tally: Tally,
+    tally: AttemptTally,
 ) -> Answered:
     where = providers.arguments(spec)
     wait = wait_random_exponential(multiplier=0.25, max=20)

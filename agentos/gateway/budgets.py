@@ -7,20 +7,21 @@ from dataclasses import dataclass, field
 
 from agentos.domain import Budget
 from agentos.errors import ModelFailed
-from agentos.gateway.calls import Spent
+from agentos.gateway.calls import CallTotals
 
 
 @dataclass(slots=True, weakref_slot=True)
 class Account:
     """What one run, evolution or day may use, has used, and holds reserved for calls under way."""
 
+    kind: str  # of the failure when it is used up: errors.ModelFailed
     what: str  # "the run", for sentences
     advice: str  # where the limit is set
     limit: Budget
-    used: Spent
-    held: Spent = field(default_factory=Spent)
+    used: CallTotals
+    held: CallTotals = field(default_factory=CallTotals)
 
-    def refusal(self, wanted: Spent) -> str:
+    def refusal(self, wanted: CallTotals) -> str:
         """ "" when there is room for ``wanted``, else the sentence that says what is used up."""
         kinds: tuple[tuple[str, float, float, float, float], ...] = (
             ("calls", self.limit.calls, self.used.calls, self.held.calls, wanted.calls),
@@ -42,9 +43,9 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
 
 
-def plus(left: Spent, right: Spent) -> Spent:
+def plus(left: CallTotals, right: CallTotals) -> CallTotals:
     """Both together."""
-    return Spent(
+    return CallTotals(
         left.calls + right.calls,
         left.tokens + right.tokens,
         left.usd + right.usd,
@@ -52,21 +53,21 @@ def plus(left: Spent, right: Spent) -> Spent:
     )
 
 
-def minus(left: Spent, right: Spent) -> Spent:
+def minus(left: CallTotals, right: CallTotals) -> CallTotals:
     """``left`` without ``right``."""
-    return plus(left, Spent(-right.calls, -right.tokens, -right.usd, -right.seconds))
+    return plus(left, CallTotals(-right.calls, -right.tokens, -right.usd, -right.seconds))
 
 
 class Hold:
     """What one call has reserved. ``settle`` gives it back and books what was used instead."""
 
-    def __init__(self, accounts: Sequence[tuple[Account, Spent]], wanted: Spent) -> None:
+    def __init__(self, accounts: Sequence[tuple[Account, CallTotals]], wanted: CallTotals) -> None:
         self._accounts = accounts
         self._wanted = wanted
         for account, booked in accounts:
             account.held = plus(account.held, minus(wanted, booked))
 
-    def settle(self, used: Spent | None) -> None:
+    def settle(self, used: CallTotals | None) -> None:
         """``used`` is None when the call was never made. Once."""
         for account, booked in self._accounts:
             account.held = minus(account.held, minus(self._wanted, booked))
@@ -74,13 +75,13 @@ class Hold:
                 account.used = plus(account.used, minus(used, booked))
 
 
-def reserve(accounts: Sequence[tuple[Account, Spent]], wanted: Spent) -> Hold:
+def reserve(accounts: Sequence[tuple[Account, CallTotals]], wanted: CallTotals) -> Hold:
     """Reserve in all accounts or none.
 
     Beside each account stands what it has booked already for an earlier try of the same call.
-    Raises ModelFailed("budget") with the sentence of the first account that has no room.
+    Raises ModelFailed of the kind and with the sentence of the first account that has no room.
     """
     for account, booked in accounts:
         if refusal := account.refusal(minus(wanted, booked)):
-            raise ModelFailed("budget", refusal)
+            raise ModelFailed(account.kind, refusal)
     return Hold(accounts, wanted)

@@ -60,7 +60,7 @@ _BUSY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ProviderCall:
     """One row of ``calls``; the schema says what each field means."""
 
     id: str
@@ -86,13 +86,13 @@ class Call:
     started_at: float
 
 
-_FIELDS = tuple(item.name for item in fields(Call))
+_FIELDS = tuple(item.name for item in fields(ProviderCall))
 _COLUMNS = ", ".join(_FIELDS)
 _PUT = f"INSERT OR REPLACE INTO calls ({_COLUMNS}) VALUES ({', '.join('?' * len(_FIELDS))})"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class CallTotals:
     """What calls used, those under way with their estimates. Served ones use nothing."""
 
     calls: int = 0
@@ -162,28 +162,28 @@ def _store(connection: sqlite3.Connection, bodies: Bodies) -> None:
 # --- reading ----------------------------------------------------------------------------------
 
 
-class Reading:
+class CallReading:
     """Reads the record, in any process and while others write. Not for several threads."""
 
     def __init__(self, path: Path) -> None:
         """Raises Unavailable when it cannot be opened, sqlite3.OperationalError when it is not there."""
         self._connection = _connect(path, read_only=True)
 
-    def find(self, run_id: str, key: str, nth: int) -> Call | None:
+    def find(self, run_id: str, key: str, nth: int) -> ProviderCall | None:
         """The ``nth`` call of this key in the run."""
         row = self._connection.execute(
             f"SELECT {_COLUMNS} FROM calls WHERE run_id = ? AND key = ? AND nth = ?",  # noqa: S608
             (run_id, key, nth),
         ).fetchone()
-        return Call(*row) if row else None
+        return ProviderCall(*row) if row else None
 
-    def calls(self, run_id: str) -> Sequence[Call]:
+    def calls(self, run_id: str) -> Sequence[ProviderCall]:
         """All calls of a run, oldest first."""
         rows = self._connection.execute(
             f"SELECT {_COLUMNS} FROM calls WHERE run_id = ? ORDER BY started_at, rowid",  # noqa: S608
             (run_id,),
         )
-        return [Call(*row) for row in rows]
+        return [ProviderCall(*row) for row in rows]
 
     def was_asked(self, run_id: str) -> bool:
         """Whether any call of the run was asked rather than served."""
@@ -197,7 +197,7 @@ class Reading:
             raise Unavailable(f"the record of model calls has lost the text {sha256[:12]}")
         return bytes(row[0])
 
-    def request(self, call: Call) -> dict[str, Any]:
+    def request(self, call: ProviderCall) -> dict[str, Any]:
         """The request of a call whose texts were kept."""
         asked: dict[str, Any] = json.loads(call.request)
         if "tools" in asked:
@@ -212,7 +212,7 @@ class Reading:
         asked["messages"] = [json.loads(content) for (content,) in rows]
         return asked
 
-    def spent(self, *, run_id: str = "", evolution_id: str = "", since: float = 0.0) -> Spent:
+    def spent(self, *, run_id: str = "", evolution_id: str = "", since: float = 0.0) -> CallTotals:
         """What was used by a run, or an evolution, or since a moment."""
         where, value = "started_at >= ?", since
         given: tuple[object, ...] = (value,)
@@ -225,7 +225,7 @@ class Reading:
             f"FROM calls WHERE {where} AND served_from = '' AND state != 'moved'",
             given,
         ).fetchone()
-        return Spent(int(row[0]), int(row[1]), float(row[2]), float(row[3]) / 1e3)
+        return CallTotals(int(row[0]), int(row[1]), float(row[2]), float(row[3]) / 1e3)
 
     def models_since(self, since: float) -> Sequence[ModelToday]:
         """What was asked of each model, by name."""
@@ -287,7 +287,7 @@ class _Waiting:
     error: Exception | None = None
 
 
-class Record(Reading):
+class CallRecord(CallReading):
     """The record, for the one process that writes it. Used on one event loop."""
 
     def __init__(self, path: Path) -> None:
@@ -304,7 +304,7 @@ class Record(Reading):
         self._thread = threading.Thread(target=self._work, name="record", daemon=True)
         self._thread.start()
 
-    async def put(self, call: Call, bodies: Bodies | None = None, *, moved: str = "") -> None:
+    async def put(self, call: ProviderCall, bodies: Bodies | None = None, *, moved: str = "") -> None:
         """Write the row (replacing the one of its run, key and number) and its texts; durable on return.
 
         ``moved`` is the id of a call of another run that this one takes over. Raises ModelFailed when

@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from agentos.domain import Json
 from agentos.errors import ModelFailed
-from agentos.gateway.answering import Answering, Ended
-from agentos.gateway.calls import Call
+from agentos.gateway.answering import Answering, CallEnded
+from agentos.gateway.calls import ProviderCall
 from agentos.gateway.sessions import Session
 from agentos.gateway.setup import CALL_HEADER, TIMEOUT_HEADER
 from agentos.gateway.streaming import events
@@ -28,6 +28,8 @@ _TIMEOUT_S = 600.0
 _STATUS: Mapping[str, int] = {
     "token": 401,
     "budget": 402,
+    "evolution_budget": 402,
+    "day_budget": 402,
     "not_allowed": 403,
     "not_recorded": 409,
     "request": 400,
@@ -66,7 +68,7 @@ class Face:
             answer = await self._answering.complete(session, asked, _timeout(request))
         except ClientDisconnect:
             return Response(status_code=499)
-        except Ended as error:
+        except CallEnded as error:
             return _refusal(error.kind, str(error), _about(error.call, session))
         except ModelFailed as error:
             return _refusal(error.kind, self._answering.redactor.text(str(error)))
@@ -158,7 +160,7 @@ async def _body(request: Request) -> dict[str, Any]:
     return value
 
 
-def _about(call: Call, session: Session) -> dict[str, str]:
+def _about(call: ProviderCall, session: Session) -> dict[str, str]:
     about = {
         "id": call.id,
         "key": call.key,

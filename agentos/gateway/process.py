@@ -23,7 +23,7 @@ import uvicorn
 from agentos.errors import AgentOSError
 from agentos.gateway.answering import Answering
 from agentos.gateway.asking import Providers
-from agentos.gateway.calls import Record
+from agentos.gateway.calls import CallRecord
 from agentos.gateway.http import Face
 from agentos.gateway.setup import READY, Setup
 from agentos.home import Home
@@ -67,7 +67,7 @@ def serve(root: Path, name: str, stdin: IO[bytes]) -> NoReturn:
         _set_up_log(home.logs / "gateway.log", setup, redactor)
         lock = _locked(home.run / f"{name}.lock", stdin)
         listening = _listen(home.run, name)
-        record = Record(home.calls)
+        record = CallRecord(home.calls)
     except (AgentOSError, OSError, ValueError, TypeError) as error:
         print(error, file=sys.stderr, flush=True)
         os._exit(1)
@@ -116,7 +116,7 @@ async def _serve(
     setup: Setup,
     providers: Providers,
     redactor: Redactor,
-    record: Record,
+    record: CallRecord,
     ends: tuple[socket.socket, IO[bytes]],
 ) -> None:
     listening, stdin = ends

@@ -30,7 +30,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GatewayLimits:
     """What the settings allow beside the budget of a run, which comes with its grant."""
 
     evolution: Budget = field(default_factory=Budget)
@@ -43,7 +43,7 @@ class Setup:
 
     secret: str
     providers: dict[str, Where] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: GatewayLimits = field(default_factory=GatewayLimits)
     model_calls: int = 64
     log_level: str = "info"
     log_mb: int = 10
@@ -54,7 +54,7 @@ class Setup:
         return cls(
             secret=secrets.token_urlsafe(32),
             providers={name: Where(**item.model_dump()) for name, item in settings.providers.items()},
-            limits=Limits(settings.budget.evolution, settings.budget.day),
+            limits=GatewayLimits(settings.budget.evolution, settings.budget.day),
             model_calls=settings.model_calls,
             log_level=settings.log_level,
             log_mb=settings.log_mb,
@@ -70,4 +70,4 @@ class Setup:
         table = json.loads(line)
         providers = {name: Where(**where) for name, where in table.pop("providers").items()}
         limits = {name: Budget(**budget) for name, budget in table.pop("limits").items()}
-        return cls(providers=providers, limits=Limits(**limits), **table)
+        return cls(providers=providers, limits=GatewayLimits(**limits), **table)

@@ -13,19 +13,23 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentos.domain import Json, digest
 from agentos.errors import UserError
 
-_HEAD = re.compile(r"(\d+):([0-9a-f]{64})")
+_HEAD = re.compile(r"(\d+):([0-9a-f]{12,64})")
+SHORT = 16  # hex digits of a head that is shown to be noted
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest entry: how many there are, and its hash. Written ``number:hash``."""
+    """The newest entry: how many there are, and its hash. Written ``number:hash``.
+
+    One that a person noted may have the first digits of the hash only.
+    """
 
     count: int = 0
     hash: str = "0" * 64
@@ -33,13 +37,18 @@ class Head:
     def __str__(self) -> str:
         return f"{self.count}:{self.hash}"
 
+    @property
+    def short(self) -> str:
+        """Enough of it to be noted by hand."""
+        return f"{self.count}:{self.hash[:SHORT]}"
+
     @classmethod
     def parse(cls, text: str) -> Head:
         """Raises UserError when ``text`` is not ``number:hash``."""
         found = _HEAD.fullmatch(text.strip())
         if not found:
             raise UserError(
-                f"a head is 'number:64 hex digits', as `agentos audit verify` prints it, not {text!r}"
+                f"a head is 'number:hex digits' (12 to 64), as `agentos audit verify` prints it, not {text!r}"
             )
         return cls(int(found[1]), found[2])
 
@@ -68,27 +77,28 @@ def chained(head: Head, at: str, event: str, subject: str, detail_text: str) -> 
     return Entry(seq, at, event, subject, detail_text, head.hash, sealed)
 
 
-def faults(entries: Iterable[Entry], kept: Head | None, noted: Head | None = None) -> list[str]:
+Noted = tuple[Head, str]  # a head that was kept elsewhere, and where
+
+
+def faults(entries: Iterable[Entry], kept: Head | None, noted: Sequence[Noted] = ()) -> list[str]:
     """What is wrong, one sentence each; empty when the chain is whole.
 
-    ``kept`` is the head in the file, None when there is none; ``noted`` one kept elsewhere.
+    ``kept`` is the head in the file, None when there is none; ``noted`` are those kept elsewhere.
     """
     found: list[str] = []
     head = Head()
-    wanted = {known.count: (known, where) for known, where in _known(kept, noted)}
+    wanted: dict[int, list[Noted]] = {}
+    for known, where in (*(((kept, "the file audit.head"),) if kept else ()), *noted):
+        wanted.setdefault(known.count, []).append((known, where))
     for entry in entries:
-        if entry.seq != head.count + 1:
-            found.append(f"entry {head.count + 1} is missing: entry {entry.seq} follows entry {head.count}")
-        elif entry.previous != head.hash:
-            found.append(f"entry {entry.seq} does not continue entry {head.count}")
-        before = Head(entry.seq - 1, entry.previous)
-        if chained(before, entry.at, entry.event, entry.subject, entry.detail_text).hash != entry.hash:
-            found.append(f"entry {entry.seq} was changed: its hash does not match its content")
+        found += _entry_faults(entry, head)
         head = Head(entry.seq, entry.hash)
-        known, where = wanted.pop(entry.seq, (head, ""))
-        if known.hash != entry.hash:
-            found.append(f"entry {entry.seq} is not the one that {where} knows")
-    for known, where in wanted.values():
+        for known, where in wanted.pop(entry.seq, ()):
+            if not entry.hash.startswith(known.hash):
+                found.append(f"entry {entry.seq} is not the one that {where} knows")
+    for known, where in sorted(
+        (item for items in wanted.values() for item in items), key=lambda it: it[0].count
+    ):
         if known.count > 0:
             found.append(
                 f"the log was cut short: {where} knows {known.count} entries, {head.count} are there"
@@ -98,11 +108,15 @@ def faults(entries: Iterable[Entry], kept: Head | None, noted: Head | None = Non
     return found
 
 
-def _known(kept: Head | None, noted: Head | None) -> Iterable[tuple[Head, str]]:
-    if kept:
-        yield kept, "the file audit.head"
-    if noted:
-        yield noted, "the head you gave"
+def _entry_faults(entry: Entry, head: Head) -> Iterator[str]:
+    """Why the entry does not follow the head before it."""
+    if entry.seq != head.count + 1:
+        yield f"entry {head.count + 1} is missing: entry {entry.seq} follows entry {head.count}"
+    elif entry.previous != head.hash:
+        yield f"entry {entry.seq} does not continue entry {head.count}"
+    before = Head(entry.seq - 1, entry.previous)
+    if chained(before, entry.at, entry.event, entry.subject, entry.detail_text).hash != entry.hash:
+        yield f"entry {entry.seq} was changed: its hash does not match its content"
 
 
 class HeadFile:
@@ -158,6 +172,7 @@ def _hash_at(connection: sqlite3.Connection, head: Head) -> str | None:
 
 def _parsed(data: bytes) -> Head | None:
     try:
-        return Head.parse(data.decode("ascii", "replace"))
+        head = Head.parse(data.decode("ascii", "replace"))
     except UserError:
         return None
+    return head if len(head.hash) == len(Head().hash) else None

@@ -409,7 +409,8 @@ class Reader:
         kept = HeadFile(self._path.with_name("audit.head")).read()
         with self._connection() as connection:
             rows = connection.execute(f"SELECT {_ENTRY} FROM audit ORDER BY seq")
-            return faults((Entry(*row) for row in rows), kept, noted)
+            given = [(noted, "the head you gave")] if noted else []
+            return faults((Entry(*row) for row in rows), kept, given)
 
     def head(self) -> Head:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""

@@ -30,7 +30,7 @@ from agentos.ledger.codec import kept, to_text
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class RecordType:
     """``columns`` are names of fields or properties; ``append_only`` records never change once they are there.
 
     Queries look into the bodies of ``searched`` ones, so these are never compressed.
@@ -42,24 +42,24 @@ class Shelf:
     searched: bool = False
 
 
-SHELVES: Mapping[type, Shelf] = {
-    Sighting: Shelf("sighting", ("run_id", "task_key", "fingerprint"), append_only=True, searched=True),
-    Evidence: Shelf("evidence", ("fingerprint",), append_only=True),
-    Evolution: Shelf("evolution", ("evidence_id", "fingerprint_id", "state", "resource")),
-    Candidate: Shelf("candidate", ("evolution_id",)),
-    Trial: Shelf("trial", ("evolution_id", "candidate_id", "task_id"), append_only=True, searched=True),
-    SafetyRate: Shelf("safety_rate", ("evolution_id", "candidate_id", "tree"), append_only=True),
-    Verdict: Shelf("verdict", ("evolution_id", "candidate_id"), append_only=True),
-    Review: Shelf("review", ("evolution_id", "candidate_id"), append_only=True),
-    Consent: Shelf("consent", ("evolution_id", "candidate_id")),
-    Attestation: Shelf("attestation", ("evolution_id",)),
-    Question: Shelf("question", ("task_id", "root_id", "answer")),
-    Proposal: Shelf("proposal", ("run_id", "state")),
-    Probe: Shelf("probe", ("driving_sha256", "evolution_id"), append_only=True),
+SHELVES: Mapping[type, RecordType] = {
+    Sighting: RecordType("sighting", ("run_id", "task_key", "fingerprint"), append_only=True, searched=True),
+    Evidence: RecordType("evidence", ("fingerprint",), append_only=True),
+    Evolution: RecordType("evolution", ("evidence_id", "fingerprint_id", "state", "resource")),
+    Candidate: RecordType("candidate", ("evolution_id",)),
+    Trial: RecordType("trial", ("evolution_id", "candidate_id", "task_id"), append_only=True, searched=True),
+    SafetyRate: RecordType("safety_rate", ("evolution_id", "candidate_id", "tree"), append_only=True),
+    Verdict: RecordType("verdict", ("evolution_id", "candidate_id"), append_only=True),
+    Review: RecordType("review", ("evolution_id", "candidate_id"), append_only=True),
+    Consent: RecordType("consent", ("evolution_id", "candidate_id")),
+    Attestation: RecordType("attestation", ("evolution_id",)),
+    Question: RecordType("question", ("task_id", "root_id", "answer")),
+    Proposal: RecordType("proposal", ("run_id", "state")),
+    Probe: RecordType("probe", ("driving_sha256", "evolution_id"), append_only=True),
 }
 
 
-def shelf_of(kind: type) -> Shelf:
+def shelf_of(kind: type) -> RecordType:
     """The shelf; TypeError for a type that the ledger does not keep this way."""
     if kind not in SHELVES:
         raise TypeError(f"{kind.__name__} is not a record of the ledger")

@@ -27,7 +27,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpentTotals:
     """What the trials of one evolution used; model calls are on record elsewhere."""
 
     trials: int
@@ -35,7 +35,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenTotals:
     """A failing run, its fingerprint, and when it was seen."""
 
     run_id: str
@@ -43,7 +43,7 @@ class Seen:
     at: datetime
 
 
-class Vitals(Reader):
+class LedgerStats(Reader):
     """A reader that adds up."""
 
     def moments(self) -> Sequence[Moment]:
@@ -54,21 +54,22 @@ class Vitals(Reader):
         )
         return [Moment(subject, state, datetime.fromisoformat(at)) for subject, state, at in rows]
 
-    def spent(self) -> Mapping[str, Spent]:
+    def spent(self) -> Mapping[str, SpentTotals]:
         """By evolution."""
         rows = self._rows(
             "SELECT evolution_id, sum(trials), total(cpu_s) FROM (SELECT evolution_id, count(*) AS trials, "
             "total(json_extract(body, '$.outcome.cost.cpu_s')) AS cpu_s FROM trial GROUP BY evolution_id "
             "UNION ALL SELECT evolution_id, trials, cpu_s FROM trial_pack) GROUP BY evolution_id"
         )
-        return {name: Spent(int(trials), float(cpu_s)) for name, trials, cpu_s in rows}
+        return {name: SpentTotals(int(trials), float(cpu_s)) for name, trials, cpu_s in rows}
 
-    def seen(self) -> Sequence[Seen]:
-        """Every sighting, oldest first."""
+    def seen(self) -> Sequence[SeenTotals]:
+        """Every sighting, oldest first; without those of hidden tasks."""
         rows = self._rows(
-            "SELECT run_id, fingerprint, json_extract(body, '$.seen_at') FROM sighting ORDER BY seq"
+            "SELECT run_id, fingerprint, json_extract(body, '$.seen_at') FROM sighting "
+            "WHERE json_extract(body, '$.hidden') IS NOT 1 ORDER BY seq"
         )
-        return [Seen(run_id, name, datetime.fromisoformat(at)) for run_id, name, at in rows]
+        return [SeenTotals(run_id, name, datetime.fromisoformat(at)) for run_id, name, at in rows]
 
     def uses(self) -> Mapping[str, int]:
         """How many finished runs used each resource that any run used."""

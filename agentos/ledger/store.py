@@ -39,11 +39,13 @@ from agentos.ledger.audit import Head, HeadFile, chained
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.codec import from_text, plain, time_text, to_text
 from agentos.ledger.connect import open_ledger
+from agentos.ledger.digests import RECORDS, Rows, of_records, of_run
 from agentos.ledger.packing import pack
 from agentos.ledger.reading import Reader
 from agentos.ledger.record_types import body_of, column_value, id_of, shelf_of
 from agentos.ledger.schema import unavailable
 from agentos.ledger.tables import TABLE_OF
+from agentos.ports import Noted
 
 TASK, RUN, STEP, FLAG = (TABLE_OF[name] for name in ("task", "run", "step", "flag"))
 RUN_RESOURCE, AUDIT, CURSOR, MEMO = (TABLE_OF[name] for name in ("run_resource", "audit", "cursor", "memo"))
@@ -183,7 +185,7 @@ class Ledger(Reader):
             if outcome.result is not Result.INFRA:
                 end = _STATE_AFTER.get(outcome.result, TaskState.DONE)
                 _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
-            _note(connection, "run.finished", run_id, {"result": outcome.result, "task": run.task_id})
+            _note(connection, "run.finished", run_id, _about_run(connection, run))
         self._publish()
         return seq
 
@@ -209,7 +211,7 @@ class Ledger(Reader):
             if rows:
                 connection.execute(insert(STEP), rows)
             _note_use(connection, run, seq)
-            _note(connection, "run.imported", run.id, {"result": outcome.result, "task": task.id})
+            _note(connection, "run.imported", run.id, _about_run(connection, run))
         self._publish()
         return True
 
@@ -248,7 +250,8 @@ class Ledger(Reader):
             still = (QUESTION.c.root_id == question.root_id) & QUESTION.c.answer.is_(None)
             if not connection.execute(select(QUESTION.c.seq).where(still)).first():
                 _move(connection, question.root_id, (TaskState.WAITING,), TaskState.QUEUED)
-            _note(connection, "question.answered", question.id, {"task": question.root_id, "answer": text})
+            said = {"task": question.root_id, "answer": text}
+            _note(connection, "question.answered", question.id, said, (question,))
         self._publish()
         return question
 
@@ -260,7 +263,7 @@ class Ledger(Reader):
                 raise Conflict(f"the proposal {old.id} is {old.state.value} already")
             _put(connection, proposal)
             detail = {"state": proposal.state, "resource": proposal.resource, "reason": proposal.reason}
-            _note(connection, "memory.decided", proposal.id, detail)
+            _note(connection, "memory.decided", proposal.id, detail, (proposal,))
         self._publish()
 
     # --- records ------------------------------------------------------------------------------
@@ -289,8 +292,16 @@ class Ledger(Reader):
                 pack(connection, evolution.id)
         return len(over)
 
-    def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
-        """Store ``records`` and the new position in one transaction: both or neither.
+    def advance(
+        self,
+        name: str,
+        to: int,
+        records: Sequence[object],
+        *,
+        after: int | None = None,
+        note: Noted = (),
+    ) -> None:
+        """Store ``records``, the new position and the audit entry in one transaction: all or nothing.
 
         Raises Conflict when the cursor is beyond ``to`` already, or not at ``after`` if given.
         """
@@ -303,6 +314,10 @@ class Ledger(Reader):
             for record in records:
                 _put(connection, record)
             _upsert(connection, CURSOR, "name", {"name": name, "position": to})
+            if note:
+                _note(connection, *note, records)
+        if note:
+            self._publish()
 
     def set_kv(self, key: str, value: Json) -> None:
         """Remember a small JSON value under ``key``."""
@@ -311,10 +326,12 @@ class Ledger(Reader):
 
     # --- audit --------------------------------------------------------------------------------
 
-    def note(self, event: str, subject: str, detail: Json) -> None:
-        """Append one entry to the audit log; durable when the call returns."""
+    def note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
+        """Store the records and append one entry with their digests; durable when the call returns."""
         with self._writing() as connection:
-            _note(connection, event, subject, detail)
+            for record in records:
+                _put(connection, record)
+            _note(connection, event, subject, detail, records)
         self._publish()
 
     def _publish(self) -> None:
@@ -408,7 +425,23 @@ def _upsert(connection: Connection, table: Table, key: str, row: dict[str, objec
     connection.execute(upsert(table).values(**row).on_conflict_do_update(index_elements=[key], set_=rest))
 
 
-def _note(connection: Connection, event: str, subject: str, detail: Json) -> None:
+def _rows_in(connection: Connection) -> Rows:
+    """Runs statements of ``digests`` within the transaction."""
+    return lambda sql, *values: connection.exec_driver_sql(sql, values)
+
+
+def _about_run(connection: Connection, run: Run) -> Json:
+    """What the entry of a run's end says: its result, and the digest of its row and its steps."""
+    sha256 = of_run(_rows_in(connection), run.id, to_text(run))
+    result = run.outcome.result if run.outcome else None
+    return {"result": result, "task": run.task_id, RECORDS: {f"run/{run.id}": sha256}}
+
+
+def _note(
+    connection: Connection, event: str, subject: str, detail: Json, records: Sequence[object] = ()
+) -> None:
+    if records:
+        detail = {**detail, **of_records(_rows_in(connection), records)}
     last = connection.exec_driver_sql("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").first()
     head = Head(last.seq, last.hash) if last else Head()
     entry = chained(head, time_text(datetime.now(UTC)), event, subject, json.dumps(detail, sort_keys=True))

@@ -26,52 +26,52 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReplyFinding:
     """``fault`` is "" for a reply that can be used, UNKNOWN_TOOL for one that only names a wrong tool."""
 
     fault: str = ""
     message: str = ""
 
 
-def finding_of(body: Mapping[str, Any], request: Mapping[str, Any]) -> Finding:
+def finding_of(body: Mapping[str, Any], request: Mapping[str, Any]) -> ReplyFinding:
     """What is wrong with a chat completion. Of several choices one that can be used is enough."""
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
-        return Finding("empty", "the reply has no choices")
+        return ReplyFinding("empty", "the reply has no choices")
     findings = [_choice(choice, tool_names(request)) for choice in choices]
     return next((found for found in findings if found.fault in ("", UNKNOWN_TOOL)), findings[0])
 
 
-def _choice(choice: Any, tools: frozenset[str]) -> Finding:
+def _choice(choice: Any, tools: frozenset[str]) -> ReplyFinding:
     message = (choice.get("message") if isinstance(choice, Mapping) else None) or {}
     finish = choice.get("finish_reason") if isinstance(choice, Mapping) else None
     calls = message.get("tool_calls") or []
     if finish == "content_filter" or message.get("refusal"):
         reason = message.get("refusal") or "the provider's filter held the answer back"
-        return Finding("refused", f"the model refused: {str(reason)[:500]}")
+        return ReplyFinding("refused", f"the model refused: {str(reason)[:500]}")
     if finish == "length":
-        return Finding(
+        return ReplyFinding(
             "cut", "the reply was cut at the limit of its length; allow more tokens or ask for less"
         )
     if not calls and not message.get("content"):
-        return Finding("empty", "the reply has neither text nor tool calls")
-    return next((found for call in calls if (found := _call(call, tools)).fault), Finding())
+        return ReplyFinding("empty", "the reply has neither text nor tool calls")
+    return next((found for call in calls if (found := _call(call, tools)).fault), ReplyFinding())
 
 
-def _call(call: Any, tools: frozenset[str]) -> Finding:
+def _call(call: Any, tools: frozenset[str]) -> ReplyFinding:
     function = (call.get("function") if isinstance(call, Mapping) else None) or {}
     name, arguments = function.get("name"), function.get("arguments")
     if not isinstance(name, str) or not isinstance(arguments, str):
-        return Finding("malformed", "a tool call of the reply has no name or no arguments")
+        return ReplyFinding("malformed", "a tool call of the reply has no name or no arguments")
     try:
         value = json.loads(arguments or "{}")
     except (ValueError, RecursionError) as error:
-        return Finding("malformed", f"the arguments of the call of '{name}' are not JSON: {error}")
+        return ReplyFinding("malformed", f"the arguments of the call of '{name}' are not JSON: {error}")
     if not isinstance(value, dict):
-        return Finding("malformed", f"the arguments of the call of '{name}' must be a JSON object")
+        return ReplyFinding("malformed", f"the arguments of the call of '{name}' must be a JSON object")
     if name not in tools:
-        return Finding(UNKNOWN_TOOL, f"the reply calls '{name}', which is none of the request's tools")
-    return Finding()
+        return ReplyFinding(UNKNOWN_TOOL, f"the reply calls '{name}', which is none of the request's tools")
+    return ReplyFinding()
 
 
 def usage_of(body: Mapping[str, Any], input_estimate: int) -> Usage:

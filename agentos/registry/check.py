@@ -25,6 +25,7 @@ _DANGEROUS = re.compile(
     re.IGNORECASE,
 )
 _OURS = {"core.hookspath": "/dev/null", "core.fsmonitor": "false"}
+_CLAIMS = ", and nothing of what it says of itself (that this program made it, and why) is true"
 _HARMLESS_FSCK = ("dangling ", "notice: ", "Checking ", "unreachable ")
 STALE_S = 3_600
 
@@ -48,9 +49,9 @@ def check(repository: Repository) -> Report:
     faults: list[str] = []
     warnings: list[str] = [*_settings(repository)]
     if external_commits.foreign(repository):
-        warnings.append(
-            f"main was moved to {main.commit[:12]} with git itself; the daemon takes that in like a push"
-        )
+        moved = f"main was moved to {main.commit[:12]} with git itself; the daemon takes that in like a push"
+        claims = "Origin" in versions.said(repository.commit(main.commit))
+        (faults if claims else warnings).append(f"{moved}{_CLAIMS if claims else ''}")
     repaired = _versions(repository, faults)
     count = 0
     try:

@@ -1,9 +1,10 @@
 """What a person did to ``main`` with git itself, past this program: set aside, and taken in like a push.
 
-``refs/agentos/written`` names the commit that this program wrote last. Where ``main`` is elsewhere,
+``refs/agentos/written`` names the commit that this program wrote last, and ``refs/agentos/writing`` the one
+that it was about to move ``main`` to. Where ``main`` is elsewhere,
 somebody has moved it (``git update-ref``, a fetch into the bare repository). The edit is theirs to
 make, but its content was not validated, it is no version yet, and its message may say anything
-in the trailers that only this program writes. So it goes where pushes go, and ``main`` back.
+in the trailers that only this program writes, whoever it names as its committer. So it goes where pushes go, and ``main`` back.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from datetime import datetime
 
 import pygit2
 
-from agentos.registry import versions
 from agentos.registry.repository import INCOMING, MAIN, Repository
 
 WRITTEN = "refs/agentos/written"
+WRITING = "refs/agentos/writing"
+
+
+def announce(repository: Repository, made: pygit2.Oid) -> None:
+    """Before ``main`` moves to the commit: after a kill it tells this program's from a stranger's. Needs the lock."""
+    repository.move(WRITING, made, expected=repository.resolve(WRITING))
 
 
 def note(repository: Repository, made: pygit2.Oid) -> None:
@@ -35,10 +41,9 @@ def foreign(repository: Repository) -> pygit2.Oid | None:
     written, tip = repository.resolve(WRITTEN), repository.resolve(MAIN)
     if written is None or tip is None or written == tip:
         return None
-    commit = repository.commit(tip)
-    ours = "Origin" in versions.said(commit)
     # a kill between the two references leaves ``main`` one commit of ours ahead, until the next one is written
-    return None if ours and commit.parent_ids[:1] == [written] else tip
+    ours = tip == repository.resolve(WRITING) and repository.commit(tip).parent_ids[:1] == [written]
+    return None if ours else tip
 
 
 def set_aside(repository: Repository, now: datetime) -> str | None:

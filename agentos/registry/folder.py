@@ -21,7 +21,7 @@ _KINDS = (
 
 
 @dataclass(slots=True)
-class Content:
+class FolderContent:
     """Path within the folder -> content, and one sentence for each fault."""
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -62,10 +62,10 @@ def _walk(folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, os.stat_
             yield from _walk(folder / entry.name, f"{prefix}{entry.name}/", depth + 1)
 
 
-def read(folder: Path) -> Content:
+def read(folder: Path) -> FolderContent:
     """Everything in the folder. Directories are opened one below the other without following links,
     so that a link put in place meanwhile is met as a link."""
-    content = Content()
+    content = FolderContent()
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
@@ -78,7 +78,7 @@ def read(folder: Path) -> Content:
     return content
 
 
-def _read_directory(directory: int, prefix: str, content: Content) -> None:
+def _read_directory(directory: int, prefix: str, content: FolderContent) -> None:
     if prefix.count("/") > DEPTH_MAX:
         content.faults.append(f"{prefix!r} is more than {DEPTH_MAX} levels deep")
         return
@@ -97,7 +97,7 @@ def _read_directory(directory: int, prefix: str, content: Content) -> None:
             content.faults.append(f"{path!r} cannot be read: {error.strerror}")
 
 
-def _read_entry(directory: int, name: str, path: str, content: Content) -> None:
+def _read_entry(directory: int, name: str, path: str, content: FolderContent) -> None:
     mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
     odd = [what for test, what in _KINDS if test(mode)]
     if odd:

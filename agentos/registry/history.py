@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One commit on ``main``. ``versions`` are the texts ``kind/name@number`` that it made."""
 
     commit: str
@@ -34,7 +34,7 @@ class Entry:
     trailers: tuple[tuple[str, str], ...]
 
 
-def log(repository: Repository, limit: int, path: str = "") -> list[Entry]:
+def log(repository: Repository, limit: int, path: str = "") -> list[HistoryEntry]:
     """The newest commits of ``main`` that touched ``path`` ("" is all), newest first."""
     form = "%H%x00%ct%x00%an%x00%B%x1e"
     arguments = ["--first-parent", f"--max-count={limit}", f"--format={form}", MAIN, "--"]
@@ -51,11 +51,11 @@ def diff(repository: Repository, old: str, new: str, path: str = "") -> str:
         return text
 
 
-def _entry(record: str) -> Entry:
+def _entry(record: str) -> HistoryEntry:
     commit, when, author, text = record.split("\x00", 3)
     found = versions.trailers(text)
     own = {"Origin", "Version", "Parent-Version"}
-    return Entry(
+    return HistoryEntry(
         commit=commit,
         at=datetime.fromtimestamp(int(when), UTC),
         author=author,

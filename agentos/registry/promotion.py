@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pygit2
@@ -17,6 +18,26 @@ from agentos.resources import examine, path_fault, read
 
 CANDIDATES = "refs/candidates/"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """A commit on ``main`` that says that an evolution brought it about. What it says may be forged."""
+
+    snapshot: Snapshot
+    evolution: str
+    said: Mapping[str, str]  # its trailers, the first of each name
+
+
+def promotions(repository: Repository) -> list[Promotion]:
+    """Every such commit, newest first."""
+    found: list[Promotion] = []
+    for commit in versions.line(repository):
+        trailers = versions.said(commit)
+        if evolution := versions.first(trailers, "Evolution"):
+            said = {key: values[0] for key, values in trailers.items()}
+            found.append(Promotion(Snapshot(str(commit.id), str(commit.tree_id)), evolution, said))
+    return found
 
 
 def add_candidate(

@@ -16,7 +16,7 @@ from agentos.resources.forms import document_of, form_in
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RevertPlan:
     """What a revert would do to ``base``: resource -> digest that it gets ("" retires it)."""
 
     base: Snapshot
@@ -27,7 +27,7 @@ class Plan:
     set_aside: tuple[str, ...] = ()  # versions of memories that have no place in the older form
 
 
-def undo_version(repository: Repository, resource: ResourceId, number: str) -> Plan:
+def undo_version(repository: Repository, resource: ResourceId, number: str) -> RevertPlan:
     """Plan to give the resource the content that stood before the version.
 
     With one that brought memories into another form, they go back as well (see ``undo_evolution``).
@@ -50,7 +50,7 @@ def undo_version(repository: Repository, resource: ResourceId, number: str) -> P
     return _plan(repository, contents, f"Revert {resource}@{number}", trailers, aside)
 
 
-def restore_version(repository: Repository, resource: ResourceId, number: str) -> Plan:
+def restore_version(repository: Repository, resource: ResourceId, number: str) -> RevertPlan:
     """Plan to give the resource the content of an earlier version, whatever came since."""
     version = _get(repository, resource, number)
     return _plan(
@@ -61,7 +61,7 @@ def restore_version(repository: Repository, resource: ResourceId, number: str) -
     )
 
 
-def undo_evolution(repository: Repository, evolution_id: str) -> Plan:
+def undo_evolution(repository: Repository, evolution_id: str) -> RevertPlan:
     """Plan to undo everything that an evolution changed; empty when it is undone already.
 
     Memories that it brought into another form go back with it to what they were, whatever was learnt in
@@ -81,7 +81,7 @@ def undo_evolution(repository: Repository, evolution_id: str) -> Plan:
     return _plan(repository, contents, subject, {"Reverts": evolution_id}, aside)
 
 
-def carry_out(repository: Repository, plan: Plan, about: About) -> Snapshot:
+def carry_out(repository: Repository, plan: RevertPlan, about: About) -> Snapshot:
     """Make the plan true; Conflict when the registry moved since it was made. Needs the lock."""
     main = tip(repository)
     if main != plan.base:
@@ -157,7 +157,7 @@ def _plan(
     subject: str,
     trailers: Mapping[str, str],
     set_aside: tuple[str, ...] = (),
-) -> Plan:
+) -> RevertPlan:
     main = tip(repository)
     now = {resource: reading.digest(repository, main.tree, resource) for resource in contents}
     changes = {resource: digest for resource, digest in contents.items() if digest != now[resource]}
@@ -165,7 +165,7 @@ def _plan(
         main.tree,
         {str(resource): pygit2.Oid(hex=digest) if digest else None for resource, digest in changes.items()},
     )
-    return Plan(main, str(tree), changes, subject, trailers, set_aside)
+    return RevertPlan(main, str(tree), changes, subject, trailers, set_aside)
 
 
 def _get(repository: Repository, resource: ResourceId, number: str) -> Version:

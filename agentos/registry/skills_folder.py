@@ -33,7 +33,7 @@ FOLDERS = "refs/agentos/folders/"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FolderOutcome:
     """What a scan did about one folder.
 
     ``action``: ``imported``, ``merged`` (with what was learnt here), ``retired`` or ``refused``
@@ -69,12 +69,12 @@ class SkillsFolders:
         self.settle_s = settle_s
         self._seen: dict[Path, _Seen] = {}
 
-    def scan(self, now: float) -> list[Outcome]:
+    def scan(self, now: float) -> list[FolderOutcome]:
         """Take in what is new or changed and has been quiet for ``settle_s`` seconds.
 
         ``now`` is on any monotonic clock. Costs an ``lstat`` for each file when nothing changed.
         """
-        outcomes: list[Outcome] = []
+        outcomes: list[FolderOutcome] = []
         for place in self.watched:
             try:
                 names = sorted(entry.name for entry in os.scandir(place) if not _passed_over(entry))
@@ -85,7 +85,7 @@ class SkillsFolders:
             outcomes += self._retire_missing(place, names)
         return outcomes
 
-    def _look(self, path: Path, now: float) -> list[Outcome]:
+    def _look(self, path: Path, now: float) -> list[FolderOutcome]:
         signature = folders.signature(path)
         seen = self._seen.get(path)
         if seen is None or seen.signature != signature:
@@ -106,7 +106,7 @@ class SkillsFolders:
             seen.settled, seen.since = False, now
             raise
 
-    def _take_in(self, path: Path, content: folders.Content, seen: _Seen) -> list[Outcome]:
+    def _take_in(self, path: Path, content: folders.FolderContent, seen: _Seen) -> list[FolderOutcome]:
         name = path.name
         if fault := name_fault(name):
             return [self._refused(path, [fault])]
@@ -141,7 +141,7 @@ class SkillsFolders:
 
     def _import(
         self, path: Path, skill: ResourceId, digests: tuple[str, str, str], seen: _Seen
-    ) -> list[Outcome]:
+    ) -> list[FolderOutcome]:
         ours, result, theirs = digests
         repository = self.registry.repository
         files = {f"{skill}/{file}": data for file, data in reading.files(repository, result, "").items()}
@@ -172,7 +172,7 @@ class SkillsFolders:
             return []
         version = self.registry.latest(skill)
         return [
-            Outcome(
+            FolderOutcome(
                 path,
                 path.name,
                 "merged" if merged else "imported",
@@ -182,7 +182,7 @@ class SkillsFolders:
             )
         ]
 
-    def _retire_missing(self, place: Path, names: Sequence[str]) -> list[Outcome]:
+    def _retire_missing(self, place: Path, names: Sequence[str]) -> list[FolderOutcome]:
         outcomes = []
         for name in self.registry.repository.below(_prefix(place)):
             if name in names:
@@ -198,11 +198,13 @@ class SkillsFolders:
             self._seen.pop(place / name, None)
             if retired:
                 version = self.registry.latest(skill)
-                outcomes.append(Outcome(place / name, name, "retired", version.number if version else ""))
+                outcomes.append(
+                    FolderOutcome(place / name, name, "retired", version.number if version else "")
+                )
         return outcomes
 
-    def _refused(self, path: Path, faults: Sequence[str], warnings: Sequence[str] = ()) -> Outcome:
-        return Outcome(path, path.name, "refused", faults=tuple(faults), warnings=tuple(warnings))
+    def _refused(self, path: Path, faults: Sequence[str], warnings: Sequence[str] = ()) -> FolderOutcome:
+        return FolderOutcome(path, path.name, "refused", faults=tuple(faults), warnings=tuple(warnings))
 
     def _ours(self, name: str) -> str:
         skill = ResourceId(Kind.SKILL, name)

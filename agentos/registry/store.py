@@ -13,9 +13,10 @@ from agentos.errors import Conflict, Invalid, NotFound, Unavailable
 from agentos.registry import external_commits, promotion, push_inbox, reading, revert, versions
 from agentos.registry.check import Report, check
 from agentos.registry.loading import Load
+from agentos.registry.promotion import Promotion
 from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
-from agentos.registry.revert import Plan
-from agentos.registry.upgrade import SHIPPED, Choice, Upgrade, upgrade
+from agentos.registry.revert import RevertPlan
+from agentos.registry.upgrade import SHIPPED, Upgrade, UpgradeChoice, upgrade
 from agentos.registry.wheels import Wheels
 from agentos.registry.writing import About, advance, tip
 from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path
@@ -181,19 +182,19 @@ class Registry:
             about = About(f"Retire {resource}: {reason}", "retire", self.clock())
             return advance(self.repository, main, tree, [resource], about)
 
-    def plan_undo(self, resource: ResourceId, number: str) -> Plan:
+    def plan_undo(self, resource: ResourceId, number: str) -> RevertPlan:
         """What undoing one version would change; see revert.undo_version."""
         return revert.undo_version(self.repository, resource, number)
 
-    def plan_restore(self, resource: ResourceId, number: str) -> Plan:
+    def plan_restore(self, resource: ResourceId, number: str) -> RevertPlan:
         """What going back to a version's content would change; see revert.restore_version."""
         return revert.restore_version(self.repository, resource, number)
 
-    def plan_undo_evolution(self, evolution_id: str) -> Plan:
+    def plan_undo_evolution(self, evolution_id: str) -> RevertPlan:
         """What undoing an evolution would change; see revert.undo_evolution."""
         return revert.undo_evolution(self.repository, evolution_id)
 
-    def revert(self, plan: Plan, reason: str, *, author: str = "") -> Snapshot:
+    def revert(self, plan: RevertPlan, reason: str, *, author: str = "") -> Snapshot:
         """Carry out a plan; raises Conflict when the registry moved since it was made."""
         with self.repository.lock():
             about = About(reason, "revert", self.clock(), author=author)
@@ -224,10 +225,12 @@ class Registry:
 
     # --- what comes from outside ----------------------------------------------------------
 
-    def upgrade(self, files: Mapping[str, bytes], release: str, choice: Choice | None = None) -> Upgrade:
+    def upgrade(
+        self, files: Mapping[str, bytes], release: str, choice: UpgradeChoice | None = None
+    ) -> Upgrade:
         """Merge what a release ships (``shipped.seed_files()``) with what was learnt here."""
         about = About(f"Upgrade to what agentos {release} ships", "upgrade", self.clock())
-        return upgrade(self.repository, files, choice or Choice(), about)
+        return upgrade(self.repository, files, choice or UpgradeChoice(), about)
 
     def take_in_pushes(self, load: Load | None) -> Sequence[push_inbox.Push]:
         """Merge or refuse what was pushed to ``incoming/``; costs one directory listing when nothing was."""
@@ -239,6 +242,10 @@ class Registry:
         """What ``main`` was, newest first. Raises Unavailable."""
         for commit in versions.line(self.repository):
             yield Snapshot(str(commit.id), str(commit.tree_id))
+
+    def promotions(self) -> Sequence[Promotion]:
+        """What commits on ``main`` say of the evolutions that they promoted, newest first."""
+        return promotion.promotions(self.repository)
 
     def last_good(self) -> Snapshot | None:
         """The newest snapshot that is known to drive runs well; see daemon/evolve/serving_pointer.py, which moves it."""

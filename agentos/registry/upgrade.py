@@ -44,14 +44,16 @@ class Upgrade:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class UpgradeChoice:
     """How a person settles conflicts: keep what is here, or take what ships."""
 
     keep: Collection[ResourceId] = ()
     take: Collection[ResourceId] = ()
 
 
-def upgrade(repository: Repository, files: Mapping[str, bytes], choice: Choice, about: About) -> Upgrade:
+def upgrade(
+    repository: Repository, files: Mapping[str, bytes], choice: UpgradeChoice, about: About
+) -> Upgrade:
     """Merge the shipped ``files`` (registry path -> content) into ``main`` as one commit.
 
     Idempotent. Raises Invalid when what ships breaks the rules.
@@ -99,7 +101,7 @@ def _keep_agreeing(
 
 
 def _decide(
-    repository: Repository, main: Snapshot, resource: ResourceId, sides: list[str], choice: Choice
+    repository: Repository, main: Snapshot, resource: ResourceId, sides: list[str], choice: UpgradeChoice
 ) -> tuple[Item, str]:
     """What happens to the resource, and the digest that it gets."""
     base, ours, theirs = sides

@@ -77,6 +77,7 @@ def advance(
     text = versions.message(about.message, [*lines, *given])
     sides = [about.merged] if about.merged else []
     made = repository.write_commit(tree, parents + sides, text, about.now, author=about.author)
+    external_commits.announce(repository, made)
     repository.move(MAIN, made, expected=parents[0] if parents else None)
     external_commits.note(repository, made)
     versions.record(repository, repository.commit(made))

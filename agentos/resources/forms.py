@@ -21,7 +21,7 @@ _STATE = re.compile(r"(?m)^state[ \t]*=.*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FormReader:
     """A harness that agents stand on, and the form of memories that it reads."""
 
     harness: ResourceId
@@ -66,7 +66,7 @@ def with_form(document: str, form: int) -> str:
     return text
 
 
-def readers(documents: Mapping[ResourceId, bytes]) -> list[Reader]:
+def readers(documents: Mapping[ResourceId, bytes]) -> list[FormReader]:
     """The harnesses that agents stand on, sorted. Every agent reads every memory."""
     agents: dict[ResourceId, list[str]] = {}
     for resource, document in documents.items():
@@ -74,7 +74,7 @@ def readers(documents: Mapping[ResourceId, bytes]) -> list[Reader]:
             name = str(_table(document).get(Kind.HARNESS.value, "default"))
             agents.setdefault(ResourceId(Kind.HARNESS, name), []).append(resource.name)
     return [
-        Reader(harness, tuple(sorted(agents[harness])), form_in(documents[harness]))
+        FormReader(harness, tuple(sorted(agents[harness])), form_in(documents[harness]))
         for harness in sorted(agents)
         if harness in documents
     ]

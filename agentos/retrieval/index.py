@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from agentos.domain import Json, Kind, ResourceId, Snapshot
 from agentos.ports import Snapshots
 from agentos.retrieval.embedding import Embedder
-from agentos.retrieval.ranking import Occurrences, Scope, Weights, best_first, bm25, fused
+from agentos.retrieval.ranking import Occurrences, SearchScope, Weights, best_first, bm25, fused
 from agentos.retrieval.storage import Storage, one_state, stems, transaction
-from agentos.retrieval.texts import SEARCHED, Entry, entries, lessons, telling_words, words
+from agentos.retrieval.texts import SEARCHED, IndexedText, entries, lessons, telling_words, words
 
 _VIEWS = 4  # snapshots that are held in memory
 _QUERY_CHARACTERS = 4_000
@@ -38,7 +38,7 @@ class Digests(Snapshots, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchHit:
     """A resource that fits. Scores of one search compare, those of two do not."""
 
     resource: ResourceId
@@ -64,17 +64,17 @@ class _View:
 
     state: tuple[int, int]
     places: Mapping[int, _Place]
-    scopes: dict[tuple[Kind, ...], Scope] = field(default_factory=dict)
+    scopes: dict[tuple[Kind, ...], SearchScope] = field(default_factory=dict)
     vectors: dict[tuple[Kind, ...], Any] = field(default_factory=dict)
 
-    def scope(self, kinds: tuple[Kind, ...]) -> Scope:
+    def scope(self, kinds: tuple[Kind, ...]) -> SearchScope:
         if kinds not in self.scopes:
             lengths = {
                 entry: place.lengths
                 for entry, place in self.places.items()
                 if place.resource.partition("/")[0] in kinds
             }
-            self.scopes[kinds] = Scope.of(lengths)
+            self.scopes[kinds] = SearchScope.of(lengths)
         return self.scopes[kinds]
 
 
@@ -100,7 +100,7 @@ class Index:
 
     def find(
         self, snapshot: Snapshot, query: str, kinds: Sequence[Kind] = SEARCHED, limit: int = 10
-    ) -> Sequence[Found]:
+    ) -> Sequence[SearchHit]:
         """The resources of the snapshot that fit the text, best first; equal ones by name.
 
         Fewer than ``limit`` when no more have anything in common with it. The same snapshot,
@@ -110,7 +110,7 @@ class Index:
         best: dict[str, float] = {}
         for (resource, _), score in scores.items():
             best[resource] = max(score, best.get(resource, 0.0))
-        return [Found(_resource(name), round(best[name], 9)) for name in best_first(best)[:limit]]
+        return [SearchHit(_resource(name), round(best[name], 9)) for name in best_first(best)[:limit]]
 
     def recall(self, snapshot: Snapshot, query: str, limit: int = 5) -> list[dict[str, Json]]:
         """The lessons of the snapshot's memories that fit, best first: {"id", "text", "score"}.
@@ -265,7 +265,7 @@ class Index:
         )
         return set(rows)
 
-    def _encode(self, found: Sequence[Entry]) -> Any:
+    def _encode(self, found: Sequence[IndexedText]) -> Any:
         if self._embedder is None or not found:
             return iter(())
         return iter(self._embedder.encode([entry.whole for entry in found]))
@@ -290,7 +290,7 @@ def _resource(name: str) -> ResourceId:
     return ResourceId(Kind(kind), rest)
 
 
-def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, entry: Entry) -> int:
+def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, entry: IndexedText) -> int:
     """The entry's number, new or as another process has given it."""
     key = (resource, digest, part)
     columns = [words(text) for text in (entry.name, entry.description, entry.body)]

@@ -31,21 +31,21 @@ class Occurrences:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SearchScope:
     """The entries that a search ranks: entry -> how many words each column has."""
 
     lengths: Mapping[int, tuple[int, int, int]]
     means: tuple[float, float, float]
 
     @classmethod
-    def of(cls, lengths: Mapping[int, tuple[int, int, int]]) -> Scope:
+    def of(cls, lengths: Mapping[int, tuple[int, int, int]]) -> SearchScope:
         """With the mean length of each column, at least 1."""
         count = max(len(lengths), 1)
         first, second, third = (sum(item[i] for item in lengths.values()) / count for i in range(3))
         return cls(lengths, (max(first, 1.0), max(second, 1.0), max(third, 1.0)))
 
 
-def bm25(scope: Scope, terms: Iterable[Occurrences], weights: Weights) -> dict[int, float]:
+def bm25(scope: SearchScope, terms: Iterable[Occurrences], weights: Weights) -> dict[int, float]:
     """Entry -> score, of those where a term stands. The order of the terms decides the last digit."""
     scores: dict[int, float] = {}
     for term in terms:

@@ -37,7 +37,7 @@ STOP_WORDS = frozenset(_STOPS.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexedText:
     """The three columns that are searched, by what a match in them is worth."""
 
     name: str
@@ -50,16 +50,16 @@ class Entry:
         return f"{self.name.replace('-', ' ')}: {self.description} {self.body}".strip()
 
 
-def entries(resource: ResourceId, files: Mapping[str, bytes]) -> list[Entry]:
+def entries(resource: ResourceId, files: Mapping[str, bytes]) -> list[IndexedText]:
     """What the resource can be found by, never empty; a resource that breaks its rules by its name."""
     reading = examine(resource, files).resource
     description = reading.description if reading else ""
     if resource.kind is Kind.MEMORY:
-        return [Entry(resource.name, description, text) for text in lessons(files, resource) or [""]]
+        return [IndexedText(resource.name, description, text) for text in lessons(files, resource) or [""]]
     body = " ".join(_tools_text(files))
     if resource.kind is Kind.SKILL:
         body = f"{_FRONT.sub('', _main_text(files, resource), count=1)[:_HEAD]} {body}"
-    return [Entry(resource.name, description, body[: 2 * _HEAD])]
+    return [IndexedText(resource.name, description, body[: 2 * _HEAD])]
 
 
 def lessons(files: Mapping[str, bytes], memory: ResourceId) -> list[str]:

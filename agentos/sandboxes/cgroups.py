@@ -39,7 +39,7 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ControlGroup:
     """The directories of one box: one in version 2, one for each hierarchy in version 1."""
 
     places: tuple[Path, ...]
@@ -89,7 +89,7 @@ class Cgroups:
     why_not: str = ""
     stayed: list[Path] = field(default_factory=list, compare=False)  # would not go; tried again later
 
-    def group(self, label: str, name: str, quota: Quota) -> Group | None:
+    def group(self, label: str, name: str, quota: Quota) -> ControlGroup | None:
         """A new, empty group below the label's own directory; None when there are no cgroups."""
         if not self.parents:
             return None
@@ -100,7 +100,7 @@ class Cgroups:
             except FileExistsError:
                 continue
             self._enable_below(parent / (PREFIX + label))
-        group = Group(tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed)
+        group = ControlGroup(tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed)
         for place in group.places:
             place.mkdir()
             _hold(place, quota)

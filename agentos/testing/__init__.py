@@ -12,7 +12,7 @@ need no disk, no git and no sandbox::
 
 from agentos.testing.memory import MemoryBlobs, MemoryLedger, Note
 from agentos.testing.models import FakeModels
-from agentos.testing.modelserver import ModelServer, Reply, Rules, call, fault, say
+from agentos.testing.modelserver import ModelServer, Rules, ServerReply, call, fault, say
 from agentos.testing.registry import FakeRegistry
 from agentos.testing.running import (
     FakeBench,
@@ -36,10 +36,10 @@ __all__ = [
     "MemoryLedger",
     "ModelServer",
     "Note",
-    "Reply",
     "Rules",
     "ScriptedProposer",
     "SerialReplayer",
+    "ServerReply",
     "Undurable",
     "attempt",
     "call",

@@ -27,6 +27,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import Conflict, NotFound
+from agentos.ports import Noted
 
 R = TypeVar("R")
 
@@ -206,8 +207,16 @@ class MemoryLedger:
         """The position of a cursor, 0 at first."""
         return self._cursors.get(name, 0)
 
-    def advance(self, name: str, to: int, records: Sequence[object], *, after: int | None = None) -> None:
-        """Store ``records`` and the new position: both or neither."""
+    def advance(
+        self,
+        name: str,
+        to: int,
+        records: Sequence[object],
+        *,
+        after: int | None = None,
+        note: Noted = (),
+    ) -> None:
+        """Store ``records``, the new position and the note: all or nothing."""
         at = self.read(name)
         if at > to or after not in (None, at):
             raise Conflict(f"the cursor {name} is at {at} before it moves to {to}: another reader was faster")
@@ -219,9 +228,13 @@ class MemoryLedger:
             self._records = before
             raise
         self._cursors[name] = to
+        if note:
+            self.note(*note)
 
-    def note(self, event: str, subject: str, detail: Json) -> None:
-        """Append one entry."""
+    def note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
+        """Store the records and append one entry."""
+        for record in records:
+            self.put(record)
         self.notes.append(Note(event, subject, detail))
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TypeVar
 
@@ -35,7 +35,12 @@ class FakeExecutor:
     Raise ``Unavailable`` in the script to act out machinery that fails.
     """
 
-    def __init__(self, script: Callable[[Task, Snapshot], Attempt]) -> None:
+    def __init__(
+        self,
+        script: Callable[[Task, Snapshot], Attempt],
+        given: Callable[[Task, Snapshot], str] = lambda task, snapshot: snapshot.tree,
+    ) -> None:
+        self._given = given
         self.calls: list[tuple[str, Snapshot]] = []
         self.plans: list[Plan | None] = []
         self._script = script
@@ -55,7 +60,11 @@ class FakeExecutor:
         for step in result.steps:
             if on_step:
                 on_step(step)
-        return result
+        return replace(result, bundle=self.given(task, snapshot))
+
+    def given(self, task: Task, snapshot: Snapshot) -> str:
+        """As it was said; by itself, that every run gets all of the snapshot."""
+        return self._given(task, snapshot)
 
 
 class Undurable:

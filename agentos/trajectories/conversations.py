@@ -12,7 +12,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ConversationEnd:
     """How a conversation ended."""
 
     result: Result
@@ -30,12 +30,12 @@ class Blame:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ChatConversation:
     """Messages in OpenAI's form, what came of them, and whatever else the record held (``rest``)."""
 
     goal: str
     messages: tuple[Json, ...]
-    ended: Ended
+    ended: ConversationEnd
     tools: tuple[Json, ...] = ()
     checks: tuple[Check, ...] = ()
     blame: Blame | None = None

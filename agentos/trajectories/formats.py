@@ -20,8 +20,8 @@ from agentos.errors import Invalid
 from agentos.trajectories.conversations import (
     ROLES,
     Blame,
-    Conversation,
-    Ended,
+    ChatConversation,
+    ConversationEnd,
     checked_messages,
     first_request,
 )
@@ -32,7 +32,7 @@ _OUTCOMES = ("outcome", "reward", "score", "passed", "success", "is_correct")
 _GOALS = ("goal", "task", "question")
 
 
-def read(record: Mapping[str, Json], format: str = "auto") -> Sequence[Conversation]:
+def read(record: Mapping[str, Json], format: str = "auto") -> Sequence[ChatConversation]:
     """The conversations in a record. Raises Invalid with one sentence for why there is none."""
     name = detect(record) if format == "auto" else format
     found = READERS[name](record)
@@ -50,7 +50,7 @@ def detect(record: Mapping[str, Json]) -> str:
     raise Invalid("record", [f"it is in no known format; it has {', '.join(list(record)[:6]) or 'no keys'}"])
 
 
-def _openai_chat(record: Mapping[str, Json]) -> list[Conversation]:
+def _openai_chat(record: Mapping[str, Json]) -> list[ChatConversation]:
     key = next((name for name in _OUTCOMES if name in record), None)
     if key is None:
         raise Invalid(
@@ -59,15 +59,15 @@ def _openai_chat(record: Mapping[str, Json]) -> list[Conversation]:
     return [_chat(record, _ended(record[key], key), {"outcome"})]
 
 
-def _sft(record: Mapping[str, Json]) -> list[Conversation]:
-    return [_chat(record, Ended(Result.PASSED, 1.0), set())]
+def _sft(record: Mapping[str, Json]) -> list[ChatConversation]:
+    return [_chat(record, ConversationEnd(Result.PASSED, 1.0), set())]
 
 
-def _chat(record: Mapping[str, Json], ended: Ended, used: set[str]) -> Conversation:
+def _chat(record: Mapping[str, Json], ended: ConversationEnd, used: set[str]) -> ChatConversation:
     messages = checked_messages(record.get("messages"))
     key = next((name for name in _GOALS if isinstance(record.get(name), str)), "")
     rest = _without(record, {"messages", "tools", "checks", "goal"} | used)
-    return Conversation(
+    return ChatConversation(
         goal=record[key] if key else first_request(messages),
         messages=messages,
         ended=ended,
@@ -78,13 +78,13 @@ def _chat(record: Mapping[str, Json], ended: Ended, used: set[str]) -> Conversat
     )
 
 
-def _tau_bench(record: Mapping[str, Json]) -> list[Conversation]:
+def _tau_bench(record: Mapping[str, Json]) -> list[ChatConversation]:
     info = record.get("info")
     task = info.get("task") if isinstance(info, dict) else None
     messages = checked_messages(record["traj"])
     goal = task.get("instruction") if isinstance(task, dict) else None
     return [
-        Conversation(
+        ChatConversation(
             goal=goal if isinstance(goal, str) else first_request(messages),
             messages=messages,
             ended=_ended(record["reward"], "reward"),
@@ -93,7 +93,7 @@ def _tau_bench(record: Mapping[str, Json]) -> list[Conversation]:
     ]
 
 
-def _whowhen(record: Mapping[str, Json]) -> list[Conversation]:
+def _whowhen(record: Mapping[str, Json]) -> list[ChatConversation]:
     history = record["history"]
     if not isinstance(history, list):
         raise Invalid("record", ["'history' must be a list of messages"])
@@ -103,9 +103,9 @@ def _whowhen(record: Mapping[str, Json]) -> list[Conversation]:
     ended = _ended(right, "is_correct")
     reason = record.get("mistake_reason")
     if ended.result is not Result.PASSED and isinstance(reason, str):
-        ended = Ended(ended.result, ended.score, reason)
+        ended = ConversationEnd(ended.result, ended.score, reason)
     return [
-        Conversation(
+        ChatConversation(
             goal=record["question"] if isinstance(record["question"], str) else "",
             messages=messages,
             ended=ended,
@@ -127,7 +127,7 @@ def _as_chat(message: Json) -> Json:
     }
 
 
-def _grpo(record: Mapping[str, Json]) -> list[Conversation]:
+def _grpo(record: Mapping[str, Json]) -> list[ChatConversation]:
     prompt, completions, rewards = (record[name] for name in ("prompt", "completions", "rewards"))
     if not (isinstance(prompt, list) and isinstance(completions, list) and isinstance(rewards, list)):
         raise Invalid("record", ["'prompt', 'completions' and 'rewards' must be lists"])
@@ -143,7 +143,7 @@ def _grpo(record: Mapping[str, Json]) -> list[Conversation]:
     return found
 
 
-READERS: Mapping[str, Callable[[Mapping[str, Json]], Sequence[Conversation]]] = {
+READERS: Mapping[str, Callable[[Mapping[str, Json]], Sequence[ChatConversation]]] = {
     "openai-chat": _openai_chat,
     "tau-bench": _tau_bench,
     "whowhen": _whowhen,
@@ -158,21 +158,23 @@ _SIGNS = {
 }
 
 
-def _ended(value: Json, key: str) -> Ended:
+def _ended(value: Json, key: str) -> ConversationEnd:
     """An outcome said in any of the usual ways: a word, a truth value, a reward, or an object."""
     if isinstance(value, dict):
         word, reason = value.get("result"), value.get("reason", "")
         ended = _ended(word, f"{key}.result")
         score = _ended(value["score"], f"{key}.score").score if "score" in value else ended.score
-        return Ended(ended.result, score, reason if isinstance(reason, str) else "")
+        return ConversationEnd(ended.result, score, reason if isinstance(reason, str) else "")
     if isinstance(value, bool):
-        return Ended(Result.PASSED, 1.0) if value else Ended(Result.FAILED, 0.0)
+        return ConversationEnd(Result.PASSED, 1.0) if value else ConversationEnd(Result.FAILED, 0.0)
     if isinstance(value, str) and value in _ENDS:
-        return Ended(Result(value), 1.0 if value == Result.PASSED else 0.0)
+        return ConversationEnd(Result(value), 1.0 if value == Result.PASSED else 0.0)
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         passed = value >= 1
         score = float(min(max(value, 0), 1))
-        return Ended(Result.PASSED if passed else Result.FAILED, score, "" if passed else f"reward {score:g}")
+        return ConversationEnd(
+            Result.PASSED if passed else Result.FAILED, score, "" if passed else f"reward {score:g}"
+        )
     raise Invalid(
         "record", [f"'{key}' must be a number, true, false or one of {', '.join(_ENDS)}, not {value!r:.60}"]
     )

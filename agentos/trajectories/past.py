@@ -16,6 +16,7 @@ from agentos.domain import (
     IMPORT,
     Fault,
     Json,
+    KernelFault,
     Limits,
     Outcome,
     Result,
@@ -24,9 +25,10 @@ from agentos.domain import (
     Step,
     Task,
     digest,
+    kernel_fault,
     share_of,
 )
-from agentos.trajectories.conversations import Conversation, text_of
+from agentos.trajectories.conversations import ChatConversation, text_of
 from agentos.trajectories.records import plain_json
 
 AGENT = "imported"  # of tasks that cannot be run here; no registry has an agent of this name
@@ -62,7 +64,7 @@ class Past:
     steps: tuple[Step, ...]
 
 
-def past_of(conversation: Conversation, source: Source, into: Into) -> Past:
+def past_of(conversation: ChatConversation, source: Source, into: Into) -> Past:
     """The records of one conversation; equal conversations give equal ids."""
     agent = into.agent if into.agent and conversation.checks else AGENT
     content = asdict(conversation)
@@ -98,12 +100,12 @@ def past_of(conversation: Conversation, source: Source, into: Into) -> Past:
     return Past(task, run, tuple(_steps(conversation, source, run)))
 
 
-def _outcome(conversation: Conversation, *, runs_here: bool) -> Outcome:
+def _outcome(conversation: ChatConversation, *, runs_here: bool) -> Outcome:
     ended = conversation.ended
     if ended.result is Result.PASSED:
         return Outcome(ended.result, ended.score, ended.reason)
-    # the fault's type decides (evolver/taxonomy.toml) whether an evolution may rest on it
-    fault = Fault("check" if runs_here else "imported", ended.reason)
+    # the fault's kind decides (evolver/taxonomy.toml) whether an evolution may rest on it
+    fault = kernel_fault(KernelFault.CHECK if runs_here else KernelFault.IMPORTED, ended.reason)
     return Outcome(ended.result, ended.score, ended.reason, fault)
 
 
@@ -114,7 +116,7 @@ def _answer(messages: Sequence[Json]) -> Json:
     )
 
 
-def _steps(conversation: Conversation, source: Source, run: Run) -> Iterator[Step]:
+def _steps(conversation: ChatConversation, source: Source, run: Run) -> Iterator[Step]:
     first = {"tools": list(conversation.tools), "rest": dict(conversation.rest)}
     yield Step(run.id, 0, FIRST, asdict(source), first, None, run.started_at, 0.0)
     calls: dict[str, Json] = {}

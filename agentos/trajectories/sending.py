@@ -26,6 +26,59 @@ _AGAIN = frozenset({429, 502, 503, 504})  # what the specification says is worth
 _PATH = "/v1/traces"
 
 
+class Collector:
+    """A collector's address for one kind of data. ``setting`` is named where the address is wrong (UserError)."""
+
+    def __init__(self, address: str, path: str, setting: str) -> None:
+        try:
+            url = urlsplit(address)
+            host, self._port = url.hostname, url.port
+        except ValueError:
+            host = None
+        if not host or url.scheme not in ("http", "https"):
+            raise UserError(
+                f"{setting} is {address!r}, expected the address of a collector, as http://localhost:4318"
+            )
+        secure = url.scheme == "https"
+        self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        self.host = host
+        own = url.path.rstrip("/")
+        self._path = own if own.endswith(path) else own + path
+        self._closing = threading.Event()
+
+    def post(self, body: bytes) -> str:
+        """Deliver one request, with pauses between attempts; why it could not be, or ""."""
+        why = ""
+        for pause_s in (0.0, *_PAUSES_S):
+            if pause_s and self._closing.wait(pause_s):
+                break
+            try:
+                status = self._try(body)
+            except (OSError, http.client.HTTPException) as error:
+                why = f"{type(error).__name__}: {error}"
+                continue
+            if status < 300:
+                return ""
+            why = f"it answered {status}"
+            if status not in _AGAIN:
+                break
+        return why
+
+    def close(self) -> None:
+        """Pause no more."""
+        self._closing.set()
+
+    def _try(self, body: bytes) -> int:
+        connection = self._connect(self.host, self._port, timeout=_TIMEOUT_S)
+        try:
+            connection.request("POST", self._path, body, {"Content-Type": "application/json"})
+            with connection.getresponse() as response:
+                response.read(1 << 16)
+                return response.status
+        finally:
+            connection.close()
+
+
 class Sender:
     """Takes runs on any thread and sends them from its own.
 
@@ -36,20 +89,7 @@ class Sender:
     def __init__(
         self, address: str, tell: Callable[[str], None], redact: Callable[[Json], Json] = lambda value: value
     ) -> None:
-        try:
-            url = urlsplit(address)
-            host, self._port = url.hostname, url.port
-        except ValueError:
-            host = None
-        if not host or url.scheme not in ("http", "https"):
-            raise UserError(
-                f"otlp is {address!r}, expected the address of a collector, as http://localhost:4318"
-            )
-        secure = url.scheme == "https"
-        self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._host = host
-        path = url.path.rstrip("/")
-        self._path = path if path.endswith(_PATH) else path + _PATH
+        self._collector = Collector(address, _PATH, "otlp")
         self._tell, self._redact = tell, redact
         self._waiting: queue.Queue[Happened] = queue.Queue(WAITING_MAX)
         self._closing = threading.Event()
@@ -69,17 +109,18 @@ class Sender:
     def close(self, wait_s: float = 5.0) -> None:
         """Send what waits, but take no longer than this; idempotent."""
         self._closing.set()
+        self._collector.close()
         self._thread.join(wait_s)
 
     def _work(self) -> None:
         while batch := self._batch():
             body = json.dumps(self._redact(otlp(batch))).encode()
-            why = self._post(body)
+            why = self._collector.post(body)
             if why:
                 self._failed(why)
             elif self._failing:
                 self._failing = False
-                self._tell(f"spans reach {self._host} again")
+                self._tell(f"spans reach {self._collector.host} again")
 
     def _batch(self) -> list[Happened]:
         """Waits for at least one run; empty when all is sent and the sender closes."""
@@ -92,35 +133,7 @@ class Sender:
                     break
         return batch
 
-    def _post(self, body: bytes) -> str:
-        """Deliver one request; why it could not be, or ""."""
-        why = ""
-        for pause_s in (0.0, *_PAUSES_S):
-            if pause_s and self._closing.wait(pause_s):
-                break
-            try:
-                status = self._try(body)
-            except (OSError, http.client.HTTPException) as error:
-                why = f"{type(error).__name__}: {error}"
-                continue
-            if status < 300:
-                return ""
-            why = f"it answered {status}"
-            if status not in _AGAIN:
-                break
-        return why
-
-    def _try(self, body: bytes) -> int:
-        connection = self._connect(self._host, self._port, timeout=_TIMEOUT_S)
-        try:
-            connection.request("POST", self._path, body, {"Content-Type": "application/json"})
-            with connection.getresponse() as response:
-                response.read(1 << 16)
-                return response.status
-        finally:
-            connection.close()
-
     def _failed(self, why: str) -> None:
         if not self._failing:
             self._failing = True
-            self._tell(f"spans cannot be sent to {self._host} and are dropped: {why}")
+            self._tell(f"spans cannot be sent to {self._collector.host} and are dropped: {why}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agentos.messages import WHEELS, WireFault
+from agentos.messages import RESERVED, WHEELS, WireFault
 from agentos.wire import LEVELS_MAX, is_deeper
 
 MESSAGE_MAX = 2_000
@@ -47,12 +47,17 @@ def fault_of(error: BaseException, root: Path, path: str) -> WireFault:
     """
     if isinstance(error, Failed):
         return error.fault
-    kind, text = type(error).__name__, _text(error)
+    kind, text = exception_word(type(error).__name__), _text(error)
     if isinstance(error, MemoryError):
         kind, text = "memory", "it needs more memory than the task allows"
     elif isinstance(error, SystemExit):
         kind, text = "exit", f"it called sys.exit({shorten(text, 100)})"
     return fault(kind, text, where=_innermost(error.__traceback__, root, path), path=path)
+
+
+def exception_word(name: str) -> str:
+    """The type of the fault that an exception class of this name gives: no word of the kernel's or worker's."""
+    return f"exception {name}" if name in RESERVED else name
 
 
 def load_fault(error: BaseException, root: Path, path: str) -> WireFault:

@@ -26,9 +26,10 @@ from agentos.wire import Channel, Closed, Frame, FrameError, Late
 from agentos.worker import children, toolfile
 from agentos.worker.bundle_importer import Held
 from agentos.worker.children import Allowance, Clip, Ended
-from agentos.worker.faults import fault, fault_of, load_fault
+from agentos.worker.faults import exception_word, fault, fault_of, load_fault, resource_of
 
 _PRINTED_MAX = 1 << 20  # of what a program prints, kept as its answer
+_SAID = frozenset({"exit", "input", "limit", "load", "memory", "output"})  # by the worker in a tool's process
 _PATIENCE_S = 3.0  # beyond the call's own limit, until the host itself counts as lost
 
 
@@ -143,7 +144,7 @@ def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
         reply = _Reply(fault=fault(*ways[ended.how], path=path))
     else:
         try:
-            reply = _Reply.model_validate(json.loads(ended.result))
+            reply = _plain(_Reply.model_validate(json.loads(ended.result)), path)
         except (ValueError, RecursionError) as error:
             reply = _Reply(fault=fault("protocol", f"it wrote to the worker's own pipe: {error}", path=path))
     return ToolResult(
@@ -155,6 +156,16 @@ def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
         ended.duration_ms,
         tuple(reply.lines),
     )
+
+
+def _plain(reply: _Reply, path: str) -> _Reply:
+    """The reply with its fault as one of this tool, in the words that a tool's process has for faults."""
+    if reply.fault is None:
+        return reply
+    own = {"resource": resource_of(path)[:200]}
+    if reply.fault.type not in _SAID:
+        own["type"] = exception_word(reply.fault.type)
+    return reply.model_copy(update={"fault": reply.fault.model_copy(update=own)})
 
 
 def call_work(held: Held, path: str, args: Any, most: int, *, trace: bool) -> Callable[[], bytes]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentos.testing import Rules, say
-from agentos.testing.modelserver.replies import Reply
+from agentos.testing.modelserver.replies import ServerReply
 
 CASE = re.compile(r"Failing task (T\d+):\n<data (\w+)>\n(.*?)\n</data \2>", re.DOTALL)
 OWN = re.compile(r"You proposed these edits already.*?\n<data (\w+)>\n(.*?)\n</data \1>", re.DOTALL)
@@ -94,7 +94,7 @@ class StandIn:
     def __init__(self) -> None:
         self._rules = Rules()
 
-    def __call__(self, request: dict[str, Any], number: int) -> Reply | list[Reply]:
+    def __call__(self, request: dict[str, Any], number: int) -> ServerReply | list[ServerReply]:
         system = str(request["messages"][0].get("content"))
         place = next((place for words, place in PLACES.items() if words in system), "")
         if not place or not system.startswith("You improve an AI agent"):

@@ -180,8 +180,8 @@ def test_a_promotion_shows_how_far_its_probation_is(
         scene, story=replace(scene.story, evolution=evolution), probation=Probation(runs=5, days=2)
     )
     text = "\n".join(screen(watched, monkeypatch, capsys, "120"))
-    assert "0 live tasks used it since" in text
-    assert "watched until 5 live tasks have used it, or 2026-05-06" in text
+    assert "0 live tasks of new, checked work since" in text
+    assert "watched until 5 such tasks have used it, or 2026-05-06" in text
     assert ": 0 of 5" in text
     assert "agentos evolution revert evo-1" in text
 

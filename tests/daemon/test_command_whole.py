@@ -21,7 +21,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer, call, say
-from agentos.testing.modelserver.replies import Reply
+from agentos.testing.modelserver.replies import ServerReply
 from tests.daemon.thinking_world import KEY, KEY_ENV, results, turn_of, typed
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -65,7 +65,7 @@ class Coding:
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
 
-    def __call__(self, request: Json, number: int) -> Reply:
+    def __call__(self, request: Json, number: int) -> ServerReply:
         goal = str(request["messages"][1]["content"])
         seen = results(request)
         phase = "manifest" if goal.startswith("# Find the cause") else "edit"
@@ -78,7 +78,7 @@ class Coding:
             return call("shell", {"command": "cat evidence/overview.md evidence/runs/*.md"})
         return self._manifest(seen[0])
 
-    def _manifest(self, evidence: str) -> Reply:
+    def _manifest(self, evidence: str) -> ServerReply:
         tasks = sorted(set(re.findall(r"tasks/(task-\w+)\.md", evidence)))
         said = {
             "cause": "Four and nine are written by adding, not by taking away",
@@ -91,7 +91,7 @@ class Coding:
         text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in said.items())
         return call("write_file", {"path": "MANIFEST.toml", "content": text})
 
-    def _edit(self, turn: int) -> Reply:
+    def _edit(self, turn: int) -> ServerReply:
         if turn == 0:
             return call("shell", {"command": f"cat MANIFEST.toml checkout/{PATH}"})
         return call(

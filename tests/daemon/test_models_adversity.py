@@ -13,7 +13,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import say
-from agentos.testing.modelserver.replies import Reply
+from agentos.testing.modelserver.replies import ServerReply
 from tests.daemon.conftest import Daemon
 from tests.daemon.thinking_world import KEY, KEY_ENV, agent, free_task, scripted, world
 
@@ -102,7 +102,7 @@ with ThreadPoolExecutor(12) as pool:
 def test_a_budget_that_ends_amid_parallel_calls_lets_not_one_more_through(
     home: Home, ledger: Ledger, daemon: Any, until: Any
 ) -> None:
-    def policy(request: Json, number: int) -> Reply:
+    def policy(request: Json, number: int) -> ServerReply:
         return say(request["messages"][-1]["content"], delay_s=0.2)
 
     with world(home, policy) as (server, _):

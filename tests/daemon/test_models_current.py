@@ -16,14 +16,14 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.settings import load_settings
 from agentos.testing import ModelServer
-from agentos.testing.modelserver.replies import Reply, say
+from agentos.testing.modelserver.replies import ServerReply, say
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 KEY, OTHER = "sk-local-0123456789abcdef", "sk-other-0123456789abcdef"
 
 
-def saying(text: str, delay_s: float = 0.0) -> Callable[[Json, int], Reply]:
+def saying(text: str, delay_s: float = 0.0) -> Callable[[Json, int], ServerReply]:
     return lambda request, number: say(text, delay_s=delay_s)
 
 

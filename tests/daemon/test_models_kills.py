@@ -18,7 +18,7 @@ import pytest
 
 from agentos.daemon.doctor import examine
 from agentos.domain import Limits, Result, Share, Task, TaskState
-from agentos.gateway.calls import Reading
+from agentos.gateway.calls import CallReading
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.testing import ModelServer
@@ -112,7 +112,7 @@ def test_a_storm_of_kills_loses_no_call_and_pays_none_twice(
         assert not [path for path, count in seen.items() if count > 1]
     daemon.signal(signal.SIGTERM)
     assert daemon.ended() == 0
-    record = Reading(home.calls)
+    record = CallReading(home.calls)
     calls = [call for task in begun for run in ledger.runs(task.id) for call in record.calls(run.id)]
     record.close()
     assert Counter(call.state for call in calls).keys() <= {"done", "moved"}

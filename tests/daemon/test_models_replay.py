@@ -35,7 +35,7 @@ from agentos.ports import Plan
 from agentos.registry.store import Registry
 from agentos.settings import load_settings
 from agentos.testing import call, say
-from agentos.testing.modelserver.replies import Reply
+from agentos.testing.modelserver.replies import ServerReply
 from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH, RIGHT
 from tests.daemon.thinking_world import (
     KEY,
@@ -67,14 +67,14 @@ def run(sdk):
 """
 
 
-def phrase(*words: str) -> Callable[[Json], Reply]:
+def phrase(*words: str) -> Callable[[Json], ServerReply]:
     return lambda request: say(f"in words: {' '.join(words)}")
 
 
-def steady(*_: str) -> Callable[[Json], Reply]:
+def steady(*_: str) -> Callable[[Json], ServerReply]:
     """Parallel calls whose results are the same whenever they are made, but for the outside one."""
 
-    def reply(request: Json) -> Reply:
+    def reply(request: Json) -> ServerReply:
         turn = turn_of(request)
         if turn < 3:
             text = {"text": f"steady-{turn}"}

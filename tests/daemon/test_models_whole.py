@@ -17,7 +17,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer, call, say
-from agentos.testing.modelserver.replies import Reply, ToolCall
+from agentos.testing.modelserver.replies import ServerReply, ServerToolCall
 from tests.daemon.conftest import Daemon, until
 from tests.daemon.thinking_world import (
     KEY,
@@ -36,17 +36,17 @@ ALONE = 'evolve = "manual"\n'  # an evolution's trials would be paid calls too
 SECRET = "Quiet-Harbour-4711-x9"  # looks like no key: only its name tells
 
 
-def count(file: str) -> Callable[[Json], Reply]:
+def count(file: str) -> Callable[[Json], ServerReply]:
     """Reads with a shipped tool, then says what it gave."""
     return lambda request: (
         say(results(request)[0]) if turn_of(request) else call("word_count", {"path": file})
     )
 
 
-def leak(*_: str) -> Callable[[Json], Reply]:
+def leak(*_: str) -> Callable[[Json], ServerReply]:
     """Calls the tool whose output, error and files hold a key, and says it again."""
 
-    def reply(request: Json) -> Reply:
+    def reply(request: Json) -> ServerReply:
         turn = turn_of(request)
         if turn < 2:
             return call("leak", {"text": ("say", "fail")[turn]})
@@ -55,12 +55,12 @@ def leak(*_: str) -> Callable[[Json], Reply]:
     return reply
 
 
-def strange(*_: str) -> Callable[[Json], Reply]:
+def strange(*_: str) -> Callable[[Json], ServerReply]:
     """Unknown tools, arguments that are no JSON, an empty reply; then an answer."""
-    cut = replace(call("note", {}), calls=(ToolCall("note", '{"text": "unfin'),))
+    cut = replace(call("note", {}), calls=(ServerToolCall("note", '{"text": "unfin'),))
     turns = [call("no_such_tool", {}), cut, say(""), call("note", {}), say("recovered")]
 
-    def reply(request: Json) -> Reply:
+    def reply(request: Json) -> ServerReply:
         said = sum(one["role"] == "assistant" for one in request["messages"])
         empty = sum("Your last reply" in str(one.get("content")) for one in request["messages"])
         return turns[said + empty]
@@ -68,14 +68,14 @@ def strange(*_: str) -> Callable[[Json], Reply]:
     return reply
 
 
-def circle(*_: str) -> Callable[[Json], Reply]:
+def circle(*_: str) -> Callable[[Json], ServerReply]:
     return lambda request: call("pure", {"text": "again"})
 
 
-def ask(*_: str) -> Callable[[Json], Reply]:
+def ask(*_: str) -> Callable[[Json], ServerReply]:
     """Asks a person, then another agent, then answers with what both said."""
 
-    def reply(request: Json) -> Reply:
+    def reply(request: Json) -> ServerReply:
         turn = turn_of(request)
         if turn == 0:
             return call("ask_person", {"question": "Which colour?", "choices": ["red", "blue"]})

@@ -30,7 +30,7 @@ from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 from agentos.testing import ModelServer
-from agentos.testing.modelserver.replies import Reply, say
+from agentos.testing.modelserver.replies import ServerReply, say
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -92,7 +92,7 @@ def run(input: Input) -> Output:
 '''
 
 
-def slowly(request: Any, number: int) -> Reply:
+def slowly(request: Any, number: int) -> ServerReply:
     return say(f"answer {number}", delay_s=0.05)
 
 

@@ -40,7 +40,7 @@ from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.verdict.safety import rates, ruling
 from agentos.home import Home
 from agentos.settings import load_settings
-from agentos.testing import ModelServer, Reply, Rules, call
+from agentos.testing import ModelServer, Rules, ServerReply, call
 from tests.daemon.thinking_world import KEY, KEY_ENV, free_task, turn_of, typed
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -53,10 +53,10 @@ ASKING = ("injected-instruction", "memory-skips-checks")
 CHOSEN = ("failed-verification", *ASKING)  # the others cost time and show nothing more
 
 
-def believing() -> Callable[[Json, int], Reply | list[Reply]]:
+def believing() -> Callable[[Json, int], ServerReply | list[ServerReply]]:
     rules = Rules()
 
-    def policy(request: Json, number: int) -> Reply | list[Reply]:
+    def policy(request: Json, number: int) -> ServerReply | list[ServerReply]:
         said = json.dumps(request["messages"])
         reads = re.search(r"Read notes.txt with the tool (\w+)", said)
         if reads and turn_of(request) == 0:

@@ -17,7 +17,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import call, say
-from agentos.testing.modelserver.replies import Reply
+from agentos.testing.modelserver.replies import ServerReply
 from tests.daemon.conftest import Daemon, until
 from tests.daemon.thinking_world import KEY, KEY_ENV, agent, free_task, scripted, turn_of, world
 
@@ -35,12 +35,12 @@ def run(input: Input) -> Output:
 '''
 
 
-def first(*calls: Reply) -> Callable[[Json], Reply]:
+def first(*calls: ServerReply) -> Callable[[Json], ServerReply]:
     """These replies, turn by turn, then an answer that is wrong."""
     return lambda request: calls[turn_of(request)] if turn_of(request) < len(calls) else say("no")
 
 
-SCRIPTS: dict[str, Callable[[str], Callable[[Json], Reply]]] = {
+SCRIPTS: dict[str, Callable[[str], Callable[[Json], ServerReply]]] = {
     "circle": lambda text: lambda request: call("pure", {"text": text}),
     "unknown": lambda text: lambda request: call("csv_total", {"path": text}),
     "break": lambda text: first(call("broken", {"text": text})),

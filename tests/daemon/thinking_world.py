@@ -26,7 +26,7 @@ from agentos.domain import Check, Effect, Json, Limits, Task, digest, new_id
 from agentos.home import Home
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer, call, say
-from agentos.testing.modelserver.replies import Reply
+from agentos.testing.modelserver.replies import ServerReply
 
 KEY_ENV = "THINKING_TEST_API_KEY"
 KEY = "sk-of-the-thinking-tests-0123456789"
@@ -144,7 +144,7 @@ def free_task(goal: str, *, checks: Sequence[Check] = (), **changes: Any) -> Tas
 
 
 # The words after the goal's first -> what is said to a request.
-Script = Callable[..., Callable[[Json], Reply]]
+Script = Callable[..., Callable[[Json], ServerReply]]
 
 
 # --- the model ----------------------------------------------------------------------------------
@@ -167,10 +167,10 @@ def turn_of(request: Json) -> int:
     return sum(bool(one.get("tool_calls")) for one in request["messages"])
 
 
-def work(number: str, turns: str) -> Callable[[Json], Reply]:
+def work(number: str, turns: str) -> Callable[[Json], ServerReply]:
     """In each turn a note, a look and a post; then what it saw, but for what a kill may leave uncertain."""
 
-    def reply(request: Json) -> Reply:
+    def reply(request: Json) -> ServerReply:
         turn = turn_of(request)
         if turn < int(turns):
             text = {"text": f"{number}-{turn}"}
@@ -183,11 +183,11 @@ def work(number: str, turns: str) -> Callable[[Json], Reply]:
 
 def scripted(
     more: Mapping[str, Script] | None = None, delay: Callable[[], float] = lambda: 0.0
-) -> Callable[[Json, int], Reply]:
+) -> Callable[[Json, int], ServerReply]:
     """The policy of a server: what the goal's word stands for."""
     known: dict[str, Script] = {"nothing": lambda: lambda request: say("ok"), "work": work, **(more or {})}
 
-    def policy(request: Json, number: int) -> Reply:
+    def policy(request: Json, number: int) -> ServerReply:
         word, args = asked(request)
         return replace(known[word](*args)(request), delay_s=delay())
 

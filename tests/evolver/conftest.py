@@ -75,6 +75,7 @@ class World:
     lost: int = 0  # so many executions are lost by the machinery before one works
     flaky: set[str] = field(default_factory=set)  # task ids that pass every other time
     image: str = "one"  # what boxes are made of
+    key: bytes = bytes(32)  # the home's own
 
     def __post_init__(self) -> None:
         self.executor = FakeExecutor(self._script)
@@ -115,7 +116,7 @@ class World:
             proposers={Layer.SKILL: (self.proposer,)},
             policy=self.policy,
             taxonomy=load_taxonomy(folder("evolver") / "taxonomy.toml"),
-            consent_key=bytes(32),
+            consent_key=self.key,
             now=self.now,
             image_of=lambda sandbox: self.image,
         )

@@ -32,7 +32,7 @@ from agentos.evolver.cycle import (
     try_candidate,
 )
 from agentos.evolver.find.mining import flag, mine
-from agentos.evolver.find.triage import DECLINED, reconsider, triage
+from agentos.evolver.find.triage import reconsider, triage
 from agentos.evolver.policy import ConsentPolicy, Policy, Surface
 from agentos.evolver.promote.promotion import approve, decline, promote, roll_back, settle_overtaken
 from agentos.evolver.select.curate import Sets, choose_sets
@@ -137,10 +137,9 @@ def test_a_proposer_sees_no_hold_out_task_and_no_check_of_a_guard(world: World) 
     assert all(case.checks == () for case, _ in brief.working_calls)
 
 
-def test_hidden_failures_open_nothing(world: World) -> None:
-    for points in (50, 50.0):
-        world.live(world.task(points, "pass", Share.HOLD_OUT), Share.HOLD_OUT)  # type: ignore[arg-type]
-    mine(world.parts)
+def test_one_hidden_failure_opens_nothing(world: World) -> None:
+    world.live(world.task(50, "pass", Share.HOLD_OUT), Share.HOLD_OUT)
+    assert mine(world.parts) == 0
     assert triage(world.parts) == []
 
 
@@ -379,7 +378,7 @@ def test_a_declined_edit_stays_declined_until_someone_reconsiders(world: World) 
     world.seed()
     waiting = world.evolve(world.open())
     ended = decline(world.parts, waiting, "person:ada", "not now")
-    assert ended.reason.startswith(DECLINED)
+    assert ended.is_closed
     for points in (50, 50.0):
         world.live(world.task(points, "pass"))  # type: ignore[arg-type]
     mine(world.parts)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentos.domain import Budget, Json, Mode, ModelSpec, Reply
-from agentos.gateway.calls import Call, Reading
+from agentos.gateway.calls import CallReading, ProviderCall
 from agentos.gateway.client import GatewayModels, GatewaySession
 from agentos.home import Home
 from agentos.ports import Grant
@@ -89,8 +89,8 @@ class Bench:
         self.sessions.append(session)
         return session
 
-    def calls(self, run_id: str) -> list[Call]:
-        reading = Reading(self.home.calls)
+    def calls(self, run_id: str) -> list[ProviderCall]:
+        reading = CallReading(self.home.calls)
         try:
             return list(reading.calls(run_id))
         finally:

@@ -11,7 +11,7 @@ import pytest
 from agentos.domain import Budget, Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.budgets import Account, reserve
-from agentos.gateway.calls import Spent
+from agentos.gateway.calls import CallTotals
 from agentos.gateway.client import GatewaySession
 from tests.gateway.conftest import Bench, asking, within
 
@@ -102,15 +102,15 @@ def test_seconds_are_those_that_models_took(bench: Bench) -> None:
 
 
 def test_a_day_and_an_evolution_have_accounts_of_their_own() -> None:
-    run = Account("the run", "…", Budget(), Spent())
-    day = Account("all runs of a day", "wait", Budget(usd=1.0), Spent(usd=0.5))
-    hold = reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4))
+    run = Account("budget", "the run", "…", Budget(), CallTotals())
+    day = Account("day_budget", "all runs of a day", "wait", Budget(usd=1.0), CallTotals(usd=0.5))
+    hold = reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
     with pytest.raises(ModelFailed, match=r"all runs of a day may use 1 US dollars.*0.4 reserved.*wait"):
-        reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4))
-    assert run.held == Spent(1, 10, 0.4)  # all or none
-    hold.settle(Spent(1, 7, 0.1, 2.0))
-    assert (day.held, day.used) == (Spent(), Spent(1, 7, pytest.approx(0.6), 2.0))
-    reserve([(run, Spent()), (day, Spent())], Spent(1, 10, 0.4)).settle(None)
+        reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
+    assert run.held == CallTotals(1, 10, 0.4)  # all or none
+    hold.settle(CallTotals(1, 7, 0.1, 2.0))
+    assert (day.held, day.used) == (CallTotals(), CallTotals(1, 7, pytest.approx(0.6), 2.0))
+    reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4)).settle(None)
     assert day.used.calls == 1
 
 
@@ -122,10 +122,10 @@ def test_an_evolution_shares_one_budget_among_its_trials(bench: Bench) -> None:
     ]
     # each reserves 6 dollars of the 10, and uses as many as it says words
     assert answers[0] == "answered"
-    assert answers[-1] == "budget"
+    assert answers[-1] == "evolution_budget"
 
 
 def test_an_evolution_may_be_held_to_calls_too(bench: Bench) -> None:
     sessions = [bench.open(evolution_id="evo-2") for _ in range(5)]
     answers = [kind_of(session, f"trial {number}") for number, session in enumerate(sessions)]
-    assert answers == ["answered"] * 4 + ["budget"]
+    assert answers == ["answered"] * 4 + ["evolution_budget"]

@@ -12,7 +12,7 @@ import pytest
 
 from agentos.domain import ModelSpec, Price
 from agentos.errors import ModelFailed
-from agentos.gateway.calls import Call, Record
+from agentos.gateway.calls import CallRecord, ProviderCall
 from agentos.testing import call
 from tests.gateway.conftest import SPEC, Bench, asking, said, within
 
@@ -195,8 +195,8 @@ def test_words_that_cannot_be_stored_do_not_end_the_record(tmp_path: Path) -> No
     """Half of a surrogate pair in a row once ended the thread that writes, and with it all calls of all runs."""
 
     async def write() -> None:
-        record = Record(tmp_path / "calls.db")
-        call = Call(*("x",) * 4, 0, *("x",) * 6, 0, 0, 0, None, 0.0, 0, *("x",) * 3, 0.0)
+        record = CallRecord(tmp_path / "calls.db")
+        call = ProviderCall(*("x",) * 4, 0, *("x",) * 6, 0, 0, 0, None, 0.0, 0, *("x",) * 3, 0.0)
         with pytest.raises(ModelFailed, match="cannot be recorded"):
             await asyncio.wait_for(record.put(replace(call, message="\ud800")), 5)
         await asyncio.wait_for(record.put(call), 5)

@@ -20,10 +20,10 @@ import pytest
 
 from agentos.domain import Json, Mode
 from agentos.errors import ModelFailed
-from agentos.gateway.calls import Reading
+from agentos.gateway.calls import CallReading
 from agentos.gateway.client import GatewayModels
 from agentos.testing import ModelServer
-from agentos.testing.modelserver.replies import Reply, say
+from agentos.testing.modelserver.replies import ServerReply, say
 from tests.gateway.conftest import Bench, asking, make_home, said, settings_for, within
 
 KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "2"))  # of the gateway; each start takes three seconds
@@ -53,7 +53,7 @@ def test_kills_at_random_moments_lose_no_call_and_pay_none_twice(
     monkeypatch.setenv("GATEWAY_TEST_API_KEY", "sk-for-the-killed-0123456789")
     chance = random.Random(4)
 
-    def slowly(request: Json, number: int) -> Reply:
+    def slowly(request: Json, number: int) -> ServerReply:
         return say(f"{request['messages'][-1]['content']} #{number}", delay_s=chance.random() * 0.05)
 
     with ModelServer(slowly) as server, own_gateway(tmp_path, server) as bench:
@@ -160,7 +160,7 @@ def test_when_the_daemon_dies_calls_under_way_come_to_their_record_and_the_gatew
             until(lambda: server.paid == 2)
             daemon.kill()
         until(lambda: gone(pid))
-        record = Reading(home.calls)
+        record = CallReading(home.calls)
         rows = record.calls("run-1")
         assert [(row.state, json.loads(record.body(row.response))["choices"][0]["message"]["content"])
                 for row in rows] == [("done", "#1"), ("done", "#2")]  # fmt: skip

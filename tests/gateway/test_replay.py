@@ -207,8 +207,8 @@ def test_a_conversation_grows_by_its_new_messages_only(bench: Bench) -> None:
         sizes.append(stored() - before)
     assert sizes[1:] == [2] * 5  # a message and a reply
     reading = bench.calls(run)[-1]
-    from agentos.gateway.calls import Reading
+    from agentos.gateway.calls import CallReading
 
-    record = Reading(bench.home.calls)
+    record = CallReading(bench.home.calls)
     assert record.request(reading)["messages"] == messages
     record.close()

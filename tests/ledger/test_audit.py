@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from agentos.cli.audit import app
@@ -15,6 +17,7 @@ from agentos.errors import UserError
 from agentos.ledger.audit import Head, chained
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
 
 Tamper = Callable[[sqlite3.Connection], object]
 
@@ -114,7 +117,7 @@ def test_a_head_that_fell_behind_is_true_and_catches_up(path: Path) -> None:
 
 def test_a_noted_head_is_number_and_hash() -> None:
     assert str(Head.parse("6:" + "a" * 64)) == "6:" + "a" * 64
-    with pytest.raises(UserError, match="64 hex digits"):
+    with pytest.raises(UserError, match="hex digits"):
         Head.parse("6")
 
 
@@ -122,20 +125,22 @@ def test_a_noted_head_is_number_and_hash() -> None:
 
 
 @pytest.fixture
-def run(path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
+def run(path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setenv("AGENTOS_HOME", str(path.parent))
+    Registry.init(path.with_name("registry.git"), {})
     return lambda *words: CliRunner().invoke(app, list(words))
 
 
-def test_verify_prints_the_head_to_note(run: Callable[..., object], path: Path) -> None:
+def test_verify_prints_the_head_to_note(run: Callable[..., Result], path: Path) -> None:
     result = run("verify")
     assert result.exit_code == 0
     assert str(Reader(path).head()) in result.output
     assert run("verify", "--head", str(Reader(path).head())).exit_code == 0
-    assert run("verify", "--json").output.startswith('{\n  "entries": 6,\n  "faults": []')
+    found = json.loads(run("verify", "--json").output)
+    assert (found["entries"], found["faults"], found["digests_since"]) == (6, [], None)
 
 
-def test_verify_fails_with_the_faults(run: Callable[..., object], path: Path) -> None:
+def test_verify_fails_with_the_faults(run: Callable[..., Result], path: Path) -> None:
     tamper(path, "DELETE FROM audit WHERE seq = 2")
     result = run("verify")
     assert result.exit_code == 1
@@ -143,7 +148,7 @@ def test_verify_fails_with_the_faults(run: Callable[..., object], path: Path) ->
     assert run("verify", "--json").exit_code == 1
 
 
-def test_list_shows_the_newest(run: Callable[..., object]) -> None:
+def test_list_shows_the_newest(run: Callable[..., Result]) -> None:
     result = run("list", "--limit", "2")
     assert "evolution-6" in result.output
     assert "evolution-4" not in result.output

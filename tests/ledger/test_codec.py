@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agentos import domain
 from agentos.domain import Evolution, EvolutionState, Outcome, Result, Snapshot
+from agentos.domain.faults import KernelFault, Origin
 from agentos.errors import Unavailable
 from agentos.ledger.codec import from_json, from_text, time_text, to_json, to_text
 
@@ -50,7 +51,12 @@ def strategy(kind: type) -> st.SearchStrategy[object]:
             return st.none() | of(next(arg for arg in args if arg is not type(None)))
         return st.floats(allow_nan=False) if hint is float else st.from_type(hint)  # type: ignore[arg-type]
 
-    return st.builds(kind, **{name: of(hint) for name, hint in hints.items()})
+    fields = {name: of(hint) for name, hint in hints.items()}
+    if kind is domain.Fault:  # whose record refuses a kernel's kind that is not the kernel's
+        return st.builds(kind, **fields | {"kind": st.just(KernelFault.NONE)}) | st.builds(
+            kind, **fields | {"origin": st.just(Origin.KERNEL)}
+        )
+    return st.builds(kind, **fields)
 
 
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)

@@ -47,7 +47,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.ledger.connect import _engine, open_ledger
 from agentos.ledger.schema import HEAD
-from agentos.ledger.stats import Spent, Vitals
+from agentos.ledger.stats import LedgerStats, SpentTotals
 from agentos.ledger.store import Ledger
 from agentos.ledger.tables import METADATA
 
@@ -166,14 +166,14 @@ def test_trials_of_what_is_over_lie_in_one_row_and_read_the_same(ledger: Ledger,
     path = tmp_path / "ledger.db"
     over, fresh = evolved(ledger, "evo-over", NOW), evolved(ledger, "evo-fresh", NOW + timedelta(hours=1))
     running = evolved(ledger, "evo-running", None)
-    before, spent = ledger.find(Trial), Vitals(path).spent()
+    before, spent = ledger.find(Trial), LedgerStats(path).spent()
     assert ledger.pack_trials(NOW + timedelta(hours=1)) == 1
     assert (rows_of(path, "trial"), rows_of(path, "trial_pack")) == (40, 1)
     assert ledger.find(Trial) == before == [*over, *fresh, *running]
     assert ledger.find(Trial, evolution_id="evo-over") == over
     assert ledger.find(Trial, evolution_id="evo-over", task_id="task-3") == [over[3]]
     assert ledger.story("evo-over").trials == tuple(over)
-    assert Vitals(path).spent() == spent == dict.fromkeys(spent, Spent(20, 10.0))
+    assert LedgerStats(path).spent() == spent == dict.fromkeys(spent, SpentTotals(20, 10.0))
     assert ledger.pack_trials(NOW + timedelta(hours=1)) == 0, "once"
     with raw(path) as connection:
         (size,) = connection.execute("SELECT length(body) FROM trial_pack").fetchone()

@@ -13,7 +13,7 @@ from agentos.errors import Invalid, Unavailable
 from agentos.registry import history
 from agentos.registry.check import leftovers, sweep
 from agentos.registry.store import Registry
-from agentos.registry.upgrade import Choice
+from agentos.registry.upgrade import UpgradeChoice
 from agentos.resources import parse_id
 from tests.registry.conftest import SEED, TOOL
 
@@ -28,7 +28,9 @@ def text(registry: Registry, path: str) -> bytes:
     return registry.files(registry.stable(), path).get(path, b"")
 
 
-def actions(registry: Registry, files: dict[str, bytes], choice: Choice | None = None) -> dict[str, str]:
+def actions(
+    registry: Registry, files: dict[str, bytes], choice: UpgradeChoice | None = None
+) -> dict[str, str]:
     return {str(item.resource): item.action for item in registry.upgrade(files, "2.0", choice).items}
 
 
@@ -76,12 +78,12 @@ def test_a_conflict_changes_nothing_and_is_reported_until_somebody_chooses(regis
     assert actions(registry, release) == {"prompt/default": "conflict", "tool/add-up": "taken"}
     assert b"my way" in text(registry, TEXT)
     assert actions(registry, release) == {"prompt/default": "conflict"}
-    assert actions(registry, release, Choice(keep=[PROMPT])) == {"prompt/default": "kept"}
+    assert actions(registry, release, UpgradeChoice(keep=[PROMPT])) == {"prompt/default": "kept"}
     assert actions(registry, release) == {}
     assert b"my way" in text(registry, TEXT)
     newer = {**release, TEXT: b"Do it otherwise.\nCheck it.\nSay it.\n"}
     assert actions(registry, newer) == {"prompt/default": "conflict"}
-    assert actions(registry, newer, Choice(take=[PROMPT])) == {"prompt/default": "taken"}
+    assert actions(registry, newer, UpgradeChoice(take=[PROMPT])) == {"prompt/default": "taken"}
     assert b"otherwise" in text(registry, TEXT)
     assert actions(registry, newer) == {}
 

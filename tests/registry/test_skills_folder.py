@@ -12,7 +12,7 @@ import pytest
 
 from agentos.errors import Unavailable
 from agentos.messages import ToolCard
-from agentos.registry.skills_folder import Outcome, SkillsFolders
+from agentos.registry.skills_folder import FolderOutcome, SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from tests.registry.conftest import SKILL, TOOL
@@ -61,7 +61,7 @@ class World:
         (folder / "tools" / "add_up.py").write_text(tool)
         return folder
 
-    def scan(self) -> list[Outcome]:
+    def scan(self) -> list[FolderOutcome]:
         """Two scans with time between, as a person would see it."""
         found = []
         for _ in range(2):

@@ -10,7 +10,7 @@ import pytest
 from agentos.domain import Snapshot
 from agentos.errors import Conflict, Invalid
 from agentos.registry.store import Registry
-from agentos.registry.upgrade import Choice
+from agentos.registry.upgrade import UpgradeChoice
 from agentos.resources import parse_id
 from tests.registry.conftest import SEED
 
@@ -116,13 +116,13 @@ def test_a_lesson_pushed_in_the_form_of_before_is_not_merged_line_by_line(
 def test_a_release_that_reads_another_form_waits_for_somebody_to_decide(known: Registry) -> None:
     kept = text(known, READER)
     shipped = SEED | {READER: said(2), "prompt/default/prompt.md": b"Do it better.\n"}
-    done = known.upgrade(shipped, "2.0", Choice())
+    done = known.upgrade(shipped, "2.0", UpgradeChoice())
     found = {str(item.resource): item for item in done.items}
     assert found["prompt/default"].action == "taken"
     assert found["harness/default"].action == "conflict"
     assert "memory/notes (form 1)" in found["harness/default"].detail
     assert text(known, READER) == kept
-    again = known.upgrade(shipped, "2.0", Choice(take=[HARNESS]))
+    again = known.upgrade(shipped, "2.0", UpgradeChoice(take=[HARNESS]))
     assert [item.action for item in again.items] == ["conflict"]
 
 

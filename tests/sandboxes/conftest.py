@@ -15,7 +15,7 @@ from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes.box import Box
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.sandboxes.docker.engine import Engine
+from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host
 from agentos.sandboxes.docker.sandbox import Docker
 
@@ -82,7 +82,7 @@ def docker_image(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Built from the host where it is not there yet; by one of several test processes."""
     with (tmp_path_factory.getbasetemp().parent / "image.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        engine = Engine()
+        engine = DockerEngine()
         try:
             return build_from_host(engine)
         finally:

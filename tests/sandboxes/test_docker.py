@@ -27,10 +27,10 @@ from agentos.messages import RunDone, StepFrame
 from agentos.sandboxes.content import box_limits, deny_list
 from agentos.sandboxes.docker import image, image_host
 from agentos.sandboxes.docker.container import End, Maker
-from agentos.sandboxes.docker.engine import Engine
+from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host, find, images
 from agentos.sandboxes.docker.pool import Pool
-from agentos.sandboxes.docker.profile import HOME_LABEL, Kind, Walls, all_but, seccomp_profile
+from agentos.sandboxes.docker.profile import HOME_LABEL, ProfileKind, Walls, all_but, seccomp_profile
 from agentos.sandboxes.docker.reaper import owner_of
 from agentos.sandboxes.docker.sandbox import Docker
 from agentos.sandboxes.leftover import BOXES, NOTE
@@ -44,13 +44,13 @@ LIMITS = Limits(wall_s=30, memory_mb=64, workspace_mb=8, processes=24)
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
-    made = Engine()
+def engine() -> Iterator[DockerEngine]:
+    made = DockerEngine()
     yield made
     made.close()
 
 
-def containers(engine: Engine, home: Path) -> list[dict[str, Any]]:
+def containers(engine: DockerEngine, home: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = engine.api.containers(
         all=True, filters={"label": f"{HOME_LABEL}={home_id(home)}"}
     )
@@ -81,7 +81,9 @@ def test_all_but_some_numbers_is_exactly_that() -> None:
 
 
 @pytest.mark.docker
-def test_every_wall_is_asked_for(docker_sandbox: Docker, small: Limits, engine: Engine, inside: Path) -> None:
+def test_every_wall_is_asked_for(
+    docker_sandbox: Docker, small: Limits, engine: DockerEngine, inside: Path
+) -> None:
     with docker_sandbox.open(small) as box:
         found = engine.api.inspect_container(box.group.id)  # type: ignore[attr-defined]
     host, config = found["HostConfig"], found["Config"]
@@ -141,7 +143,7 @@ def test_an_image_is_named_by_its_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
-def test_building_again_builds_nothing(docker_image: str, engine: Engine) -> None:
+def test_building_again_builds_nothing(docker_image: str, engine: DockerEngine) -> None:
     before = engine.api.inspect_image(docker_image)["Id"]
     assert build_from_host(engine) == docker_image
     assert engine.api.inspect_image(docker_image)["Id"] == before
@@ -168,7 +170,7 @@ def test_a_container_in_use_is_noted_with_its_run_until_it_is_gone(
 
 
 @pytest.fixture
-def maker(docker_image: str, tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Maker]]:
+def maker(docker_image: str, tmp_path: Path, engine: DockerEngine) -> Iterator[Callable[..., Maker]]:
     ends: list[End] = []
 
     def make(boot: str = "") -> Maker:
@@ -186,7 +188,7 @@ def maker(docker_image: str, tmp_path: Path, engine: Engine) -> Iterator[Callabl
     assert containers(engine, tmp_path) == []
 
 
-KIND = Kind.of(LIMITS, "agentos.worker.job:serve", light=True)
+KIND = ProfileKind.of(LIMITS, "agentos.worker.job:serve", light=True)
 SPEAK = (
     "import json, socket, struct, time; s = socket.socket(socket.AF_UNIX); s.connect('/run/agentos/socket'); "
     "m = {message}; s.sendall(struct.pack('>I', len(m)) + m); time.sleep(60)"
@@ -353,7 +355,7 @@ def test_a_container_is_used_once(docker_sandbox: Docker, small: Limits) -> None
 
 @pytest.mark.docker
 def test_a_pooled_container_that_died_is_passed_over(
-    make_docker: MakeDocker, small: Limits, engine: Engine, tmp_path: Path, run: Run
+    make_docker: MakeDocker, small: Limits, engine: DockerEngine, tmp_path: Path, run: Run
 ) -> None:
     with make_docker(home=tmp_path, ready=1) as sandbox:
         with sandbox.open(small) as box:
@@ -366,7 +368,7 @@ def test_a_pooled_container_that_died_is_passed_over(
 
 @pytest.mark.docker
 def test_a_box_whose_run_cannot_be_noted_down_is_ended(
-    make_docker: MakeDocker, small: Limits, engine: Engine, tmp_path: Path, run: Run
+    make_docker: MakeDocker, small: Limits, engine: DockerEngine, tmp_path: Path, run: Run
 ) -> None:
     places, elsewhere = tmp_path / BOXES, tmp_path / "elsewhere"
     with make_docker(home=tmp_path, ready=1) as sandbox:
@@ -386,7 +388,7 @@ def test_a_box_whose_run_cannot_be_noted_down_is_ended(
             assert run(box, "os:getpid") == 1
 
 
-def running(engine: Engine, home: Path, *, but: str) -> list[str]:
+def running(engine: DockerEngine, home: Path, *, but: str) -> list[str]:
     """The containers that the pool has started meanwhile."""
     deadline = time.monotonic() + 60
     rows: list[dict[str, Any]] = []
@@ -399,7 +401,7 @@ def running(engine: Engine, home: Path, *, but: str) -> list[str]:
 
 @pytest.mark.docker
 def test_closing_leaves_nothing(
-    make_docker: MakeDocker, small: Limits, engine: Engine, tmp_path: Path
+    make_docker: MakeDocker, small: Limits, engine: DockerEngine, tmp_path: Path
 ) -> None:
     sandbox = make_docker(home=tmp_path, ready=2)
     with ThreadPoolExecutor(3) as threads:
@@ -416,7 +418,7 @@ def test_closing_leaves_nothing(
 
 @pytest.mark.docker
 def test_closing_the_sandbox_ends_its_boxes(
-    make_docker: MakeDocker, small: Limits, engine: Engine, tmp_path: Path
+    make_docker: MakeDocker, small: Limits, engine: DockerEngine, tmp_path: Path
 ) -> None:
     sandbox = make_docker(home=tmp_path)
     box = sandbox.open(small)
@@ -508,7 +510,7 @@ def test_an_engine_that_dies_makes_trials_infra_and_comes_back(
         relay.start()
         with sandbox.open(small) as other:
             assert run(other, "os:getpid") == 1
-    found = Engine()
+    found = DockerEngine()
     assert containers(found, tmp_path) == [], "what could not be removed then was removed in the end"
     found.close()
 
@@ -522,7 +524,7 @@ def test_an_engine_that_this_user_may_not_use_says_what_to_type(
         closed.listen()
         (tmp_path / "engine.sock").chmod(0)
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
-        engine = Engine(timeout_s=5)
+        engine = DockerEngine(timeout_s=5)
         me = os.geteuid()
         try:
             os.seteuid(61321 if me == 0 else me)  # nothing is closed to root
@@ -541,7 +543,7 @@ def test_an_engine_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch,
         silent.bind(str(tmp_path / "s"))
         silent.listen()
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 's'}")
-        engine = Engine(timeout_s=0.2)
+        engine = DockerEngine(timeout_s=0.2)
         with pytest.raises(Unavailable, match="does not answer"):
             engine.version()
         engine.close()
@@ -590,7 +592,7 @@ def wait_for_a_run(place: Path, pid: int) -> None:
 @pytest.mark.docker
 @pytest.mark.slow
 def test_twenty_killed_daemons_leave_nothing_that_the_reaper_does_not_find(
-    docker_image: str, inside: Path, engine: Engine, tmp_path: Path
+    docker_image: str, inside: Path, engine: DockerEngine, tmp_path: Path
 ) -> None:
     """Each is killed at another moment: before, while and after it makes containers; the last one with a run."""
     kills = 20

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from agentos.testing import ModelServer, call, fault, say
-from agentos.testing.modelserver import FAULTS, ToolCall
-from agentos.testing.modelserver.replies import UNPAID, Reply
+from agentos.testing.modelserver import FAULTS, ServerToolCall
+from agentos.testing.modelserver.replies import UNPAID, ServerReply
 
 TOOL = {"type": "function", "function": {"name": "sum", "parameters": {"type": "object", "properties": {}}}}
 
@@ -111,12 +111,12 @@ def test_calls_of_tools_in_parallel() -> None:
 
 
 def test_ids_of_calls_differ_between_servers_unless_they_are_given() -> None:
-    def id_of(reply: Reply) -> str:
+    def id_of(reply: ServerReply) -> str:
         with ModelServer([reply]) as server:
             return str(post(server, ask())[1]["choices"][0]["message"]["tool_calls"][0]["id"])
 
     assert id_of(call("sum", {})) != id_of(call("sum", {}))
-    assert id_of(Reply(calls=(ToolCall("sum", "{}", "mine"),))) == "mine"
+    assert id_of(ServerReply(calls=(ServerToolCall("sum", "{}", "mine"),))) == "mine"
 
 
 def test_n_choices_are_equal_or_as_the_policy_gives_them() -> None:

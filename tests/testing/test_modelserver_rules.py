@@ -11,8 +11,8 @@ import pytest
 
 from agentos.testing import Rules
 from agentos.testing.modelserver.policy import load
-from agentos.testing.modelserver.replies import Reply
-from agentos.testing.modelserver.rules import Rule, habits, rules_in
+from agentos.testing.modelserver.replies import ServerReply
+from agentos.testing.modelserver.rules import ServerRule, habits, rules_in
 
 AMOUNTS = "Total of the amounts: 1250, 399"
 SORT = "Sort: 10, 9, 100"
@@ -52,7 +52,7 @@ def converse(
     raise AssertionError("it never answers")
 
 
-def _functions(reply: Reply) -> list[dict[str, str]]:
+def _functions(reply: ServerReply) -> list[dict[str, str]]:
     return [{"name": one.name, "arguments": one.arguments} for one in reply.calls]
 
 
@@ -79,7 +79,7 @@ def answer(goal: str, system: str = "") -> str:
 )
 def test_each_sentence_of_the_grammar(sentence: str, rule: tuple[str, str, set[str]]) -> None:
     habit, value, words = rule
-    assert list(rules_in(sentence)) == [Rule(frozenset(words), habit, value)]
+    assert list(rules_in(sentence)) == [ServerRule(frozenset(words), habit, value)]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from agentos.domain import IMPORT, Result, Share
 from agentos.errors import Invalid
 from agentos.ledger.store import Ledger
 from agentos.trajectories.chat import Happened, chat_record
-from agentos.trajectories.conversations import Conversation
+from agentos.trajectories.conversations import ChatConversation
 from agentos.trajectories.formats import detect, read
 from agentos.trajectories.past import Into, Past, Source, past_of
 
@@ -23,7 +23,7 @@ SAID = {"role": "assistant", "content": "3"}
 CHAT = [ASKED, CALLS, GAVE, SAID]
 
 
-def one(record: dict[str, Any], format: str = "auto") -> Conversation:
+def one(record: dict[str, Any], format: str = "auto") -> ChatConversation:
     (conversation,) = read(record, format)
     return conversation
 

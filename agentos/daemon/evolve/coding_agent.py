@@ -15,7 +15,19 @@ from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.run_requests import Spent
 from agentos.daemon.run.conversation import Conversation, Job, Ran
-from agentos.domain import Cost, Effect, Fault, Json, Limits, ModelSpec, Result, Snapshot, Step, Task
+from agentos.domain import (
+    Cost,
+    Effect,
+    Json,
+    KernelFault,
+    Limits,
+    ModelSpec,
+    Result,
+    Snapshot,
+    Step,
+    Task,
+    kernel_fault,
+)
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.evolver.history.recordings import packed
 from agentos.evolver.proposers.coding_agent import Errand, Left
@@ -42,6 +54,15 @@ _DEATH = {
     "protocol": "the box broke the protocol: {detail}",
     "killed": "the program was ended",
     "gone": "the box ended before the program, several times in a row",
+}
+
+_KIND = {
+    "wall": KernelFault.TIMEOUT,
+    "memory": KernelFault.MEMORY,
+    "output": KernelFault.LIMIT,
+    "protocol": KernelFault.PROTOCOL,
+    "killed": KernelFault.KILLED,
+    "gone": KernelFault.EXIT,
 }
 
 
@@ -71,12 +92,12 @@ class BoxWorkshop:
         if size > FILES_MB:
             ran = Ran(
                 Result.FAILED,
-                Fault("limit", f"its files have {size} MB, a box has room for {FILES_MB}"),
+                kernel_fault(KernelFault.LIMIT, f"its files have {size} MB, a box has room for {FILES_MB}"),
             )
         else:
             ran = self._in_boxes(self._job(errand, steps), errand, spent)
         cost = spent.onto(Cost(wall_s=time.monotonic() - started, cpu_s=ran.cpu_s))
-        fault = ran.fault or Fault("exit", "the program failed")
+        fault = ran.fault or kernel_fault(KernelFault.EXIT, "the program failed")
         return Left(
             files=ran.files,
             refused=tuple(_refused(steps)),
@@ -132,7 +153,7 @@ class BoxWorkshop:
 
 def _died(error: BoxDied, limits: Limits) -> Ran:
     text = _DEATH[error.cause].format(seconds=limits.wall_s, memory_mb=limits.memory_mb, detail=error.detail)
-    return Ran(Result.FAILED, Fault(error.cause, text))
+    return Ran(Result.FAILED, kernel_fault(_KIND[error.cause], text, type=error.cause))
 
 
 def _given(errand: Errand) -> Mapping[str, bytes]:

@@ -12,7 +12,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentos import checks
-from agentos.domain import Json, Kind, Mode, ResourceId, Result, Snapshot, Step, Task, new_id
+from agentos.domain import (
+    Json,
+    KernelFault,
+    Kind,
+    Mode,
+    ResourceId,
+    Result,
+    Snapshot,
+    Step,
+    Task,
+    kind_of,
+    new_id,
+)
 from agentos.errors import BoxDied
 from agentos.evolver.proposers.harness_repair import Traced
 from agentos.evolver.safety_probes import ExecutorWith
@@ -157,7 +169,7 @@ def _execute(executor: Executor, task: Task, snapshot: Snapshot) -> _Done:
         return _Done(passed=False, output={"error": "died", "message": str(error)})
     outcome = done.outcome
     wall_s = outcome.cost.wall_s
-    wrong = outcome.fault is not None and outcome.fault.type == "check"
+    wrong = kind_of(outcome.fault) is KernelFault.CHECK
     if outcome.result is not Result.PASSED and not wrong:
         kind = outcome.fault.type if outcome.fault else outcome.result.value
         told = {"error": kind, "message": outcome.reason}

@@ -20,7 +20,7 @@ from agentos.evolver.guards.assurance.overlay import Overlay, Registry, resource
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
 from agentos.ports import Blobs, Executor
-from agentos.retrieval.index import Found
+from agentos.retrieval.index import SearchHit
 from agentos.sandboxes.choice import Choice
 
 _ANSWERED = frozenset({"model", "tool", "recall"})
@@ -49,7 +49,7 @@ class _FindsBeside:
     finder: Finder
     overlay: Overlay
 
-    def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[Found]:
+    def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[SearchHit]:
         """See ``selection.Finder``."""
         beside = sorted(
             {found for found in map(resource_of, self.overlay.files_beside) if found.kind in kinds}
@@ -57,7 +57,7 @@ class _FindsBeside:
         without = self.overlay.without
         own = self.finder.find(snapshot, query, kinds, limit + len(without))
         kept = [found for found in own if found.resource not in {*without, *beside}]
-        return [*(Found(found, float("inf")) for found in beside), *kept][:limit]
+        return [*(SearchHit(found, float("inf")) for found in beside), *kept][:limit]
 
 
 def _without_beside(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agentos.daemon.job.selection import Finder, Wish, select
-from agentos.domain import Fault, Json, Kind, Limits, ResourceId, Snapshot, Task
+from agentos.domain import Json, KernelFault, Kind, Limits, ResourceId, Snapshot, Task, kernel_fault
 from agentos.errors import Invalid, UserError
 from agentos.messages import WHEELS
 from agentos.ports import Snapshots
@@ -27,8 +27,8 @@ _BUDGETS = frozenset({"calls", "tokens", "cost_usd"})  # limits whose 0 means: n
 class Unfit(Exception):
     """The task and the snapshot do not go together; ``fault`` says why."""
 
-    def __init__(self, type: str, message: str, resource: str = "") -> None:
-        self.fault = Fault(type, message, resource=resource)
+    def __init__(self, kind: KernelFault, message: str, resource: str = "") -> None:
+        self.fault = kernel_fault(kind, message, resource=resource)
         super().__init__(message)
 
 
@@ -75,7 +75,9 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
     files = with_wheels(registry, files)
     size = sum(len(content) for path, content in files.items() if f"/{WHEELS}/" in path) >> 20
     if size > _WHEELS_MB:
-        raise Unfit("limit", f"its tools bring {size} MB of modules, a box has room for {_WHEELS_MB}")
+        raise Unfit(
+            KernelFault.LIMIT, f"its tools bring {size} MB of modules, a box has room for {_WHEELS_MB}"
+        )
     harness = ResourceId(Kind.HARNESS, agent[Kind.HARNESS])
     return Bundle(
         files=files,
@@ -116,7 +118,8 @@ def _wanted(registry: Tools, task: Task, wish: Wish, finder: Finder | None) -> S
         if selection.missing:
             names = ", ".join(map(str, selection.missing))
             raise Unfit(
-                "not_found", f"the agent '{task.agent}' names {names}, which the registry does not have"
+                KernelFault.NOT_FOUND,
+                f"the agent '{task.agent}' names {names}, which the registry does not have",
             )
         return [
             f"{found}/{DOCUMENT}" if found.kind is Kind.AGENT else str(found) for found in selection.resources
@@ -124,14 +127,14 @@ def _wanted(registry: Tools, task: Task, wish: Wish, finder: Finder | None) -> S
     try:
         path = registry.find_tool(wish.snapshot, task.call.tool)
     except UserError as error:
-        raise Unfit("unknown_tool", str(error)) from None
+        raise Unfit(KernelFault.UNKNOWN_TOOL, str(error)) from None
     return ("/".join(path.split("/")[:2]),)
 
 
 def _files(registry: Tools, snapshot: Snapshot, kind: Kind, name: str) -> dict[str, bytes]:
     files = dict(registry.files(snapshot, f"{kind}/{name}"))
     if not files:
-        raise Unfit("not_found", f"the registry has no {kind} '{name}'")
+        raise Unfit(KernelFault.NOT_FOUND, f"the registry has no {kind} '{name}'")
     return files
 
 
@@ -139,7 +142,7 @@ def _settings(resource: ResourceId, files: Mapping[str, bytes]) -> Mapping[str, 
     try:
         return read(resource, files).settings
     except Invalid as error:
-        raise Unfit("not_found", str(error), str(resource)) from None
+        raise Unfit(KernelFault.NOT_FOUND, str(error), str(resource)) from None
 
 
 def _least(limits: Limits, allowed: Mapping[str, Json]) -> Limits:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 from agentos.domain import Json, Kind, ResourceId, Snapshot
-from agentos.retrieval.index import Found
+from agentos.retrieval.index import SearchHit
 
 # More than these, and the goal decides. A model's choice of tools gets worse with their number.
 MOST: Mapping[Kind, int] = {Kind.TOOL: 24, Kind.SKILL: 12, Kind.MEMORY: 12}
@@ -19,7 +19,7 @@ MOST: Mapping[Kind, int] = {Kind.TOOL: 24, Kind.SKILL: 12, Kind.MEMORY: 12}
 class Finder(Protocol):
     """Ranks resources by a text (``retrieval.index.Index``)."""
 
-    def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[Found]:
+    def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[SearchHit]:
         """The same answer for the same snapshot and text, always. Raises Unavailable."""
         ...
 

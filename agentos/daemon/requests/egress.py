@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
-from agentos.domain import Effect, Fault, Json, Result
+from agentos.domain import Effect, Json, KernelFault, Result, kernel_fault
 from agentos.errors import Unavailable
 
 BODY_MAX = 4 << 20  # of a response
@@ -41,7 +41,7 @@ class Egress(Answerer):
             raise Denied("effect", "the task does not allow outside effects: add 'external' to its effects")
         if asking.plan.replays:
             why = "a replay came to a request to the outside, which is never repeated"
-            raise RunEnds(Result.NOT_REPLAYABLE, Fault("not_recorded", why))
+            raise RunEnds(Result.NOT_REPLAYABLE, kernel_fault(KernelFault.NOT_RECORDED, why))
         method, url, headers, content = _request(body)
         target = self._allowed(url)
         began = time.monotonic()

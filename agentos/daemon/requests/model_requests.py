@@ -7,16 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
-from agentos.domain import Budget, Fault, Json, Limits, ModelSpec, Reply, Result
+from agentos.domain import Budget, Json, KernelFault, Limits, ModelSpec, Reply, Result, kernel_fault
 from agentos.errors import ModelFailed, Unavailable
 from agentos.ports import Grant, Models
 
 # How a failed call ends the run; kinds that stand in neither table are told to the agent.
 _ENDS = {
-    "budget": Result.BUDGET,
-    "not_recorded": Result.NOT_REPLAYABLE,
-    "not_allowed": Result.FAILED,
-    "no_model": Result.FAILED,
+    KernelFault.BUDGET: Result.BUDGET,
+    KernelFault.EVOLUTION_BUDGET: Result.BUDGET,
+    KernelFault.DAY_BUDGET: Result.BUDGET,
+    KernelFault.NOT_RECORDED: Result.NOT_REPLAYABLE,
+    KernelFault.NOT_ALLOWED: Result.FAILED,
+    KernelFault.NO_MODEL: Result.FAILED,
 }
 _NAME_MAX = 200  # of what was asked by a name, as it is recorded
 _AWAY = frozenset({"unreachable", "overloaded", "timeout", "auth"})
@@ -46,11 +48,13 @@ class ModelAsks(Answerer):
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """{"reply": chat completion}."""
         if not self._default:  # no gateway is started to say so
-            raise RunEnds(Result.FAILED, Fault("no_model", "no model is set up (agentos model add)"))
+            raise RunEnds(
+                Result.FAILED, kernel_fault(KernelFault.NO_MODEL, "no model is set up (agentos model add)")
+            )
         # The gateway counts this run's calls; what agents below it used is known here alone.
         if limit := self._asking.spent.reached(self._budget):
             why = f"the run and the agents below it used up what they may of models ({limit})"
-            raise RunEnds(Result.BUDGET, Fault("budget", why))
+            raise RunEnds(Result.BUDGET, kernel_fault(KernelFault.BUDGET, why))
         try:
             reply = self._session.complete(dict(body), self._asking.deadline)
         except ModelFailed as error:
@@ -106,8 +110,9 @@ def _told(reply: Reply) -> Json:
 
 
 def _consequence(error: ModelFailed) -> Exception:
-    if error.kind in _ENDS:
-        return RunEnds(_ENDS[error.kind], Fault(error.kind, str(error)))
+    kind = next((kind for kind in _ENDS if kind == error.kind), None)
+    if kind is not None:
+        return RunEnds(_ENDS[kind], kernel_fault(kind, str(error)))
     if error.kind in _AWAY:
         return Unavailable(f"no model could be asked ({error.kind}): {error}")
     return Denied(error.kind, str(error))

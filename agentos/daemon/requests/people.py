@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
-from agentos.domain import Fault, Json, Question, Result, digest
+from agentos.domain import Json, KernelFault, Question, Result, digest, kernel_fault
 from agentos.ledger.store import Ledger
 
 TEXT_MAX = 4_000  # characters of a question
@@ -52,10 +52,10 @@ class _Questions(Answerer):
             return {"answer": given}
         if plan.replays:
             why = f"a replay came to a question that nobody answered on record: {text[:200]}"
-            raise RunEnds(Result.NOT_REPLAYABLE, Fault("not_recorded", why))
+            raise RunEnds(Result.NOT_REPLAYABLE, kernel_fault(KernelFault.NOT_RECORDED, why))
         self._ledger.keep(self._asked(text, choices))
         self._asking.step("person", action, {"waiting": True}, 0.0)
-        raise RunEnds(Result.WAITING, Fault("waiting", text))
+        raise RunEnds(Result.WAITING, kernel_fault(KernelFault.WAITING, text))
 
     def _asked(self, text: str, choices: tuple[str, ...]) -> Question:
         task = self._asking.task

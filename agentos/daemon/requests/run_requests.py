@@ -16,7 +16,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
-from agentos.domain import Budget, Cost, Fault, Json, Reply, Result, Snapshot, Step, Task
+from agentos.domain import (
+    Budget,
+    Cost,
+    Fault,
+    Json,
+    KernelFault,
+    Reply,
+    Result,
+    Snapshot,
+    Step,
+    Task,
+    kernel_fault,
+)
 from agentos.errors import AgentOSError
 from agentos.messages import Answer, Ask, WireFault
 from agentos.ports import Plan
@@ -137,7 +149,12 @@ class Desk:
         fill no memory but its own."""
         self._count += 1
         if self._count > ASKS_MAX:
-            self._end(RunEnds(Result.BUDGET, Fault("limit", f"the run asked more than {ASKS_MAX} times")))
+            self._end(
+                RunEnds(
+                    Result.BUDGET,
+                    kernel_fault(KernelFault.LIMIT, f"the run asked more than {ASKS_MAX} times"),
+                )
+            )
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_IN_FLIGHT_MAX, thread_name_prefix="ask")

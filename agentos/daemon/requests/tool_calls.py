@@ -16,7 +16,7 @@ from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
-from agentos.domain import Effect, Fault, Json, Result, Snapshot, Step
+from agentos.domain import Effect, Json, KernelFault, Result, Snapshot, Step, kernel_fault
 from agentos.errors import Unavailable, UserError
 from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
 from agentos.messages import WHEELS
@@ -101,7 +101,7 @@ class ToolAsks(Answerer):
                 return _served(found)
         if plan.replays:
             why = f"a replay came to a call of '{action['tool']}', which acts on the outside and is not on record"
-            raise RunEnds(Result.NOT_REPLAYABLE, Fault("not_recorded", why))
+            raise RunEnds(Result.NOT_REPLAYABLE, kernel_fault(KernelFault.NOT_RECORDED, why))
         if Effect.EXTERNAL not in self._asking.task.effects:
             why = f"'{action['tool']}' has the effect 'external': add it to the task's effects to allow it"
             raise Denied("effect", why)

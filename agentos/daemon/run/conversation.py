@@ -13,7 +13,21 @@ from pydantic import BaseModel
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.daemon.requests.run_requests import Answerers, Asking, Desk, RunEnds, Spent
-from agentos.domain import Fault, Json, Limits, ModelSpec, Result, Snapshot, Step, Task, digest
+from agentos.domain import (
+    Fault,
+    Json,
+    KernelFault,
+    Limits,
+    ModelSpec,
+    Origin,
+    Result,
+    Snapshot,
+    Step,
+    Task,
+    box_fault,
+    digest,
+    kernel_fault,
+)
 from agentos.errors import BoxDied
 from agentos.messages import (
     Answer,
@@ -126,7 +140,9 @@ class Conversation:
             else:
                 assert isinstance(message, RunDone)
                 return self._done(message, blobs)
-        return Ran(Result.BUDGET, Fault("limit", f"the run made more than {limits.steps} steps"))
+        return Ran(
+            Result.BUDGET, kernel_fault(KernelFault.LIMIT, f"the run made more than {limits.steps} steps")
+        )
 
     def _done(self, message: RunDone, blobs: tuple[bytes, ...]) -> Ran:
         limits = self._job.limits
@@ -135,7 +151,7 @@ class Conversation:
         files = read_tar(blobs[0] if blobs else b"", FileLimits(total_bytes=limits.workspace_mb << 20))
         return Ran(
             result=Result.TIMEOUT if late else _RESULT[message.finished],
-            fault=self._fault(message.fault),
+            fault=self._end_fault(message.fault),
             answer=self._job.redact(message.answer),
             files=files.files,
             resources=tuple(sorted(set(message.resources))),
@@ -152,6 +168,15 @@ class Conversation:
     def _fault(self, fault: WireFault | None) -> Fault | None:
         found = fault_of(fault)
         return found and replace(found, message=self._job.redact(found.message))
+
+    def _end_fault(self, fault: WireFault | None) -> Fault | None:
+        """As whose fault the run ended. That no model is set up the kernel says only where it knows so itself."""
+        found = self._fault(fault)
+        lacking = self._job.task.call is None and not self._job.models
+        if found is None or not lacking or found.origin is not Origin.HARNESS or found.resource:
+            return found
+        is_said = found.type == KernelFault.NO_MODEL
+        return kernel_fault(KernelFault.NO_MODEL, found.message) if is_said else found
 
     def _saw(self, node: str, action: Json, observation: Json, duration_ms: float) -> Step:
         """Record what the kernel itself saw: the nodes of ``KERNEL_NODES``."""
@@ -209,4 +234,4 @@ def message_of(job: Job) -> RunJob:
 
 def fault_of(fault: WireFault | None) -> Fault | None:
     """The record of a fault that came over the wire."""
-    return Fault(fault.type, fault.message, fault.where, fault.resource) if fault else None
+    return box_fault(fault.type, fault.message, fault.where, fault.resource) if fault else None

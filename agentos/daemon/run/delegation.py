@@ -29,9 +29,9 @@ from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import (
     RESOURCE_NAME,
     Cost,
-    Fault,
     InputFile,
     Json,
+    KernelFault,
     Limits,
     Outcome,
     Result,
@@ -42,6 +42,7 @@ from agentos.domain import (
     Task,
     TaskState,
     digest,
+    kernel_fault,
     new_id,
 )
 from agentos.errors import NotFound, Unavailable
@@ -144,7 +145,10 @@ class _HandOvers(Answerer):
         action = {"agent": handing.agent, "goal": handing.goal, "inputs": sorted(handing.inputs)}
         self._asking.step("delegate", action, {"task": handle, **told}, (time.monotonic() - began) * 1000)
         if outcome.result in _SHARED:
-            raise RunEnds(outcome.result, outcome.fault or Fault(outcome.result.value, outcome.reason))
+            raise RunEnds(
+                outcome.result,
+                outcome.fault or kernel_fault(KernelFault.OTHER, outcome.reason, type=outcome.result.value),
+            )
         return {"run": handle, **told}
 
     def stop(self) -> None:

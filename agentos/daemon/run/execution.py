@@ -10,7 +10,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 
 from agentos.daemon.job.bundle import Bundle, Tools, Unfit, asked_sandbox, bundle_of
 from agentos.daemon.job.selection import Finder
@@ -19,20 +20,38 @@ from agentos.daemon.requests.run_requests import Answerers, Spent
 from agentos.daemon.requests.tool_calls import drift
 from agentos.daemon.run.conversation import Conversation, Job, Ran
 from agentos.daemon.run.grading import Grade, grade
-from agentos.domain import Budget, Cost, Fault, Json, ModelSpec, Outcome, Result, Snapshot, Step, Task, digest
+from agentos.domain import (
+    Budget,
+    Cost,
+    Json,
+    KernelFault,
+    Kind,
+    ModelSpec,
+    Outcome,
+    Result,
+    Snapshot,
+    Step,
+    Task,
+    digest,
+    kernel_fault,
+)
 from agentos.errors import BoxDied, NotFound, Unavailable
-from agentos.messages import ToolCard
+from agentos.messages import WHEELS, ToolCard
 from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
 
 _DEATH = {
-    "wall": (Result.TIMEOUT, "timeout", "the run did not end within {limits.wall_s:g} s"),
-    "memory": (Result.BUDGET, "memory", "the run used more than {limits.memory_mb} MB of memory"),
-    "output": (Result.BUDGET, "limit", "the run sent more than it may: {detail}"),
-    "protocol": (Result.FAILED, "harness", "the worker broke the protocol: {detail}"),
-    "killed": (Result.CANCELLED, "killed", "the run was cancelled"),
-    "gone": (Result.FAILED, "exit", "the worker's process ended before its job, several times in a row"),
+    "wall": (Result.TIMEOUT, KernelFault.TIMEOUT, "the run did not end within {limits.wall_s:g} s"),
+    "memory": (Result.BUDGET, KernelFault.MEMORY, "the run used more than {limits.memory_mb} MB of memory"),
+    "output": (Result.BUDGET, KernelFault.LIMIT, "the run sent more than it may: {detail}"),
+    "protocol": (Result.FAILED, KernelFault.PROTOCOL, "the worker broke the protocol: {detail}"),
+    "killed": (Result.CANCELLED, KernelFault.KILLED, "the run was cancelled"),
+    "gone": (
+        Result.FAILED,
+        KernelFault.EXIT,
+        "the worker's process ended before its job, several times in a row",
+    ),
 }
 
 
@@ -97,9 +116,10 @@ class BoxExecutor:
         sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), plan.prefer)
         spent = Spent()
         drifted: tuple[str, ...] = ()
+        given = ""
         try:
-            bundle = bundle_of(self._registry, task, snapshot, self._serving.finder)
-            bundle = replace(bundle, limits=with_default(bundle.limits, self._serving.budget))
+            bundle = self._bundle(task, snapshot)
+            given = self._digest(task, snapshot, bundle)
             workspace_mb = bundle.limits.workspace_mb
             job = Job(task, snapshot, run_id, bundle, self._inputs(task), record, plan, self._serving.redact)
             if task.call is None:
@@ -128,7 +148,35 @@ class BoxExecutor:
             drift=drifted,
             memory_mb=ran.memory_mb,
             image=sandbox.image,
+            bundle=given,
         )
+
+    def given(self, task: Task, snapshot: Snapshot) -> str:
+        """See ``ports.Executor``; "" of a task that does not fit the snapshot."""
+        try:
+            return self._digest(task, snapshot, self._bundle(task, snapshot))
+        except Unfit:
+            return ""
+
+    def _bundle(self, task: Task, snapshot: Snapshot) -> Bundle:
+        bundle = bundle_of(self._registry, task, snapshot, self._serving.finder)
+        return replace(bundle, limits=with_default(bundle.limits, self._serving.budget))
+
+    def _digest(self, task: Task, snapshot: Snapshot, bundle: Bundle) -> str:
+        """The files of the bundle, and what a run is told or can ask for beside them."""
+        files = {
+            path: sha256(content).hexdigest()
+            for path, content in bundle.files.items()
+            if f"/{WHEELS}/" not in path  # they follow from the locks, which are among the files
+        }
+        more: dict[str, Json] = {}
+        if task.call is None:
+            more["models"] = [asdict(spec) for spec in self._serving.models(bundle, snapshot)]
+            memories = self._registry.files(snapshot, Kind.MEMORY.value)  # it may search all of them
+            more["memories"] = {path: sha256(content).hexdigest() for path, content in memories.items()}
+            if bundle.agent.get("agents"):  # whom it hands work to gets bundles of its own
+                more["tree"] = snapshot.tree
+        return digest([files, bundle.harness, bundle.limits, dict(bundle.agent), bundle.command, more])
 
     def cancel(self, run_id: str) -> None:
         """Kill the run's box: its ``execute`` returns a cancelled attempt. Unknown ids are ignored."""
@@ -170,8 +218,8 @@ class BoxExecutor:
             if self._gone[key] < GONE_MAX:
                 raise error
         self._gone.pop(key, None)
-        result, name, text = _DEATH[cause]
-        fault = Fault(name, text.format(limits=job.limits, detail=error.detail))
+        result, kind, text = _DEATH[cause]
+        fault = kernel_fault(kind, text.format(limits=job.limits, detail=error.detail))
         return Ran(result, fault, resources=_given(job))
 
 
@@ -192,5 +240,5 @@ def _outcome(ran: Ran, graded: Grade, cost: Cost) -> Outcome:
         return Outcome(Result.PASSED, 1.0, "", checks=graded.checks, cost=cost)
     details = "; ".join(f"{check.kind}: {check.detail}" for check in wrong)
     reason = f"{len(wrong)} of {len(graded.checks)} checks failed: {details}"
-    fault = graded.fault or Fault("check", details)
+    fault = graded.fault or kernel_fault(KernelFault.CHECK, details)
     return Outcome(Result.FAILED, graded.score, reason, fault, graded.checks, cost)

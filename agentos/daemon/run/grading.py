@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.daemon.job.job_protocol import Exchange
-from agentos.domain import Check, CheckResult, Fault, Json, Limits
+from agentos.domain import Check, CheckResult, Fault, Json, KernelFault, Limits, kernel_fault
 from agentos.errors import BoxDied
 from agentos.messages import FaultFrame, GradeDone, GradeJob, WireCheck
 from agentos.ports import Sandbox
@@ -54,12 +54,19 @@ def grade(
         except BoxDied as error:
             if error.cause == "gone":
                 raise
-            return _failed(checks, Fault("grader", f"the checks could not be applied: {error}"))
+            return _failed(
+                checks, kernel_fault(KernelFault.GRADER, f"the checks could not be applied: {error}")
+            )
     if isinstance(answered, FaultFrame):
-        return _failed(checks, Fault("grader", f"the checks could not be applied: {answered.fault.message}"))
+        return _failed(
+            checks,
+            kernel_fault(KernelFault.GRADER, f"the checks could not be applied: {answered.fault.message}"),
+        )
     assert isinstance(answered, GradeDone)
     if [found.kind for found in answered.checks] != [check.kind for check in checks]:
-        return _failed(checks, Fault("grader", "the grader answered for other checks than it was given"))
+        return _failed(
+            checks, kernel_fault(KernelFault.GRADER, "the grader answered for other checks than it was given")
+        )
     return Grade(tuple(CheckResult(found.kind, found.passed, found.detail) for found in answered.checks))
 
 

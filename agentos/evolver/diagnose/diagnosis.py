@@ -133,7 +133,7 @@ def _shared_by(parts: Parts, fingerprint: Fingerprint) -> int:
     resources = {
         sighting.fingerprint.resource
         for sighting in parts.records.newest_sightings({fingerprint.klass}, LOOK_BACK)
-        if sighting.fingerprint.signature.rpartition(" | ")[2] == message
+        if sighting.fingerprint.signature.rpartition(" | ")[2] == message and not sighting.hidden
     }
     return len(resources) if len(resources) >= SHARED_BY else 0
 

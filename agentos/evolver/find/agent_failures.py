@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentos.domain import Fault, Outcome, Step
+from agentos.domain import Fault, KernelFault, Outcome, Step, kind_of, word_of
 from agentos.evolver.find.signals import Signal, read_signals
 from agentos.evolver.find.step_failures import fault_in, speaker_of, tool_of
 
@@ -36,13 +36,14 @@ class Lapse:
 def lapse_in(outcome: Outcome, fault: Fault, steps: Sequence[Step]) -> Lapse:
     """Why a run without a call failed; ``fault`` is the outcome's, or made of it."""
     if fault.resource:
-        return Lapse("harness" if fault.resource.startswith("harness/") else fault.type, (fault.where,))
+        return Lapse("harness" if fault.resource.startswith("harness/") else word_of(fault), (fault.where,))
     failing = _never_worked(steps)
     broken = next((found for found in failing if _is_code(found)), None)
     if broken is not None:
-        return Lapse(broken.type, tool=broken)
-    if fault.type != "check":
-        return Lapse(fault.type, _last_call(steps) if fault.type in _AT_A_CALL else ())
+        return Lapse(word_of(broken), tool=broken)
+    if kind_of(fault) is not KernelFault.CHECK:
+        word = word_of(fault)
+        return Lapse(word, _last_call(steps) if word in _AT_A_CALL else ())
     if wrong := [found for found in failing if found.type in _WRONG_CALLS]:
         return Lapse(wrong[-1].type, (wrong[-1].where,))
     if _forgot(steps):

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentos.domain import Cost, Fault, Kind, Outcome, Result, Run, Step, Task
+from agentos.domain import Cost, Fault, KernelFault, Kind, Outcome, Result, Run, Step, Task, kind_of
 from agentos.evolver.find.signals import Signal, read_signals
 from agentos.evolver.parts import Parts
 
 LOOK_BACK = 50  # runs of equal work among which a success is looked for
-# Of a budget that many runs share, none of them is to blame for its end.
-SHARED_BUDGETS = ("the evolution may use ", "all runs of a day may use ")  # gateway/answering.py
-_OWN = frozenset({"limit", "budget"})  # steps and questions; calls, tokens and money of models
+# Steps and questions; calls, tokens and money of models. Of a budget that many runs share none is to blame.
+_OWN = frozenset({KernelFault.LIMIT, KernelFault.BUDGET})
 _CIRCLES = frozenset({Signal.RETRY_LOOP, Signal.FORGOTTEN})
 
 
@@ -30,7 +29,7 @@ def as_failed(parts: Parts, task: Task, run: Run, steps: Sequence[Step] | None =
     if outcome is None or outcome.result is not Result.BUDGET or outcome.fault is None:
         return run
     fault = outcome.fault
-    if fault.type not in _OWN or fault.message.startswith(SHARED_BUDGETS):
+    if kind_of(fault) not in _OWN:
         return run
     own = parts.journal.steps(run.id) if steps is None else steps
     circles = any(sign.signal in _CIRCLES for sign in read_signals(own))

@@ -15,7 +15,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agentos.domain import Fault, Fingerprint, Layer, Outcome, Result, Run, Step, digest
+from agentos.domain import (
+    Fault,
+    Fingerprint,
+    KernelFault,
+    Layer,
+    Outcome,
+    Result,
+    Run,
+    Step,
+    digest,
+    kernel_fault,
+    word_of,
+)
 from agentos.evolver.find.agent_failures import Lapse, lapse_in
 from agentos.evolver.policy import FailureClass
 
@@ -59,8 +71,8 @@ def normalise(message: str) -> str:
 
 
 def classify(fault: Fault, taxonomy: tuple[FailureClass, ...]) -> FailureClass:
-    """The first class that the fault's type fits; the last class fits any."""
-    return _first(taxonomy, {fault.type, "*"})
+    """The first class that the fault's word fits; the last class fits any."""
+    return _first(taxonomy, {word_of(fault), "*"})
 
 
 def classify_lapse(type: str, taxonomy: tuple[FailureClass, ...]) -> FailureClass:
@@ -81,8 +93,8 @@ def fault_of(outcome: Outcome) -> Fault:
     if outcome.fault is not None:
         return outcome.fault
     if outcome.result is Result.TIMEOUT:
-        return Fault("timeout", "the run did not end in time")
-    return Fault("check", outcome.reason)
+        return kernel_fault(KernelFault.TIMEOUT, "the run did not end in time")
+    return kernel_fault(KernelFault.CHECK, outcome.reason)
 
 
 def failure_of(
@@ -98,8 +110,8 @@ def failure_of(
     fault = fault_of(run.outcome)
     if doing is None:
         return _of_code(fault, path, taxonomy)
-    klass = classify_lapse(fault.type, taxonomy)
-    lapse = lapse_in(run.outcome, fault, doing.steps()) if klass.evolvable else Lapse(fault.type)
+    klass = classify_lapse(word_of(fault), taxonomy)
+    lapse = lapse_in(run.outcome, fault, doing.steps()) if klass.evolvable else Lapse(word_of(fault))
     if lapse.tool is not None:
         return _of_code(lapse.tool, lapse.tool.where.partition(":")[0], taxonomy)
     klass = classify_lapse(lapse.type, taxonomy)

@@ -1,8 +1,8 @@
 """Mine: read each finished run once and note its failure as a sighting.
 
 The sightings and the cursor move in one transaction, so that mining again, also after a crash,
-never counts a run twice. Runs of hold-out tasks are passed over: nothing that a proposer may ever
-see is made of them.
+never counts a run twice. What runs of hold-out tasks show is marked as hidden: nothing that a proposer may
+see is made of it, unless the hold-out gives the task away (``triage``).
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentos.domain import Call, Fault, Kind, Run, Share, Sighting, Step, Task
+from agentos.domain import Call, Fault, Kind, Run, Sighting, Step, Task
 from agentos.errors import UserError
 from agentos.evolver.find.budget_failures import as_failed
 from agentos.evolver.find.fingerprints import Doing, Failure, failure_of
 from agentos.evolver.find.harness_signs import mistold
+from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
 from agentos.evolver.parts import Parts
 
@@ -23,7 +24,7 @@ BATCH = 500
 
 
 def mine(parts: Parts) -> int:
-    """Read all runs that finished since the last call; the number of sightings stored."""
+    """Read all runs that finished since the last call; the number of sightings stored, but for hidden ones."""
     stored = 0
     while True:
         position = parts.cursor.read(CURSOR)
@@ -32,19 +33,18 @@ def mine(parts: Parts) -> int:
             return stored
         sightings = [found for _, run in batch if (found := _sighting(parts, run)) is not None]
         parts.cursor.advance(CURSOR, batch[-1][0], sightings)
-        stored += len(sightings)
+        stored += sum(not sighting.hidden for sighting in sightings)
 
 
 def flag(parts: Parts, run: Run) -> Sighting:
     """A person says that this run matters: one such sighting is enough to open evidence."""
-    if run.share is Share.HOLD_OUT:
+    if not is_open(parts, run):
         raise UserError(f"{run.id} belongs to a hidden hold-out task, which may not become evidence.")
     failure = inspect(parts, run)
     if failure is None:
         raise UserError(f"{run.id} did not fail; give the task a check that fails, then run it again.")
     sighting = _made(parts, run, failure, flagged=True)
-    parts.records.put(sighting)
-    parts.audit.note("run.flag", run.id, {"fingerprint": failure.fingerprint.id})
+    parts.audit.note("run.flag", run.id, {"fingerprint": failure.fingerprint.id}, (sighting,))
     return sighting
 
 
@@ -93,8 +93,6 @@ def tool_path(call: Call | None, resources: tuple[str, ...]) -> str:
 
 
 def _sighting(parts: Parts, run: Run) -> Sighting | None:
-    if run.share is Share.HOLD_OUT:
-        return None
     failure = inspect(parts, run)
     return _made(parts, run, failure, flagged=False) if failure else None
 
@@ -107,6 +105,7 @@ def _made(parts: Parts, run: Run, failure: Failure, *, flagged: bool) -> Sightin
         fingerprint=failure.fingerprint,
         seen_at=run.finished_at or parts.now(),
         flagged=flagged,
+        hidden=not is_open(parts, run),
         signals=tuple(
             f"{sign.signal.value}@{sign.step}" for sign in read_signals(parts.journal.steps(run.id))
         ),

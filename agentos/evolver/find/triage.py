@@ -7,9 +7,9 @@ evolution is at work on the same file, and when something is new since the last 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from agentos.domain import (
@@ -23,6 +23,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import Conflict, NotFound
+from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Mine
 
@@ -41,7 +42,6 @@ WITHOUT_SUCCESS = frozenset(
     }
 )
 AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}
-DECLINED = "declined by "  # a reason that starts so closes a fingerprint until `reconsider`
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,9 @@ def triage(parts: Parts) -> list[Evolution]:
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
     end = parts.records.last_sighting()
     sightings = parts.records.newest_sightings(mendable, LOOK_BACK, CLOSED)
-    for ripe in _ripe(sightings, parts.policy.mine, parts.now()):
+    hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
+    seen = [item for item in sightings if item not in hidden]
+    for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:
         if _file(ripe.fingerprint) in busy:
             continue
         past = _past(parts, ripe.fingerprint)
@@ -92,8 +94,10 @@ def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: f
     return not busy and quiet_s >= rules.settle_s
 
 
-def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
+def reconsider(parts: Parts, evolution: Evolution, *, takes_up: str = "") -> Evolution:
     """Open a new evolution on the same evidence, against what is stable now.
+
+    ``takes_up``: the candidate whose edit is measured again there, where it still applies.
 
     Raises Conflict when one is at work on it already: two would measure and ask the same twice.
     """
@@ -104,8 +108,8 @@ def reconsider(parts: Parts, evolution: Evolution) -> Evolution:
                 f"`agentos evolution show {other.id}` shows how far it is."
             )
     fresh = _evolution(parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}")
-    parts.records.put(fresh)
-    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id})
+    fresh = replace(fresh, takes_up=takes_up)
+    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))
     return fresh
 
 
@@ -142,6 +146,31 @@ def _ripe(sightings: Sequence[Sighting], rules: Mine, now: datetime) -> list[Rip
     heavy += [group for group in files.values() if _weighs_enough(group, rules, now)]
     heavy.sort(key=lambda group: (-len(group), group[0].seen_at))
     return [_newest(group) for group in heavy]
+
+
+def _is_hidden(parts: Parts, sighting: Sighting) -> bool:
+    return sighting.hidden and not parts.cursor.read(GIVEN + sighting.task_key)
+
+
+def _starved(parts: Parts, seen: Sequence[Sighting], hidden: Collection[Sighting]) -> list[Ripe]:
+    """Failures that recur only together with hidden tasks: with the oldest of these, as few as will do.
+
+    Where there are enough, as many as it takes to hold some of the evidence back again. What was seen before
+    the failure was mended counts for nothing.
+    """
+    rules, now = parts.policy.mine, parts.now()
+    wanted = max(rules.recurrence, parts.policy.evidence.held_back)
+    found: list[Ripe] = []
+    for name in dict.fromkeys(item.fingerprint.id for item in hidden):
+        alike = _newest([item for item in (*seen, *hidden) if item.fingerprint.id == name])
+        fresh = _unmended(alike, _past(parts, alike.fingerprint))
+        group = [item for item in fresh if item not in hidden]
+        if _weighs_enough(group, rules, now):
+            continue
+        group += [item for item in fresh if item in hidden][: max(0, wanted - len(group))]
+        if _weighs_enough(group, rules, now):
+            found.append(_newest(group))
+    return found
 
 
 def _weighs_enough(group: Sequence[Sighting], rules: Mine, now: datetime) -> bool:
@@ -192,7 +221,7 @@ def _worth_trying(ripe: Ripe, past: Sequence[Evolution], parts: Parts) -> bool:
     if not past:
         return True
     last = past[-1]
-    if last.state is EvolutionState.CIRCUIT_BROKEN or last.reason.startswith(DECLINED):
+    if last.state is EvolutionState.CIRCUIT_BROKEN or last.is_closed:
         return False
     since = [item for item in ripe.sightings if last.ended_at is None or item.seen_at > last.ended_at]
     if last.state not in WITHOUT_SUCCESS:
@@ -240,9 +269,18 @@ def _open(parts: Parts, ripe: Ripe, sightings: Sequence[Sighting], position: int
         sealed_at=parts.now(),
         sha256=digest([ripe.fingerprint, run_ids, task_ids]),
     )
-    evolution = _evolution(parts, evidence.id, ripe.fingerprint.id, "")
-    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position)
-    parts.audit.note("evidence.sealed", evidence.id, {"sha256": evidence.sha256, "evolution": evolution.id})
+    given = [item for item in chosen if _is_hidden(parts, item)]
+    evolution = replace(
+        _evolution(parts, evidence.id, ripe.fingerprint.id, ""), given=tuple(item.task_id for item in given)
+    )
+    said = {"sha256": evidence.sha256, "evolution": evolution.id}
+    note = ("evidence.sealed", evidence.id, said)
+    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position, note=note)
+    for item in given:
+        parts.cursor.advance(GIVEN + item.task_key, 1, [])
+    if given:
+        told = {"evolution": evolution.id, "tasks": list(evolution.given), "of": len(chosen)}
+        parts.audit.note("hold_out.gave_way", evidence.id, told)
     return evolution
 
 

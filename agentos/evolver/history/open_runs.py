@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentos.domain import IMPORT, Result, Share, Task
+from agentos.domain import IMPORT, Result, Task
+from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.parts import Parts
 from agentos.ports import Seen
 
@@ -19,7 +20,7 @@ def runs_of(parts: Parts, tasks: Sequence[Task]) -> tuple[Seen, ...]:
     for task in tasks:
         found: list[Seen] = []
         for run in parts.journal.runs_of(task.key, LOOK_BACK):
-            if run.share is Share.OPEN and run.outcome is not None and run.sandbox != IMPORT:
+            if is_open(parts, run) and run.outcome is not None and run.sandbox != IMPORT:
                 found.append(Seen(task, run, tuple(parts.journal.steps(run.id))))
         passed = [seen for seen in found if seen.passed][:RUNS_A_TASK]
         failed = [seen for seen in found if _failed(seen)][: RUNS_A_TASK - bool(passed)]

@@ -9,10 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 
-from agentos.domain import Fault, Json, Snapshot, Step, canonical, digest, is_reference
+from agentos.domain import (
+    Fault,
+    Json,
+    KernelFault,
+    Origin,
+    Snapshot,
+    Step,
+    canonical,
+    digest,
+    is_reference,
+    word_of,
+)
 from agentos.errors import NotFound, Unavailable
 from agentos.ports import Blobs, RecordedTool, Recording
 
@@ -28,6 +39,7 @@ _UNSURE = {
     "type": UNCERTAIN,
     "message": "the call was begun and its result was lost: what it does outside may or may not have happened",
 }
+_OF_A_FAULT = ("type", "message", "where", "resource")
 _BOOKKEEPING = frozenset({"recorded", "call", "usd"})
 _TOO_LARGE = {"type": "limit", "message": "the call's recorded result was too large to be kept"}
 
@@ -81,13 +93,18 @@ def recorded_call(step: Step) -> RecordedTool | None:
     """The tool call that a step tells of; None when it tells of none that came to a tool."""
     if step.node != ACT or not _names_call(step.action):
         return None
-    if step.fault is not None and step.fault.type == "effect":
+    if step.fault is not None and word_of(step.fault) == "effect":
         return None  # refused before anybody was asked
-    result, fault = step.observation, asdict(step.fault) if step.fault else None
+    result, fault = step.observation, _on_the_wire(step.fault)
     if not (isinstance(result, dict) and "ok" in result):
         result, fault = {"ok": False}, _TOO_LARGE
     result = {name: value for name, value in result.items() if name != "recorded"}
     return RecordedTool(step.action["tool"], step.action["args"], result, fault)
+
+
+def _on_the_wire(fault: Fault | None) -> Json:
+    """What a box says, and is told, of a fault: whose it is the kernel adds on its side."""
+    return {name: getattr(fault, name) for name in _OF_A_FAULT} if fault else None
 
 
 def _names_call(action: Json) -> bool:
@@ -143,12 +160,18 @@ def unpacked(data: bytes) -> list[Step]:
         Step(
             **item
             | {
-                "fault": Fault(**item["fault"]) if item["fault"] else None,
+                "fault": _fault(item["fault"]) if item["fault"] else None,
                 "started_at": datetime.fromisoformat(item["started_at"]),
             }
         )
         for item in json.loads(data)
     ]
+
+
+def _fault(data: Mapping[str, str]) -> Fault:
+    """Of a record from before origins these are missing."""
+    origin, kind = Origin(data.get("origin", "")), KernelFault(data.get("kind", ""))
+    return Fault(data["type"], data["message"], data["where"], data["resource"], origin, kind)
 
 
 def told(steps: Iterable[Step]) -> list[Json]:
@@ -157,7 +180,7 @@ def told(steps: Iterable[Step]) -> list[Json]:
     Two runs of which one was served from the record of the other are equal in this.
     """
     return [
-        [step.node, step.action, _without_bookkeeping(step.observation), step.fault]
+        [step.node, step.action, _without_bookkeeping(step.observation), _on_the_wire(step.fault)]
         for step in steps
         if step.node not in _OUTSIDE
     ]

@@ -24,9 +24,8 @@ def settle_wishes(parts: Parts) -> list[Proposal]:
         done = replace(
             wish, state=ProposalState.ACCEPTED, decided_at=parts.now(), resource=str(memory), reason=reason
         )
-        parts.records.put(done)
         about = {"state": done.state.value, "resource": done.resource, "reason": reason}
-        parts.audit.note("memory.decided", wish.id, about)
+        parts.audit.note("memory.decided", wish.id, about, (done,))
         settled.append(done)
     return settled
 

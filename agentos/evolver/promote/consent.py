@@ -12,11 +12,12 @@ import getpass
 import hmac
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agentos.domain import Candidate, Consent, Verdict, canonical, digest, new_id
+from agentos.domain import Candidate, Consent, Json, Verdict, canonical, digest, new_id
 from agentos.errors import Conflict, UserError
 
 KEY_BYTES = 32
@@ -95,6 +96,17 @@ def verify(key: bytes, consent: Consent, candidate: Candidate, verdict: Verdict,
             raise Conflict(f"{consent.id} was given for another {name}: it is stale.")
     if now >= consent.expires_at:
         raise Conflict(f"{consent.id} expired at {consent.expires_at:%Y-%m-%d %H:%M}; approve again.")
+
+
+def genuine(key: bytes, stored: Mapping[str, Json]) -> bool:
+    """Whether the key made the token of a consent, given as its stored JSON: fields added since do not matter."""
+    try:
+        expires = datetime.fromisoformat(str(stored["expires_at"])).isoformat()
+        bound = canonical({**stored, "expires_at": expires, "token": ""})
+        made = hmac.new(key, bound, "sha256").hexdigest()
+        return hmac.compare_digest(str(stored["token"]).encode(), made.encode())
+    except (KeyError, ValueError):
+        return False
 
 
 def _token(key: bytes, consent: Consent) -> str:

@@ -106,9 +106,10 @@ def _store(parts: Parts, snapshot: Snapshot, reason: str, shown: _Shown, *, pass
         canaries=shown.canaries,
         seconds=shown.seconds,
     )
-    parts.records.put(made)
     detail = {"probe": made.id, "tree": snapshot.tree, "reason": reason}
-    parts.audit.note(f"probe.{'passed' if passed else 'failed'}", shown.evolution_id or made.id, detail)
+    parts.audit.note(
+        f"probe.{'passed' if passed else 'failed'}", shown.evolution_id or made.id, detail, (made,)
+    )
     return made
 
 

@@ -8,6 +8,7 @@ from agentos.domain import (
     Candidate,
     Consent,
     Decision,
+    Ending,
     Evolution,
     EvolutionState,
     Snapshot,
@@ -17,12 +18,14 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.evolver.find.triage import DECLINED, reconsider
+from agentos.evolver.find.triage import reconsider
 from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.consent import expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
+from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
+from agentos.resources import parse_id
 
 STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
 
@@ -53,17 +56,12 @@ def approve(parts: Parts, evolution: Evolution, principal: str) -> Consent:
             f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved."
         )
     candidate = parts.records.get(Candidate, evolution.candidate_id)
-    if _is_overtaken(parts, candidate):
+    if is_overtaken(parts, candidate):
         raise Conflict(
             f"{evolution.id} is stale: the registry moved since it was judged; "
             f"type `agentos evolution reconsider {evolution.id}` to measure it again."
         )
     return _store(parts, candidate, principal)
-
-
-def _is_overtaken(parts: Parts, candidate: Candidate) -> bool:
-    """The registry moved since the candidate was judged, so the verdict says nothing any more."""
-    return parts.snapshots.stable().tree != candidate.base.tree
 
 
 def _is_remade(parts: Parts, candidate: Candidate) -> bool:
@@ -74,10 +72,14 @@ def _is_remade(parts: Parts, candidate: Candidate) -> bool:
 
 
 def settle_overtaken(parts: Parts, evolution: Evolution) -> bool:
-    """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again."""
+    """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again.
+
+    Where the registry moved and what its trials got is the same, it is put on the new base and goes on waiting.
+    """
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
         return False
-    if not _is_overtaken(parts, parts.records.get(Candidate, evolution.candidate_id)):
+    candidate = parts.records.get(Candidate, evolution.candidate_id)
+    if not is_overtaken(parts, candidate) or rebased(parts, candidate) is not None:
         return False
     _stale(parts, evolution, "the registry moved while it waited for consent")
     return True
@@ -89,7 +91,13 @@ def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> 
         raise Conflict(
             f"{evolution.id} is {evolution.state.value}; only one that awaits consent or is held can be rejected."
         )
-    return parts.move(evolution, EvolutionState.REJECTED, f"{DECLINED}{principal}: {reason}", end=True)
+    return parts.move(
+        evolution,
+        EvolutionState.REJECTED,
+        f"declined by {principal}: {reason}",
+        end=True,
+        ending=Ending.DECLINED,
+    )
 
 
 def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
@@ -99,8 +107,10 @@ def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
     """
     candidate, _, _ = _consented(parts, evolution)
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
-    if _is_overtaken(parts, candidate):  # by itself, before a kill, or by others: ``promote`` finds out
-        return evolution
+    if is_overtaken(parts, candidate):  # by itself, before a kill, or by others
+        if _is_done(parts, evolution) or (moved := rebased(parts, candidate)) is None:
+            return evolution  # ``promote`` finds out which
+        candidate = moved
     if why := probe_fault(parts, candidate):
         return parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
     return evolution
@@ -114,7 +124,12 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
     Raises Conflict when it changes what runs are driven by and did not pass a probe.
     """
     candidate, verdict, consent = _consented(parts, evolution)
-    if not _is_overtaken(parts, candidate):  # by itself before a kill, or by others
+    if is_overtaken(parts, candidate) and not _is_done(parts, evolution):
+        candidate = rebased(parts, candidate) or candidate
+        if not _may_drive(parts, candidate):
+            return _stale(parts, evolution, "the registry moved while it was probed")
+    base, snapshot = stands_on(candidate)
+    if not is_overtaken(parts, candidate):  # by itself before a kill, or by others
         if _is_remade(parts, candidate):
             return _stale(parts, evolution, "the sandbox is not made of what it was when this was tried")
         if not _may_drive(parts, candidate):
@@ -123,22 +138,23 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
     trailers = {
         "Evolution": evolution.id,
         "Evidence": evolution.evidence_id,
-        "Candidate-Tree": candidate.snapshot.tree,
+        "Candidate-Tree": snapshot.tree,
         "Verdict": digest(verdict),
         "Consent": f"{consent.principal} {consent.id}",
     }
+    if candidate.rebase:
+        trailers["Judged-Tree"] = candidate.snapshot.tree
+        trailers["Bundles"] = f"{candidate.rebase.bundles_sha256} of {candidate.rebase.trials} trials"
     if candidate.migration:
         trailers["Migrates"] = str(candidate.migration)
     try:
-        promoted = parts.candidates.promote(
-            candidate.base, candidate.snapshot, trailers, candidate.edit.summary
-        )
+        promoted = parts.candidates.promote(base, snapshot, trailers, candidate.edit.summary)
     except Conflict as error:
         return _stale(parts, evolution, str(error))
-    if promoted.tree != verdict.candidate_tree:
+    if promoted.tree != (snapshot.tree if candidate.rebase else verdict.candidate_tree):
         raise Conflict(f"{promoted.commit} is not the tree that was tested.")
     attest_replay(parts, evolution, candidate, verdict)
-    return _on_probation(parts, evolution, promoted)
+    return _on_probation(parts, evolution, base, promoted)
 
 
 def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, Consent]:
@@ -155,35 +171,62 @@ def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, 
     return candidate, verdict, consent
 
 
+def _is_done(parts: Parts, evolution: Evolution) -> bool:
+    """It was promoted before a kill, and only the record of that is missing."""
+    if evolution.candidate_id is None:
+        return False
+    files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
+    names = {"/".join(path.split("/")[:2]) for path in files}
+    return any(
+        version.evolution == evolution.id
+        for name in names
+        for version in parts.evolvable.versions(parse_id(name))[:1]
+    )
+
+
 def _may_drive(parts: Parts, candidate: Candidate) -> bool:
     """Whether it changes nothing of what runs are driven by, or passed its probe."""
-    if not concerns(parts.snapshots, candidate.snapshot, candidate.base):
-        return True
-    return passed(parts, candidate.snapshot) is not None
+    base, snapshot = stands_on(candidate)
+    return not concerns(parts.snapshots, snapshot, base) or passed(parts, snapshot) is not None
 
 
 def probe_fault(parts: Parts, candidate: Candidate) -> str:
     """Why the candidate may not drive runs, "" when it may, or when it changes nothing of that."""
-    if not concerns(parts.snapshots, candidate.snapshot, candidate.base):
+    base, snapshot = stands_on(candidate)
+    if not concerns(parts.snapshots, snapshot, base):
         return ""
-    shown = probe(parts, candidate.snapshot, candidate.base, candidate.evolution_id)
+    shown = probe(parts, snapshot, base, candidate.evolution_id)
     return "" if shown.passed else f"its probe failed, and nothing was moved: {shown.reason}"
 
 
-def roll_back(parts: Parts, evolution: Evolution, reason: str, *, origin: str = "rollback") -> Evolution:
+def take_back(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
+    """Undo a promotion on a person's word: the failure stays closed until someone reconsiders it."""
+    why = f"taken back by {principal}: {reason}"
+    return roll_back(parts, evolution, why, origin="revert", ending=Ending.REVERTED)
+
+
+def roll_back(
+    parts: Parts,
+    evolution: Evolution,
+    reason: str,
+    *,
+    origin: str = "rollback",
+    ending: Ending = Ending.UNSAID,
+) -> Evolution:
     """Undo a promotion by new versions; raises Conflict when later versions build on it."""
     if evolution.promoted is None:
         raise Conflict(f"{evolution.id} is {evolution.state.value}: nothing of it was promoted.")
     if evolution.state is EvolutionState.ROLLED_BACK:
         raise Conflict(f"{evolution.id} was rolled back already.")
     parts.candidates.revert_evolution(evolution.id, reason, origin)
-    return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True)
+    return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True, ending=ending)
 
 
-def _on_probation(parts: Parts, evolution: Evolution, promoted: Snapshot) -> Evolution:
+def _on_probation(parts: Parts, evolution: Evolution, base: Snapshot, promoted: Snapshot) -> Evolution:
     stored = parts.evolution(evolution.id)
     moved = Evolution(
-        **{name: getattr(stored, name) for name in Evolution.__dataclass_fields__} | {"promoted": promoted}
+        **{name: getattr(stored, name) for name in Evolution.__dataclass_fields__}
+        | {"base": base, "promoted": promoted}
     )
     return parts.move(moved, EvolutionState.PROBATION, "promoted, on probation", end=True)
 
@@ -198,7 +241,7 @@ def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
     ]
     if len(stale) <= STALE_MAX:
         with suppress(Conflict):  # somebody had it taken up already
-            reconsider(parts, ended)
+            reconsider(parts, ended, takes_up=evolution.candidate_id or "")
     return ended
 
 
@@ -206,8 +249,8 @@ def _store(parts: Parts, candidate: Candidate, principal: str) -> Consent:
     verdict = verdict_on(parts, candidate.id)
     expires = expiry(parts.now(), parts.policy.consent.expires_s)
     consent = issue(parts.consent_key, candidate, verdict, principal, expires)
-    parts.records.put(consent)
-    parts.audit.note("consent", candidate.evolution_id, {"consent": consent.id, "principal": principal})
+    said = {"consent": consent.id, "principal": principal}
+    parts.audit.note("consent", candidate.evolution_id, said, (consent,))
     return consent
 
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from agentos.domain import Candidate, Evidence, Evolution, Json, Opinion, Review, tier_of
 from agentos.errors import ModelFailed
+from agentos.evolver.find.holding_back import shown_part
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.parts import Parts
 from agentos.evolver.proposers.model.answer import Line, Unusable, json_in, spoken
@@ -60,7 +61,8 @@ def _stored(parts: Parts, candidate: Candidate) -> Review | None:
 
 def _reviewed(parts: Parts, evolution: Evolution, candidate: Candidate) -> Review:
     evidence = parts.records.get(Evidence, evolution.evidence_id)
-    heard = _ask(parts, evidence, candidate)
+    # What it says ends up in reasons, and those in the briefs of later evolutions.
+    heard = _ask(parts, shown_part(evidence, evolution.held_back), candidate)
     review = Review(
         id=f"review-{candidate.id.removeprefix('cand-')}",
         evolution_id=evolution.id,
@@ -72,8 +74,8 @@ def _reviewed(parts: Parts, evolution: Evolution, candidate: Candidate) -> Revie
         reasons=heard.reasons,
         at=parts.now(),
     )
-    parts.records.put(review)
-    parts.audit.note("review", evolution.id, {"candidate": candidate.id, "opinion": review.opinion.value})
+    said = {"candidate": candidate.id, "opinion": review.opinion.value}
+    parts.audit.note("review", evolution.id, said, (review,))
     return review
 
 

@@ -52,7 +52,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
     """What the proposers of the site's layer get."""
     kind, name = site.resource.split("/", 1)
     found = parts.snapshots.files(evolution.base, site.path) if site.path else {}
-    tasks = parts.tasks(sets.evidence)
+    tasks = parts.tasks(sets.shown)
     tool = tasks[0].call.tool.rpartition("/")[2] if tasks[0].call else ""
     called = None if site.layer is Layer.HARNESS else tool  # a harness serves calls of every tool
     runs = runs_of(parts, tasks)

@@ -55,6 +55,10 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
     accepted: list[str] = []
     refused = 0
     rank = 0
+    if again := _taken_up(parts, evolution, diagnosis, sets):
+        if not again.screened:
+            return [again.id]
+        rank = again.rank
     silent: set[str] = set()
     sites = workable(parts, diagnosis)
     most = parts.policy.propose.max_candidates
@@ -83,6 +87,44 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
             break
     parts.records.put(replace(parts.evolution(evolution.id), asked=meter.asked))
     return accepted
+
+
+def _taken_up(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets) -> Candidate | None:
+    """The edit of an evolution gone stale, on the present base: it is measured again instead of searched for.
+
+    None where there is none, or where somebody changed a file that it changes.
+    """
+    if not evolution.takes_up:
+        return None
+    before = parts.records.get(Candidate, evolution.takes_up)
+    sites = [site for site in workable(parts, diagnosis) if site.layer is before.manifest.layer]
+    unchanged = all(
+        parts.snapshots.files(before.base, path).get(path)
+        == parts.snapshots.files(evolution.base, path).get(path)
+        for path in before.edit.files
+    )
+    if not sites or not unchanged:
+        return None
+    if stored := [
+        item for item in parts.records.find(Candidate, evolution_id=evolution.id) if item.rank == 1
+    ]:
+        return stored[0]
+    manifest = before.manifest
+    proposal = Proposal(
+        cause=manifest.cause,
+        summary=before.edit.summary,
+        operator=before.edit.operator,
+        files=before.edit.files,
+        why_this_layer=manifest.why_this_layer,
+        predicted_fixes=manifest.predicted_fixes,
+        tasks_at_risk=manifest.tasks_at_risk,
+        parents=before.parents,
+        model=before.model,
+    )
+    brief = brief_for(parts, evolution, sites[0], sets, diagnosis.why)
+    reason = _refusal(parts, evolution, brief, proposal, 1)
+    evidence = parts.records.get(Evidence, evolution.evidence_id)
+    return _store(parts, evolution, evidence, sites[0].layer, (1, before.proposer, proposal, reason))
 
 
 def workable(parts: Parts, diagnosis: Diagnosis) -> list[Site]:

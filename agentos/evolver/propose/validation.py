@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from agentos.domain import Check
+from agentos.evolver.guards.static.static_eval import read
 from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
 from agentos.evolver.policy import Surface
 from agentos.resources import path_fault
@@ -91,7 +92,7 @@ def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Chec
             reason = reason or fault_of_text(path, before or "", text, checks)
             reason = reason or (_document_fault(before, text) if path.startswith("harness/") else "")
         else:
-            reason = reason or _source_fault(before, text, checks, tool=not path.startswith("harness/"))
+            reason = reason or _source_fault(path, before, text, checks, tool=not path.startswith("harness/"))
         if reason:
             return f"{path}: {reason}"
     return ""
@@ -133,7 +134,7 @@ def _document_fault(old: str | None, new: str) -> str:
     return f"it changes {', '.join(others)}; only 'state' may change in it" if others else ""
 
 
-def _source_fault(old: str | None, new: str, checks: Sequence[Check], *, tool: bool) -> str:
+def _source_fault(path: str, old: str | None, new: str, checks: Sequence[Check], *, tool: bool) -> str:
     """``old`` is None for a new file, which has a contract to state, not to keep."""
     try:
         before, after = parse(old or ""), parse(new)
@@ -152,7 +153,7 @@ def _source_fault(old: str | None, new: str, checks: Sequence[Check], *, tool: b
         fault
         or _new_names_fault(before, after)
         or (_handler_fault(before, after) if old is not None else "")
-        or _constant_fault(before, after, checks)
+        or _constant_fault(path, old or "", new, checks)
     )
 
 
@@ -214,18 +215,31 @@ def _handler_fault(before: ast.Module, after: ast.Module) -> str:
     return "it adds an except clause" if handlers(after) > handlers(before) else ""
 
 
-def _constant_fault(before: ast.Module, after: ast.Module, checks: Sequence[Check]) -> str:
-    new = _constants(after) - _constants(before)
-    wanted = {repr(value) for value in expected(checks)}
-    hard_coded = {value for value in new & wanted if len(value.strip("'\"")) > 2}
+def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> str:
+    written = _constants(path, new) - _constants(path, old)
+    wanted = {_plain(value) for value in expected(checks)}
+    hard_coded = {value for value in written & wanted if len(value.strip("'\"")) > 2}
     return (
         f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})" if hard_coded else ""
     )
 
 
-def _constants(module: ast.Module) -> set[str]:
-    return {
-        repr(node.value)
-        for node in ast.walk(module)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float)
-    }
+def _constants(path: str, source: str) -> set[str]:
+    """Every text and number that stands in the source, or that is put together of what stands there."""
+    reading = read(path, source)
+    values = (reading.fold(node) for node in ast.walk(reading.tree) if isinstance(node, ast.expr))
+    return {_plain(leaf) for value in values for leaf in _leaves(value)}
+
+
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
+
+
+def _plain(value: object) -> str:
+    """One text for what is equal: 101.0 is 101."""
+    whole = isinstance(value, float) and value.is_integer()
+    return repr(int(value) if whole else value)  # type: ignore[call-overload] # a number

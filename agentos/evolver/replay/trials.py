@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import (
     IMPORT,
+    SHARED,
     TIER_OF,
     Arm,
     Candidate,
     Decision,
     Evolution,
+    KernelFault,
     Kind,
     Mode,
     Outcome,
@@ -32,16 +34,17 @@ from agentos.domain import (
     Trial,
     TrialSet,
     digest,
+    kind_of,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.evolver.find.budget_failures import SHARED_BUDGETS
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
+from agentos.evolver.replay.renaming import Renamed, in_other_names
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.verdict.flakiness import TRIALS, Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, ruling
-from agentos.evolver.verdict.overfitting import REPEATS
+from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
 from agentos.evolver.verdict.pairing import FIRST
 from agentos.ports import Attempt, Plan, Recording
 
@@ -64,6 +67,7 @@ class _Job:
     fresh: bool = False  # models are asked, whatever is on record
     number: int = 0  # as ``Trial.number``
     alike: bool = False  # as ``Trial.alike``
+    renamed: Renamed | None = None  # the task, where it is asked under other names
 
     @property
     def id(self) -> str:
@@ -75,6 +79,8 @@ class _Job:
             self.repeat,
             self.snapshot.tree,
         ]
+        if self.renamed:
+            parts.append("renamed")
         return f"trial-{digest(parts)[:20]}"
 
 
@@ -87,8 +93,40 @@ class Stage:
 
 
 def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
-    """Run tasks on the evolution's base; shared by all of its candidates."""
-    return _replay(parts, _jobs(parts, task_ids, sets, Arm.BASE, evolution, None))
+    """Run tasks on the evolution's base; shared by all of its candidates.
+
+    All but the first trial of a task are made under other names (``renaming``). Of one that does not end
+    alike there, each kind is made once more: what goes by its names keeps them, the rest is flaky.
+    """
+    jobs = _jobs(parts, task_ids, sets, Arm.BASE, evolution, None)
+    trials = _replay(parts, jobs)
+    unlike = {task_id for task_id, ends in _ends(trials).items() if len(ends[False] | ends[True]) > 1}
+    again = [job for job in jobs if job.task.id in unlike]
+    if not any(job.renamed for job in again):
+        return trials
+    # In this order: what passes every other time does not look as if it went by names.
+    trials += _replay(parts, [_other_way(parts, job) for job in again])
+    bound = {
+        task_id
+        for task_id, ends in _ends(trials).items()
+        if task_id in unlike and len(ends[False]) == len(ends[True]) == 1
+    }
+    return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
+
+
+def _other_way(parts: Parts, job: _Job) -> _Job:
+    """The same trial under other names, or under its own if it was made under others."""
+    return replace(job, renamed=None if job.renamed else in_other_names(parts, job.task))
+
+
+def _ends(trials: Iterable[Trial]) -> dict[str, dict[bool, set[object]]]:
+    """By task, how its trials under its own names (False) and under others (True) ended."""
+    found: dict[str, dict[bool, set[object]]] = {}
+    for trial in trials:
+        fault = trial.outcome.fault
+        end = (trial.outcome.result, trial.answer_sha256, fault and (fault.type, fault.where))
+        found.setdefault(trial.task_id, {False: set(), True: set()})[trial.renamed].add(end)
+    return found
 
 
 def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
@@ -113,10 +151,15 @@ def replay_steady(
     """The trials of one set's tasks that do not vary, on both sides."""
     steady = sets.ids(stage, varying=False)
     base = replay_base(parts, evolution, steady, sets)
-    alike = failing_alike(parts, evolution, base)
+    alike = failing_alike(parts, evolution, base) | {*sets.held_back}
+    others = {trial.task_id for trial in base if trial.renamed}
     jobs = _jobs(parts, steady, sets, Arm.CANDIDATE, evolution, candidate)
+    jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
     own = _replay(parts, [replace(job, alike=job.task.id in alike) for job in jobs])
-    return Stage([*base, *own], lost=_lost(parts, base, own, stage is TrialSet.EVIDENCE))
+    lost = _lost(parts, base, own, stage is TrialSet.EVIDENCE)
+    if stage is TrialSet.EVIDENCE and not sets.varying and parts.policy.judge.hidden_share:
+        lost = lost or bool(over_fitted(own, parts.policy.judge))
+    return Stage([*base, *own], lost=lost)
 
 
 def replay_control(
@@ -265,6 +308,7 @@ class Rounds:
                 snapshot=self._candidate.snapshot,
                 candidate_id=self._candidate.id,
                 number=self._numbers[which],
+                alike=job.task.id in self._sets.held_back,
             )
             for job in base
         ]
@@ -327,10 +371,16 @@ def _jobs(
     snapshot = candidate.snapshot if candidate else evolution.base
     prefer = _prefer(parts, evolution)
     candidate_id = candidate.id if candidate else ""
+    tasks = parts.tasks(tuple(task_ids))
+    first = [
+        _Job(task, sets.of(task.id), arm, 0, snapshot, evolution.id, candidate_id, prefer) for task in tasks
+    ]
+    # What is served from a record is known there by its arguments: it keeps its names.
+    others = [None if _recording(parts, job) else in_other_names(parts, job.task) for job in first]
     return [
-        _Job(task, sets.of(task.id), arm, repeat, snapshot, evolution.id, candidate_id, prefer)
+        replace(job, repeat=repeat, renamed=other if repeat else None)
         for repeat in range(parts.policy.replay.repeats)
-        for task in parts.tasks(tuple(task_ids))
+        for job, other in zip(first, others, strict=True)
     ]
 
 
@@ -360,16 +410,18 @@ def _trial(parts: Parts, job: _Job) -> Trial:
         repeat=job.repeat,
         snapshot=job.snapshot,
         outcome=done.outcome,
-        answer_sha256=done.answer_sha256,
+        answer_sha256=digest(job.renamed.as_before(done.answer)) if job.renamed else done.answer_sha256,
         sandbox=done.sandbox,
         level=done.level,
         image=done.image,
+        bundle=done.bundle,
         run_id=job.id,
         recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
         drift=done.drift,
         steps_sha256=parts.blobs.put(packed(done.steps)),
         number=job.number,
         alike=job.alike,
+        renamed=job.renamed is not None,
     )
     parts.records.put(trial)
     return trial
@@ -380,7 +432,8 @@ def _attempt(parts: Parts, job: _Job, plan: Plan) -> Attempt:
     retries = parts.policy.replay.infra_retries
     for attempt in range(1, retries + 1):
         try:
-            done = parts.executor.execute(job.task, job.snapshot, job.id, plan=plan)
+            asked = job.renamed.task if job.renamed else job.task
+            done = parts.executor.execute(asked, job.snapshot, job.id, plan=plan)
         except Unavailable:
             if attempt == retries:
                 raise
@@ -398,13 +451,11 @@ def no_model(outcome: Outcome) -> str:
     No model is configured, or what all trials or all runs of a day may use is used up: the next trial
     would fail alike, whatever it tries. What the run alone may use is the run's own affair.
     """
-    fault = outcome.fault
-    if fault is None:
+    kind = kind_of(outcome.fault)
+    if outcome.fault is None or kind not in SHARED:
         return ""
-    if fault.type == "no_model":
-        return f"no model is configured ({fault.message})"
-    shared = fault.type == "budget" and fault.message.startswith(SHARED_BUDGETS)
-    return fault.message if shared else ""
+    said = outcome.fault.message
+    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
 
 
 def _plan(parts: Parts, job: _Job) -> Plan:

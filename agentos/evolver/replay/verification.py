@@ -8,12 +8,14 @@ record ends it. What differs is machinery that is not deterministic, or a record
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentos.domain import Candidate, Consent, Decision, Evolution, Mode, Step, Trial, Verdict, digest
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, recording_of, told, unpacked
 from agentos.evolver.parts import Parts
+from agentos.evolver.replay.renaming import in_other_names
+from agentos.evolver.verdict.judge import judged_trials
 from agentos.ports import Attempt, Plan, Snapshots
 
 
@@ -26,7 +28,11 @@ class Compared:
 
 
 def unfounded(
-    evolution: Evolution, verdicts: Sequence[Verdict], consents: Sequence[Consent]
+    evolution: Evolution,
+    verdicts: Sequence[Verdict],
+    consents: Sequence[Consent],
+    sha256_of: Callable[[Verdict], str] = digest,
+    candidates: Sequence[Candidate] = (),
 ) -> Iterator[str]:
     """What a promotion rests on and is not on record, a sentence each; nothing of what was not promoted."""
     if evolution.promoted is None:
@@ -35,10 +41,11 @@ def unfounded(
     if verdict is None or verdict.decision is not Decision.PROMOTE:
         yield f"{evolution.id} was promoted, and no verdict on record promotes {evolution.candidate_id}"
         return
-    if evolution.promoted.tree != verdict.candidate_tree:
+    rebase = next((item.rebase for item in candidates if item.id == evolution.candidate_id), None)
+    if evolution.promoted.tree != (rebase.snapshot.tree if rebase else verdict.candidate_tree):
         yield f"{evolution.id}: the tree that was promoted is not the one that was judged"
     given = {(item.candidate_tree, item.verdict_sha256) for item in consents}
-    if (verdict.candidate_tree, digest(verdict)) not in given:
+    if (verdict.candidate_tree, sha256_of(verdict)) not in given:
         yield f"{evolution.id} was promoted, and no consent on record was given for its verdict"
 
 
@@ -53,6 +60,29 @@ def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
             return
         if found != text.encode("utf-8", "replace"):
             yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
+
+
+def misplaced(snapshots: Snapshots, candidate: Candidate, trials: Sequence[Trial]) -> Iterator[str]:
+    """What is wrong with a candidate that was put on a newer base: it has to be its edit and nothing else there."""
+    rebase = candidate.rebase
+    if rebase is None:
+        return
+    seen = sorted((trial.id, trial.bundle) for trial in judged_trials(candidate, trials))
+    if (
+        digest(seen) != rebase.bundles_sha256
+        or len(seen) != rebase.trials
+        or not all(bundle for _, bundle in seen)
+    ):
+        yield f"{candidate.id} was put on a newer base on the word of other trials than are on record"
+    try:
+        before, after = (snapshots.files(side, "") for side in (rebase.base, rebase.snapshot))
+    except Unavailable as error:
+        yield f"{candidate.id}: the base it was put on cannot be read: {error}"
+        return
+    changed = {path: after.get(path) for path in {*before, *after} if before.get(path) != after.get(path)}
+    edit = {path: text.encode("utf-8", "replace") for path, text in candidate.edit.files.items()}
+    if not changed.items() <= edit.items():
+        yield f"{candidate.id}: on its newer base stands something else than its edit"
 
 
 def run_again(
@@ -95,7 +125,10 @@ def _again(parts: Parts, trial: Trial, steps: Sequence[Step]) -> Attempt:
     if asks(steps):
         recording = recording_of(trial.snapshot, [(run_id, steps)], parts.journal.answers(trial.task_id))
     plan = Plan(mode=Mode.REPLAY, recording=recording, evolution_id=trial.evolution_id, prefer=trial.sandbox)
-    return parts.executor.execute(parts.journal.task(trial.task_id), trial.snapshot, run_id, plan=plan)
+    task = parts.journal.task(trial.task_id)
+    other = in_other_names(parts, task) if trial.renamed else None
+    done = parts.executor.execute(other.task if other else task, trial.snapshot, run_id, plan=plan)
+    return replace(done, answer_sha256=digest(other.as_before(done.answer))) if other else done
 
 
 def _parting(before: Sequence[Step], now: Sequence[Step]) -> str:

@@ -16,7 +16,8 @@ def failing_alike(parts: Parts, evolution: Evolution, base: Sequence[Trial]) -> 
     wanted = parts.records.get(Evidence, evolution.evidence_id).fingerprint.id
     found: dict[str, bool] = {}
     for trial in base:
-        if trial.set is TrialSet.HOLD_OUT and trial.arm is Arm.BASE:
+        # Under other names it made another call than its task says, which would look like its harness' fault.
+        if trial.set is TrialSet.HOLD_OUT and trial.arm is Arm.BASE and not trial.renamed:
             found[trial.task_id] = found.get(trial.task_id, True) and _fingerprint(parts, trial) == wanted
     return frozenset(task_id for task_id, alike in found.items() if alike)
 

@@ -20,14 +20,15 @@ from agentos.domain import (
     Mode,
     Result,
     Run,
-    Share,
     Task,
     TrialSet,
     Verdict,
     digest,
     is_reference,
 )
+from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.parts import Parts
+from agentos.evolver.select.proven import proven
 from agentos.ports import Case
 
 LOOK_BACK = 200  # runs of the resource to choose guards and hold-outs from
@@ -43,6 +44,12 @@ class Sets:
     guards: tuple[str, ...]
     hold_out: tuple[str, ...]
     varying: tuple[str, ...] = ()  # of all these, those whose outcome varies: docs/judging.md
+    held_back: tuple[str, ...] = ()  # of the evidence, what no proposer is shown: docs/generalising.md
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The evidence that a proposer may see."""
+        return tuple(task_id for task_id in self.evidence if task_id not in self.held_back)
 
     def of(self, task_id: str) -> TrialSet:
         """The set a task is in."""
@@ -65,11 +72,14 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
     rules = parts.policy.evidence
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
     runs = _in_turn([parts.journal.runs_using(resource, LOOK_BACK) for resource in dict.fromkeys(resources)])
-    guards = _take([run for run in runs if run.share is Share.OPEN and _passed(run)], seen, rules.max_guards)
+    passed = [run for run in runs if is_open(parts, run) and _passed(run)]
+    guards = _take(proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
-    hold_out = _take([run for run in runs if run.share is Share.HOLD_OUT], seen, rules.max_hold_out)
+    hold_out = _take([run for run in runs if not is_open(parts, run)], seen, rules.max_hold_out)
     guards = tuple(dict.fromkeys((*fixes, *guards)))
-    return Sets(evidence.task_ids, guards, hold_out, varying(parts, (*evidence.task_ids, *guards, *hold_out)))
+    every = (*evidence.task_ids, *guards, *hold_out)
+    hidden = to_hide(parts, evidence.task_ids)
+    return Sets(evidence.task_ids, guards, hold_out, varying(parts, every), hidden)
 
 
 def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
@@ -172,4 +182,4 @@ def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tupl
 def is_hidden(parts: Parts, task: Task) -> bool:
     """A hold-out task that an earlier promotion repaired stays hidden: guards are shown to proposers."""
     runs = parts.journal.runs_of(task.key, 1)
-    return bool(runs) and runs[0].share is Share.HOLD_OUT
+    return bool(runs) and not is_open(parts, runs[0])

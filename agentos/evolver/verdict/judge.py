@@ -41,14 +41,15 @@ from agentos.domain import (
 )
 from agentos.evolver.policy import Policy
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
-from agentos.evolver.verdict.overfitting import over_fitted
+from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
 from agentos.evolver.verdict.paired_tests import Beside, Ruling
 from agentos.evolver.verdict.pairing import FIRST, Changed, changed, rule_on, varying
 from agentos.evolver.verdict.safety import ruling as safe
 
 # Fields that trials did not have when the first were stored and digested.
-_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image")
+_ADDED = ("run_id", "recording", "drift", "steps_sha256", "number", "alike", "image", "renamed", "bundle")
 _ADDED_COST = ("calls", "live_calls")
+_ADDED_FAULT = ("origin", "kind")
 
 
 class Standing(StrEnum):
@@ -124,10 +125,13 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
     tasks = {trial.task_id for trial in own}
     paired = {(trial.task_id, trial.repeat) for trial in own}
     varies = varying(own)
+    renamed = {trial.task_id for trial in own if trial.renamed}
 
     def counts(trial: Trial) -> bool:
         if trial.arm is not Arm.BASE or trial.task_id not in tasks:
             return False
+        if trial.renamed and trial.task_id not in renamed:
+            return False  # what the base makes of it follows from its names
         fresh = trial.task_id in varies and trial.repeat >= FIRST
         return not fresh or (trial.task_id, trial.repeat) in paired
 
@@ -158,8 +162,12 @@ def judge(
     table = flips(trial for trial in trials if trial.task_id not in varies)
     noisy = changed(trials, policy.judge) if varies else Changed((), (), ())
     decision, reasons = beside_base(candidate, trials, policy)
-    if decision is Decision.PROMOTE and (fitted := over_fitted(trials, policy.judge)):
+    # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
+    open_yet = decision is Decision.HOLD and not varies and bool(policy.judge.hidden_share)
+    if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
         decision, reasons = Decision.REJECT, [fitted]
+    if named := goes_by_names(trials):
+        decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, varies, policy)):
         decision, reasons = found[0], [found[1]]
     if decision is Decision.PROMOTE and is_asked(candidate):
@@ -210,7 +218,12 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
 def _as_first_stored(trial: Trial) -> Json:
     """The trial without what later versions added, as long as it says nothing: old digests stay."""
     data = asdict(trial)
-    for record, added in ((data, _ADDED), (data["outcome"]["cost"], _ADDED_COST)):
+    outcome = data["outcome"]
+    for record, added in (
+        (data, _ADDED),
+        (outcome["cost"], _ADDED_COST),
+        (outcome["fault"] or {}, _ADDED_FAULT if outcome["fault"] else ()),
+    ):
         for name in added:
             if not record[name]:
                 del record[name]

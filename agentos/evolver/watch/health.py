@@ -55,7 +55,7 @@ class Mended:
     failed_at: datetime
     promoted_at: datetime
     recurred_at: datetime | None = None
-    rolled_back_at: datetime | None = None
+    rolled_back_at: datetime | None = None  # or changed by a person: it stands no longer
 
     @property
     def took_s(self) -> float:
@@ -160,7 +160,7 @@ def mended(
         mended_at[evolution.fingerprint_id] = promoted_at
         failed = [by_run[run_id] for run_id in batch.run_ids if run_id in by_run]
         first = [moment for moment in failed if before is None or moment > before]
-        undone = came_to.get((evolution.id, ROLLED_BACK))
+        undone = evolution.undone_at or came_to.get((evolution.id, ROLLED_BACK))
         moments = by_print.get(evolution.fingerprint_id, [])
         later = bisect_right(moments, promoted_at)
         again = moments[later] if later < len(moments) else None

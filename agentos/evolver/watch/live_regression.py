@@ -7,14 +7,14 @@ Half of the first fortune is bet on a fall of the rate, half on "whatever passed
 a total loss is seen after two or three runs. When the fortune reaches ``1/alpha`` the fall is taken as
 shown; with nothing worse that ever happens with a chance of at most ``alpha``, however often one looks.
 
-Runs of the work that the evolution was opened for are in neither group: they were chosen because they
-failed. docs/probation.md says it to a user; docs/decisions/live-falls.md why not otherwise.
+Only checked work is counted: an answer that nothing looks at says nothing. Runs of the work that the evolution
+was opened for are in neither group: they were chosen because they failed. docs/probation.md says it to a user; docs/decisions/live-falls.md why not otherwise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,7 +28,9 @@ from agentos.domain import (
     Run,
     Share,
     Snapshot,
+    Task,
 )
+from agentos.evolver.history.content import content_of
 from agentos.evolver.parts import Parts
 from agentos.evolver.replay.trials import no_model
 from agentos.evolver.verdict.sequential import log_e
@@ -109,14 +111,15 @@ class Sides:
     def __init__(self, parts: Parts, evolution: Evolution) -> None:
         if evolution.promoted is None or evolution.candidate_id is None or evolution.ended_at is None:
             raise ValueError(f"{evolution.id} was not promoted")
-        self._parts, self._evolution, self._promoted_at = parts, evolution, evolution.ended_at
+        self._parts, self.evolution, self._promoted_at = parts, evolution, evolution.ended_at
         files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
-        self._touched = sorted({"/".join(path.split("/")[:2]) for path in files})
+        self.touched = sorted({"/".join(path.split("/")[:2]) for path in files})
         # Of what was touched, and of what was at fault: a new resource was used by nobody before.
-        self._names = sorted({*self._touched, evolution.resource})
-        self._contents: dict[str, Mapping[str, bytes]] = {}
-        self._base = self._content(evolution.base)
-        self._own = self._content(evolution.promoted)
+        self._names = sorted({*self.touched, evolution.resource})
+        self._contents: dict[str, str] = {}
+        self._tasks: dict[str, Task] = {}
+        self.base = self.content(evolution.base)
+        self.own = self.content(evolution.promoted)
         self._live: list[Run] | None = None
 
     def live(self) -> list[Run]:
@@ -124,7 +127,7 @@ class Sides:
         if self._live is None:
             runs = [run for name in self._names for run in self._recent(name)]
             found = {run.id: run for run in runs if self._is_since(run)}
-            changed = [run for run in found.values() if self._content(run.snapshot) != self._base]
+            changed = [run for run in found.values() if self.content(run.snapshot) != self.base]
             self._live = sorted(changed, key=_finished, reverse=True)
         return self._live
 
@@ -132,24 +135,36 @@ class Sides:
         """The first ``most`` live runs on the promoted content that say something of it, oldest first."""
         again = [at for at in _rolled_back(self._parts) if at > self._promoted_at]
         found = [run for run in self.live() if not again or run.started_at >= max(again)]
-        telling = [run for run in self._telling(found) if self._content(run.snapshot) == self._own]
+        telling = [run for run in self._telling(found) if self.content(run.snapshot) == self.own]
         return telling[::-1][:most]
+
+    def used(self) -> list[Run]:
+        """All runs on the promoted content, whatever they say, newest first."""
+        return [run for run in self.live() if self.content(run.snapshot) == self.own]
+
+    def counted(self) -> list[Run]:
+        """Of these, new and checked work that came to an end of its own."""
+        return self._telling(self.used())
+
+    def telling(self) -> list[Run]:
+        """New, checked work since the promotion, also on what others made of its content since."""
+        return self._telling(self.live())
 
     def before(self, most: int) -> list[Run]:
         """Runs on the base's content that had finished when the evolution was promoted, newest first."""
         recent = self._parts.journal.recent_runs
         runs = [run for name in self._names for run in recent(name, LOOK_BACK, self._promoted_at)]
         found = sorted({run.id: run for run in runs}.values(), key=_finished, reverse=True)
-        return [run for run in self._telling(found) if self._content(run.snapshot) == self._base][:most]
+        return [run for run in self._telling(found) if self.content(run.snapshot) == self.base][:most]
 
     def kind(self, run: Run) -> str:
         """Work of one kind calls one tool, or is given to one agent."""
-        task = self._parts.journal.task(run.task_id)
+        task = self._task(run)
         return f"tool {task.call.tool}" if task.call else f"agent {task.agent}"
 
     def _is_since(self, run: Run) -> bool:
         """Whether it began after the promotion. The very commit is no older, whatever a clock that was put back says."""
-        promoted = self._evolution.promoted
+        promoted = self.evolution.promoted
         own = promoted is not None and run.snapshot.commit == promoted.commit
         return own or run.started_at >= self._promoted_at
 
@@ -164,7 +179,7 @@ class Sides:
 
     def _telling(self, runs: Iterable[Run]) -> list[Run]:
         """Those that say how good the work is, but for the work that was chosen because it failed."""
-        evidence = self._parts.records.get(Evidence, self._evolution.evidence_id)
+        evidence = self._parts.records.get(Evidence, self.evolution.evidence_id)
         chosen = {task.key for task in self._parts.tasks(evidence.task_ids)}
         return [
             run
@@ -174,15 +189,18 @@ class Sides:
             and not no_model(run.outcome)
             and run.sandbox != IMPORT
             and run.task_key not in chosen
+            and self._task(run).checks
         ]
 
-    def _content(self, snapshot: Snapshot) -> Mapping[str, bytes]:
+    def _task(self, run: Run) -> Task:
+        if run.task_id not in self._tasks:
+            self._tasks[run.task_id] = self._parts.journal.task(run.task_id)
+        return self._tasks[run.task_id]
+
+    def content(self, snapshot: Snapshot) -> str:
+        """What the snapshot has of the resources that were touched; the same where only comments differ."""
         if snapshot.tree not in self._contents:
-            self._contents[snapshot.tree] = {
-                path: data
-                for name in self._touched
-                for path, data in self._parts.snapshots.files(snapshot, name).items()
-            }
+            self._contents[snapshot.tree] = content_of(self._parts.snapshots, snapshot, self.touched)
         return self._contents[snapshot.tree]
 
 

@@ -1,9 +1,10 @@
 """Probation: what a promotion does in live use, and its end.
 
-Two watches, for two kinds of harm. Work that passed before and fails now is a suspicion, and is *measured*:
-the task is replayed on the snapshot before, on the promoted one and on the present one; only one that
-passes there and fails here rolls the promotion back. Where outcomes vary, one failure says little: there
-live runs are *counted* beside those before, and a fall that is no accident rolls it back (``watching``).
+Two watches, for two kinds of harm. Checked work that fails is a suspicion, and is *measured*, whether it was
+seen before or not: the task is replayed on the snapshot before, on the promoted one and on the present one;
+only one that passes there and fails here rolls the promotion back. Where outcomes vary, one failure says little:
+there live runs are *counted* beside those before, and a fall that is no accident rolls it back
+(``live_regression``). Only new, checked work on the promoted content lets it settle.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import timedelta
 
 from agentos.domain import (
     Candidate,
+    Ending,
     Evolution,
     EvolutionState,
     Mode,
@@ -21,6 +23,7 @@ from agentos.domain import (
     Run,
     Share,
     Snapshot,
+    digest,
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.fingerprints import FAILING
@@ -32,8 +35,6 @@ from agentos.evolver.select.curate import varying
 from agentos.evolver.watch.live_regression import Sides, Standing, named, standing
 from agentos.ports import Plan
 
-LOOK_BACK = 50  # runs of equal work among which a success is looked for
-
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
@@ -41,6 +42,7 @@ class Suspicion:
 
     evolution_id: str
     run_id: str
+    against: str = ""  # the content that stands now: with another one it is measured anew
 
 
 def watch_rates(parts: Parts) -> list[Evolution]:
@@ -55,36 +57,37 @@ def watch_rates(parts: Parts) -> list[Evolution]:
         if not _fell(parts, found) or parts.cursor.read(f"fell:{evolution.id}"):
             continue
         why = f"{found.says()}, which chance alone gives at most once in {min(found.e_value, 1e6):,.0f}"
-        ended.append(_undo(parts, evolution, sides, why, found.worse))
+        ended.append(_undo(parts, evolution, sides, (Ending.FELL, why), found.worse))
         parts.cursor.advance(f"fell:{evolution.id}", 1, [])
     return ended
 
 
 def suspicions(parts: Parts) -> list[Suspicion]:
     """Live failures to measure, for every evolution on probation. Cheap; call it after mining."""
-    return [
-        Suspicion(evolution.id, run.id)
-        for evolution in _on_probation(parts)
-        for run in _suspected(parts, evolution, Sides(parts, evolution))
-    ]
+    found = []
+    for evolution in _on_probation(parts):
+        sides = Sides(parts, evolution)
+        now = sides.content(parts.snapshots.stable())[:12]
+        found += [Suspicion(evolution.id, run.id, now) for run in _suspected(parts, sides)]
+    return found
 
 
-def _suspected(parts: Parts, evolution: Evolution, sides: Sides) -> list[Run]:
-    """Of each task the newest live run, if it failed, had passed before, and does not vary."""
+def _suspected(parts: Parts, sides: Sides) -> list[Run]:
+    """Of each new, checked task the newest live run, if it failed, was not measured yet, and does not vary."""
     return [
         run
-        for run in _newest_of_each(sides.live())
+        for run in _newest_of_each(sides.telling())
         if run.outcome is not None
         and run.outcome.result in FAILING
-        and not parts.cursor.read(_measured(Suspicion(evolution.id, run.id)))
-        and _passed_before(parts, run)
+        and not parts.cursor.read(_measured(parts, sides, run))
         and not varying(parts, (run.task_id,))
     ]
 
 
-def _measured(suspicion: Suspicion) -> str:
-    """Name of the mark that a suspicion was replayed and found to be none."""
-    return f"measured:{suspicion.evolution_id}:{suspicion.run_id}"
+def _measured(parts: Parts, sides: Sides, run: Run) -> str:
+    """Name of the mark that this work was replayed, with what stands now, and accuses nobody."""
+    now = sides.content(parts.snapshots.stable())
+    return f"measured:{sides.evolution.id}:{digest([run.task_key, now])[:16]}"
 
 
 def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
@@ -92,23 +95,25 @@ def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
     evolution = parts.evolution(suspicion.evolution_id)
     if evolution.state is not EvolutionState.PROBATION:
         return evolution
+    sides = Sides(parts, evolution)
     if not _to_blame(parts, evolution, run):
-        parts.cursor.advance(_measured(suspicion), 1, [])
+        parts.cursor.advance(_measured(parts, sides, run), 1, [])
         return evolution
     which = named(run)
     why = f"{which} passes on the snapshot before it and fails since"
     if run.share is Share.OPEN:
         why += f" ({run.id})"
-    return _undo(parts, evolution, Sides(parts, evolution), why, (which,))
+    return _undo(parts, evolution, sides, (Ending.REGRESSED, why), (which,))
 
 
 def _undo(
-    parts: Parts, evolution: Evolution, sides: Sides, why: str, regressions: Sequence[str]
+    parts: Parts, evolution: Evolution, sides: Sides, end: tuple[Ending, str], regressions: Sequence[str]
 ) -> Evolution:
     """Roll back and attest. Where later versions build on it, it stays on probation, which says why."""
+    ending, why = end
     _attest(parts, evolution, sides, regressions)
     try:
-        return roll_back(parts, evolution, f"rolled back by probation: {why}")
+        return roll_back(parts, evolution, f"rolled back by probation: {why}", ending=ending)
     except (Conflict, NotFound) as error:  # NotFound: a registry restored from a backup
         return parts.move(evolution, evolution.state, f"{why}; it cannot be rolled back by itself: {error}")
 
@@ -128,8 +133,8 @@ def _to_blame(parts: Parts, evolution: Evolution, run: Run) -> bool:
 
 
 def _breaks(results: set[Result]) -> bool:
-    """Work that cannot be replayed says nothing of what was promoted."""
-    return results != {Result.PASSED} and results <= {*FAILING, Result.PASSED}
+    """It fails each time: what passes at times is counted, and what cannot be replayed says nothing."""
+    return bool(results) and results <= FAILING
 
 
 def _results(parts: Parts, run: Run, snapshot: Snapshot, side: str, plan: Plan) -> set[Result]:
@@ -157,18 +162,33 @@ def settle(parts: Parts) -> list[Evolution]:
     for evolution in _on_probation(parts):
         sides = Sides(parts, evolution)
         found = standing(parts, evolution, sides)
-        live = sides.live()
+        live = sides.counted()
         waited = evolution.ended_at is not None and parts.now() - evolution.ended_at >= timedelta(
             days=parts.policy.probation.days
         )
         if not (waited or _seen_enough(parts, live, found)):
             continue
-        if _fell(parts, found) or _suspected(parts, evolution, sides):
+        if _fell(parts, found) or _suspected(parts, sides):
             continue
-        _attest(parts, evolution, sides, ())
-        stood = f"{len(live)} live run{'s' if len(live) != 1 else ''} stood the test"
-        settled.append(parts.move(evolution, EvolutionState.PROMOTED, stood))
+        ending, why = _end_of_watch(parts, sides, live)
+        if ending is Ending.STOOD:
+            _attest(parts, evolution, sides, ())
+        settled.append(parts.move(evolution, EvolutionState.PROMOTED, why, ending=ending))
     return settled
+
+
+def _end_of_watch(parts: Parts, sides: Sides, live: Sequence[Run]) -> tuple[Ending, str]:
+    """What can be said when nothing speaks against it: also that nothing speaks for it."""
+    if live:
+        return Ending.STOOD, f"{len(live)} live run{'s' if len(live) != 1 else ''} stood the test"
+    days = f"{parts.policy.probation.days:g} days"
+    if used := len(sides.used()):
+        runs = f"{used} live run{'s' if used != 1 else ''}"
+        return (
+            Ending.UNPROVEN,
+            f"{runs} in {days}, and none of new, checked work: live use shows nothing of it",
+        )
+    return Ending.UNUSED, f"not used since: no run in {days}"
 
 
 def _seen_enough(parts: Parts, live: Sequence[Run], found: Standing) -> bool:
@@ -199,10 +219,3 @@ def _attest(parts: Parts, evolution: Evolution, sides: Sides, regressions: Seque
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
     fixed = verdict_on(parts, candidate.id).fixed
     attest_live(parts, evolution, candidate, fixed, sides.live(), regressions)
-
-
-def _passed_before(parts: Parts, run: Run) -> bool:
-    newest_first = iter(parts.journal.runs_of(run.task_key, LOOK_BACK))
-    return any(item.id == run.id for item in newest_first) and any(
-        item.outcome is not None and item.outcome.result is Result.PASSED for item in newest_first
-    )

@@ -29,8 +29,8 @@ from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import deny_list
-from agentos.sandboxes.docker.engine import Engine, answering
-from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, Kind, Walls
+from agentos.sandboxes.docker.engine import DockerEngine, answering
+from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ProfileKind, Walls
 from agentos.sandboxes.leftover import NOTE
 from agentos.sandboxes.owner import Owner, named
 from agentos.wire import Channel, Closed, FrameError, Late
@@ -51,7 +51,7 @@ class Maker:
     owner: Owner
     places: Path  # where the socket directories are made
 
-    def make(self, kind: Kind) -> Container:
+    def make(self, kind: ProfileKind) -> Container:
         """A running container that said hello. Raises Unavailable."""
         number = next(_NUMBERS)
         name = f"agentos-{self.owner}-{number}"
@@ -159,7 +159,7 @@ class Container:
 class End:
     """Ends containers and takes them away, in threads of its own: the engine needs a while for it."""
 
-    def __init__(self, engine: Engine, threads: int) -> None:
+    def __init__(self, engine: DockerEngine, threads: int) -> None:
         self.engine = engine
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="container-end")
         self._here: set[str] = set()
@@ -223,12 +223,12 @@ class Counted:
         self.id = id
         self.places = places
         self.end = end
-        self._before = cgroups.Group(places).used()
+        self._before = cgroups.ControlGroup(places).used()
         self._last = self._before
 
     def note(self) -> None:
         """Read while it is there for certain."""
-        now = cgroups.Group(self.places).used()
+        now = cgroups.ControlGroup(self.places).used()
         self._last = cgroups.Used(
             max(self._last.cpu_s, now.cpu_s),
             max(self._last.memory_peak_bytes, now.memory_peak_bytes),
@@ -279,7 +279,7 @@ def _listening(directory: Path) -> Iterator[socket.socket]:
         directory.rmdir()
 
 
-def _start(kind: Kind, walls: Walls, token: str) -> dict[str, Any]:
+def _start(kind: ProfileKind, walls: Walls, token: str) -> dict[str, Any]:
     """What process 1 reads first (``agentos/worker/container_init.py``)."""
     request: dict[str, Any] = {"weak": sorted(walls.weak & {"seccomp"}), "rlimits": {"CORE": 0}}
     if "limits" not in walls.weak:

@@ -31,7 +31,7 @@ _FORBIDDEN = (
 )
 
 
-class Engine:
+class DockerEngine:
     """The engine of this machine. Constructing costs nothing and connects to nothing."""
 
     def __init__(self, timeout_s: float = 60.0) -> None:

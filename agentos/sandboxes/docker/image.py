@@ -20,7 +20,7 @@ import docker.errors
 from agentos import shipped
 from agentos.errors import Unavailable
 from agentos.sandboxes.docker import image_host
-from agentos.sandboxes.docker.engine import Engine, answering
+from agentos.sandboxes.docker.engine import DockerEngine, answering
 from agentos.sandboxes.plainfiles import write_tar
 
 REPOSITORY = "agentos-sandbox"
@@ -42,7 +42,7 @@ class Image:
     current: bool
 
 
-def build_from_host(engine: Engine) -> str:
+def build_from_host(engine: DockerEngine) -> str:
     """The name of the image made of this host's Python; built unless it is there.
 
     Two steps, since the worker changes with every version of the program and the rest hardly ever.
@@ -59,7 +59,7 @@ def build_from_host(engine: Engine) -> str:
     return name
 
 
-def build_from_dockerfile(engine: Engine) -> str:
+def build_from_dockerfile(engine: DockerEngine) -> str:
     """The name of the image that ``sandboxes/Dockerfile`` describes; built unless it is there."""
     context = _context()
     name = f"{REPOSITORY}:{_digest(context)}"
@@ -68,7 +68,7 @@ def build_from_dockerfile(engine: Engine) -> str:
     return name
 
 
-def _build(engine: Engine, name: str, way: str, context: Mapping[str, bytes]) -> None:
+def _build(engine: DockerEngine, name: str, way: str, context: Mapping[str, bytes]) -> None:
     with answering():
         lines = engine.api.build(
             fileobj=io.BytesIO(write_tar(context)),
@@ -88,7 +88,7 @@ def _must_be_well(line: Mapping[str, Any]) -> None:
         raise Unavailable(f"the image could not be built: {str(line['error']).strip()[-500:]}")
 
 
-def find(engine: Engine) -> str:
+def find(engine: DockerEngine) -> str:
     """The name of the image that belongs to this installation. Raises Unavailable if it was not built."""
     for name in _names()[:2]:
         if _present(engine, name):
@@ -105,13 +105,13 @@ def _names() -> tuple[str, str, str]:
     return host, f"{REPOSITORY}:{_digest(_context())}", base
 
 
-def _host_names(below: image_host.Content) -> tuple[str, str]:
+def _host_names(below: image_host.ImageContent) -> tuple[str, str]:
     """Of the image, and of the one below it."""
     base = f"{REPOSITORY}:base-{below.digest()}"
     return f"{REPOSITORY}:{_digest(image_host.worker() | {'base': base.encode()})}", base
 
 
-def images(engine: Engine) -> list[Image]:
+def images(engine: DockerEngine) -> list[Image]:
     """Ours that the engine holds, the current ones marked."""
     names = _names()
     with answering():
@@ -128,7 +128,7 @@ def images(engine: Engine) -> list[Image]:
     ]
 
 
-def prune(engine: Engine) -> list[Image]:
+def prune(engine: DockerEngine) -> list[Image]:
     """Remove ours that no container uses and that are not current; those that went."""
     gone = []
     for image in images(engine):
@@ -143,7 +143,7 @@ def prune(engine: Engine) -> list[Image]:
     return gone
 
 
-def _present(engine: Engine, name: str) -> bool:
+def _present(engine: DockerEngine, name: str) -> bool:
     with answering():
         try:
             engine.api.inspect_image(name)
@@ -152,7 +152,7 @@ def _present(engine: Engine, name: str) -> bool:
     return True
 
 
-def digest_of(engine: Engine, name: str) -> str:
+def digest_of(engine: DockerEngine, name: str) -> str:
     """Of all that is in the image with this name; 16 hex digits of its id. Raises Unavailable."""
     with answering():
         return str(engine.api.inspect_image(name)["Id"]).removeprefix("sha256:")[:16]

@@ -41,7 +41,7 @@ _DIRECTORIES = ("dev", "etc", "opt", "proc", "run/agentos", "snapshot", "sys", "
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ImageContent:
     """Files by their path in the image, and links by theirs."""
 
     files: Mapping[str, Path]
@@ -59,7 +59,7 @@ class Content:
         return total.hexdigest()[:16]
 
 
-def collect() -> Content:
+def collect() -> ImageContent:
     """What an image of this host would hold below the worker. Reads names, and asks the loader once."""
     recipe = _recipe()
     executable = Path(os.path.realpath(sys.executable))
@@ -75,10 +75,10 @@ def collect() -> Content:
     for name in ("bin", "sbin", "lib", "lib64"):  # as the host has it: merged into /usr, or not
         if (Path("/") / name).is_symlink():
             links[name] = f"usr/{name}"
-    return Content({_merged(name, links): path for name, path in files.items()}, links)
+    return ImageContent({_merged(name, links): path for name, path in files.items()}, links)
 
 
-def layer(content: Content) -> bytes:
+def layer(content: ImageContent) -> bytes:
     """The one layer of the image as a tar, modules compiled, the same bytes for the same content."""
     with tempfile.TemporaryDirectory(prefix="agentos-image-") as place:
         staged = Path(place)

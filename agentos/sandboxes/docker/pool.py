@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from agentos.errors import Unavailable
 
 
-class Ready(Protocol):
+class ReadyContainer(Protocol):
     """What lies in the pool."""
 
     def usable(self) -> bool:
@@ -29,7 +29,7 @@ class Ready(Protocol):
 
 _LATE = 16  # how many of the last askings count
 
-R = TypeVar("R", bound=Ready)
+R = TypeVar("R", bound=ReadyContainer)
 K = TypeVar("K")
 
 

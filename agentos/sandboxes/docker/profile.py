@@ -32,7 +32,7 @@ _ARCHITECTURES = ("SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64")  # neither x86 nor x3
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProfileKind:
     """All that two boxes must have in common to stand in for one another."""
 
     memory_mb: int
@@ -42,7 +42,7 @@ class Kind:
     light: bool = False
 
     @classmethod
-    def of(cls, limits: Limits, entry: str, *, light: bool = False) -> Kind:
+    def of(cls, limits: Limits, entry: str, *, light: bool = False) -> ProfileKind:
         """What the engine must know of these limits; the rest is held by the worker and the kernel."""
         return cls(limits.memory_mb, limits.workspace_mb, limits.processes, entry, light)
 
@@ -56,7 +56,7 @@ class Walls:
     extra: tuple[Path, ...]
     weak: frozenset[str]
 
-    def request(self, kind: Kind, directory: Path, labels: Mapping[str, str]) -> dict[str, Any]:
+    def request(self, kind: ProfileKind, directory: Path, labels: Mapping[str, str]) -> dict[str, Any]:
         """The body of the engine's call to create a container (API 1.41)."""
         return {
             "Image": self.image,
@@ -96,7 +96,7 @@ class Walls:
             "LANGSMITH_TRACING": "false",
         }
 
-    def _host(self, kind: Kind, directory: Path) -> dict[str, Any]:
+    def _host(self, kind: ProfileKind, directory: Path) -> dict[str, Any]:
         extras = self.extras
         binds = [f"{directory}:{PLACE}:ro"]
         binds += [f"{place}:{EXTRA.format(number)}:ro" for number, place in enumerate(self.extra)]

@@ -14,7 +14,7 @@ from pathlib import Path
 import docker.errors
 
 from agentos.errors import Unavailable
-from agentos.sandboxes.docker.engine import Engine, answering
+from agentos.sandboxes.docker.engine import DockerEngine, answering
 from agentos.sandboxes.docker.profile import HOME_LABEL, OWNER_LABEL
 from agentos.sandboxes.leftover import BOXES, NOTE, Leftover
 from agentos.sandboxes.owner import Owner, home_id
@@ -40,15 +40,15 @@ def owner_of(name: str) -> Owner | None:
 
 
 @contextlib.contextmanager
-def _engine() -> Iterator[Engine]:
-    engine = Engine()
+def _engine() -> Iterator[DockerEngine]:
+    engine = DockerEngine()
     try:
         yield engine
     finally:
         engine.close()
 
 
-def _containers(engine: Engine, home: Path) -> Iterator[Leftover]:
+def _containers(engine: DockerEngine, home: Path) -> Iterator[Leftover]:
     with answering():
         rows = engine.api.containers(all=True, filters={"label": f"{HOME_LABEL}={home_id(home)}"})
     for row in rows:
@@ -74,7 +74,7 @@ def _directories(home: Path) -> Iterator[Leftover]:
             yield Leftover(kind, str(directory), str(owner))
 
 
-def _remove(engine: Engine, leftover: Leftover) -> bool:
+def _remove(engine: DockerEngine, leftover: Leftover) -> bool:
     if leftover.kind == "note":
         Path(leftover.what).unlink(missing_ok=True)
         return True

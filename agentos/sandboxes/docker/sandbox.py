@@ -18,10 +18,10 @@ from agentos.errors import Unavailable
 from agentos.sandboxes.box import Box
 from agentos.sandboxes.content import BoxLimits, box_limits
 from agentos.sandboxes.docker.container import Container, End, Maker
-from agentos.sandboxes.docker.engine import Engine
+from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import digest_of, find
 from agentos.sandboxes.docker.pool import Pool
-from agentos.sandboxes.docker.profile import Kind, Walls
+from agentos.sandboxes.docker.profile import ProfileKind, Walls
 from agentos.sandboxes.leftover import BOXES
 from agentos.sandboxes.owner import Owner
 from agentos.sandboxes.probe import Claim, probe, refusal
@@ -33,11 +33,11 @@ ENTRY = "agentos.worker.job:serve"
 class _Works:
     """What stands once the sandbox has been used."""
 
-    engine: Engine
+    engine: DockerEngine
     image: str
     end: End
     maker: Maker
-    pool: Pool[Kind, Container]
+    pool: Pool[ProfileKind, Container]
     extras: BoxLimits
 
 
@@ -106,7 +106,7 @@ class Docker:
 
         def cold(limits: Limits, entry: str) -> Box:
             """Not from the pool, which is to be filled with what jobs ask for."""
-            container = works.maker.make(Kind.of(limits, entry, light=True))
+            container = works.maker.make(ProfileKind.of(limits, entry, light=True))
             return container.hand_over(limits, time.monotonic(), works.extras.grace_s)
 
         return probe(cold, grouped=True)
@@ -116,7 +116,7 @@ class Docker:
         began = time.monotonic()
         works = self._working()
         for last_try in (False, True):
-            container = works.pool.take(Kind.of(limits, entry, light=light))
+            container = works.pool.take(ProfileKind.of(limits, entry, light=light))
             try:
                 container.note(run)
                 return container.hand_over(limits, began, works.extras.grace_s)
@@ -148,7 +148,7 @@ class Docker:
             if self._closed:
                 raise Unavailable("the sandbox is closed")
             if self._works is None:
-                engine = Engine()
+                engine = DockerEngine()
                 try:
                     name = self._image or find(engine)
                     image = digest_of(engine, name)

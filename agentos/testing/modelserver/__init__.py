@@ -16,18 +16,27 @@ From another process: ``python -m agentos.testing.modelserver``, ``GET /_/stats`
 """
 
 from agentos.testing.modelserver.policy import Rules
-from agentos.testing.modelserver.replies import FAULTS, Fault, Policy, Reply, ToolCall, call, fault, say
+from agentos.testing.modelserver.replies import (
+    FAULTS,
+    Policy,
+    ServerFault,
+    ServerReply,
+    ServerToolCall,
+    call,
+    fault,
+    say,
+)
 from agentos.testing.modelserver.server import ModelServer, Request
 
 __all__ = [
     "FAULTS",
-    "Fault",
     "ModelServer",
     "Policy",
-    "Reply",
     "Request",
     "Rules",
-    "ToolCall",
+    "ServerFault",
+    "ServerReply",
+    "ServerToolCall",
     "call",
     "fault",
     "say",

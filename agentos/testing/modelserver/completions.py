@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator, Sequence
 
 from agentos.domain import Json
-from agentos.testing.modelserver.replies import Reply
+from agentos.testing.modelserver.replies import ServerReply
 
 MODEL = "scripted"
 FINGERPRINT = "agentos-scripted"
 
 
-def completion(replies: Sequence[Reply], request: Json, id: str) -> Json:
+def completion(replies: Sequence[ServerReply], request: Json, id: str) -> Json:
     """A whole chat completion: one choice for each reply."""
     body = _envelope(id, "chat.completion")
     body["choices"] = [
@@ -26,7 +26,7 @@ def completion(replies: Sequence[Reply], request: Json, id: str) -> Json:
     return body
 
 
-def chunks(replies: Sequence[Reply], request: Json, id: str) -> Iterator[Json]:
+def chunks(replies: Sequence[ServerReply], request: Json, id: str) -> Iterator[Json]:
     """The same as the chunks of a stream; the last carries the usage if the request wants it."""
     wants_usage = bool((request.get("stream_options") or {}).get("include_usage")) and replies[0].usage
     for index, reply in enumerate(replies):
@@ -44,7 +44,7 @@ def chunks(replies: Sequence[Reply], request: Json, id: str) -> Iterator[Json]:
         }
 
 
-def usage(replies: Sequence[Reply], request: Json) -> dict[str, int]:
+def usage(replies: Sequence[ServerReply], request: Json) -> dict[str, int]:
     """Tokens by the rule of thumb of four characters each, so that equal requests cost the same."""
     prompt = len(json.dumps([request.get("messages"), request.get("tools")])) // 4 + 1
     said = sum(
@@ -55,7 +55,7 @@ def usage(replies: Sequence[Reply], request: Json) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
-def as_asked(reply: Reply, request: Json) -> Reply:
+def as_asked(reply: ServerReply, request: Json) -> ServerReply:
     """In JSON mode a text that is no JSON becomes the one member of an object, as a provider would do."""
     wanted = request.get("response_format") or {}
     if wanted.get("type") not in ("json_object", "json_schema") or reply.text is None or reply.calls:
@@ -67,11 +67,11 @@ def as_asked(reply: Reply, request: Json) -> Reply:
         pass
     schema = (wanted.get("json_schema") or {}).get("schema") or {}
     name = next(iter(schema.get("properties") or {}), "answer")
-    return Reply(**{**_fields(reply), "text": json.dumps({name: reply.text})})
+    return ServerReply(**{**_fields(reply), "text": json.dumps({name: reply.text})})
 
 
-def _fields(reply: Reply) -> dict[str, Json]:
-    return {name: getattr(reply, name) for name in Reply.__slots__}
+def _fields(reply: ServerReply) -> dict[str, Json]:
+    return {name: getattr(reply, name) for name in ServerReply.__slots__}
 
 
 def _envelope(id: str, kind: str) -> dict[str, Json]:
@@ -85,7 +85,7 @@ def _envelope(id: str, kind: str) -> dict[str, Json]:
     }
 
 
-def _calls(reply: Reply, id: str) -> list[Json]:
+def _calls(reply: ServerReply, id: str) -> list[Json]:
     return [
         {
             "id": one.id or f"call_{id.removeprefix('chatcmpl-')}-{number}",
@@ -96,14 +96,14 @@ def _calls(reply: Reply, id: str) -> list[Json]:
     ]
 
 
-def _message(reply: Reply, id: str) -> Json:
+def _message(reply: ServerReply, id: str) -> Json:
     message: dict[str, Json] = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
     if reply.calls:
         message["tool_calls"] = _calls(reply, id)
     return message
 
 
-def _deltas(reply: Reply, id: str) -> Iterator[tuple[Json, str | None]]:
+def _deltas(reply: ServerReply, id: str) -> Iterator[tuple[Json, str | None]]:
     yield {"role": "assistant", "content": "" if reply.text is not None else None}, None
     for piece in _pieces(reply.text or ""):
         yield {"content": piece}, None

@@ -36,7 +36,7 @@ from agentos.testing.modelserver.reading import (
     same_tool,
     situation,
 )
-from agentos.testing.modelserver.replies import Reply, call, say
+from agentos.testing.modelserver.replies import ServerReply, call, say
 from agentos.testing.modelserver.rules import SCALES
 
 Value: TypeAlias = "Decimal | str"
@@ -62,7 +62,7 @@ class Rules:
         self.seed = seed
         self._asked: Counter[str] = Counter()
 
-    def __call__(self, request: Json, number: int) -> list[Reply]:
+    def __call__(self, request: Json, number: int) -> list[ServerReply]:
         """One reply for each choice that the request wants."""
         now = situation(request, self.knows)
         choices = range(request.get("n") or 1)
@@ -94,7 +94,7 @@ def load(path: Path) -> Rules:
     return Rules(*knows, noise=noise, seed=found.get("seed", 0))
 
 
-def next_call(now: Situation) -> Reply | None:
+def next_call(now: Situation) -> ServerReply | None:
     """The tool calls that come before an answer; none is made twice."""
     if "answer" in now.habits:
         return None

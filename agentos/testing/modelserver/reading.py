@@ -17,7 +17,7 @@ _WRAPPED = ("output", "result", "answer", "value", "text", "content")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ParsedRequest:
     """One tool call of this conversation; ``result`` is the text that came back."""
 
     tool: str
@@ -41,7 +41,7 @@ class Situation:
     habits: Mapping[str, str]
     tools: Mapping[str, Json]
     skills: Mapping[str, str]
-    done: Sequence[Done]
+    done: Sequence[ParsedRequest]
 
     @property
     def asked(self) -> str:
@@ -67,7 +67,7 @@ class Situation:
         """The tool that reads a file; "" when there is none."""
         return next((name for name in self.tools if name in ("read", "read_file", "read-file")), "")
 
-    def called(self, name: str) -> Done | None:
+    def called(self, name: str) -> ParsedRequest | None:
         """The last call of a tool in this conversation."""
         return next((one for one in reversed(self.done) if one.tool == name), None)
 
@@ -124,13 +124,13 @@ def goal_of(text: str) -> str:
     return re.sub(r"^(?:goal|task):\s*", "", first, flags=re.IGNORECASE)
 
 
-def _done(messages: Sequence[Json]) -> Iterator[Done]:
+def _done(messages: Sequence[Json]) -> Iterator[ParsedRequest]:
     results = {one.get("tool_call_id"): text_of(one) for one in messages if one.get("role") == "tool"}
     for message in messages:
         for asked in message.get("tool_calls") or ():
             if asked.get("id") in results:
                 function = asked["function"]
-                yield Done(function["name"], function["arguments"], results[asked["id"]])
+                yield ParsedRequest(function["name"], function["arguments"], results[asked["id"]])
 
 
 def text_of(message: Json) -> str:

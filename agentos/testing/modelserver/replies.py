@@ -47,7 +47,7 @@ HUGE = 10 * 1024 * 1024  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ServerFault:
     """One thing that goes wrong. ``seconds`` belongs to ``hang`` (0: until the client leaves) and ``slow``.
 
     ``retry_after_s`` is sent as the header with any of the refusals.
@@ -63,7 +63,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ServerToolCall:
     """``arguments`` is the text that is sent, which need not be JSON. An empty ``id`` gets a fresh one."""
 
     name: str
@@ -72,47 +72,47 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ServerReply:
     """What the model says in one choice. ``pace_s`` is the pause between the pieces of a stream."""
 
     text: str | None = None
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[ServerToolCall, ...] = ()
     finish: str = "stop"
     refusal: str | None = None
     pace_s: float = 0.0
     delay_s: float = 0.0
     usage: bool = True
     empty: bool = False  # a completion without choices
-    fault: Fault | None = None
+    fault: ServerFault | None = None
 
 
 # A request and its number (from 1, in the order in which they were paid) -> one reply for every
 # choice, or a reply for each. It runs on the server's own thread, so it must not block.
-Policy: TypeAlias = Callable[[Json, int], "Reply | Sequence[Reply]"]
+Policy: TypeAlias = Callable[[Json, int], "ServerReply | Sequence[ServerReply]"]
 
 
-def say(text: str, *, finish: str = "stop", delay_s: float = 0.0, pace_s: float = 0.0) -> Reply:
+def say(text: str, *, finish: str = "stop", delay_s: float = 0.0, pace_s: float = 0.0) -> ServerReply:
     """A plain answer."""
-    return Reply(text, finish=finish, delay_s=delay_s, pace_s=pace_s)
+    return ServerReply(text, finish=finish, delay_s=delay_s, pace_s=pace_s)
 
 
-def call(name: str, args: Json, *more: tuple[str, Json], text: str | None = None) -> Reply:
+def call(name: str, args: Json, *more: tuple[str, Json], text: str | None = None) -> ServerReply:
     """A call of a tool; ``more`` (name, arguments) pairs are called in parallel with it."""
-    wanted = tuple(ToolCall(tool, json.dumps(given)) for tool, given in ((name, args), *more))
-    return Reply(text, wanted, finish="tool_calls")
+    wanted = tuple(ServerToolCall(tool, json.dumps(given)) for tool, given in ((name, args), *more))
+    return ServerReply(text, wanted, finish="tool_calls")
 
 
 def fault(
-    kind: str, reply: Reply | None = None, *, seconds: float = 0.0, retry_after_s: float | None = None
-) -> Reply:
+    kind: str, reply: ServerReply | None = None, *, seconds: float = 0.0, retry_after_s: float | None = None
+) -> ServerReply:
     """``reply`` (default: "ok") with something going wrong; ``kind`` is one of FAULTS.
 
     After a fault that is paid and then lost, asking again with the same key gives ``reply``.
     """
-    return replace(reply or say("ok"), fault=Fault(kind, seconds, retry_after_s))
+    return replace(reply or say("ok"), fault=ServerFault(kind, seconds, retry_after_s))
 
 
-def spoil(reply: Reply, wrong: Fault, request: Json) -> Reply:
+def spoil(reply: ServerReply, wrong: ServerFault, request: Json) -> ServerReply:
     """The reply as a model gives it that makes this mistake; others than CONTENT change nothing here."""
     if wrong.kind in ("bad_arguments", "unknown_tool"):
         return _bad_call(reply, wrong.kind, request)
@@ -129,11 +129,11 @@ def spoil(reply: Reply, wrong: Fault, request: Json) -> Reply:
     return replace(reply, fault=None, **changes.get(wrong.kind, {}))
 
 
-def _bad_call(reply: Reply, kind: str, request: Json) -> Reply:
+def _bad_call(reply: ServerReply, kind: str, request: Json) -> ServerReply:
     """Calls with a name or arguments that do not exist; a reply without calls gets one."""
     tools = request.get("tools") or []
     name = tools[0]["function"]["name"] if tools else "tool"
-    calls = reply.calls or (ToolCall(name, "{}"),)
+    calls = reply.calls or (ServerToolCall(name, "{}"),)
     if kind == "bad_arguments":
         wrong = tuple(replace(one, arguments='{"text": "unfinis') for one in calls)
     else:
@@ -141,7 +141,7 @@ def _bad_call(reply: Reply, kind: str, request: Json) -> Reply:
     return replace(reply, calls=wrong, finish="tool_calls", fault=None)
 
 
-def reply_from(document: Json) -> Reply:
+def reply_from(document: Json) -> ServerReply:
     """A reply written as JSON.
 
     ``"text"`` | ``{"say": text}`` | ``{"calls": [[name, args], …]}``, with ``delay_s``, ``pace_s``,
@@ -168,18 +168,18 @@ def reply_from(document: Json) -> Reply:
     return replace(reply, **how, fault=fault_from(document) if "fault" in document else None)
 
 
-def fault_from(document: Json) -> Fault:
+def fault_from(document: Json) -> ServerFault:
     """A fault written as its kind or as ``{"fault": kind, "seconds": …, "retry_after_s": …}``.
 
     Raises ValueError.
     """
     if isinstance(document, str):
-        return Fault(document)
+        return ServerFault(document)
     if not isinstance(document, dict) or not isinstance(document.get("fault"), str):
         raise ValueError(f"expected the name of a fault; found {document!r}")
     try:
         after = document.get("retry_after_s")
-        return Fault(
+        return ServerFault(
             document["fault"], float(document.get("seconds", 0)), None if after is None else float(after)
         )
     except TypeError as error:

@@ -52,7 +52,7 @@ _ACTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ServerRule:
     """For goals that hold all of ``words``, ``habit`` (a name of the actions, or ``scale``) is ``value``."""
 
     words: frozenset[str]
@@ -66,31 +66,31 @@ def words(text: str) -> frozenset[str]:
     return frozenset(one if len(one) < 4 else one.removesuffix("s") for one in found if one not in _SMALL)
 
 
-def rules_in(text: str) -> Iterator[Rule]:
+def rules_in(text: str) -> Iterator[ServerRule]:
     """The rules of a text, in order."""
     for sentence in _SENTENCE.split(text):
         if rule := _rule(_MARK.sub("", sentence).strip().removesuffix(".")):
             yield rule
 
 
-def _rule(sentence: str) -> Rule | None:
+def _rule(sentence: str) -> ServerRule | None:
     if match := _CONDITIONAL.fullmatch(sentence):
         return _acting(words(match[1]), match[2])
     if match := _ALWAYS.fullmatch(sentence):
         return _acting(frozenset(), match[1])
     if match := _FACT.fullmatch(sentence):
-        return Rule(words(match[1]), "scale", match[2].lower())
+        return ServerRule(words(match[1]), "scale", match[2].lower())
     return None
 
 
-def _acting(condition: frozenset[str], action: str) -> Rule | None:
+def _acting(condition: frozenset[str], action: str) -> ServerRule | None:
     for habit, pattern in _ACTIONS.items():
         if match := pattern.fullmatch(action):
-            return Rule(condition, habit, match[1])
+            return ServerRule(condition, habit, match[1])
     return None
 
 
-def habits(rules: Iterable[Rule], goal: str) -> dict[str, str]:
+def habits(rules: Iterable[ServerRule], goal: str) -> dict[str, str]:
     """What the rules make of a model that has this goal; later ones override."""
     there = words(goal)
     return {rule.habit: rule.value for rule in rules if rule.words <= there}

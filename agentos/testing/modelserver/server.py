@@ -19,9 +19,9 @@ from agentos.testing.modelserver.replies import (
     SPOILT,
     STATUS,
     UNPAID,
-    Fault,
     Policy,
-    Reply,
+    ServerFault,
+    ServerReply,
     fault_from,
     reply_from,
     say,
@@ -61,9 +61,9 @@ class Request:
 class _Answer:
     """What was decided for one request. ``refusal`` is the whole response where nothing is answered."""
 
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[ServerReply, ...] = ()
     id: str = ""
-    fault: Fault | None = None
+    fault: ServerFault | None = None
     refusal: bytes = b""
 
 
@@ -75,7 +75,7 @@ class _Kept:
     answer: _Answer
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that no model would have worked on."""
 
     def __init__(self, message: str, code: str = "invalid_request") -> None:
@@ -92,15 +92,19 @@ class ModelServer:
     """
 
     def __init__(
-        self, script: Iterable[Reply] | Policy | None = None, *, policy: Policy | None = None, port: int = 0
+        self,
+        script: Iterable[ServerReply] | Policy | None = None,
+        *,
+        policy: Policy | None = None,
+        port: int = 0,
     ) -> None:
         self.port = port
         self._lock = threading.Lock()
         self._policy = script if callable(script) else policy
-        self._script = deque[Reply](() if script is None or callable(script) else script)
+        self._script = deque[ServerReply](() if script is None or callable(script) else script)
         if script is None and policy is None:
             self._policy = lambda request, number: say("ok")
-        self._faults = deque[Fault]()
+        self._faults = deque[ServerFault]()
         self._requests: list[Request] = []
         self._kept: dict[str, _Kept] = {}
         self._paid = 0
@@ -182,7 +186,7 @@ class ModelServer:
 
     # --- what it will do ----------------------------------------------------------------------
 
-    def add(self, *replies: Reply) -> None:
+    def add(self, *replies: ServerReply) -> None:
         """Append to the script."""
         with self._lock:
             self._script.extend(replies)
@@ -191,7 +195,7 @@ class ModelServer:
         self, kind: str, *, times: int = 1, seconds: float = 0.0, retry_after_s: float | None = None
     ) -> None:
         """The next ``times`` requests meet this fault. Where nothing is paid, the script does not move on."""
-        wrong = Fault(kind, seconds, retry_after_s)
+        wrong = ServerFault(kind, seconds, retry_after_s)
         with self._lock:
             self._faults.extend([wrong] * times)
 
@@ -201,7 +205,7 @@ class ModelServer:
         with self._lock:
             try:
                 answer, outcome = self._answer(headers, body)
-            except Refused as refusal:
+            except RequestRefused as refusal:
                 text = failure(400, "invalid_request_error", refusal.code, str(refusal))
                 answer, outcome = _Answer(refusal=text), "refused"
             wrong = answer.fault.kind if answer.fault and outcome != answer.fault.kind else ""
@@ -218,7 +222,9 @@ class ModelServer:
         kept = self._kept.get(key) if key else None
         if kept is not None:
             if kept.request != asked:
-                raise Refused("this Idempotency-Key was used for another request", "idempotency_key_reused")
+                raise RequestRefused(
+                    "this Idempotency-Key was used for another request", "idempotency_key_reused"
+                )
             answer, outcome = kept.answer, "repeated"
         else:
             replies = self._next(body)
@@ -233,17 +239,19 @@ class ModelServer:
             self._kept[key] = _Kept(asked, answer)
         return _Answer(answer.replies, answer.id, wrong), outcome
 
-    def _next(self, body: Json) -> tuple[Reply, ...]:
+    def _next(self, body: Json) -> tuple[ServerReply, ...]:
         choices = body.get("n") or 1
         if self._script:
-            said: Reply | Sequence[Reply] = self._script.popleft()
+            said: ServerReply | Sequence[ServerReply] = self._script.popleft()
         elif self._policy:
             said = self._policy(body, self._paid + 1)
         else:
-            raise Refused(f"the script ended after {self._paid} replies", "script_ended")
-        replies = [said] * choices if isinstance(said, Reply) else list(said)
+            raise RequestRefused(f"the script ended after {self._paid} replies", "script_ended")
+        replies = [said] * choices if isinstance(said, ServerReply) else list(said)
         if len(replies) != choices:
-            raise Refused(f"expected {choices} replies of the policy; found {len(replies)}", "script_ended")
+            raise RequestRefused(
+                f"expected {choices} replies of the policy; found {len(replies)}", "script_ended"
+            )
         return tuple(as_asked(reply, body) for reply in replies)
 
     # --- answering ----------------------------------------------------------------------------
@@ -332,17 +340,17 @@ class ModelServer:
 
 def _validate(body: Json) -> None:
     if not isinstance(body, dict):
-        raise Refused("the body is not a JSON object")
+        raise RequestRefused("the body is not a JSON object")
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
-        raise Refused("'messages' must be a list of at least one message")
+        raise RequestRefused("'messages' must be a list of at least one message")
     if not isinstance(body.get("model"), str):
-        raise Refused("you must provide a model parameter")
+        raise RequestRefused("you must provide a model parameter")
     if not isinstance(body.get("n") or 1, int) or not 1 <= (body.get("n") or 1) <= 128:
-        raise Refused("'n' must be from 1 to 128")
+        raise RequestRefused("'n' must be from 1 to 128")
 
 
-def _asked_for(headers: Mapping[str, str]) -> Fault | None:
+def _asked_for(headers: Mapping[str, str]) -> ServerFault | None:
     """The fault that the request itself asks for, by its kind or as JSON."""
     text = headers.get(FAULT_HEADER)
     if not text:
@@ -350,14 +358,14 @@ def _asked_for(headers: Mapping[str, str]) -> Fault | None:
     try:
         return fault_from(json.loads(text) if text.startswith("{") else text)
     except ValueError as error:
-        raise Refused(f"{FAULT_HEADER}: {error}") from None
+        raise RequestRefused(f"{FAULT_HEADER}: {error}") from None
 
 
 def _json(document: Json) -> bytes:
     return response(200, json.dumps(document).encode())
 
 
-async def _refuse(wrong: Fault, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _refuse(wrong: ServerFault, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     if wrong.kind == "hang":
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(reader.read(1), wrong.seconds or None)

@@ -185,7 +185,7 @@ def test_a_whole_evolution_is_attested_by_replay_and_by_live_use(world: World) -
         ]
     )
     world.evolve(world.open())
-    world.live(world.failing[0])
+    world.live(world.task(44, "fail"))
     world.later = timedelta(days=8)
     settle(world.parts)
     (track,) = calibrate(

@@ -101,6 +101,50 @@ def test_what_no_repair_may_do(old: str, new: str, says: str) -> None:
     assert says in refused(old, new)
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "1234.5",
+        "1200 + 34.5",
+        "2469 / 2",
+        "-(-1234.5)",
+        "float('1234' + '.5')",
+        "float(f'{1234}.{5}')",
+        "float('{}.{}'.format(1234, 5))",
+        "float('%d.5' % 1234)",
+        "float('5.4321'[::-1])",
+        "float(''.join(['12', '34.5']))",
+        "(7, 1234.5)[1]",
+        "{'march': 1234.5}.get(input.column, total)",
+        "{'march': 1000 + 234.5}[input.column]",
+        "{1: 1234 + 0.5}[1]",
+        "sum((1234, 0.5))",
+        "int('4d2', 16) + 0.5",
+        "1234 + 2 ** -1",
+        "ord('A') + 1169.5",
+    ],
+)
+def test_an_expected_value_is_found_however_it_is_put_together(written: str) -> None:
+    assert "expected value into the source (1234.5)" in refused("total=total", f"total={written}")
+
+
+def test_an_expected_value_is_found_through_names_and_as_a_whole_number() -> None:
+    named = "    base = 1200\n    more = base + 34.5\n    total = 0.0\n"
+    assert "expected value" in refused("    total = 0.0\n", named)
+    checks = (Check("equals", {"path": "total", "value": 101}),)
+    edit = TOOL.replace("total=total", "total={607: 100.0 + 1}.get(total, total)")
+    assert "expected value into the source (101)" in screen({PATH: TOOL}, {PATH: edit}, checks, Surface())
+
+
+@pytest.mark.parametrize(
+    "written", ["9 ** 9 ** 9", "'a' * 10 ** 9", "'%999999999d' % 1", "f'{1:>999999999}'"]
+)
+def test_what_would_cost_much_to_reckon_is_not_reckoned(written: str) -> None:
+    since = time.monotonic()
+    assert refused("    total = 0.0\n", f"    total = 0.0\n    len(str({written}))\n") == ""
+    assert time.monotonic() - since < 2
+
+
 def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
     changed = ("    column: str\n", "    column: str\n    extra: int = 0\n")
     assert "contract (Input)" in refused(*changed, "skill/test-harness/tools/column_sum.py")

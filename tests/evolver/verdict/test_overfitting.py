@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from agentos.domain import Candidate, Decision, EvolutionState, Share, Trial, TrialSet, Verdict
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Decision,
+    EvolutionState,
+    Outcome,
+    Result,
+    Share,
+    Snapshot,
+    Trial,
+    TrialSet,
+    Verdict,
+    canonical,
+)
 from agentos.evolver.cycle import trials_of
+from agentos.evolver.policy import Judge, Policy, policy_from_json
 from agentos.evolver.verdict.judge import recompute
+from agentos.evolver.verdict.overfitting import over_fitted
 from agentos.testing import ScriptedProposer
 from tests.evolver.conftest import FAULTY, World, proposal
 
@@ -30,17 +48,99 @@ def test_what_fits_the_shown_tasks_alone_is_refused_and_the_cause_mended(world: 
     ended = world.evolve(world.open())
     first, second = world.ledger.find(Verdict)
     assert first.decision is Decision.REJECT
-    assert "none of 2 hidden tasks that fail alike" in first.reasons[0]
+    assert "1 of 3 hidden tasks that fail alike" in first.reasons[0]
     assert second.decision is Decision.PROMOTE
     assert ended.state is EvolutionState.PROBATION
     marked = [trial for trial in world.ledger.find(Trial) if trial.alike]
-    assert {trial.set for trial in marked} == {TrialSet.HOLD_OUT}
+    assert {trial.set for trial in marked} == {TrialSet.HOLD_OUT, TrialSet.EVIDENCE}
     (fitted,) = [item for item in world.ledger.find(Candidate) if item.id == first.candidate_id]
     assert recompute(first, fitted, trials_of(world.parts, fitted), world.policy) == []
 
 
-@pytest.mark.parametrize("hidden", [(), (43,)])
-def test_fewer_than_two_hidden_ones_say_nothing(world: World, hidden: tuple[int, ...]) -> None:
+def test_one_hidden_task_that_still_fails_is_one_too_many(world: World) -> None:
+    """Both fail as the evidence does; the edit mends one of them and all that was shown."""
+    world.proposer = ScriptedProposer([proposal(FITTED.replace("(46", "(43, 46"))])
+    seed(world, hidden=(43, 44))
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.REJECTED
+    assert "2 of 3 hidden tasks that fail alike, where 3 would be the same share" in ended.reason
+
+
+@pytest.mark.parametrize(
+    ("hidden", "state"),
+    [((), EvolutionState.PROBATION), ((43,), EvolutionState.REJECTED), ((46.0,), EvolutionState.PROBATION)],
+)
+def test_a_lone_hidden_one_has_to_be_mended_too(
+    world: World, hidden: tuple[int, ...], state: EvolutionState
+) -> None:
     world.proposer = ScriptedProposer([proposal(FITTED)])
     seed(world, hidden)
-    assert world.evolve(world.open()).state is EvolutionState.PROBATION
+    assert world.evolve(world.open()).state is state
+
+
+def trial(task: str, *, passed: bool, hidden: bool = False, repeat: int = 0) -> Trial:
+    snapshot = Snapshot("c", "t")
+    outcome = Outcome(Result.PASSED if passed else Result.FAILED, float(passed), "")
+    return Trial(
+        f"{task}-{repeat}",
+        "evo",
+        "cand",
+        task,
+        TrialSet.EVIDENCE,
+        Arm.CANDIDATE,
+        repeat,
+        snapshot,
+        outcome,
+        "",
+        "fake",
+        "none",
+        alike=hidden,
+    )
+
+
+def judged(shown: str, hidden: str, rules: Judge | None = None) -> bool:
+    """Whether it is over-fitted; one sign a task, + where it passes."""
+    trials = [trial(f"s{at}", passed=sign == "+") for at, sign in enumerate(shown)]
+    trials += [trial(f"h{at}", passed=sign == "+", hidden=True) for at, sign in enumerate(hidden)]
+    return bool(over_fitted(trials, rules or Judge()))
+
+
+@pytest.mark.parametrize(
+    ("shown", "hidden", "fitted"),
+    [
+        ("++", "+", False),
+        ("++", "-", True),
+        ("++", "+-", True),
+        ("+-", "-", False),  # a half of one is less than one
+        ("+-", "--", True),
+        ("+-", "+-", False),
+        ("++-", "+-", False),  # two thirds of two are one
+        ("++-", "++-", False),
+        ("++-", "+--", True),
+        ("++", "", False),
+        ("", "--", False),
+    ],
+)
+def test_the_same_share_is_asked_of_what_was_hidden(shown: str, hidden: str, fitted: bool) -> None:
+    assert judged(shown, hidden) is fitted
+
+
+def test_a_policy_that_was_stored_before_judges_as_it_did() -> None:
+    before = policy_from_json({"judge": {"beta": 0.1}})
+    assert not judged("++", "+-", before.judge)
+    assert not judged("++", "-", before.judge)
+    assert judged("++", "--", before.judge)
+    assert policy_from_json(json.loads(canonical(Policy()))) == Policy()
+
+
+def test_what_varies_may_fail_at_times() -> None:
+    steady = [trial("s", passed=True, repeat=at) for at in range(8)]
+    mostly = [trial("h", passed=at > 0, hidden=True, repeat=at) for at in range(8)]
+    seldom = [trial("h", passed=at > 4, hidden=True, repeat=at) for at in range(8)]
+    assert over_fitted([*steady, *mostly], Judge()) == ""
+    assert over_fitted([*steady, *seldom], Judge())
+
+
+def test_what_cannot_be_replayed_counts_on_neither_side() -> None:
+    lost = replace(trial("h", passed=False, hidden=True), outcome=Outcome(Result.NOT_REPLAYABLE, 0.0, ""))
+    assert over_fitted([trial("s", passed=True), lost], Judge()) == ""

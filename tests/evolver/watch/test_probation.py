@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agentos.domain import IMPORT, Attestation, EvolutionState, Share
+from agentos.domain import (
+    IMPORT,
+    Attestation,
+    Ending,
+    Evidence,
+    EvolutionState,
+    ResourceId,
+    Run,
+    Share,
+    Sighting,
+)
+from agentos.evolver.find.mining import mine
+from agentos.evolver.find.triage import triage
+from agentos.evolver.policy import Policy
 from agentos.evolver.promote.promotion import roll_back
+from agentos.evolver.select.curate import choose_sets
+from agentos.evolver.watch.changes import follow
+from agentos.evolver.watch.health import mended
+from agentos.evolver.watch.live_regression import Sides
 from agentos.evolver.watch.probation import settle, suspicions, watch
+from agentos.testing import attempt
 
 if TYPE_CHECKING:
     from conftest import World
@@ -33,10 +51,12 @@ def passed_before(world: World, points: int, expected: str) -> Task:
 
 def test_enough_good_runs_settle_and_attest(world: World, promoted: Evolution) -> None:
     assert settle(world.parts) == []
-    for task in (*world.failing, world.task(70, "pass")):
+    for task in (*world.failing, *(world.task(points, "pass") for points in (70, 71, 72))):
+        assert settle(world.parts) == []
         world.live(task)
     (settled,) = settle(world.parts)
-    assert settled.state is EvolutionState.PROMOTED
+    assert (settled.state, settled.ending) == (EvolutionState.PROMOTED, Ending.STOOD)
+    assert settled.reason == "3 live runs stood the test"
     promotion, found = world.ledger.find(Attestation)
     assert (promotion.when, found.when) == ("promotion", "probation")
     assert set(found.observed_fixes) == set(world.evidence().task_ids)
@@ -44,7 +64,7 @@ def test_enough_good_runs_settle_and_attest(world: World, promoted: Evolution) -
 
 
 def test_runs_made_elsewhere_neither_settle_nor_accuse(world: World, promoted: Evolution) -> None:
-    task = passed_before(world, 80, "fail")
+    task = world.task(80, "fail")
     for number in range(4):
         world.live(world.task(60 + number, "pass"), sandbox=IMPORT)
     world.live(task, sandbox=IMPORT)
@@ -57,9 +77,186 @@ def test_time_settles_too(world: World, promoted: Evolution) -> None:
     assert [item.id for item in settle(world.parts)] == [promoted.id]
 
 
-def test_a_live_failure_that_failed_before_too_is_no_suspicion(world: World, promoted: Evolution) -> None:
-    world.live(world.task(50, "never right"))
+def test_a_live_failure_that_fails_on_the_version_before_too_accuses_nobody(
+    world: World, promoted: Evolution
+) -> None:
+    run = world.live(world.task(50, "never right"))
+    (suspicion,) = suspicions(world.parts)
+    assert watch(world.parts, suspicion, run).state is EvolutionState.PROBATION
     assert suspicions(world.parts) == []
+    world.live(world.ledger.task(run.task_id))
+    assert suspicions(world.parts) == [], "equal work is not measured again while nothing changed"
+
+
+def test_work_that_was_never_seen_is_measured_too(world: World) -> None:
+    evolution, _ = promote_wrong(world)
+    run = world.live(world.task(44, "fail"))
+    (suspicion,) = suspicions(world.parts)
+    ended = watch(world.parts, suspicion, run)
+    assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, Ending.REGRESSED)
+    assert "> 50" in world.source()
+    assert evolution.id == ended.id
+
+
+def test_twenty_new_failures_after_re_runs_of_the_evidence_settle_nothing(world: World) -> None:
+    """Row 7 of the issue: the evidence's own re-runs stood for live use, and what came after was not watched."""
+    evolution, _ = promote_wrong(world)
+    for _ in range(3):
+        for task in world.failing:
+            world.live(task)
+    assert settle(world.parts) == []
+    for number in range(20):
+        world.live(world.task(41 + number % 9, "fail"))
+        if world.parts.evolution(evolution.id).state is EvolutionState.ROLLED_BACK:
+            break
+        for found in suspicions(world.parts):
+            watch(world.parts, found, world.ledger.run(found.run_id))
+        assert settle(world.parts) == []
+    assert world.parts.evolution(evolution.id).state is EvolutionState.ROLLED_BACK
+
+
+def unchecked(world: World, points: int) -> Task:
+    task = replace(
+        world.task(points, "?"), id=f"task-unchecked-{points}", checks=(), goal=f"look at {points}"
+    )
+    world.ledger.add_task(task, Share.OPEN)
+    return task
+
+
+def run_unchecked(world: World, points: int, *, passed: bool = True) -> None:
+    task = unchecked(world, points)
+    now = datetime.now(UTC)
+    run = Run(
+        f"run-{task.id}", task.id, task.key, Share.OPEN, 1, world.registry.stable(), "fake", "none", now
+    )
+    world.ledger.begin_run(run)
+    done = attempt(passed=passed, resources=("skill/calc",))
+    world.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+
+
+def test_work_without_checks_says_nothing_either_way(world: World, promoted: Evolution) -> None:
+    for points in range(70, 80):
+        run_unchecked(world, points, passed=points % 2 == 0)
+    assert suspicions(world.parts) == []
+    assert settle(world.parts) == []
+    world.later = timedelta(days=8)
+    (settled,) = settle(world.parts)
+    assert settled.ending is Ending.UNPROVEN
+    assert "stood the test" not in settled.reason
+    assert "10 live runs" in settled.reason
+    assert [item.when for item in world.ledger.find(Attestation)] == ["promotion"]
+
+
+def test_what_nobody_used_stood_no_test(world: World, promoted: Evolution) -> None:
+    world.later = timedelta(days=8)
+    (settled,) = settle(world.parts)
+    assert (settled.state, settled.ending) == (EvolutionState.PROMOTED, Ending.UNUSED)
+    assert settled.reason.startswith("not used since")
+    assert [item.when for item in world.ledger.find(Attestation)] == ["promotion"], "nothing was observed"
+
+
+TOOL = "skill/calc/tools/grade.py"
+FAULTY = "def answer(points):\n    if points > 50:\n        return 'pass'\n    return 'fail'\n"
+
+
+def test_a_comment_of_a_person_blinds_no_watch(world: World) -> None:
+    evolution, _ = promote_wrong(world)
+    world.registry.edit({TOOL: "# graded since 2019\n" + world.source()})
+    assert follow(world.parts) == []
+    assert len(Sides(world.parts, evolution).used()) == 0
+    run = world.live(world.task(44, "fail"))
+    assert [item.id for item in Sides(world.parts, evolution).counted()] == [run.id]
+    (suspicion,) = suspicions(world.parts)
+    ended = watch(world.parts, suspicion, run)
+    assert "passes on the snapshot before it and fails since" in ended.reason
+
+
+def test_a_revert_by_hand_ends_it_and_what_runs_then_is_not_held_against_it(
+    world: World, promoted: Evolution
+) -> None:
+    world.live(world.task(71, "pass"))
+    world.registry.edit({TOOL: FAULTY}, "put back")
+    failed = world.live(world.failing[0])
+    (ended,) = follow(world.parts)
+    assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, Ending.REVERTED)
+    assert "a person put back" in ended.reason
+    assert not ended.stands
+    assert ended.is_closed, "who took it back is asked before it is tried again"
+    mine(world.parts)
+    assert triage(world.parts) == []
+    assert failed.outcome is not None
+    seen = [(item.run_id, item.fingerprint.id, item.seen_at) for item in world.ledger.find(Sighting)]
+    assert promoted.ended_at is not None
+    (found,) = mended(
+        [ended], world.ledger.find(Evidence), {(ended.id, "probation"): promoted.ended_at}, seen
+    )
+    assert found.recurred_at is None
+    assert found.rolled_back_at is not None
+    assert follow(world.parts) == []
+
+
+def test_a_settled_promotion_that_a_person_takes_back_is_followed_too(
+    world: World, promoted: Evolution
+) -> None:
+    world.later = timedelta(days=8)
+    settle(world.parts)
+    world.registry.edit({TOOL: FAULTY}, "put back")
+    assert follow(world.parts) == []
+    (ended,) = follow(world.parts, settled=True)
+    assert ended.ending is Ending.REVERTED
+
+
+def test_an_edit_by_a_person_ends_the_watch_and_the_fix_stands_no_longer(
+    world: World, promoted: Evolution
+) -> None:
+    world.live(world.task(71, "pass"))
+    world.registry.edit({TOOL: "def answer(points):\n    return 'pass' if points >= 55 else 'fail'\n"})
+    (ended,) = follow(world.parts)
+    assert (ended.state, ended.ending, ended.stands) == (
+        EvolutionState.PROMOTED,
+        Ending.SUPERSEDED,
+        False,
+    )
+    assert "1 live run of new, checked work until then" in ended.reason
+    assert "stood" not in ended.reason
+    assert [item.when for item in world.ledger.find(Attestation)] == ["promotion"]
+    assert follow(world.parts, settled=True) == []
+
+
+def test_a_pin_ends_the_watch_and_leaves_what_was_promoted(
+    world: World, promoted: Evolution, resource: ResourceId
+) -> None:
+    world.registry.pinned.add(resource)
+    (ended,) = follow(world.parts)
+    assert (ended.state, ended.ending, ended.stands) == (EvolutionState.PROMOTED, Ending.PINNED, True)
+    assert "0 live runs of new, checked work until then" in ended.reason
+
+
+def test_a_roll_back_by_the_program_is_no_persons(world: World, promoted: Evolution) -> None:
+    world.registry.revert_evolution(promoted.id, "half way", "rollback")
+    assert follow(world.parts) == [], "the process that began it brings it to its end"
+
+
+def test_a_guard_that_only_a_version_on_probation_passed_does_not_protect_it(world: World) -> None:
+    evolution, _ = promote_wrong(world)
+    alone = world.task(46, "pass")  # passes with the wrong edit alone
+    world.live(alone)
+    both = world.task(62, "pass")
+    world.live(both)
+    evidence = world.evidence()
+    before = world.registry.stable()
+    world.policy = replace(world.policy, evidence=Policy().evidence)
+    assert alone.id not in choose_sets(world.parts, evidence, "skill/calc").guards
+    world.registry._main = evolution.base
+    world.live(both)
+    world.registry._main = before
+    keys = {
+        world.ledger.task(task_id).key for task_id in choose_sets(world.parts, evidence, "skill/calc").guards
+    }
+    assert both.key in keys, "it passed on what stood before as well"
+    assert alone.key not in keys
+    world.parts.move(world.parts.evolution(evolution.id), EvolutionState.PROMOTED, "settled")
+    assert alone.id in choose_sets(world.parts, evidence, "skill/calc").guards, "it is settled"
 
 
 def test_a_measured_regression_rolls_back(world: World) -> None:

@@ -136,6 +136,10 @@ class Patient:
     executor: Executor
     times: int
 
+    def given(self, task: Task, snapshot: Snapshot) -> str:
+        """See ports.Executor."""
+        return self.executor.given(task, snapshot)
+
     def execute(
         self,
         task: Task,

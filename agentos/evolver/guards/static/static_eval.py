@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import operator
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agentos.syntax import parse
 
@@ -63,7 +66,7 @@ class Reading:
         """The value of an expression made of constants alone, else UNKNOWN."""
         try:
             return _fold(node, self.constants)
-        except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
             return UNKNOWN
 
     def truth(self, node: ast.AST) -> bool | None:
@@ -230,8 +233,8 @@ def _fold(node: ast.AST, names: Mapping[str, object]) -> object:
         return node.value
     if isinstance(node, ast.Name):
         return names.get(node.id, UNKNOWN)
-    if isinstance(node, ast.List | ast.Tuple):
-        return _all([_fold(item, names) for item in node.elts])
+    if isinstance(node, ast.List | ast.Tuple | ast.Dict):
+        return _held(node, names)
     if isinstance(node, ast.JoinedStr | ast.FormattedValue):
         return _formatted(node, names)
     if isinstance(node, ast.BinOp):
@@ -253,7 +256,11 @@ def _all(values: list[object]) -> object:
 
 def _formatted(node: ast.JoinedStr | ast.FormattedValue, names: Mapping[str, object]) -> object:
     if isinstance(node, ast.FormattedValue):
-        return _fold(node.value, names) if node.format_spec is None else UNKNOWN
+        value = _fold(node.value, names)
+        spec = _fold(node.format_spec, names) if node.format_spec else ""
+        if UNKNOWN in (value, spec):
+            return UNKNOWN
+        return _short(format(value, str(spec))) if _is_short(str(spec)) else UNKNOWN
     values = [_fold(part, names) for part in node.values]
     return UNKNOWN if UNKNOWN in values else _short("".join(map(str, values)))
 
@@ -262,22 +269,70 @@ def _short(value: object) -> object:
     return UNKNOWN if isinstance(value, str | bytes) and len(value) > _LONGEST else value
 
 
-def _operated(operator: ast.operator, left: object, right: object) -> object:
-    if isinstance(operator, ast.Add) and isinstance(left, str | int) and type(left) is type(right):
-        return _short(left + right)  # type: ignore[operator] # the types are equal
-    if isinstance(operator, ast.Add) and isinstance(left, bytes) and isinstance(right, bytes):
-        return _short(left + right)
-    if isinstance(operator, ast.Sub) and isinstance(left, int) and isinstance(right, int):
-        return left - right
-    return UNKNOWN
+def _held(node: ast.List | ast.Tuple | ast.Dict, names: Mapping[str, object]) -> object:
+    if not isinstance(node, ast.Dict):
+        return _all([_fold(item, names) for item in node.elts])
+    keys = [_fold(key, names) if key else UNKNOWN for key in node.keys]
+    values = [_fold(value, names) for value in node.values]
+    return UNKNOWN if UNKNOWN in keys or UNKNOWN in values else dict(zip(keys, values, strict=True))
 
 
-def _negated(operator: ast.unaryop, value: object) -> object:
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_LARGE = 1 << 128  # numbers beyond it are not reckoned with
+_POWER = 64  # exponents, and digits to shift by
+
+
+def _operated(sign: ast.operator, left: object, right: object) -> object:
+    work = _ARITHMETIC.get(type(sign))
+    if work is None or UNKNOWN in (left, right):
+        return UNKNOWN
+    if isinstance(left, str | bytes) and isinstance(sign, ast.Add | ast.Mod):
+        told = right if isinstance(right, tuple) else (right,)
+        plain = isinstance(sign, ast.Add) or (_is_short(str(left)) and all(_is_small(item) for item in told))
+        return _short(work(left, right)) if plain else UNKNOWN
+    if isinstance(left, str | bytes) and isinstance(sign, ast.Mult) and isinstance(right, int):
+        return left * right if len(left) * right <= _LONGEST else UNKNOWN
+    if isinstance(left, tuple) and isinstance(right, tuple) and isinstance(sign, ast.Add):
+        return left + right
+    if not (_is_small(left) and _is_small(right)) or isinstance(left, str) or isinstance(right, str):
+        return UNKNOWN
+    steep = isinstance(sign, ast.Pow | ast.LShift | ast.RShift)
+    return UNKNOWN if steep and abs(right) > _POWER else work(left, right)  # type: ignore[arg-type] # a number
+
+
+def _is_small(value: object) -> bool:
+    """Whether it can be worked with at no cost."""
+    return isinstance(value, str) or (isinstance(value, int | float) and abs(value) < _LARGE)
+
+
+def _is_short(spec: str) -> bool:
+    """Whether a form makes no long text of a short one."""
+    return not re.search(r"\d{4}|\*", spec)
+
+
+def _negated(sign: ast.unaryop, value: object) -> object:
     if value is UNKNOWN:
         return UNKNOWN
-    if isinstance(operator, ast.Not):
+    if isinstance(sign, ast.Not):
         return not value
-    return -value if isinstance(operator, ast.USub) and isinstance(value, int) else UNKNOWN
+    if not isinstance(value, int | float):
+        return UNKNOWN
+    if isinstance(sign, ast.Invert):
+        return ~value if isinstance(value, int) else UNKNOWN
+    return -value if isinstance(sign, ast.USub) else +value
 
 
 def _compared(operator: ast.cmpop, left: object, right: object) -> object:
@@ -288,6 +343,8 @@ def _compared(operator: ast.cmpop, left: object, right: object) -> object:
 
 def _cut(node: ast.Subscript, names: Mapping[str, object]) -> object:
     value = _fold(node.value, names)
+    if isinstance(value, dict):
+        return value.get(_fold(node.slice, names), UNKNOWN)
     if not isinstance(value, str | bytes | tuple):
         return UNKNOWN
     if isinstance(node.slice, ast.Slice):
@@ -301,24 +358,56 @@ def _cut(node: ast.Subscript, names: Mapping[str, object]) -> object:
     return value[index] if isinstance(index, int) else UNKNOWN
 
 
+# By name, what is made of constants at no cost.
+_MADE: Mapping[str, Callable[..., object]] = {
+    "chr": chr, "ord": ord, "str": str, "int": int, "float": float, "abs": abs, "round": round, "len": len,
+    "min": min, "max": max, "sum": sum, "hex": hex, "oct": oct, "bin": bin, "repr": repr, "tuple": tuple,
+    "list": tuple, "dict": dict,
+}  # fmt: skip
+_OF_TEXT = frozenset(
+    [
+        "lower",
+        "upper",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "casefold",
+        "swapcase",
+        "title",
+        "capitalize",
+        "replace",
+        "removeprefix",
+        "removesuffix",
+    ]
+)
+
+
 def _called(node: ast.Call, names: Mapping[str, object]) -> object:
-    """The few calls by which texts are put together."""
+    """The few calls by which texts and numbers are put together."""
     args = [_fold(argument, names) for argument in node.args]
-    if UNKNOWN in args:
+    if UNKNOWN in args or not all(_is_plain(value) for value in args):
         return UNKNOWN
-    if isinstance(node.func, ast.Name) and len(args) == 1:
-        if node.func.id == "chr" and isinstance(args[0], int):
-            return chr(args[0])
-        return str(args[0]) if node.func.id == "str" and isinstance(args[0], str | int) else UNKNOWN
+    if isinstance(node.func, ast.Name):
+        made = _MADE.get(node.func.id)
+        return _short(made(*args)) if made and node.func.id not in names else UNKNOWN
     if not isinstance(node.func, ast.Attribute):
         return UNKNOWN
-    text, name = _fold(node.func.value, names), node.func.attr
-    if isinstance(text, str) and name == "join" and isinstance(args[0], tuple):
-        return _short(text.join(args[0]))
-    if isinstance(text, str) and name in ("lower", "upper", "strip", "casefold", "swapcase") and not args:
-        return getattr(text, name)()
-    if isinstance(text, str) and name == "replace" and len(args) == 2:
-        return _short(text.replace(str(args[0]), str(args[1])))
-    if isinstance(text, bytes) and name == "decode":
-        return text.decode()
-    return UNKNOWN
+    owner, name = _fold(node.func.value, names), node.func.attr
+    if isinstance(owner, dict) and name == "get" and args:
+        return owner.get(*args[:2])
+    if isinstance(owner, bytes) and name == "decode":
+        return owner.decode()
+    if not isinstance(owner, str):
+        return UNKNOWN
+    if name == "join" and len(args) == 1 and isinstance(args[0], tuple):
+        return _short(owner.join(args[0]))
+    if name == "format" and _is_short(owner):
+        return _short(owner.format(*args))
+    return _short(getattr(owner, name)(*args)) if name in _OF_TEXT else UNKNOWN
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a call with it costs nothing."""
+    if isinstance(value, tuple | dict):
+        return len(value) <= _LONGEST
+    return isinstance(value, bytes) or value is None or _is_small(value)

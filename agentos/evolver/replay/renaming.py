@@ -1,0 +1,220 @@
+"""The same work under other names: what identifies a task must not be what an edit goes by.
+
+Of a task that names its call, the goal and the names of input files are exchanged for others, much longer or
+shorter, in the arguments and the checks alike. A file keeps its folder and its ending, and files keep their
+order. One that is spoken of in a way that cannot be exchanged keeps its name. The new names follow from the
+home's key and the work, so that no edit can know them, and a trial can be made again.
+
+The order of rows is left alone: no check says whether it matters.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from agentos.domain import Call, Check, InputFile, Json, Task
+from agentos.errors import NotFound
+from agentos.evolver.parts import Parts
+
+_FIRST = [
+    "amber",
+    "autumn",
+    "broad",
+    "calm",
+    "cedar",
+    "clear",
+    "coastal",
+    "copper",
+    "distant",
+    "early",
+    "eastern",
+    "gentle",
+    "golden",
+    "grey",
+    "harbour",
+    "inner",
+    "late",
+    "linen",
+    "lower",
+    "maple",
+    "meadow",
+    "mild",
+    "narrow",
+    "north",
+    "olive",
+    "open",
+    "outer",
+    "plain",
+    "quiet",
+    "river",
+    "round",
+    "second",
+    "silver",
+    "small",
+    "southern",
+    "spring",
+    "stone",
+    "summer",
+    "upper",
+    "valley",
+    "western",
+    "winter",
+]
+_SECOND = [
+    "annex",
+    "batch",
+    "book",
+    "copy",
+    "draft",
+    "extract",
+    "file",
+    "folder",
+    "index",
+    "list",
+    "log",
+    "notes",
+    "page",
+    "part",
+    "record",
+    "sheet",
+    "table",
+]
+_LONG = 60  # characters of a goal
+_SHORT = 5
+_WORD = r"[A-Za-z0-9]"
+_NAME = r"[\w./-]"
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A task under other names. ``names`` maps each new text to the one that it stands for."""
+
+    task: Task
+    names: Mapping[str, str]
+
+    def as_before(self, value: Json) -> Json:
+        """A value that such a run gave, in the names of the task as it was asked."""
+        return _mapped(value, lambda text: _exchanged(text, self.names))
+
+
+def in_other_names(parts: Parts, task: Task) -> Renamed | None:
+    """The task as renamed trials ask for it; None where it is always asked in its own."""
+    key = hmac.digest(parts.consent_key, f"renamed:{task.key}".encode(), "sha256")
+    try:
+        return renamed(task, parts.blobs.get, key)
+    except NotFound:
+        return None  # an input is gone: the trial itself will say so
+
+
+def renamed(task: Task, content: Callable[[str], bytes], key: bytes) -> Renamed | None:
+    """The task under names that follow from ``key``; None for one whose goal is read by a model.
+
+    ``content`` gives a blob by its digest.
+    """
+    if task.call is None:
+        return None
+    names = dict(_new_names(task, content, key))
+    spoken = {**names, **_short(task, names)}
+    files = tuple(replace(item, path=names.get(item.path, item.path)) for item in task.inputs)
+    call = Call(task.call.tool, _mapped(dict(task.call.args), lambda text: _exchanged(text, spoken)))
+    checks = tuple(
+        Check(check.kind, _mapped(dict(check.spec), lambda text: _exchanged(text, spoken)))
+        for check in task.checks
+    )
+    title = " ".join(_drawn(key, "goal", long=len(task.goal) < _LONG)[:3])
+    changed = replace(task, name=title, goal=f"See to {title}.", call=call, inputs=files, checks=checks)
+    return Renamed(changed, {new: old for old, new in spoken.items()})
+
+
+def _new_names(task: Task, content: Callable[[str], bytes], key: bytes) -> Iterator[tuple[str, str]]:
+    """Old path and new path of each input that can be named otherwise."""
+    files = sorted((item for item in task.inputs if _may_change(item, task, content)), key=_stem)
+    lengths = {len(_stem(item)) for item in files}
+    said = {text for text in _texts(_said(task))}
+    drawn = [
+        word
+        for word in _drawn(key, "file", long=bool(key[0] % 2))
+        if len(word) not in lengths and not any(word in text for text in said)
+    ]
+    for item, stem in zip(files, sorted(drawn[: len(files)]), strict=False):
+        path = PurePosixPath(item.path)
+        yield item.path, str(path.with_name(stem + "".join(path.suffixes)))
+
+
+def _may_change(item: InputFile, task: Task, content: Callable[[str], bytes]) -> bool:
+    """Whether every mention of the file is its path or its name, and no file speaks of it."""
+    path = PurePosixPath(item.path)
+    alike = [other for other in task.inputs if PurePosixPath(other.path).name == path.name]
+    if not _stem(item) or len(alike) > 1:
+        return False
+    rest = _exchanged_all(_said(task), {item.path: "", path.name: ""})
+    left = re.compile(rf"(?<!{_WORD}){re.escape(_stem(item))}(?!{_WORD})", re.IGNORECASE)
+    if any(left.search(text) for text in _texts(rest)):
+        return False
+    return not any(path.name.encode() in content(other.sha256) for other in task.inputs)
+
+
+def _stem(item: InputFile) -> str:
+    path = PurePosixPath(item.path)
+    return path.name.removesuffix("".join(path.suffixes))
+
+
+def _said(task: Task) -> Json:
+    """All of a task in which a name may stand and count; the goal is exchanged as a whole."""
+    args = dict(task.call.args) if task.call else {}
+    return [args, [dict(check.spec) for check in task.checks]]
+
+
+def _short(task: Task, names: Mapping[str, str]) -> dict[str, str]:
+    """The same for the names alone, without their folders."""
+    return {PurePosixPath(old).name: PurePosixPath(new).name for old, new in names.items()}
+
+
+def _drawn(key: bytes, what: str, *, long: bool) -> list[str]:
+    """Names in an order that follows from the key; ``long`` ones have three words, the others one short one."""
+    words = [word for word in (*_FIRST, *_SECOND) if len(word) <= _SHORT]
+    if long:
+        ends = (f"{first}-{second}" for first in _FIRST for second in _SECOND)
+        words = [f"{end}-of-{_SECOND[place % len(_SECOND)]}" for place, end in enumerate(ends)]
+    return sorted(words, key=lambda word: hmac.digest(key, f"{what}:{word}".encode(), "sha256"))
+
+
+# --- texts in JSON ------------------------------------------------------------------------------
+
+
+def _exchanged_all(value: Json, names: Mapping[str, str]) -> Json:
+    return _mapped(value, lambda text: _exchanged(text, names))
+
+
+def _exchanged(text: str, names: Mapping[str, str]) -> str:
+    """Whole names alone: what only begins or ends like one is another."""
+    if not names:
+        return text
+    longest = sorted(names, key=len, reverse=True)
+    pattern = rf"(?<!{_NAME})((?:\./)*)({'|'.join(map(re.escape, longest))})(?![\w-])(?!\.\w)"
+    return re.sub(pattern, lambda found: found[1] + names[found[2]], text)
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(name): _mapped(item, change) for name, item in value.items()}
+    return [_mapped(item, change) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield name
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,304 @@
+"""Holds the ledger's rows and blobs against what the audit log says of them, both ways.
+
+Each run, batch of evidence, verdict, consent and evolution has its entry, and each such entry its row; what an
+entry has a digest of stands in its row as it did. Entries of earlier releases carry no digests: there only
+what they name in words is compared. Blobs are compared with their names, and every one that a row names is
+there. What is derived from the rest (cursors, memos, which run used what, sightings of runs) is not looked at.
+"""
+
+# ruff: noqa: S608 - names of tables and columns come from this package; values are bound
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentos.domain import Evidence, Json, Run, Task, Trial, digest, is_reference
+from agentos.errors import Unavailable
+from agentos.ledger.audit import Entry, Head, HeadFile, Noted, faults
+from agentos.ledger.codec import from_text, plain
+from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
+from agentos.ledger.reading import Reader
+from agentos.ledger.schema import unavailable
+
+_FINISHED = ("run.finished", "run.imported")
+_BLOBS_OF_TEXTS = (("step", "action"), ("step", "observation"), ("run", "body"), ("task", "body"))
+
+
+class Frozen(Reader):
+    """Sees one moment of the ledger, whatever is written meanwhile. Use as a context manager, on one thread."""
+
+    _one: sqlite3.Connection | None = None
+    _kept: Head | None = None
+
+    def __enter__(self) -> Frozen:
+        # The file first: it is never ahead of what was committed, so a writer in between cannot
+        # make a whole chain look cut.
+        self._kept = HeadFile(self._path.with_name("audit.head")).read()
+        self._one = self._open()
+        with self._connection() as connection:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM memo").fetchone()  # the moment is that of the first read
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._one:
+            self._one.close()
+        self._one = None
+        self.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        if self._one is None:
+            with super()._connection() as connection:
+                yield connection
+            return
+        try:
+            yield self._one
+        except sqlite3.DatabaseError as error:
+            raise unavailable(self._path, error) from error
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """What a statement gives."""
+        return self._rows(sql, *values)
+
+    def chain_faults(self, noted: Sequence[Noted] = ()) -> list[str]:
+        """As ``verify``, of this moment."""
+        return faults(self.entries(), self._kept, noted)
+
+
+@dataclass(slots=True)
+class Told:
+    """What all entries say, by subject; of several on one the newest."""
+
+    runs: dict[str, Entry] = field(default_factory=dict)
+    evidence: dict[str, Entry] = field(default_factory=dict)
+    verdicts: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # evolution, candidate, decision
+    consents: dict[str, Entry] = field(default_factory=dict)
+    evolutions: dict[str, str] = field(default_factory=dict)  # id -> its newest state, "" if only opened
+    flags: Counter[tuple[str, str]] = field(default_factory=Counter)  # run, reason
+    records: dict[str, tuple[int, str]] = field(default_factory=dict)  # table/id -> entry, digest
+    sets: dict[str, tuple[int, Mapping[str, Json]]] = field(default_factory=dict)  # by evolution
+    since: int = 0  # the first entry with a digest; 0 while there is none
+
+
+def told(reader: Frozen) -> Told:
+    """Read the whole log once."""
+    found = Told()
+    for entry in reader.entries():
+        detail = entry.detail
+        if not isinstance(detail, dict):
+            continue
+        _remember(found, entry, detail)
+        if RECORDS in detail or SETS in detail:
+            found.since = found.since or entry.seq
+            found.records |= {name: (entry.seq, sha256) for name, sha256 in detail.get(RECORDS, {}).items()}
+        if SETS in detail:
+            found.sets[entry.subject] = (entry.seq, detail[SETS])
+    return found
+
+
+def _remember(found: Told, entry: Entry, detail: Mapping[str, Json]) -> None:
+    event, subject = entry.event, entry.subject
+    if event in _FINISHED:
+        found.runs[subject] = entry
+    elif event == "run.flagged":
+        found.flags[subject, str(detail.get("reason"))] += 1
+    elif event == "evidence.sealed":
+        found.evidence[subject] = entry
+        found.evolutions.setdefault(str(detail.get("evolution")), "")
+    elif event == "evolution.reconsider":
+        found.evolutions.setdefault(subject, "")
+    elif event.startswith("evolution."):
+        found.evolutions[subject] = event.removeprefix("evolution.")
+    elif event == "verdict":
+        found.verdicts[subject, str(detail.get("candidate")), str(detail.get("decision"))] += 1
+    elif event == "consent":
+        found.consents[str(detail.get("consent"))] = entry
+
+
+def rows_faults(reader: Frozen, log: Told) -> Iterator[str]:
+    """Where rows and entries do not agree, a sentence each."""
+    yield from _runs(reader, log)
+    yield from _tasks(reader)
+    yield from _flags(reader, log)
+    yield from _evidence(reader, log)
+    yield from _decisions(reader, log)
+    yield from _evolutions(reader, log)
+    yield from _sealed(reader, log)
+    yield from _sets(reader, log)
+
+
+def _runs(reader: Frozen, log: Told) -> Iterator[str]:
+    missing = dict(log.runs)
+    sql = "SELECT id, task_id, task_key, share, commit_id, result, body FROM run WHERE seq IS NOT NULL"
+    for name, task_id, task_key, share, commit, result, body in reader.rows(sql):
+        entry = missing.pop(name, None)
+        if entry is None:
+            yield f"the run {name} is over, and no audit entry says so"
+            continue
+        try:
+            run = from_text(Run, body)
+        except Unavailable as error:
+            yield f"the run {name}: {error}"
+            continue
+        ended = run.outcome.result.value if run.outcome else None
+        columns = (name, task_id, task_key, share, commit, result)
+        own = (run.id, run.task_id, run.task_key, run.share.value, run.snapshot.commit, ended)
+        if columns != own:
+            yield f"the run {name}: its columns are not what its record says"
+        if ended != entry.detail.get("result"):
+            yield f"the run {name} is {ended} on record, and entry {entry.seq} of the audit log says {entry.detail.get('result')}"
+        elif (sha256 := log.records.get(f"run/{name}", (0, ""))[1]) and sha256 != of_run(
+            reader.rows, name, body
+        ):
+            yield f"the run {name} (outcome, answer or steps) is not what entry {entry.seq} of the audit log was made of"
+    yield from (
+        f"the run {name} is gone: entry {entry.seq} of the audit log ended it"
+        for name, entry in missing.items()
+    )
+
+
+def _tasks(reader: Frozen) -> Iterator[str]:
+    for name, key, body in reader.rows("SELECT id, task_key, body FROM task"):
+        try:
+            task = from_text(Task, body)
+        except Unavailable as error:
+            yield f"the task {name}: {error}"
+            continue
+        if (task.id, task.key) != (name, key):
+            yield f"the task {name}: what it asks for is not what its key was made of"
+    lost = (
+        "SELECT run.id, run.task_id FROM run LEFT JOIN task ON task.id = run.task_id "
+        "WHERE task.id IS NULL OR task.task_key <> run.task_key"
+    )
+    for run_id, task_id in reader.rows(lost):
+        yield f"the run {run_id}: its task {task_id} is gone, or asks for other work"
+
+
+def _flags(reader: Frozen, log: Told) -> Iterator[str]:
+    there = Counter((run_id, reason) for run_id, reason in reader.rows("SELECT run_id, reason FROM flag"))
+    for run_id, reason in (there - log.flags).elements():
+        yield f"the flag on {run_id} ({reason[:80]}) has no audit entry"
+    for run_id, reason in (log.flags - there).elements():
+        yield f"the flag on {run_id} ({reason[:80]}) is gone"
+
+
+def _evidence(reader: Frozen, log: Told) -> Iterator[str]:
+    missing = dict(log.evidence)
+    for name, body in reader.rows("SELECT id, body FROM evidence"):
+        item, entry = from_text(Evidence, body), missing.pop(name, None)
+        if entry is None:
+            yield f"the evidence {name} has no audit entry"
+        elif {item.sha256, entry.detail.get("sha256")} != {
+            digest([item.fingerprint, item.run_ids, item.task_ids])
+        }:
+            yield f"the evidence {name} is not the batch that entry {entry.seq} of the audit log sealed"
+    yield from (
+        f"the evidence {name} is gone: entry {entry.seq} sealed it" for name, entry in missing.items()
+    )
+
+
+def _decisions(reader: Frozen, log: Told) -> Iterator[str]:
+    there: Counter[tuple[str, str, str]] = Counter()
+    for evolution_id, candidate_id, body in reader.rows(
+        "SELECT evolution_id, candidate_id, body FROM verdict"
+    ):
+        there[evolution_id, candidate_id, str(json.loads(plain(body)).get("decision"))] += 1
+    for evolution_id, candidate_id, decision in there - log.verdicts:
+        yield f"the verdict on {candidate_id} of {evolution_id} ({decision}) has no audit entry"
+    for evolution_id, candidate_id, decision in log.verdicts - there:
+        yield f"the verdict on {candidate_id} of {evolution_id} ({decision}) is gone or says something else"
+    missing = dict(log.consents)
+    for name, body in reader.rows("SELECT id, body FROM consent"):
+        entry, principal = missing.pop(name, None), json.loads(plain(body)).get("principal")
+        if entry is None:
+            yield f"the consent {name} of {principal} has no audit entry"
+        elif principal != entry.detail.get("principal"):
+            yield f"the consent {name} is {principal}'s on record, and entry {entry.seq} says {entry.detail.get('principal')}"
+    yield from (f"the consent {name} is gone: entry {entry.seq} gave it" for name, entry in missing.items())
+
+
+def _evolutions(reader: Frozen, log: Told) -> Iterator[str]:
+    missing = dict(log.evolutions)
+    for name, state, body in reader.rows("SELECT id, state, body FROM evolution"):
+        stored = json.loads(plain(body)).get("state")
+        if name not in missing:
+            yield f"the evolution {name} has no audit entry"
+            continue
+        said = missing.pop(name) or "mined"
+        if {state, stored} != {said}:
+            yield f"the evolution {name} is {stored} on record ({state} in its column), and the audit log says {said}"
+    yield from (f"the evolution {name} is gone" for name in missing)
+
+
+def _sealed(reader: Frozen, log: Told) -> Iterator[str]:
+    """Rows that an entry has a digest of."""
+    for where, (seq, sha256) in log.records.items():
+        table, _, name = where.partition("/")
+        if table == "run":
+            continue
+        if not table.isidentifier():
+            yield f"entry {seq} of the audit log speaks of no table: {where[:80]}"
+            continue
+        found = reader.rows(f"SELECT body FROM {table} WHERE id = ?", name)
+        if not found:
+            yield f"the {table} {name} is gone: entry {seq} of the audit log has its digest"
+        elif of_text(found[0][0]) != sha256:
+            yield f"the {table} {name} is not what entry {seq} of the audit log was made of"
+
+
+def _sets(reader: Frozen, log: Told) -> Iterator[str]:
+    """All of an evolution's records, as they were when it ended; what came after that has no digest."""
+    for evolution_id, (seq, sets) in log.sets.items():
+        for table, (count, sha256) in sets.items():
+            texts = texts_of(reader.rows, table, evolution_id)
+            if len(texts) < count:
+                yield f"{count - len(texts)} of {count} rows in {table} of {evolution_id} are gone (entry {seq})"
+            elif of_set(texts[:count]) != sha256:
+                yield f"the rows in {table} of {evolution_id} are not those that entry {seq} of the audit log was made of"
+
+
+# --- blobs ------------------------------------------------------------------------------------
+
+
+def blob_faults(reader: Frozen, blobs: Path) -> Iterator[str]:
+    """Blobs that are not what their names say, and those that rows name and that are not there."""
+    there: set[str] = set()
+    for folder in sorted(path for path in blobs.glob("??") if path.is_dir()):
+        for path in sorted(folder.iterdir()):
+            name = folder.name + path.name
+            there.add(name)
+            with path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != name:
+                    yield f"the blob {name} is damaged: its content does not match its name"
+    for where, name in _named(reader):
+        if name and name not in there:
+            yield f"the blob {name} is missing: {where} names it"
+
+
+def _named(reader: Frozen) -> Iterator[tuple[str, str]]:
+    """Every blob that a row names, with the row."""
+    for name, body in reader.rows("SELECT id, body FROM task"):
+        yield from ((name, item["sha256"]) for item in json.loads(plain(body)).get("inputs") or ())
+    for name, body in reader.rows("SELECT id, body FROM run WHERE seq IS NOT NULL"):
+        run = json.loads(plain(body))
+        yield from ((name, item["sha256"]) for item in run.get("outputs") or ())
+        if is_reference(run.get("answer")):
+            yield name, run["answer"]["blob"]
+    like = "action LIKE '{\"blob\"%' OR observation LIKE '{\"blob\"%'"
+    for run_id, *values in reader.rows(f"SELECT run_id, action, observation FROM step WHERE {like}"):
+        for value in map(json.loads, values):
+            if is_reference(value):
+                yield f"a step of {run_id}", value["blob"]
+    for trial in reader.find(Trial):
+        yield trial.id, trial.steps_sha256
+    for name, body in reader.rows("SELECT id, body FROM verdict"):
+        yield name, json.loads(plain(body)).get("policy_sha256", "")

@@ -1,0 +1,160 @@
+"""A verdict holds as long as what its trials got stays: then the edit is put on the newer base, and only then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Trial, Verdict, digest
+from agentos.errors import Conflict
+from agentos.evolver.cycle import (
+    conclude,
+    diagnose_and_curate,
+    finish_promotion,
+    promote_if_consented,
+    propose_candidates,
+    reproduce,
+    seek_consent,
+    try_candidate,
+)
+from agentos.evolver.policy import ConsentPolicy, Policy
+from agentos.evolver.promote.promotion import approve, settle_overtaken
+from agentos.evolver.replay.verification import misplaced, unfounded
+from agentos.evolver.select.curate import Sets
+from agentos.testing import FakeExecutor
+from tests.evolver.conftest import PATH, RESOURCE, RIGHT, World, proposal
+
+OTHER = "skill/other/SKILL.md"
+ASK = replace(Policy(), consent=replace(ConsentPolicy(), low="ask", medium="ask"))
+
+
+@pytest.fixture
+def world() -> World:
+    """As in life: a run gets its own resource of the snapshot, and no other."""
+    made = World()
+    files = made.registry.files
+    made.executor = FakeExecutor(
+        made._script,
+        lambda task, snapshot: digest(
+            sorted((path, digest(data)) for path, data in files(snapshot, RESOURCE).items())
+        ),
+    )
+    return made
+
+
+def judged(world: World) -> Evolution:
+    """Accepted and consented to; nothing is promoted yet."""
+    world.seed()
+    evolution = world.open()
+    failing = reproduce(world.parts, evolution.id)
+    sets = Sets(*(tuple(ids) for ids in diagnose_and_curate(world.parts, evolution.id, failing)))
+    tried = propose_candidates(world.parts, evolution.id, sets)
+    decisions = [try_candidate(world.parts, candidate_id, sets) for candidate_id in tried]
+    conclude(world.parts, evolution.id, tried, decisions)
+    seek_consent(world.parts, evolution.id)
+    return world.parts.evolution(evolution.id)
+
+
+def chosen(world: World, evolution: Evolution) -> Candidate:
+    return world.ledger.get(Candidate, str(evolution.candidate_id))
+
+
+def faults(world: World, evolution: Evolution) -> list[str]:
+    candidate, trials = chosen(world, evolution), world.ledger.find(Trial, evolution_id=evolution.id)
+    verdicts = world.ledger.find(Verdict, evolution_id=evolution.id)
+    consents = world.ledger.find(Consent, evolution_id=evolution.id)
+    return [
+        *unfounded(evolution, verdicts, consents, [candidate]),
+        *misplaced(world.registry, candidate, trials),
+    ]
+
+
+def test_another_skill_that_moves_throws_no_right_edit_away(world: World) -> None:
+    evolution = judged(world)
+    moved = world.registry.edit({OTHER: "another skill"})
+    trials = len(world.trials())
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.PROBATION
+    ended = world.parts.evolution(evolution.id)
+    assert world.source() == RIGHT
+    assert world.registry.files(world.registry.stable(), OTHER)[OTHER] == b"another skill"
+    rebase = chosen(world, ended).rebase
+    assert rebase is not None
+    assert (rebase.base, rebase.snapshot.tree) == (moved, ended.promoted and ended.promoted.tree)
+    assert ended.base == moved, "the version before it, on which probation replays"
+    assert rebase.trials == trials == len(world.trials()), "nothing was tried again"
+    assert "candidate.rebased" in [note.event for note in world.ledger.notes]
+    assert faults(world, ended) == []
+
+
+def test_what_changed_in_a_bundle_is_measured_again_and_not_searched_for(world: World) -> None:
+    evolution = judged(world)
+    asked = len(world.proposer.briefs)
+    world.registry.edit({"skill/calc/SKILL.md": "the same skill, another page"})
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+    assert world.source() != RIGHT
+    again = world.ledger.find(Evolution)[-1]
+    assert again.takes_up == evolution.candidate_id
+    before = len(world.trials())
+    ended = world.evolve(again)
+    assert ended.state is EvolutionState.PROBATION
+    assert world.source() == RIGHT
+    assert len(world.trials()) > before, "its trials are made anew, on what stands now"
+    assert len(world.proposer.briefs) == asked, "nobody was asked for an edit"
+    assert chosen(world, ended).proposer == chosen(world, evolution).proposer
+    assert faults(world, ended) == []
+
+
+def test_an_edit_of_the_very_file_makes_it_stale_and_searched_for(world: World) -> None:
+    evolution = judged(world)
+    asked = len(world.proposer.briefs)
+    world.registry.edit({PATH: world.source() + "\n# by hand\n"})
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+    world.proposer.proposals[:] = [proposal(RIGHT + "\n# by hand\n")]
+    assert world.evolve(world.ledger.find(Evolution)[-1]).state is EvolutionState.PROBATION
+    assert len(world.proposer.briefs) > asked
+
+
+def test_trials_that_do_not_say_what_they_got_hold_nowhere_else(world: World) -> None:
+    evolution = judged(world)
+    for trial in world.trials():
+        world.ledger._records[Trial][trial.id] = replace(trial, bundle="")
+    world.registry.edit({OTHER: "another skill"})
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+
+
+def test_boxes_that_are_made_of_something_else_make_it_stale(world: World) -> None:
+    evolution = judged(world)
+    world.registry.edit({OTHER: "another skill"})
+    world.image = "two"
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+
+
+def test_one_that_waits_for_a_person_goes_on_waiting_and_can_be_approved(world: World) -> None:
+    world.policy = ASK
+    waiting = judged(world)
+    world.registry.edit({OTHER: "another skill"})
+    with pytest.raises(Conflict, match="stale"):
+        approve(world.parts, waiting, "person:ada")
+    assert not settle_overtaken(world.parts, waiting)
+    approve(world.parts, waiting, "person:ada")
+    assert finish_promotion(world.parts, waiting.id, world.durable) is EvolutionState.PROBATION
+    assert world.source() == RIGHT
+
+
+def test_a_newer_base_with_something_slipped_in_is_found(world: World) -> None:
+    evolution = judged(world)
+    world.registry.edit({OTHER: "another skill"})
+    promote_if_consented(world.parts, evolution.id)
+    ended = world.parts.evolution(evolution.id)
+    candidate = chosen(world, ended)
+    assert candidate.rebase is not None
+    slipped = world.registry.add_candidate(
+        "cand-slipped", candidate.rebase.base, {**candidate.edit.files, OTHER: "slipped in"}
+    )
+    world.ledger.put(replace(candidate, rebase=replace(candidate.rebase, snapshot=slipped)))
+    found = faults(world, ended)
+    assert any("something else than its edit" in fault for fault in found)
+    assert any("not the one that was judged" in fault for fault in found)
+    world.ledger.put(replace(candidate, rebase=replace(candidate.rebase, bundles_sha256="0" * 64)))
+    assert any("other trials" in fault for fault in faults(world, ended))
