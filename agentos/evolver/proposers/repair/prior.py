@@ -34,6 +34,7 @@ REACH = {
 BLOCKS = {
     "statement deleted": "delete statement",
     "statement inserted": "insert statement",
+    "set again": "insert statement",
     "statements deleted": "delete statement",
     "statements exchanged": "several lines",
     "statement moved out": "several lines",
@@ -121,6 +122,8 @@ def _insertion(tokens: list[str]) -> str:
 def _one_token(old: str, new: str) -> str:
     if old in COMPARISON and new in COMPARISON:
         return "comparison operator"
+    if {old, new} == {"and", "or"}:
+        return "comparison operator"  # a slip of the same sort, and not one of a hundred names
     if old in ARITHMETIC and new in ARITHMETIC:
         return "arithmetic operator"
     if old[0].isdigit() and new[0].isdigit():

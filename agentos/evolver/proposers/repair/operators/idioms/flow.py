@@ -95,9 +95,9 @@ def from_elsewhere(site: Site) -> Iterator[Edit]:
                 if isinstance(other, ast.Assign) and isinstance(
                     other.value, ast.Constant | ast.List | ast.Dict
                 ):
-                    yield Edit((before(site, node, site.text(other)),), "statement inserted", 0.5)
+                    yield Edit((before(site, node, site.text(other)),), "set again", 2.0)
                     if node is block_of(site)[-1] and not isinstance(node, ast.Return):
-                        yield Edit((after(site, node, site.text(other)),), "statement inserted", 0.5)
+                        yield Edit((after(site, node, site.text(other)),), "set again", 2.0)
     for field in above.body:
         if (
             isinstance(field, ast.AnnAssign)
@@ -106,8 +106,8 @@ def from_elsewhere(site: Site) -> Iterator[Edit]:
         ):
             value = site.text(field.value) if isinstance(field.value, ast.Constant) else "[]"
             text = f"self.{field.target.id} = {value}"
-            yield Edit((before(site, node, text),), "statement inserted", 0.3)
-            yield Edit((after(site, node, text),), "statement inserted", 0.3)
+            yield Edit((before(site, node, text),), "set again", 1.0)
+            yield Edit((after(site, node, text),), "set again", 1.0)
 
 
 def flushed(site: Site) -> Iterator[Edit]:

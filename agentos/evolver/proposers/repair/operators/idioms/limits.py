@@ -29,22 +29,34 @@ def limited(site: Site) -> Iterator[Edit]:
     for other in site.near(site.facts.expressions, 30):
         if isinstance(other, ast.Subscript) and site.visible(other):
             bounds.setdefault(site.text(other), 0.3)
-    for element in _elements(site):
-        bounds.setdefault(element, 0.3)
+    for element, weight in _elements(site):
+        bounds.setdefault(element, weight)
     for bound, weight in bounds.items():
         if bound != text:
             yield site.edit(f"max({bound}, {text})", "limited", weight)
-            yield site.edit(f"min({bound}, {text})", "limited", weight)
+            yield site.edit(f"min({text}, {bound})", "limited", weight)
 
 
-def _elements(site: Site) -> Iterator[str]:
-    """``stock[coin]`` for each mapping or list and each plain variable."""
+def _elements(site: Site) -> Iterator[tuple[str, float]]:
+    """``stock[coin]`` for each mapping or list and each plain variable, most of all one that walks through it."""
     names = [name for name in site.variables() if name.isidentifier()]
+    walked = _walked(site)
     for holder in names:
         if site.scope.kinds.get(holder) in ("dict", "list"):
-            yield from (
-                f"{holder}[{key}]" for key in names if site.scope.kinds.get(key, "") in ("", "int", "str")
-            )
+            for key in names:
+                if site.scope.kinds.get(key, "") in ("", "int", "str"):
+                    yield f"{holder}[{key}]", 1.5 if (key, holder) in walked else 0.2
+
+
+def _walked(site: Site) -> set[tuple[str, str]]:
+    """Each name that a loop around the site binds, with each name that the loop walks through."""
+    found = set()
+    above = site.parent
+    while above is not None:
+        if isinstance(above, ast.For) and isinstance(above.target, ast.Name):
+            found |= {(above.target.id, n.id) for n in ast.walk(above.iter) if isinstance(n, ast.Name)}
+        above = site.program.parent.get(above)
+    return found
 
 
 def _is_value(site: Site) -> bool:
