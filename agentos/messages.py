@@ -229,6 +229,10 @@ class TriedFrame(_Message):
     scores: list[float]
     outputs: list[Any]
     lines: list[list[int]] = Field(default_factory=list)
+    raised: list[int] = Field(
+        default_factory=list
+    )  # if traced: by case, the line at which its error left the file, or 0
+    cpu_s: float = 0.0
 
 
 class FaultFrame(_Message):

@@ -403,13 +403,12 @@ class Tried:
     scores: tuple[float, ...]
     outputs: tuple[Json, ...]  # the tool's output, or {"error": type, "message": …}
     lines: tuple[tuple[int, ...], ...] = ()
+    raised: tuple[int, ...] = ()  # with them: at which line the case's error left the source, or 0
+    cpu_s: float = 0.0  # what it took; 0 where nobody measures
 
 
 class Bench(Protocol):
-    """Tries many sources of one tool against the same cases in one sandbox, fast.
-
-    Only a filter: a source that passes here still has to pass the replay in fresh boxes.
-    """
+    """Tries many sources of one tool, fast: a filter, what passes still has to pass the replay in fresh boxes."""
 
     def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
         """Try one; a source that hangs or dies counts as failed on that case."""

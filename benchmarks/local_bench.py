@@ -61,12 +61,16 @@ class LocalBench:
             if len(results) < len(wanted):
                 self._end()
                 self._server = self._start()
-                results.append((False, {"error": "BoxDied", "message": "it ended early"}, []))
+                results.append(
+                    (False, {"error": "BoxDied", "message": "it ended early"}, [], 0, self._timeout_s)
+                )
         return Tried(
             tuple(r[0] for r in results),
             tuple(float(r[0]) for r in results),
             tuple(r[1] for r in results),
             tuple(tuple(r[2]) for r in results) if trace else (),
+            tuple(r[3] for r in results) if trace else (),
+            sum(r[4] for r in results),
         )
 
     def _ask(self, source: str, trace: bool, wanted: list[int]) -> list[Any]:

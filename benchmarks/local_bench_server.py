@@ -9,9 +9,13 @@ import resource
 import signal
 import sys
 import tempfile
+import time
+import types
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, BinaryIO
+
+from agentos import checks
 
 FILE = "<tool>"
 MEMORY = 192 << 20
@@ -42,11 +46,13 @@ def _serve(requests: BinaryIO) -> None:
             except EOFError:
                 return
             for number in wanted:
-                tool, args, inputs, checks = pickle.loads(packed[number])
+                tool, args, inputs, wanted_of_it = pickle.loads(packed[number])
                 for name, content in inputs.items():
                     Path(name).write_bytes(content)
-                result = _one(source, trace, tool, args, checks, timeout_s)
-                os.write(answers, json.dumps(result).encode() + b"\n")
+                began = time.process_time()
+                result = _one(source, trace, tool, args, wanted_of_it, timeout_s)
+                cpu_s = time.process_time() - began
+                os.write(answers, json.dumps([*result, cpu_s]).encode() + b"\n")
 
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:
@@ -54,7 +60,7 @@ def _out_of_time(number: int, frame: FrameType | None) -> None:
 
 
 def _one(
-    source: str, trace: bool, tool: str, args: dict[str, Any], checks: list[Any], timeout_s: float
+    source: str, trace: bool, tool: str, args: dict[str, Any], wanted: list[Any], timeout_s: float
 ) -> Any:
     lines: set[int] = set()
 
@@ -64,7 +70,9 @@ def _one(
         lines.add(frame.f_lineno)
         return local
 
-    namespace: dict[str, Any] = {"__name__": "tool"}
+    module = types.ModuleType("tool")
+    sys.modules["tool"] = module  # pydantic looks up annotations there
+    namespace = module.__dict__
     try:
         signal.setitimer(signal.ITIMER_PROF, timeout_s, 0.05)  # again, for a source that swallows it
         exec(compile(source, FILE, "exec", dont_inherit=True), namespace)
@@ -77,18 +85,29 @@ def _one(
                 value = namespace[tool](*args.values())
         finally:
             sys.settrace(None)
-        passed = all(_holds(kind, spec, value) for kind, spec in checks)
+        passed = all(_holds(kind, spec, value) for kind, spec in wanted)
         output = _plain(value)
         signal.setitimer(signal.ITIMER_PROF, 0)
     except BaseException as error:  # noqa: BLE001 (whatever the program under repair raises is its answer)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        return False, {"error": type(error).__name__, "message": str(error)[:200]}, sorted(lines)
-    return passed, output, sorted(lines)
+        output = {"error": type(error).__name__, "message": str(error)[:200]}
+        return False, output, sorted(lines), _line_of(error.__traceback__)
+    return passed, output, sorted(lines), 0
+
+
+def _line_of(trace: TracebackType | None) -> int:
+    line = 0
+    while trace is not None:
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == FILE else line
+        trace = trace.tb_next
+    return line
 
 
 def _holds(kind: str, spec: dict[str, Any], answer: Any) -> bool:
-    if kind == "equals":
+    if kind == "equals" and not spec.get("path"):
         return bool(answer == spec["value"])
+    if kind != "python":
+        return not checks.judge(checks.parse(kind, spec), answer, Path())
     try:
         exec(spec["code"], {"answer": answer})
     except AssertionError:

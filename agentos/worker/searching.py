@@ -23,7 +23,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, NoReturn
 
 from agentos import checks
@@ -80,6 +80,8 @@ class _Verdict:
     score: float
     output: Any
     lines: list[int]
+    raised: int = 0  # the line of the file at which its error left it
+    cpu_s: float = 0.0
     stained: bool = False  # the process may not be trusted with another case
 
 
@@ -139,6 +141,8 @@ class _Bench:
             scores=[verdict.score for verdict in verdicts],
             outputs=[verdict.output for verdict in verdicts],
             lines=[verdict.lines for verdict in verdicts] if asked.trace else [],
+            raised=[verdict.raised for verdict in verdicts] if asked.trace else [],
+            cpu_s=sum(verdict.cpu_s for verdict in verdicts),
         )
 
     def end(self) -> None:
@@ -170,7 +174,7 @@ class _Bench:
             except (Closed, Late, FrameError, KeyError, TypeError, ValueError) as error:
                 kind = "timeout" if isinstance(error, Late) else "died"
                 lost = {"error": kind, "message": "it took its process down"}
-                verdicts.append(_Verdict(0.0, lost, [], stained=True))
+                verdicts.append(_Verdict(0.0, lost, [], cpu_s=self._job.timeout_s, stained=True))
             if verdicts[-1].stained:
                 self.end()
                 break
@@ -181,7 +185,8 @@ def _verdict(head: dict[str, Any], blobs: tuple[bytes, ...]) -> _Verdict:
     """From a process that a source may have taken over: everything is converted, nothing believed."""
     score = min(1.0, max(0.0, float(head["score"])))
     lines = [int(line) for line in head["lines"]]
-    return _Verdict(score, json.loads(blobs[0]), lines, stained=bool(head["stained"]))
+    raised, cpu_s = int(head["raised"]), max(0.0, float(head["cpu_s"]))
+    return _Verdict(score, json.loads(blobs[0]), lines, raised, cpu_s, stained=bool(head["stained"]))
 
 
 # --- in the child -----------------------------------------------------------------------------
@@ -244,7 +249,7 @@ class _Trials:
         os.chdir(case.folder)
         lines: set[int] = set()
         stained = False
-        score, output = 0.0, b""
+        score, output, raised, began = 0.0, b"", 0, time.process_time()
         try:
             _set_timers(self._timeout_s, wall_s)
             try:
@@ -263,10 +268,13 @@ class _Trials:
         except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
             found = fault_of(error, self._root, self._path)
             output = _error(found.type, found.message)
+            raised = _line_in(error.__traceback__, str(self._root / self._path))
         self._put_back(case)
         if len(output) > self._shown:
             output = json.dumps({"sha256": hashlib.sha256(output).hexdigest(), "size": len(output)}).encode()
-        return {"score": score, "lines": sorted(lines), "stained": stained}, (output,)
+        cpu_s = time.process_time() - began
+        head = {"score": score, "lines": sorted(lines), "raised": raised, "cpu_s": cpu_s, "stained": stained}
+        return head, (output,)
 
     def _outcome(
         self, code: CodeType | Exception, case: _Case, lines: set[int], *, trace: bool
@@ -325,6 +333,16 @@ def _writes(source: str, path: str) -> bool:
         return "write" in toolfile.declared(source, path).effects
     except Failed:
         return True
+
+
+def _line_in(trace: TracebackType | None, file: str) -> int:
+    """The line of the file at which the innermost of its frames was left; 0 where there is none."""
+    line = 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
 
 
 def _error(kind: str, message: str) -> bytes:

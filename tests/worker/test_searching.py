@@ -169,3 +169,16 @@ def test_the_kernel_may_go_away(bench: Bench, tool: Tool) -> None:
     bench.start(tool("probe", "return Output(n=1)"), [case(1, 1)])
     bench.worker.channel.close()
     assert bench.worker.ended() == "good"
+
+
+def test_the_line_that_raised_and_the_cpu_time_are_told(bench: Bench, tool: Tool) -> None:
+    source = tool(
+        "probe", "if input.n > 5:\n    return Output(n=int('x'))\nreturn Output(n=sum(range(input.n)))"
+    )
+    bench.start(source, [case(1, 0), case(9, 9)])
+    tried = bench.tried(source, trace=True)
+    assert tried.raised == [0, source[: source.index("int('x')")].count("\n") + 1]
+    assert 0 < tried.cpu_s < 5
+    plain = bench.tried(source)
+    assert plain.raised == []
+    assert plain.outputs == tried.outputs, "what is compared must not depend on lines"

@@ -86,7 +86,9 @@ class _BoxBench:
             answer, _ = self._exchange.receive({"tried": TriedFrame})
             if isinstance(answer, TriedFrame) and len(answer.passed) == len(answer.outputs) == count:
                 lines = tuple(tuple(found) for found in answer.lines)
-                return Tried(tuple(answer.passed), tuple(answer.scores), tuple(answer.outputs), lines)
+                passed, scores = tuple(answer.passed), tuple(answer.scores)
+                raised, cpu_s = tuple(answer.raised), max(0.0, answer.cpu_s)
+                return Tried(passed, scores, tuple(answer.outputs), lines, raised, cpu_s)
             said = answer.fault.message if isinstance(answer, FaultFrame) else "it left cases out"
         except BoxDied as error:
             said = str(error)

@@ -10,27 +10,31 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from math import inf
 from typing import Protocol
 
 from agentos.domain import Json, Layer, ResourceId, Snapshot
-from agentos.evolver.proposers.repair.prior import Ranked, ranked, totals
+from agentos.evolver.proposers.repair.prior import Ranked, Stock, ranked, totals
 from agentos.evolver.proposers.repair.proposer import (
     Effort,
     Ground,
     Probed,
-    edits_in,
     given_cases,
     ground_of,
     program_of,
     repairs,
     shares,
     shipped_counts,
+    stocks_in,
 )
 from agentos.ports import Benches, Brief, Case, Proposal, Tried
 
 GENERATED = 6  # inputs on which plausible edits are compared: each is a run
 TIMEOUTS_S = (2.0, 10.0)  # for one run, least and most
 HOPELESS = 0.2  # an edit so much less likely than the best one found is not worth a run
+EDITS_MAX = 5_000  # of one file: each costs runs
 GLUE = {"insert +-1": 0.1}  # a harness hands things on and seldom counts: factors on shares of edit kinds
 ROUNDS = (40, 120, 400, 1_000_000)  # edits of all files that are tried when a round is over
 
@@ -78,17 +82,19 @@ class HarnessRepairProposer:
         deadline = time.monotonic() + brief.budget_s
         traced = self._benches.trace(brief.base, brief.resource, given_cases(brief), TIMEOUTS_S[1])
         grounds = list(grounds_of(brief, traced))
-        edits = [edits_in(ground) for ground in grounds]
-        among = totals(each for of_file in edits for each in of_file)
+        firsts = [next(stocks_in(ground), Stock(())) for ground in grounds]
+        among = totals(firsts)
         orders = [
-            ranked(of_file, shares(self._counts, ground.probed), among)
-            for ground, of_file in zip(grounds, edits, strict=True)
+            list(islice(ranked(stock, shares(self._counts, ground.probed), among), EDITS_MAX))
+            for ground, stock in zip(grounds, firsts, strict=True)
         ]
-        effort = Effort(deadline, self._workers, self._counts, GENERATED, TIMEOUTS_S, HOPELESS, partial=False)
+        effort = Effort(
+            deadline, inf, self._workers, self._counts, GENERATED, TIMEOUTS_S, HOPELESS, partial=False
+        )
         for least, most in _rounds(orders):
             for ground, order in zip(grounds, orders, strict=True):
                 part = [each for each in order if least <= each.probability < most]
-                found = repairs(ground, part, self._benches, effort) if part else []
+                found = repairs(ground, partial(iter, part), self._benches, effort) if part else []
                 yield from found
                 if found or time.monotonic() >= deadline:
                     return

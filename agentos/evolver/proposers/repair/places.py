@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from math import sqrt
 
 from agentos.evolver.proposers.repair.hints import boost, ends_a_loop
@@ -16,7 +18,18 @@ from agentos.evolver.proposers.repair.operators import (
     names,
     statements,
 )
-from agentos.evolver.proposers.repair.site import Facts, sites
+from agentos.evolver.proposers.repair.operators.idioms import (
+    flow,
+    keywords,
+    limits,
+    patterns,
+    presence,
+    sorting,
+    texts,
+)
+from agentos.evolver.proposers.repair.prior import Stock, weighed
+from agentos.evolver.proposers.repair.reading.clues import Clues
+from agentos.evolver.proposers.repair.site import Facts, Site, sites
 from agentos.evolver.proposers.repair.source import Edit, Program
 
 OPERATORS = (
@@ -31,6 +44,34 @@ OPERATORS = (
     names.order,
     names.targets,
     names.swaps,
+    presence.sums,
+    presence.lookups,
+    presence.tests_of_none,
+    presence.nothing_to_walk,
+    presence.entries,
+    limits.limited,
+    limits.rounding,
+    limits.units,
+    limits.regrouped,
+    limits.repeated,
+    limits.to_variables,
+    keywords.keywords,
+    sorting.sort_keys,
+    patterns.patterns,
+    patterns.times,
+    patterns.templates,
+    texts.cleaned,
+    texts.compared_alike,
+    texts.distinct,
+    texts.fields,
+    texts.prefixes,
+    flow.jumps,
+    flow.farther,
+    flow.twins,
+    flow.from_elsewhere,
+    flow.flushed,
+    flow.imported_instead,
+    flow.ordered_otherwise,
     calls.wraps,
     calls.slices,
     calls.arguments,
@@ -41,10 +82,12 @@ OPERATORS = (
     conditions.defaults,
     statements.deletions,
     statements.moves,
-    statements.guards,
     statements.insertions,
     statements.returns,
 )
+
+
+STRETCH = 600  # nodes whose edits are made and ordered together
 
 
 def edits_of(facts: Facts, *, endless: bool = False) -> Iterator[tuple[Edit, float]]:
@@ -52,14 +95,66 @@ def edits_of(facts: Facts, *, endless: bool = False) -> Iterator[tuple[Edit, flo
 
     ``endless`` says that failing calls do not come to an end.
     """
+    everywhere = list(sites(facts))
+    yield from _plain(facts, everywhere, endless=endless)
+    for site in everywhere:
+        for family in statements.guards(site, lambda operator, text: 1.0):
+            yield from ((edit, 1.0) for edit in family.edits)
+
+
+def _plain(facts: Facts, places: Iterable[Site], *, endless: bool) -> Iterator[tuple[Edit, float]]:
     loop = ends_a_loop(facts.program) if endless else None
     data, words = facts.program.data, facts.words
-    for site in sites(facts):
+    for site in places:
         for operator in OPERATORS:
             for edit in operator(site):
                 first = edit.splices[0]
                 factor = boost(data[first.start : first.end].decode(), first.text, words)
                 yield edit, factor * loop(edit) if loop else factor
+
+
+def stocks(
+    facts: Facts, places: Mapping[int, float], clues: Clues, *, endless: bool = False
+) -> Iterator[Stock]:
+    """The edits of all lines that failing calls run, in stretches, the most suspicious lines first.
+
+    A stretch is made when the one before is used up: what that takes does not depend on the file's length.
+    """
+    program, words = facts.program, facts.words
+    found = [(_suspicion_at(site, places) * clues.at(_line(site)), site) for site in sites(facts)]
+    found = sorted((pair for pair in found if pair[0] > 0), key=lambda pair: -pair[0])
+    everything = sum(weight for weight, _ in found) or 1.0
+    for first in range(0, len(found), STRETCH):
+        stretch = found[first : first + STRETCH]
+        edits = _plain(facts, [site for _, site in stretch], endless=endless)
+        allowed = ((edit, factor) for edit, factor in edits if clues.allows(edit))
+        families = []
+        for _, site in stretch:
+            speaks = partial(_speaks, clues, site, words)
+            for family in statements.guards(site, speaks):
+                edits_of_it = filter(clues.allows, family.edits)
+                families.append((replace(family, edits=edits_of_it), _suspicion_at(site, places)))
+        part = sum(weight for weight, _ in stretch) / everything
+        yield Stock(weighed(program, allowed, places, clues.factor), families, part)
+
+
+def _speaks(clues: Clues, site: Site, words: frozenset[str], operator: str, text: str) -> float:
+    return boost("", text, words) * clues.says(_line(site), operator, "", text)
+
+
+def _line(site: Site) -> int:
+    return int(getattr(site.node, "lineno", 0))
+
+
+def _suspicion_at(site: Site, places: Mapping[int, float]) -> float:
+    """By the node's own line, or by that on which its statement begins."""
+    line = _line(site)
+    if line in places:
+        return places[line]
+    above = site.parent
+    while above is not None and not isinstance(above, ast.stmt):
+        above = site.program.parent.get(above)
+    return places.get(above.lineno, 0.0) if isinstance(above, ast.stmt) else 0.0
 
 
 def suspicion(
@@ -86,7 +181,8 @@ def suspicion(
     for line in on_import & set(found):
         found[line] *= 0.3
     for node in ast.walk(program.tree):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno in found:
-            for line in range(node.lineno + 1, (node.end_lineno or node.lineno) + 1):
+        if isinstance(node, ast.stmt) and node.lineno in found:
+            end = node.body[0].lineno - 1 if hasattr(node, "body") else node.end_lineno or node.lineno
+            for line in range(node.lineno + 1, end + 1):
                 found.setdefault(line, found[node.lineno])
     return found

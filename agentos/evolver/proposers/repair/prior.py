@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import merge
 from pathlib import Path
 
 from agentos.errors import Invalid
-from agentos.evolver.proposers.repair.source import Edit, Program
+from agentos.evolver.proposers.repair.source import Edit, Family, Program
 
 TOKEN = re.compile(r"\d+\.?\d*|\w+|'[^'\n]*'|\"[^\"\n]*\"|\*\*|//|[<>=!]=|[^\s\w]")
 COMPARISON = frozenset({"<", ">", "<=", ">=", "==", "!=", "is", "in", "not"})
@@ -33,6 +34,7 @@ REACH = {
 BLOCKS = {
     "statement deleted": "delete statement",
     "statement inserted": "insert statement",
+    "set again": "insert statement",
     "statements deleted": "delete statement",
     "statements exchanged": "several lines",
     "statement moved out": "several lines",
@@ -54,11 +56,12 @@ def read_prior(path: Path) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """An edit, its kind, and its probability among all edits of this file."""
+    """An edit, its kind, and its probability among all edits of this file; ``plain`` without what the failure says."""
 
     edit: Edit
     kind: str
     probability: float
+    plain: float = 0.0
 
 
 def kind_of_edit(program: Program, edit: Edit) -> str:
@@ -119,6 +122,8 @@ def _insertion(tokens: list[str]) -> str:
 def _one_token(old: str, new: str) -> str:
     if old in COMPARISON and new in COMPARISON:
         return "comparison operator"
+    if {old, new} == {"and", "or"}:
+        return "comparison operator"  # a slip of the same sort, and not one of a hundred names
     if old in ARITHMETIC and new in ARITHMETIC:
         return "arithmetic operator"
     if old[0].isdigit() and new[0].isdigit():
@@ -135,15 +140,28 @@ def _is_subsequence(short: list[str], long: list[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """An edit, its kind, and its weight among edits of that kind."""
+    """An edit, its kind, and its weight among edits of that kind; what the failure says of it comes on top."""
 
     edit: Edit
     kind: str
     weight: float
+    clue: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """Edits of one stretch of a file: some at hand, and families of which each makes its own when needed."""
+
+    plain: Sequence[Weighed]
+    families: Sequence[tuple[Family, float]] = ()  # and how suspicious the place is
+    part: float = 1.0  # of the file's suspicion that lies in this stretch
 
 
 def weighed(
-    program: Program, edits: Iterable[tuple[Edit, float]], suspicion: Mapping[int, float]
+    program: Program,
+    edits: Iterable[tuple[Edit, float]],
+    suspicion: Mapping[int, float],
+    clue: Callable[[Edit], float] = lambda _: 1.0,
 ) -> list[Weighed]:
     """The edits, each with a factor of its own, by where they are.
 
@@ -153,28 +171,40 @@ def weighed(
     for edit, factor in edits:
         line = program.line_of(min(s.start for s in edit.splices))
         weight = edit.weight * factor * suspicion.get(line, 0.02)
-        found.append(Weighed(edit, kind_of_edit(program, edit), weight))
+        found.append(Weighed(edit, kind_of_edit(program, edit), weight, clue(edit)))
     return found
 
 
-def totals(edits: Iterable[Weighed]) -> Mapping[str, float]:
+def totals(stocks: Iterable[Stock]) -> Mapping[str, float]:
     """The weight of all edits of a kind, by kind."""
     found: dict[str, float] = defaultdict(float)
-    for each in edits:
-        found[each.kind] += each.weight
+    for stock in stocks:
+        for each in stock.plain:
+            found[each.kind] += each.weight
+        for family, suspicion in stock.families:
+            found[BLOCKS[family.operator]] += family.total * suspicion
     return found
 
 
 def ranked(
-    edits: Sequence[Weighed], counts: Mapping[str, float], among: Mapping[str, float] | None = None
-) -> list[Ranked]:
+    stock: Stock, counts: Mapping[str, float], among: Mapping[str, float] | None = None
+) -> Iterator[Ranked]:
     """The edits, likeliest first. ``among`` are the totals of all that the shares are divided among."""
-    known = totals(edits) if among is None else among
+    known = totals([stock]) if among is None else among
     shares = {kind: counts.get(kind, 1.0) * REACH.get(kind, 1.0) for kind in known}
     everything = sum(shares.values()) or 1.0
+    each_s = {kind: stock.part * share / everything / (known[kind] or 1.0) for kind, share in shares.items()}
     found = [
-        Ranked(each.edit, each.kind, shares[each.kind] / everything * each.weight / known[each.kind])
-        for each in edits
+        Ranked(each.edit, each.kind, (likely := each_s[each.kind] * each.weight) * each.clue, likely)
+        for each in stock.plain
         if each.weight > 0
     ]
-    return sorted(found, key=lambda r: -r.probability)
+    found.sort(key=lambda r: -r.probability)
+    streams = [_made(family, each_s, suspicion) for family, suspicion in stock.families if suspicion > 0]
+    return merge(found, *streams, key=lambda r: -r.probability)
+
+
+def _made(family: Family, each_s: Mapping[str, float], suspicion: float) -> Iterator[Ranked]:
+    kind = BLOCKS[family.operator]
+    for edit in family.edits:
+        yield Ranked(edit, kind, each_s[kind] * edit.weight * suspicion)

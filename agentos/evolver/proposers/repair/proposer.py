@@ -6,19 +6,22 @@ See docs/repair.md for how it searches and what it can and cannot repair.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial as partial_of
+from itertools import chain
 
 from agentos import shipped
 from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.proposers.repair.inputs import generate, same
-from agentos.evolver.proposers.repair.places import edits_of, suspicion
-from agentos.evolver.proposers.repair.prior import Ranked, Weighed, ranked, read_prior, weighed
+from agentos.evolver.proposers.repair.places import stocks, suspicion
+from agentos.evolver.proposers.repair.prior import Ranked, Stock, ranked, read_prior
 from agentos.evolver.proposers.repair.ranking import hypotheses
+from agentos.evolver.proposers.repair.reading.failures import read_failures
+from agentos.evolver.proposers.repair.reading.given import given_names
 from agentos.evolver.proposers.repair.report import Found, proposal_of
-from agentos.evolver.proposers.repair.search import HOPELESS, Plan, Search
+from agentos.evolver.proposers.repair.search import HOPELESS, Meter, Plan, Search
 from agentos.evolver.proposers.repair.site import Facts
 from agentos.evolver.proposers.repair.source import Program
 from agentos.ports import Bench, Benches, Brief, Case, Proposal, Tried
@@ -26,6 +29,8 @@ from agentos.ports import Bench, Benches, Brief, Case, Proposal, Tried
 GENERATED = 60  # inputs on which plausible candidates are compared
 PROBE_TIMEOUT_S = 1.0  # for one case of the original
 LEAST_TIMEOUT_S = 0.03
+PATIENCE = 4.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
+FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class Effort:
     """What a search may use. ``counts`` is the table of edit kinds."""
 
     deadline: float  # on the monotonic clock
+    cpu_s: float  # of the trials and of the search itself
     workers: int
     counts: Mapping[str, float]
     generated: int = GENERATED  # inputs on which plausible candidates are compared
@@ -70,12 +76,13 @@ class RepairProposer:
         """
         if not brief.path or not brief.cases:
             return  # a new file is wanted, or nothing that could be tried: no call names this tool
-        effort = Effort(time.monotonic() + brief.budget_s, self._workers, self._counts)
+        until = time.monotonic() + PATIENCE * brief.budget_s
+        effort = Effort(until, brief.budget_s * self._workers, self._workers, self._counts)
         program = program_of(brief.source)
         ground = ground_of(brief, program, self._probe(brief)) if program else None
         if ground is not None:
-            order = ranked(edits_in(ground), shares(effort.counts, ground.probed))
-            yield from repairs(ground, order, self._benches, effort)
+            counts = shares(effort.counts, ground.probed)
+            yield from repairs(ground, lambda: in_order(ground, counts), self._benches, effort)
 
     def _probe(self, brief: Brief) -> Probed:
         """Run the original: where it goes, what it answers, how long that takes."""
@@ -91,6 +98,7 @@ class RepairProposer:
             tuple(one.scores[0] for one in tried),
             tuple(one.outputs[0] for one in tried),
             tuple(one.lines[0] for one in tried),
+            tuple(line for one in tried for line in (one.raised or (0,))),
         )
         ended = [seconds for seconds in taken if seconds < 0.9 * PROBE_TIMEOUT_S]
         return Probed(whole, len(ended) < len(taken), max(ended, default=0.0))
@@ -136,13 +144,21 @@ def ground_of(brief: Brief, program: Program, probed: Probed) -> Ground | None:
     return Ground(brief, program, probed, evidence, working, places)
 
 
-def edits_in(ground: Ground) -> list[Weighed]:
-    """Every edit of the file that an operator can make."""
-    edits = edits_of(Facts(ground.program), endless=ground.probed.endless)
-    return weighed(ground.program, edits, ground.places)
+def stocks_in(ground: Ground) -> Iterator[Stock]:
+    """The edits of the file that operators can make where failing calls come along, likeliest places first."""
+    facts = Facts(ground.program, given_names(ground.brief.cases))
+    clues = read_failures(ground.brief.cases, ground.evidence, ground.probed.tried, ground.program)
+    return stocks(facts, ground.places, clues, endless=ground.probed.endless)
 
 
-def repairs(ground: Ground, order: Sequence[Ranked], benches: Benches, effort: Effort) -> list[Proposal]:
+def in_order(ground: Ground, counts: Mapping[str, float]) -> Iterator[Ranked]:
+    """The same, one after the other."""
+    return chain.from_iterable(ranked(stock, counts) for stock in stocks_in(ground))
+
+
+def repairs(
+    ground: Ground, order: Callable[[], Iterable[Ranked]], benches: Benches, effort: Effort
+) -> list[Proposal]:
     """Of these edits those that are worth a replay, best first.
 
     All benches are closed when it returns: whoever replays needs the room.
@@ -169,15 +185,17 @@ def repairs(ground: Ground, order: Sequence[Ranked], benches: Benches, effort: E
             probed.tried.outputs,
             checked=len(brief.cases),
         )
+        some = effort.partial and len(ground.evidence) > 1
+        meter = Meter(effort.cpu_s * (FULL if some else 1.0), effort.deadline)
         search = Search(
             ground.program,
             plan,
-            effort.deadline,
+            meter,
             slow_s=0.8 * timeout_s,
             hopeless=effort.hopeless,
             veto=partial_of(_defuses, brief),
         )
-        return _proposals(brief, search, order, opened, about, partial=effort.partial)
+        return _proposals(brief, search, order, opened, about, effort)
 
 
 def _defuses(brief: Brief, source: str) -> bool:
@@ -206,17 +224,16 @@ def sorted_out(brief: Brief, tried: Tried) -> tuple[tuple[int, ...], tuple[int, 
 def _proposals(
     brief: Brief,
     search: Search,
-    order: Sequence[Ranked],
+    order: Callable[[], Iterable[Ranked]],
     benches: Sequence[Bench],
     about: Found,
-    *,
-    partial: bool,
+    effort: Effort,
 ) -> list[Proposal]:
-    """From full fixes; with ``partial``, where there is none, from those that pass some of the evidence."""
-    found = search.run(order, benches)
-    if not found and partial and len(search.plan.evidence) > 1:
-        search = replace(search, partial=True)
-        found = search.run(order, benches)
+    """From full fixes; where there is none, perhaps from those that pass some of the evidence."""
+    found = search.run(order(), benches)
+    if not found and effort.partial and len(search.plan.evidence) > 1:
+        search = replace(search, partial=True, meter=replace(search.meter, cpu_s=effort.cpu_s))
+        found = search.run(order(), benches)
     if not found:
         return []
     old = benches[0].try_source(brief.source, cases=search.plan.generated).outputs

@@ -38,10 +38,18 @@ def hypotheses(program: Program, old: Sequence[Json], found: Sequence[Plausible]
         clusters[canonical([list(plausible.outputs), list(plausible.passed)])].append(plausible)
     total = sum(weights.values()) or 1.0
     ranked = [
-        Hypothesis(max(c, key=lambda p: weights[id(p)]), sum(weights[id(p)] for p in c) / total, len(c))
+        Hypothesis(max(c, key=_plainness), sum(weights[id(p)] for p in c) / total, len(c))
         for c in clusters.values()
     ]
     return sorted(ranked, key=lambda h: -h.share)
+
+
+def _plainness(plausible: Plausible) -> float:
+    """Among edits of one behaviour, the one that is likely by itself: small, and of a frequent kind."""
+    ranked = plausible.ranked
+    return (ranked.plain or ranked.probability) * math.exp(
+        -0.02 * sum(len(s.text) for s in ranked.edit.splices)
+    )
 
 
 def credibility(program: Program, old: Sequence[Json], plausible: Plausible) -> float:

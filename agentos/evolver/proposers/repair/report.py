@@ -88,6 +88,6 @@ def _short(text: str) -> str:
 
 
 def _function_at(program: Program, line: int) -> str:
-    inside = [f for f in program.functions() if f.lineno <= line <= (f.end_lineno or f.lineno)]
+    inside = [f for f in program.functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
     innermost: ast.FunctionDef | None = max(inside, key=lambda f: f.lineno, default=None)
     return innermost.name if innermost else ""

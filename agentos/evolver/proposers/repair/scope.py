@@ -131,7 +131,7 @@ def compatible(one: str, other: str) -> bool:
 
 def scope_of(program: Program, function: ast.FunctionDef | None) -> Scope:
     """Names of the function, of the functions around it, and of the module."""
-    scope = Scope({}, tuple(f.name for f in program.functions()))
+    scope = Scope({}, tuple(f.name for f in program.functions))
     chain: list[ast.AST] = [program.tree]
     above: ast.AST | None = function
     inner: list[ast.AST] = []

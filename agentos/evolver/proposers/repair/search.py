@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -15,12 +14,33 @@ from agentos.evolver.proposers.repair.inputs import same
 from agentos.evolver.proposers.repair.prior import Ranked
 from agentos.evolver.proposers.repair.source import Program
 from agentos.ports import Bench, Tried
-from agentos.syntax import parse
 
 # An edit this much less likely than the likeliest plausible one cannot change what is proposed.
 HOPELESS = 0.02
 # After so many endless loops by one operator at one place, the rest of its edits there wait.
 HANGS = 2
+AFTERWARDS_S = 1.5  # of CPU time at least go into looking for something likelier
+
+
+@dataclass(slots=True)
+class Meter:
+    """What a search may use: CPU time, its own and that of the trials, which a busy machine does not eat up.
+
+    The clock is a second bound, for what waits without computing.
+    """
+
+    cpu_s: float
+    deadline: float  # on the monotonic clock
+    used_s: float = 0.0
+
+    @property
+    def spent(self) -> bool:
+        """Whether it is time to stop."""
+        return self.used_s >= self.cpu_s or time.monotonic() >= self.deadline
+
+    def found(self) -> None:
+        """Something passes: what else is looked for may cost as much again, so that the likelier one is had."""
+        self.cpu_s = min(self.cpu_s, AFTERWARDS_S + 2.0 * self.used_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +78,7 @@ class Search:
 
     program: Program
     plan: Plan
-    deadline: float
+    meter: Meter
     slow_s: float  # a try that takes this long has hung
     hopeless: float = HOPELESS  # as far below the best edit found, the search ends
     veto: Callable[[str], bool] = lambda source: False  # what must not be proposed, whatever passes with it
@@ -66,21 +86,20 @@ class Search:
     tried: int = 0
     found: list[Plausible] = field(default_factory=list, init=False)
     _kills: dict[int, int] = field(default_factory=dict, init=False)
-    _seen: set[str] = field(default_factory=set, init=False)
+    _seen: set[int] = field(default_factory=set, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _best: float = field(default=0.0, init=False)
     _hung: Counter[tuple[str, int]] = field(default_factory=Counter, init=False)
 
-    def run(self, order: Sequence[Ranked], benches: Sequence[Bench]) -> list[Plausible]:
+    def run(self, order: Iterable[Ranked], benches: Sequence[Bench]) -> list[Plausible]:
         """Everything plausible, in the order found. Raises Unavailable when a bench is gone."""
-        self._seen.add(ast.dump(self.program.tree))
         waiting = self._sources(order)
         with ThreadPoolExecutor(len(benches)) as pool:
             for future in [pool.submit(self._work, waiting, bench) for bench in benches]:
                 future.result()
         return self.found
 
-    def _sources(self, order: Sequence[Ranked]) -> Iterator[tuple[Ranked, str]]:
+    def _sources(self, order: Iterable[Ranked]) -> Iterator[tuple[Ranked, str]]:
         """Each distinct program once. What is likely to hang too (an endless loop costs its limit) comes last."""
         later: list[Ranked] = []
         for ranked in order:
@@ -97,16 +116,18 @@ class Search:
                 yield ranked, source
 
     def _hopeless(self, ranked: Ranked) -> bool:
-        return time.monotonic() > self.deadline or ranked.probability < self._best * self.hopeless
+        return self.meter.spent or ranked.probability < self._best * self.hopeless
 
     def _new(self, ranked: Ranked) -> str | None:
         """The program after the edit; None when it is none, or had its turn."""
-        source = self.program.apply(ranked.edit)
-        shape = ast.dump(parse(source)) if source else ""
-        if source is None or shape in self._seen:
+        made = self.program.change(ranked.edit)
+        if made is None or made[1] == self.program.unchanged(ranked.edit):
             return None
-        self._seen.add(shape)
-        return source
+        digest = hash(made[1])
+        if digest in self._seen:
+            return None
+        self._seen.add(digest)
+        return made[0]
 
     def _place(self, ranked: Ranked) -> tuple[str, int]:
         return ranked.edit.operator, ranked.edit.splices[0].start
@@ -114,16 +135,20 @@ class Search:
     def _work(self, waiting: Iterator[tuple[Ranked, str]], bench: Bench) -> None:
         while True:
             with self._lock:
+                own = time.thread_time()
                 chosen = next(waiting, None)
+                self.meter.used_s += time.thread_time() - own
             if chosen is None:
                 return
             started = time.monotonic()
-            plausible = self._try(*chosen, bench.try_source)
+            plausible = self._try(*chosen, self._metered(bench))
             with self._lock:
                 self.tried += 1
                 if time.monotonic() - started > self.slow_s:
                     self._hung[self._place(chosen[0])] += 1
                 if plausible is not None:
+                    if not self.found:
+                        self.meter.found()
                     self.found.append(plausible)
                     self._best = max(self._best, plausible.ranked.probability)
 
@@ -147,6 +172,15 @@ class Search:
                     return None
         outputs = run(source, cases=self.plan.generated).outputs
         return Plausible(ranked, source, tuple(passed[case] for case in self.plan.evidence), outputs)
+
+    def _metered(self, bench: Bench) -> Callable[..., Tried]:
+        def run(source: str, cases: Sequence[int]) -> Tried:
+            tried = bench.try_source(source, cases=cases)
+            with self._lock:
+                self.meter.used_s += tried.cpu_s
+            return tried
+
+        return run
 
     def _killed(self, case: int) -> None:
         with self._lock:

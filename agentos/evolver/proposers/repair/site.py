@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
+from agentos.evolver.proposers.repair.reading.given import NOTHING_GIVEN, Given
+from agentos.evolver.proposers.repair.reading.idle import idle_names
 from agentos.evolver.proposers.repair.scope import Scope, scope_of
 from agentos.evolver.proposers.repair.source import CONTRACT, Edit, Program, is_docstring
+
+CONSTANTS_MAX = 120
+
+_Node = TypeVar("_Node", bound=ast.expr)
 
 
 class Facts:
     """What the whole file offers as ingredients."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, given: Given = NOTHING_GIVEN) -> None:
         self.program = program
+        self.given = given
         self._scopes: dict[ast.FunctionDef | None, Scope] = {}
+        self.conditions_at: dict[object, dict[str, float]] = {}  # what was thought of, by function and names
 
     def scope(self, function: ast.FunctionDef | None) -> Scope:
         """The names that the function (None: the module) can use."""
@@ -28,27 +38,48 @@ class Facts:
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node that may be edited or copied: all but the contract, signatures and docstrings."""
         found: list[ast.AST] = []
-        waiting: list[ast.AST] = [node for node in self.program.tree.body if not _is_contract(node)]
+        waiting: deque[ast.AST] = deque(node for node in self.program.tree.body if not _is_contract(node))
         while waiting:
-            node = waiting.pop(0)
+            node = waiting.popleft()
             if isinstance(node, ast.Import | ast.ImportFrom | ast.arguments | ast.JoinedStr | ast.Global):
                 continue
             if isinstance(node, ast.Expr) and is_docstring(self.program, node.value):
                 continue
             found.append(node)
             if isinstance(node, ast.FunctionDef):
-                waiting[:0] = node.body
+                inner = list[ast.AST](node.body)
             elif isinstance(node, ast.AnnAssign):
-                waiting[:0] = [node.value] if node.value else []
+                inner = [node.value] if node.value else []
             else:
-                waiting[:0] = list(ast.iter_child_nodes(node))
+                inner = list(ast.iter_child_nodes(node))
+            waiting.extendleft(reversed(inner))
         return tuple(found)
 
     @cached_property
+    def by_function(self) -> Mapping[ast.FunctionDef | None, Sequence[ast.AST]]:
+        """The nodes of each function, without those of functions inside it; None stands for the module."""
+        found: dict[ast.FunctionDef | None, list[ast.AST]] = defaultdict(list)
+        for node in self.nodes:
+            found[self.program.function_of(node)].append(node)
+        return found
+
+    @cached_property
+    def imported(self) -> tuple[str, ...]:
+        """Names that the file takes from other modules."""
+        return tuple(
+            alias.asname or alias.name
+            for node in ast.walk(self.program.tree)
+            if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", "pydantic")
+            for alias in node.names
+        )
+
+    @cached_property
     def constants(self) -> tuple[object, ...]:
-        """Distinct literals of the file, in order."""
+        """Distinct literals of the file, in order; of a long file those that it has most often."""
         values = [n.value for n in self.nodes if isinstance(n, ast.Constant)]
-        return tuple({(type(v), v): v for v in values}.values())
+        kinds = [(type(v), v) for v in values]
+        kept = {kind for kind, _ in Counter(kinds).most_common(CONSTANTS_MAX)}
+        return tuple({kind: kind[1] for kind in kinds if kind in kept}.values())
 
     @cached_property
     def conditions(self) -> tuple[ast.expr, ...]:
@@ -57,7 +88,7 @@ class Facts:
         for node in self.nodes:
             if isinstance(node, ast.Compare):
                 found.append(node)
-            elif isinstance(node, ast.If | ast.While | ast.IfExp) and not isinstance(node.test, ast.BoolOp):
+            elif isinstance(node, ast.If | ast.While | ast.IfExp) and not _is_compound(node.test):
                 found.append(node.test)
         return tuple({self.program.text(n): n for n in found}.values())
 
@@ -81,6 +112,11 @@ class Facts:
         return isinstance(above, ast.Call) and above.func is node
 
     @cached_property
+    def idle(self) -> tuple[str, ...]:
+        """Constants of the module that nothing reads: somebody meant to use them."""
+        return tuple(name for name in idle_names(self.program.tree) if name.isupper())
+
+    @cached_property
     def bound(self) -> frozenset[str]:
         """Every name that the file binds anywhere: one of these is not a builtin or an import."""
         return frozenset(
@@ -92,7 +128,7 @@ class Facts:
     @cached_property
     def words(self) -> frozenset[str]:
         """Words of the docstrings and of the function names."""
-        names = {part for f in self.program.functions() for part in f.name.lower().split("_")}
+        names = {part for f in self.program.functions for part in f.name.lower().split("_")}
         return self.program.words | names
 
 
@@ -128,6 +164,14 @@ class Site:
         """Variables that may be bound here, ``input.field`` included."""
         return self.scope.variables_at(self.program, self.node)
 
+    def near(self, nodes: Sequence[_Node], most: int) -> Sequence[_Node]:
+        """Of these nodes those nearest to the site, in their order: a long file has more than can be tried."""
+        if len(nodes) <= most:
+            return nodes
+        line = getattr(self.node, "lineno", 0)
+        kept = set(sorted(nodes, key=lambda n: abs(n.lineno - line))[:most])
+        return [node for node in nodes if node in kept]
+
     def visible(self, node: ast.AST) -> bool:
         """Whether everything that a node from elsewhere names is known here."""
         known = {*self.variables(), *self.scope.functions}
@@ -154,6 +198,11 @@ def _is_contract(node: ast.AST) -> bool:
     if isinstance(node, ast.If):  # if __name__ == "__main__":
         return any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_compound(test: ast.expr) -> bool:
+    """Whether the condition has parts, or binds a name: then it is not copied as a whole."""
+    return isinstance(test, ast.BoolOp) or any(isinstance(node, ast.NamedExpr) for node in ast.walk(test))
 
 
 def sites(facts: Facts) -> Iterator[Site]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from agentos.syntax import parse, parse_expression
 
@@ -55,6 +57,18 @@ class Edit:
     weight: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Many edits of one operator at one place, made as they are asked for, the likeliest first.
+
+    ``total`` is the sum of their weights without what else speaks for single ones.
+    """
+
+    operator: str
+    total: float
+    edits: Iterator[Edit]
+
+
 class Program:
     """A parsed source. Raises SyntaxError when it is not Python."""
 
@@ -62,9 +76,11 @@ class Program:
         self.source = source
         self.tree = parse(source)
         self.data = source.encode()
-        self._starts = [0]
+        self._starts: list[int] = [0]
         for line in self.data.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
+        self._lines = len(self._starts) if self.data.endswith(b"\n") else len(self._starts) - 1
+        self._known: dict[tuple[int, int], str] = {}
         self.parent: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
@@ -78,6 +94,10 @@ class Program:
         start = self._starts[node.lineno - 1] + node.col_offset
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset
 
+    def offset(self, line: int, column: int) -> int:
+        """The byte offset of a place as the syntax tree gives it."""
+        return self._starts[line - 1] + column
+
     def text(self, node: ast.expr | ast.stmt) -> str:
         """The node as the author wrote it."""
         start, end = self.span(node)
@@ -85,7 +105,7 @@ class Program:
 
     def line_of(self, offset: int) -> int:
         """The line number, from 1, that a byte offset lies in."""
-        return self.data.count(b"\n", 0, offset) + 1
+        return bisect_right(self._starts, offset, 0, self._lines)
 
     def replace(self, node: ast.expr | ast.stmt, text: str) -> Splice:
         """The splice that puts ``text`` where the node stands."""
@@ -103,32 +123,106 @@ class Program:
         return line_start, line_end
 
     def apply(self, edit: Edit) -> str | None:
-        """The new source; None when it is not Python any more or the same program as before."""
-        bare = self._spliced(edit, parenthesised=False)
-        tree = _parsed(bare)
+        """The new source; None when it is not Python any more."""
+        made = self.change(edit)
+        return made[0] if made else None
+
+    def change(self, edit: Edit) -> tuple[str, tuple[int, str]] | None:
+        """The new source, and what tells it apart: where it differs, and the tree of that part.
+
+        Only the statement that changes is parsed and compared, so that an edit of a long file costs no
+        more than one of a short file. None when the statement is not Python any more.
+        """
+        added = self._added(edit)
+        if added is not None:
+            if self.data[edit.splices[0].start :].startswith(b"elif"):
+                return None
+            tree = _dumped(added[1]) and f"+{added[0]} {_dumped(added[1])}"
+            where = edit.splices[0].start
+            return (self._spliced(edit, parenthesised=False), (where, tree)) if tree else None
+        start, end, holder = self._region(edit)
+        bare = self._part(edit, start, end, holder, parenthesised=False)
+        tree = _dumped(bare)
         if all(not s.expression or is_atom(s.text) for s in edit.splices):
-            return bare if tree is not None else None
-        wrapped = self._spliced(edit, parenthesised=True)
-        wanted = _parsed(wrapped)
-        if wanted is None:
-            return bare if tree is not None else None
-        if tree is not None and ast.dump(tree) == ast.dump(wanted):
-            return bare
-        return wrapped
+            return (self._spliced(edit, parenthesised=False), (start, tree)) if tree else None
+        wanted = _dumped(self._part(edit, start, end, holder, parenthesised=True))
+        if wanted is not None and tree != wanted:
+            return self._spliced(edit, parenthesised=True), (start, wanted)
+        return (self._spliced(edit, parenthesised=False), (start, tree)) if tree else None
+
+    def unchanged(self, edit: Edit) -> tuple[int, str] | None:
+        """What ``change`` would say of the part of the edit if nothing changed there."""
+        if self._added(edit) is not None:
+            return None
+        start, end, holder = self._region(edit)
+        if (start, end) not in self._known:
+            same = Edit((Splice(start, start, "", expression=False),), "")
+            self._known[start, end] = _dumped(self._part(same, start, end, holder, parenthesised=False)) or ""
+        return start, self._known[start, end]
+
+    def _added(self, edit: Edit) -> tuple[int, str] | None:
+        """The statements that the edit only adds: at which depth, and such that they can be parsed alone."""
+        splice = edit.splices[0]
+        if len(edit.splices) > 1 or splice.start != splice.end or "\n" not in splice.text:
+            return None
+        column = splice.start - self._starts[self.line_of(splice.start) - 1]
+        if splice.text.startswith("\n"):
+            column = len(splice.text) - len(splice.text.lstrip()) - 1
+        return column, _placed(splice.text.strip(), column)
+
+    def _region(self, edit: Edit) -> tuple[int, int, ast.stmt | None]:
+        """Offsets of the smallest statement that holds the whole edit, only its head where that is enough."""
+        first, last = min(s.start for s in edit.splices), max(s.end for s in edit.splices)
+        holder = self._holder(first, last, whole=all(s.expression for s in edit.splices))
+        if holder is None:
+            return 0, len(self.data), None
+        start, end = self.span(holder)
+        body = getattr(holder, "body", None)
+        if body and last <= self.span(body[0])[0] and body[0].lineno > holder.lineno:
+            return start, self._head_end(body[0]), holder
+        return start, end, holder
+
+    def _head_end(self, first: ast.stmt) -> int:
+        """Where the head of the statement ends whose body begins with ``first``, decorators included."""
+        line: int = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))])
+        return self._starts[line - 1]
+
+    def _holder(self, first: int, last: int, *, whole: bool) -> ast.stmt | None:
+        """The smallest statement around these offsets; they may be all of it only if ``whole``."""
+        found: ast.stmt | None = None
+        block: list[ast.stmt] = self.tree.body
+        while True:
+            inside = None
+            for node in block:
+                start, end = self.span(node)
+                strictly = start < first and last < end
+                if strictly or (whole and start <= first and last <= end):
+                    inside = node
+                    break
+            if inside is None:
+                return found
+            found, block = inside, _blocks_of(inside)
+
+    def _part(self, edit: Edit, start: int, end: int, holder: ast.stmt | None, *, parenthesised: bool) -> str:
+        """The text from ``start`` to ``end`` after the edit, such that it can be parsed alone."""
+        text = _spliced(self.data[start:end], edit, parenthesised=parenthesised, base=start)
+        if holder is None:
+            return text
+        if end < self.span(holder)[1]:
+            text = f"{text}{' ' * (holder.col_offset + 1)}pass"
+        return _placed(text.removeprefix("el") if text.startswith("elif") else text, holder.col_offset)
 
     def _spliced(self, edit: Edit, *, parenthesised: bool) -> str:
-        data = self.data
-        for splice in sorted(edit.splices, key=lambda s: s.start, reverse=True):
-            wrap = parenthesised and splice.expression and not is_atom(splice.text)
-            text = f"({splice.text})" if wrap else splice.text
-            data = data[: splice.start] + text.encode() + data[splice.end :]
-        return data.decode()
+        return _spliced(self.data, edit, parenthesised=parenthesised)
 
-    def functions(self) -> Iterator[ast.FunctionDef]:
+    @cached_property
+    def functions(self) -> tuple[ast.FunctionDef, ...]:
         """Every function that is not part of the contract's classes."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef) and not self._in_contract(node):
-                yield node
+        return tuple(
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.FunctionDef) and not self._in_contract(node)
+        )
 
     def _in_contract(self, node: ast.AST) -> bool:
         above: ast.AST | None = node
@@ -154,11 +248,35 @@ def is_atom(text: str) -> bool:
         return False
 
 
-def _parsed(source: str) -> ast.Module | None:
+def _spliced(data: bytes, edit: Edit, *, parenthesised: bool, base: int = 0) -> str:
+    """The text after the edit; ``data`` begins at the offset ``base`` of the file."""
+    for splice in sorted(edit.splices, key=lambda s: s.start, reverse=True):
+        wrap = parenthesised and splice.expression and not is_atom(splice.text)
+        text = f"({splice.text})" if wrap else splice.text
+        data = data[: splice.start - base] + text.encode() + data[splice.end - base :]
+    return data.decode()
+
+
+def _placed(text: str, column: int) -> str:
+    """A statement that began at this column, so that it can be parsed without what is around it."""
+    return f"if 1:\n{' ' * column}{text}" if column else text
+
+
+def _dumped(source: str) -> str | None:
     try:
-        return parse(source)
+        return ast.dump(parse(source))
     except (SyntaxError, ValueError, RecursionError):
         return None
+
+
+def _blocks_of(node: ast.stmt) -> list[ast.stmt]:
+    """The statements that stand directly inside this one."""
+    if isinstance(node, ast.Match):
+        return [statement for case in node.cases for statement in case.body]
+    found = [*getattr(node, "body", []), *getattr(node, "orelse", []), *getattr(node, "finalbody", [])]
+    for handler in getattr(node, "handlers", []):
+        found += handler.body
+    return found
 
 
 def _words_of_docstrings(tree: ast.Module) -> frozenset[str]:

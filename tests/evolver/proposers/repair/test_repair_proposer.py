@@ -4,6 +4,7 @@ import pytest
 from local_bench import LocalBenches
 
 from agentos.evolver.proposers.repair import RepairProposer
+from agentos.evolver.proposers.repair.search import Meter
 
 TOOL = '''"""Adds up one column of a CSV file."""
 
@@ -105,3 +106,57 @@ def test_the_budget_ends_the_search(benches, case, brief) -> None:  # type: igno
 def test_at_most_as_many_as_asked_for(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     found = proposals(benches, brief(LIMIT, [case("t1", "big", x=3)], max_candidates=2))
     assert len(found) == 2
+
+
+def test_a_waiting_machine_does_not_use_up_the_budget() -> None:
+    meter = Meter(cpu_s=1.0, deadline=time.monotonic() + 60)
+    time.sleep(0.05)
+    assert not meter.spent
+    meter.used_s = 1.0
+    assert meter.spent
+    assert Meter(cpu_s=1.0, deadline=time.monotonic() - 1).spent, "what waits for ever ends as well"
+
+
+def test_after_a_find_the_search_costs_as_much_again_at_most() -> None:
+    meter = Meter(cpu_s=100.0, deadline=time.monotonic() + 60, used_s=4.0)
+    meter.found()
+    assert 4.0 < meter.cpu_s < 12.0
+    scarce = Meter(cpu_s=5.0, deadline=time.monotonic() + 60, used_s=4.0)
+    scarce.found()
+    assert scarce.cpu_s == 5.0
+
+
+def test_the_trials_of_a_bench_count(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    bench = benches.bench(brief(LIMIT, []).base, "", [case("t1", "big", x=3)], 1.0)
+    tried = bench.try_source("def probe(x):\n    return sum(range(200000))\n", trace=True)
+    bench.close()
+    assert tried.cpu_s > 0
+    assert tried.raised == (0,)
+
+
+GUARDED = """def probe(rows):
+    found = []
+    for row in rows:
+        if row["n"] < 0:
+            raise ValueError("negative")
+        found.append(row["n"])
+    return found
+"""
+
+
+def test_a_failure_by_the_programs_own_raise_is_not_hushed(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    rows = [{"n": 1}, {"n": -2}]
+    for proposal in proposals(benches, brief(GUARDED, [case("t1", [1], rows=rows)], budget_s=4.0)):
+        assert "raise ValueError" in proposal.files["tool/probe/tool.py"]
+        assert "if False" not in proposal.files["tool/probe/tool.py"]
+
+
+def test_a_key_that_is_missing_gets_its_default_soon(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    source = (
+        "def probe(rows):\n    total = 0\n    for row in rows:\n        total += row['n']\n    return total\n"
+    )
+    failing = [case("t1", 4, rows=[{"n": 4}, {}]), case("t2", 7, rows=[{}, {"n": 7}])]
+    first = proposals(benches, brief(source, failing, [(case("t3", rows=[{"n": 2}]), 2)], budget_s=4.0))[0]
+    names: dict[str, object] = {}
+    exec(first.files["tool/probe/tool.py"], names)
+    assert names["probe"]([{"n": 5}, {}, {"n": 6}]) == 11  # type: ignore[operator]

@@ -7,7 +7,15 @@ from agentos import shipped
 from agentos.errors import Invalid
 from agentos.evolver.proposers.repair.inputs import generate
 from agentos.evolver.proposers.repair.places import suspicion
-from agentos.evolver.proposers.repair.prior import Ranked, kind_of_edit, ranked, read_prior, totals, weighed
+from agentos.evolver.proposers.repair.prior import (
+    Ranked,
+    Stock,
+    kind_of_edit,
+    ranked,
+    read_prior,
+    totals,
+    weighed,
+)
 from agentos.evolver.proposers.repair.ranking import hypotheses, oddities
 from agentos.evolver.proposers.repair.search import Plausible
 from agentos.evolver.proposers.repair.source import Edit, Program, Splice
@@ -39,7 +47,7 @@ def test_the_kind_is_read_off_the_tokens(old: str, new: str, kind: str) -> None:
 
 def test_a_kinds_share_is_divided_among_its_edits_by_weight_and_suspicion() -> None:
     edits = [(edit("<", "<="), 1.0), (edit("<", ">"), 3.0), (edit("return a", "return b"), 1.0)]
-    known = weighed(Program(SOURCE), edits, {2: 1.0, 3: 1.0})
+    known = Stock(weighed(Program(SOURCE), edits, {2: 1.0, 3: 1.0}))
     order = ranked(known, {"comparison operator": 60, "name/keyword": 40})
     assert [(r.edit.splices[0].text, round(r.probability, 2)) for r in order] == [
         (">", 0.45),
@@ -49,10 +57,10 @@ def test_a_kinds_share_is_divided_among_its_edits_by_weight_and_suspicion() -> N
 
 
 def test_shares_can_be_divided_among_the_edits_of_several_files() -> None:
-    here = weighed(Program(SOURCE), [(edit("<", "<="), 1.0)], {2: 1.0})
-    there = weighed(Program(SOURCE), [(edit("<", ">"), 3.0)], {2: 1.0})
-    shared = totals([*here, *there])
-    found = [ranked(edits, {"comparison operator": 60}, shared)[0].probability for edits in (here, there)]
+    here = Stock(weighed(Program(SOURCE), [(edit("<", "<="), 1.0)], {2: 1.0}))
+    there = Stock(weighed(Program(SOURCE), [(edit("<", ">"), 3.0)], {2: 1.0}))
+    shared = totals([here, there])
+    found = [next(ranked(edits, {"comparison operator": 60}, shared)).probability for edits in (here, there)]
     assert found == [0.25, 0.75]
 
 

@@ -90,7 +90,9 @@ def _with_variables(site: Site, grouped: str) -> Iterator[Edit]:
     for name in site.variables():
         if name != grouped and site.scope.kinds.get(name, "") not in COLLECTIONS | {"record"}:
             for sign in ("+", "-", "*", "/", "//", "%"):
-                yield site.edit(f"{grouped} {sign} {name}", "factor", 0.1)
+                yield site.edit(
+                    f"{grouped} {sign} {name}", "factor", 0.2 if "." in name and sign in "*/" else 0.1
+                )
 
 
 def signs(site: Site) -> Iterator[Edit]:

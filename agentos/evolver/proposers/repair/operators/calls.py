@@ -217,7 +217,7 @@ def ingredients(site: Site) -> Iterator[Edit]:
         return
     assert isinstance(node, ast.expr)
     own, kind = site.text(node), site.kind(node)
-    for other in site.facts.expressions:
+    for other in site.near(site.facts.expressions, 60):
         text = site.text(other)
         if text == own or not site.visible(other) or (isinstance(node, ast.BinOp) and own in text):
             continue

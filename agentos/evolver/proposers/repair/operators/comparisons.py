@@ -16,9 +16,9 @@ SIGN: dict[type[ast.cmpop], str] = {
 # What is written instead of what, with how likely: a boundary and a direction are the usual slips.
 SLIPS: dict[str, dict[str, float]] = {
     "<": {"<=": 3, ">": 2, ">=": 1.5, "!=": 0.5, "==": 0.7},
-    "<=": {"<": 3, ">=": 2, ">": 1.5, "==": 0.5, "!=": 0.5},
+    "<=": {"<": 3, ">=": 2, ">": 1.5, "==": 0.5, "!=": 0.2},
     ">": {">=": 3, "<": 2, "<=": 1.5, "!=": 0.5, "==": 0.7},
-    ">=": {">": 3, "<=": 2, "<": 1.5, "==": 0.5, "!=": 0.5},
+    ">=": {">": 3, "<=": 2, "<": 1.5, "==": 0.5, "!=": 0.2},
     "==": {"!=": 3, "<=": 0.8, ">=": 0.8, "in": 0.5, "<": 0.5, ">": 0.5, "is": 0.1},
     "!=": {"==": 3, "<": 0.7, ">": 0.7, "<=": 0.4, ">=": 0.4, "not in": 0.5},
     "in": {"not in": 3, "==": 0.7}, "not in": {"in": 3, "!=": 0.7},
@@ -76,10 +76,8 @@ def _grouping(site: Site, node: ast.BoolOp) -> Iterator[Edit]:
     yield site.edit(_regrouped(site, node), "grouping", 2.0)
     same = [
         other
-        for other in site.facts.nodes
-        if isinstance(other, ast.BoolOp)
-        and _mixed(other) == shape
-        and site.program.function_of(other) is site.function
+        for other in site.facts.by_function[site.function]
+        if isinstance(other, ast.BoolOp) and _mixed(other) == shape
     ]
     if len(same) > 1 and same[0] is node:
         splices = tuple(site.program.replace(other, _regrouped(site, other)) for other in same)

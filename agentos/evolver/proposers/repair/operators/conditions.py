@@ -14,13 +14,22 @@ from agentos.syntax import parse_expression
 
 def conditions_for(site: Site) -> dict[str, float]:
     """Conditions that make sense at the site: the file's own, and simple ones over its variables."""
+    variables = site.variables()
+    known = site.facts.conditions_at
+    key = (site.function, *variables)
+    if key not in known:
+        known[key] = _conditions_for(site, variables)
+    return known[key]
+
+
+def _conditions_for(site: Site, variables: list[str]) -> dict[str, float]:
     weights: dict[str, float] = {}
-    for other in site.facts.conditions:
+    near = site.near(site.facts.conditions, 40)
+    for other in near:
         if site.visible(other):
             weights[_whole(site.text(other))] = 1.0
             weights.setdefault(f"not ({site.text(other)})", 0.4)
-    variables = site.variables()
-    for other in site.facts.conditions:
+    for other in near:
         for text in _renamed(site, other, variables):
             weights.setdefault(text, 0.5)
     for name in variables:

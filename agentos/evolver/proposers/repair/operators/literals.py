@@ -57,7 +57,15 @@ def _numbers(site: Site, value: float) -> dict[str, float]:
     for word in site.facts.words:
         if word.isdigit() and len(word) <= 6:
             weights[str(int(word))] = max(0.5, weights.get(word, 0))
-    for other, weight in ((0, 1.5), (1, 1.5), (2, 0.7), (-1, 0.5), (value - 2, 0.2), (value + 2, 0.2)):
+    near = 1.0 if abs(value) <= 5 else 0.2
+    for other, weight in (
+        (0, 1.5 * near),
+        (1, 1.5 * near),
+        (2, 0.7 * near),
+        (-1, 0.5 * near),
+        (value - 2, 0.2),
+        (value + 2, 0.2),
+    ):
         weights[repr(other)] = max(weight, weights.get(repr(other), 0))
     weights[repr(value + 1)] = weights[repr(value - 1)] = 3.0
     for other in (value * 10, value / 10, -value, float(value)):
@@ -90,10 +98,8 @@ def _everywhere(site: Site, node: ast.Constant) -> Iterator[Edit]:
     """The same change at every place of the function that holds the same literal, or the same case."""
     twins = [
         other
-        for other in site.facts.nodes
-        if isinstance(other, ast.Constant)
-        and type(other.value) is type(node.value)
-        and site.program.function_of(other) is site.function
+        for other in site.facts.by_function[site.function]
+        if isinstance(other, ast.Constant) and type(other.value) is type(node.value)
     ]
     same = [twin for twin in twins if twin.value == node.value]
     if len(same) > 1 and same[0] is node:

@@ -75,25 +75,16 @@ def _is_variable(site: Site) -> bool:
 
 def _functions(site: Site, own: str) -> Iterator[Edit]:
     for other in relatives(own):
-        if other not in ("ceil", "floor", "trunc", "mean", "median", "mode") or other in _imported(site):
+        if other not in ("ceil", "floor", "trunc", "mean", "median", "mode") or other in site.facts.imported:
             yield site.edit(other, "function", 2.0)
-    for other in (*site.scope.functions, *_imported(site)):
+    for other in (*site.scope.functions, *site.facts.imported):
         if other != own:
             yield site.edit(other, "function", 0.5)
 
 
-def _imported(site: Site) -> list[str]:
-    return [
-        alias.asname or alias.name
-        for node in ast.walk(site.program.tree)
-        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", "pydantic")
-        for alias in node.names
-    ]
-
-
 def _elements(site: Site, own: str, kind: str) -> Iterator[Edit]:
     """``items[i]`` where a plain value stands, for what is indexed by what in this file."""
-    for node in site.facts.expressions:
+    for node in site.near(site.facts.expressions, 60):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and site.visible(node):
             yield site.edit(site.text(node), "element", 0.6)
     if kind in COLLECTIONS:
@@ -114,8 +105,9 @@ def attributes(site: Site) -> Iterator[Edit]:
     receiver = site.text(node.value)
     weights = dict.fromkeys(relatives(node.attr), 2.0)
     called = isinstance(site.parent, ast.Call) and site.parent.func is node
-    for other in site.facts.nodes:
-        if isinstance(other, ast.Attribute) and other.attr != node.attr:
+    used = [n for n in site.facts.nodes if isinstance(n, ast.Attribute)]
+    for other in site.near(used, 60):
+        if other.attr != node.attr:
             above = site.program.parent.get(other)
             if (isinstance(above, ast.Call) and above.func is other) == called:
                 near = site.text(other.value) == receiver

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from heapq import merge
 
 from agentos.evolver.proposers.repair.operators.conditions import conditions_for
 from agentos.evolver.proposers.repair.scope import COLLECTIONS
 from agentos.evolver.proposers.repair.site import Site
-from agentos.evolver.proposers.repair.source import Edit, Splice
+from agentos.evolver.proposers.repair.source import Edit, Family, Splice
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Break, ast.Continue, ast.Raise, ast.AnnAssign)
 
 
-def _block(site: Site) -> list[ast.stmt]:
+def block_of(site: Site) -> list[ast.stmt]:
     """The statements that the site's statement stands among."""
     for field in ("body", "orelse", "finalbody"):
         block = getattr(site.parent, field, None)
@@ -27,13 +28,13 @@ def _indent(node: ast.stmt) -> str:
     return " " * node.col_offset
 
 
-def _before(site: Site, node: ast.stmt, text: str) -> Splice:
+def before(site: Site, node: ast.stmt, text: str) -> Splice:
     start = site.program.span(node)[0]
     indented = text.replace("\n", "\n" + _indent(node))
     return Splice(start, start, f"{indented}\n{_indent(node)}", expression=False)
 
 
-def _after(site: Site, node: ast.stmt, text: str) -> Splice:
+def after(site: Site, node: ast.stmt, text: str) -> Splice:
     """Behind the node and a comment on its last line."""
     end = site.program.span(node)[1]
     line_end = site.program.data.find(b"\n", end)
@@ -46,21 +47,21 @@ def _after(site: Site, node: ast.stmt, text: str) -> Splice:
 def deletions(site: Site) -> Iterator[Edit]:
     """This statement, or this and the next, left out; a branch without its condition."""
     node = site.node
-    block = _block(site)
+    block = block_of(site)
     if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
         return
     if len(block) == 1:
         yield Edit((site.program.replace(node, "pass"),), "statement deleted", 0.5)
         return
-    yield Edit((_gone(site, node),), "statement deleted")
+    yield Edit((gone(site, node),), "statement deleted")
     index = block.index(node)
     if index + 1 < len(block) and len(block) > 2:
-        yield Edit((_gone(site, node), _gone(site, block[index + 1])), "statements deleted", 0.3)
+        yield Edit((gone(site, node), gone(site, block[index + 1])), "statements deleted", 0.3)
     if isinstance(node, ast.If) and not node.orelse and node.body[0].lineno > node.lineno:
         yield Edit((site.program.replace(node, _body(site, node.body)),), "condition dropped", 0.5)
 
 
-def _gone(site: Site, node: ast.stmt) -> Splice:
+def gone(site: Site, node: ast.stmt) -> Splice:
     start, end = site.program.lines_span(node)
     whole = end > site.program.span(node)[1]
     return Splice(start, end, "" if whole else "pass", expression=False)
@@ -77,7 +78,7 @@ def _body(site: Site, body: list[ast.stmt]) -> str:
 
 def moves(site: Site) -> Iterator[Edit]:
     """Neighbours exchanged; the last statement of a block one level out; the next one level in."""
-    node, block = site.node, _block(site)
+    node, block = site.node, block_of(site)
     if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
         return
     index = block.index(node)
@@ -95,31 +96,45 @@ def moves(site: Site) -> Iterator[Edit]:
         and len(block) > 1
         and index == len(block) - 1
     ):
-        yield Edit((_gone(site, node), _after(site, above, site.text(node))), "statement moved out", 1.0)
+        yield Edit((gone(site, node), after(site, above, site.text(node))), "statement moved out", 1.0)
     if isinstance(node, ast.For | ast.While | ast.If) and index + 1 < len(block):
         below = block[index + 1]
         if isinstance(below, SIMPLE):
-            splices = (_gone(site, below), _after(site, node.body[-1], site.text(below)))
+            splices = (gone(site, below), after(site, node.body[-1], site.text(below)))
             yield Edit(splices, "statement moved in", 0.7)
 
 
-def guards(site: Site) -> Iterator[Edit]:
-    """A condition around this statement, or a way out before it."""
-    node, block = site.node, _block(site)
+def guards(site: Site, factor: Callable[[str, str], float]) -> Iterator[Family]:
+    """A condition around this statement, and a way out before it: so many that they are made as needed.
+
+    ``factor`` says what else speaks for an operator that brings a text.
+    """
+    node, block = site.node, block_of(site)
     if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
         return
     conditions = conditions_for(site)
     if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Return):
-        inner = site.text(node).replace("\n", "\n    ")
-        for condition, weight in conditions.items():
-            text = f"if {condition}:\n{_indent(node)}    {inner}"
-            yield Edit((Splice(*site.program.span(node), text, expression=False),), "guard", 0.5 * weight)
-    ways_out = _ways_out(site)
-    for condition, weight in conditions.items():
-        for way, likely in ways_out.items():
-            yield Edit(
-                (_before(site, node, f"if {condition}:\n    {way}"),), "way out", 0.2 * weight * likely
-            )
+        weights = {c: 0.5 * w * factor("guard", c) for c, w in conditions.items()}
+        yield Family("guard", 0.5 * sum(conditions.values()), _guarded(site, node, weights))
+    ways = _ways_out(site)
+    parts = []
+    for way, likely in ways.items():
+        weights = {c: 0.2 * w * likely * factor("way out", f"{c} {way}") for c, w in conditions.items()}
+        parts.append(_left_early(site, node, way, weights))
+    total = 0.2 * sum(conditions.values()) * sum(ways.values())
+    yield Family("way out", total, merge(*parts, key=lambda edit: -edit.weight))
+
+
+def _guarded(site: Site, node: ast.stmt, weights: Mapping[str, float]) -> Iterator[Edit]:
+    inner = site.text(node).replace("\n", "\n    ")
+    for condition, weight in sorted(weights.items(), key=lambda pair: -pair[1]):
+        text = f"if {condition}:\n{_indent(node)}    {inner}"
+        yield Edit((Splice(*site.program.span(node), text, expression=False),), "guard", weight)
+
+
+def _left_early(site: Site, node: ast.stmt, way: str, weights: Mapping[str, float]) -> Iterator[Edit]:
+    for condition, weight in sorted(weights.items(), key=lambda pair: -pair[1]):
+        yield Edit((before(site, node, f"if {condition}:\n    {way}"),), "way out", weight)
 
 
 def _ways_out(site: Site) -> dict[str, float]:
@@ -132,8 +147,8 @@ def _ways_out(site: Site) -> dict[str, float]:
         above = site.program.parent.get(above)
     if site.function is not None:
         first = site.function.body[0] is site.node or not ways
-        for node in site.facts.nodes:
-            if not isinstance(node, ast.Return) or site.program.function_of(node) is not site.function:
+        for node in site.facts.by_function[site.function]:
+            if not isinstance(node, ast.Return):
                 continue
             if isinstance(node.value, ast.Constant | ast.List | ast.Name) and site.visible(node.value):
                 ways[site.text(node)] = 1.0 if first else 0.3
@@ -144,23 +159,23 @@ def _ways_out(site: Site) -> dict[str, float]:
 
 def insertions(site: Site) -> Iterator[Edit]:
     """A statement that is missing: one of the same file, with its names or others; a step; an end."""
-    node, block = site.node, _block(site)
+    node, block = site.node, block_of(site)
     if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
         return
     last = block[-1] is node and not isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise)
     for text, weight in _statements(site).items():
-        yield Edit((_before(site, node, text),), "statement inserted", weight)
+        yield Edit((before(site, node, text),), "statement inserted", weight)
         if last:
-            yield Edit((_after(site, node, text),), "statement inserted", weight)
+            yield Edit((after(site, node, text),), "statement inserted", weight)
 
 
 def _statements(site: Site) -> dict[str, float]:
     weights: dict[str, float] = {}
     own = site.text(site.node) if isinstance(site.node, ast.stmt) else ""
-    for other in site.facts.nodes:
+    for other in site.facts.by_function[site.function]:
         if not isinstance(other, ast.Assign | ast.AugAssign | ast.Expr) or other is site.node:
             continue
-        if site.program.function_of(other) is not site.function or "\n" in site.text(other):
+        if "\n" in site.text(other):
             continue
         weights[site.text(other)] = 0.2
     for name in site.variables():

@@ -1,0 +1,163 @@
+"""The search for repairs alone, on small tools with one fault each: found, right on fresh inputs, CPU time.
+
+    python benchmarks/bench_search.py [--set develop|report] [--only NAME,NAME] [--seconds S] [--data PATH] [--verbose]
+
+The search sees the nine tasks of each tool (`benchmarks/data/tools/README.md`) that are meant to be shown: those
+that fail are the evidence, those that pass are working calls. A repair is right when it answers as the right
+version does on 24 fresh inputs and passes the five other tasks. The search is made with the set `develop`; the
+set `report` is for reporting only. `bench_tools.py` measures the whole program on the same tools.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local_bench import LocalBenches
+
+from agentos.domain import Call, Check, Kind, ResourceId, Snapshot
+from agentos.evolver.proposers.repair import RepairProposer
+from agentos.ports import Brief, Case, Proposal
+
+DATA = Path(__file__).resolve().parent / "data" / "tools"
+PATH = "tool/probe/tool.py"
+SHOWN = 9
+NOWHERE = Snapshot("", "")
+LIMIT_S = 5.0  # for one call when a repair is judged
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One faulty tool: what the search sees, and what it is judged by."""
+
+    name: str
+    edit: str
+    source: str
+    shown: tuple[Case, ...]
+    kept: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What came out for one tool."""
+
+    tool: Tool
+    first: Proposal | None
+    right: bool
+    any_right: bool
+    tries: int
+    cpu_s: float
+    wall_s: float
+
+
+def tools(folder: Path, only: Sequence[str]) -> Iterator[Tool]:
+    """The tools below the folder, or those named."""
+    for path in sorted(folder.glob("*/tool.json")):
+        if only and path.parent.name not in only:
+            continue
+        said = json.loads(path.read_text(encoding="utf-8"))
+        cases = [_case(each, each["checks"]) for each in said["tasks"]]
+        fresh = [_case(each, [{"equals": {"value": each["answer"]}}]) for each in said["fresh"]]
+        source = (path.parent / "faulty.py").read_text(encoding="utf-8")
+        shown, kept = tuple(cases[:SHOWN]), (*cases[SHOWN:], *fresh)
+        yield Tool(path.parent.name, said["edit"], source, shown, kept)
+
+
+def _case(given: dict[str, Any], checks: Sequence[dict[str, Any]]) -> Case:
+    inputs = {name: text.encode() for name, text in given.get("files", {}).items()}
+    parsed = tuple(Check(kind, spec) for check in checks for kind, spec in check.items())
+    return Case(given.get("name", "fresh"), Call("probe", given["args"]), inputs, parsed)
+
+
+def brief_of(tool: Tool, seconds: float) -> Brief:
+    """What the proposer sees: the failing tasks with their checks, and the working calls with their answers."""
+    bench = LocalBenches().bench(NOWHERE, PATH, tool.shown, LIMIT_S)
+    tried = bench.try_source(tool.source)
+    bench.close()
+    shown = list(zip(tool.shown, tried.passed, tried.outputs, strict=True))
+    failing = tuple(case for case, passed, _ in shown if not passed)
+    working = tuple((case, output) for case, passed, output in shown if passed)
+    resource_id = ResourceId(Kind.TOOL, "probe")
+    return Brief(tool.name, NOWHERE, resource_id, PATH, tool.source, failing, working, seconds, 6)
+
+
+def is_right(tool: Tool, source: str) -> bool:
+    """Whether a repair passes everything that the search did not see."""
+    bench = LocalBenches().bench(NOWHERE, PATH, tool.kept, LIMIT_S)
+    passed = bench.try_source(source).passed
+    bench.close()
+    return all(passed)
+
+
+def score(tool: Tool, seconds: float) -> Score:
+    """Search, then judge each proposal."""
+    brief, benches = brief_of(tool, seconds), LocalBenches()
+    began, before = time.monotonic(), cpu()
+    proposals = list(RepairProposer(benches, 1).propose(brief))
+    wall_s, cpu_s = time.monotonic() - began, cpu() - before
+    full = [p for p in proposals if len(p.predicted_fixes) == len(brief.cases)]
+    right = [is_right(tool, p.files[PATH]) for p in full]
+    tries = sum(bench.tries for bench in benches.opened)
+    first = full[0] if full else None
+    return Score(tool, first, right[:1] == [True], any(right), tries, cpu_s, wall_s)
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of those that it waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def tell(found: Score) -> None:
+    """One line for one tool."""
+    word = "right" if found.right else "wrong" if found.first else "none"
+    later = " (a right one later)" if found.any_right and not found.right else ""
+    what = found.first.summary if found.first else ""
+    numbers = f"{found.cpu_s:5.1f} s of CPU {found.wall_s:6.1f} s {found.tries:6} tries"
+    print(f"{found.tool.name:18} {found.tool.edit:8} {word:5} {numbers}  {what}{later}", flush=True)
+
+
+def summary(scores: Sequence[Score]) -> None:
+    """A table, by kind of fault."""
+    print("| faults | tools | found | right | wrong | CPU, median | CPU, most |")
+    print("|---|---|---|---|---|---|---|")
+    for kind in ("one", "several"):
+        some = [each for each in scores if each.tool.edit == kind]
+        if not some:
+            continue
+        found, right = sum(each.first is not None for each in some), sum(each.right for each in some)
+        cpu_s = sorted(each.cpu_s for each in some)
+        middle, most = cpu_s[len(cpu_s) // 2], cpu_s[-1]
+        print(
+            f"| {kind} | {len(some)} | {found} | {right} | {found - right} | {middle:.1f} s | {most:.1f} s |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--set", choices=("develop", "report"), default="develop")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    only = [name for name in options.only.split(",") if name]
+    found = []
+    for tool in tools(options.data / options.set, only):
+        found.append(score(tool, options.seconds))
+        if options.verbose:
+            tell(found[-1])
+    if not found:
+        print(f"skipped: there are no tools in {options.data / options.set}")
+        return
+    summary(found)
+
+
+if __name__ == "__main__":
+    main()
