@@ -133,11 +133,14 @@ def test_a_mended_task_without_checks_is_not_fixed_beside_one_that_is(world: Wor
     world.seed()
     ended(world)
     candidate, trials, verdict = judged(world)
+    looked = [
+        replace(trial, look=0) for trial in trials
+    ]  # fewer that are fixed would take more trials to tell
     bare = [
         replace(trial, outcome=replace(trial.outcome, checks=()))
         if trial.task_id == verdict.fixed[0]
         else trial
-        for trial in trials
+        for trial in looked
     ]
     again = judge(candidate, bare, world.policy)
     assert again.decision is Decision.PROMOTE

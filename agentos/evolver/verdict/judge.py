@@ -26,14 +26,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agentos.domain import (
     Arm,
     Candidate,
     Decision,
-    Json,
     Result,
     SafetyRate,
     Trial,
@@ -60,23 +59,7 @@ from agentos.evolver.verdict.pairing import (
     varying,
 )
 from agentos.evolver.verdict.safety import ruling as safe
-
-# Fields that trials did not have when the first were stored and digested.
-_ADDED = (
-    "run_id",
-    "recording",
-    "drift",
-    "steps_sha256",
-    "number",
-    "alike",
-    "image",
-    "look",
-    "renamed",
-    "bundle",
-    "reached",
-)
-_ADDED_COST = ("calls", "live_calls")
-_ADDED_FAULT = ("origin", "kind")
+from agentos.evolver.verdict.trial_digest import trials_sha256
 
 
 class Standing(StrEnum):
@@ -244,14 +227,7 @@ def judge(
         candidate_tree=candidate.snapshot.tree,
         base_tree=candidate.base.tree,
         manifest_sha256=digest(candidate.manifest),
-        trials_sha256=digest(
-            sorted(
-                [
-                    *(digest(_as_first_stored(trial)) for trial in trials),
-                    *(digest(_rate_as_first_stored(rate)) for rate in rates),
-                ]
-            )
-        ),
+        trials_sha256=trials_sha256(trials, rates),
         policy_sha256=policy.sha256,
     )
 
@@ -267,28 +243,6 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
         return _decide(flips(both), both, policy)
     steady = [trial for trial in both if trial.task_id not in aside]
     return _decide_both(flips(steady), steady, ruling(both, policy), policy)
-
-
-def _as_first_stored(trial: Trial) -> Json:
-    """The trial without what later versions added, as long as it says nothing: old digests stay."""
-    data = asdict(trial)
-    outcome = data["outcome"]
-    for record, added in (
-        (data, _ADDED),
-        (outcome["cost"], _ADDED_COST),
-        (outcome["fault"] or {}, _ADDED_FAULT if outcome["fault"] else ()),
-    ):
-        for name in added:
-            if not record[name]:
-                del record[name]
-    return data
-
-
-def _rate_as_first_stored(rate: SafetyRate) -> Json:
-    data = asdict(rate)
-    if not rate.image:
-        del data["image"]
-    return data
 
 
 def recompute(

@@ -39,7 +39,6 @@ from agentos.evolver.policy import ConsentPolicy, Policy
 from agentos.evolver.promote.consent import expiry, genuine, issue, make_key, person, read_key, verify
 from agentos.evolver.promote.promotion import (
     approve,
-    asks,
     consent_by_policy,
     decline,
     probe_fault,
@@ -49,6 +48,7 @@ from agentos.evolver.promote.promotion import (
     settle_overtaken,
     take_back,
     verdict_on,
+    why_asked,
 )
 from agentos.ledger.codec import to_json
 from agentos.testing import FakeRegistry, attempt
@@ -396,16 +396,16 @@ def test_an_approval_is_a_consent_that_stands_as_long_as_the_policy_says(case: C
     seconds = case.parts.policy.consent.expires_s
     left = given.expires_at - datetime.now(UTC)
     assert timedelta(seconds=seconds - 60) < left <= timedelta(seconds=seconds)
-    assert ("consent", {"consent": given.id, "principal": "person:ada"}) in [
+    assert ("consent", {"consent": given.id, "principal": "person:ada", "given": ""}) in [
         (note.event, note.detail) for note in case.world.ledger.notes
     ]
     assert promote(case.parts, case.now()).state is S.PROBATION
 
 
 def test_the_policy_asks_for_the_tier_and_consents_in_its_own_name(case: Case) -> None:
-    assert not asks(case.parts, case.candidate)
+    assert "this tier" not in why_asked(case.parts, case.candidate)
     asking = replace(case.parts, policy=Policy(consent=ConsentPolicy(medium="ask")))
-    assert asks(asking, case.candidate)
+    assert "this tier" in why_asked(asking, case.candidate)
     assert consent_by_policy(case.parts, case.candidate).principal == "policy:medium=auto"
 
 

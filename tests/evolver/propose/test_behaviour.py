@@ -302,7 +302,7 @@ def test_a_whole_evolution_screens_it_out_before_a_trial(world: World) -> None:
     right = _plain(bridge, "points > 40")
     world.registry = FakeRegistry({PATH: faulty, "skill/calc/SKILL.md": "x"})
     world.proposer = ScriptedProposer([proposal(fitted), proposal(right)])
-    for points, expected in ((90, "pass"), (10, "fail"), (46, "pass"), (47, "pass")):
+    for points, expected in ((90, "pass"), (91, "pass"), (10, "fail"), (46, "pass"), (47, "pass")):
         world.live(world.task(points, expected))
     opened = world.open()
     state = evolve(replace(world.parts, benches=LocalBenches()), opened.id, world.durable)

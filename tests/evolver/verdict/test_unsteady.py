@@ -181,7 +181,8 @@ class Dice:
             assert task.call is not None
             source = self.world.registry.files(snapshot, PATH)[PATH].decode()
             passed = dice.random() < self.chance(int(task.call.args["points"]), source)
-            return attempt(passed=passed, resources=("skill/calc",))
+            done = attempt(passed=passed, resources=("skill/calc",))
+            return replace(done, reached=self.world.labels(snapshot))
 
         self.world.executor = FakeExecutor(script)
 
