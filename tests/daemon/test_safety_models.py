@@ -155,4 +155,4 @@ def test_where_no_model_is_set_up_it_is_said_what_was_left_out(
 
     quiet = measure(replace(made.parts, has_model=without_models), evolution, candidate)
     assert all(rate.left_out == ASKING for rate in quiet)
-    assert "2 need a model, and none is set up" in ruling(candidate, quiet)[1][-1]
+    assert "2 that ask a model were left out" in ruling(candidate, quiet)[1][-1]

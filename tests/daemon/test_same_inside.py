@@ -23,8 +23,8 @@ import pytest
 from agentos.daemon.evolve.harness_bench import RunBenches
 from agentos.daemon.run.tasks import TaskRunner
 from agentos.daemon.service import Service, service
-from agentos.domain import Call as ToolCall
 from agentos.domain import (
+    Arm,
     Candidate,
     Check,
     Edit,
@@ -46,10 +46,11 @@ from agentos.domain import (
     TrialSet,
     new_id,
 )
+from agentos.domain import Call as ToolCall
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.canaries import choose, lost
 from agentos.evolver.promote.probing import vouch
-from agentos.evolver.replay import trials
+from agentos.evolver.replay import jobs, trials
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.watch import probation
 from agentos.home import Home
@@ -264,12 +265,13 @@ class World:
         assert len(stage.trials) >= 2
         self.purpose[:] = ["control"]
         control = [
-            replace(job, arm=trials.Arm.CONTROL, snapshot=made["control"])
-            for job in trials._jobs(self.parts, (task.id,), sets, trials.Arm.CANDIDATE, evolution, candidate)
+            replace(job, arm=Arm.CONTROL, candidate_id=candidate.id, snapshot=made["control"])
+            for job in jobs.jobs_on_base(self.parts, (task.id,), sets, evolution, range(2))
         ]
-        assert trials._replay(self.parts, control)
+        assert jobs.run_all(self.parts, control)
         self.purpose[:] = ["fresh trial"]
-        assert trials._replay(self.parts, trials._fresh(self.parts, evolution, (task.id,), sets, range(7, 9)))
+        fresh = jobs.fresh_jobs(self.parts, evolution, (task.id,), sets, range(7, 9))
+        assert jobs.run_all(self.parts, fresh)
         self.purpose[:] = ["probation"]
         run = self.service.ledger.runs(task.id)[0]
         plan = probation._plan(self.parts, evolution, run)

@@ -642,7 +642,7 @@ def test_the_dockerfile_copies_what_its_context_holds() -> None:
     assert copied == ["requirements.txt", "agentos"]
     assert all(name in context or any(path.startswith(f"{name}/") for path in context) for name in copied)
     inside = {path.split("/")[1] for path in context if path.startswith("agentos/")}
-    assert inside == {"__init__.py", "wire.py", "messages.py", "checks.py", "worker"}
+    assert inside == {"__init__.py", "wire.py", "messages.py", "checks.py", "functions.py", "worker"}
     pins = context["requirements.txt"].decode().split()
     assert [pin for pin in pins if pin.startswith(("langgraph==", "pydantic==", "jsonschema=="))]
     assert all("==" in pin for pin in pins)
