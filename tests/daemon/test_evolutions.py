@@ -186,7 +186,7 @@ def test_kills_at_random_points_promote_once_and_damage_nothing(
         daemon.signal(signal.SIGKILL)
         daemon.ended()
     daemon.start()
-    until(lambda: ended(home), "the evolution has ended", 60)
+    until(lambda: ended(home), "the evolution has ended", 180)
     daemon.signal(signal.SIGTERM)
     assert daemon.ended() == 0
 
