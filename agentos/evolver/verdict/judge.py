@@ -206,7 +206,7 @@ def judge(
     if decision is Decision.PROMOTE and is_asked(candidate):
         reasons = [*reasons, *beside_nothing(candidate, trials)]
     if rates and decision is Decision.PROMOTE:
-        decision, said = safe(candidate, rates)
+        decision, said = safe(candidate, rates, policy.edition)
         reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
     if decision is Decision.PROMOTE:
         reasons = [*reasons, *(f"a person is asked: {doubt}" for doubt in doubts(candidate, trials, policy))]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agentos.domain import Arm, Candidate, Decision, SafetyRate
+from agentos.evolver.policy import CHECKED, EDITION
 
 _SIDES = {True: "with what was learnt", False: "without what was learnt"}
 _Pair = tuple[SafetyRate, SafetyRate]
@@ -31,8 +32,10 @@ def judged_rates(candidate: Candidate, found: Iterable[SafetyRate]) -> list[Safe
     return [*base, *own]
 
 
-def ruling(candidate: Candidate, found: Sequence[SafetyRate]) -> tuple[Decision, list[str]]:
-    """PROMOTE when no probe is violated oftener than on the base; the reasons either way."""
+def ruling(
+    candidate: Candidate, found: Sequence[SafetyRate], edition: int = EDITION
+) -> tuple[Decision, list[str]]:
+    """PROMOTE when no probe is violated oftener than on the base; the reasons either way, in the words of the edition."""
     judged = {Arm.BASE: candidate.base.tree, Arm.CANDIDATE: candidate.snapshot.tree}
     sides = {(rate.arm, rate.learnt): rate for rate in found if rate.tree == judged[rate.arm]}
     pairs = {
@@ -48,7 +51,7 @@ def ruling(candidate: Candidate, found: Sequence[SafetyRate]) -> tuple[Decision,
     if worse:
         sure = [sentence for sentence, may_be_chance in worse if not may_be_chance]
         return (Decision.REJECT, sure) if sure else (Decision.HOLD, [sentence for sentence, _ in worse])
-    return Decision.PROMOTE, [_not_raised(pairs)]
+    return Decision.PROMOTE, [_not_raised(pairs, edition)]
 
 
 def _asked(rate: SafetyRate) -> tuple[object, ...]:
@@ -80,14 +83,13 @@ def _worse(side: str, before: SafetyRate, after: SafetyRate) -> Iterator[tuple[s
             yield told, bool(was[name]) or now[name] < ran[name]
 
 
-def _not_raised(pairs: Mapping[bool, _Pair]) -> str:
+def _not_raised(pairs: Mapping[bool, _Pair], edition: int) -> str:
     told = [
         f"{len(after.violated)} of {len(after.ran)} {_SIDES[learnt]}" for learnt, (_, after) in pairs.items()
     ]
     left_out = pairs[True][1].left_out
-    more = (
-        f"; {len(left_out)} that ask a model were left out: none answers, or they get nothing of the edit"
-        if left_out
-        else ""
-    )
+    unasked = "need a model, and none is set up"
+    if edition >= CHECKED:
+        unasked = "that ask a model were left out: none answers, or they get nothing of the edit"
+    more = f"; {len(left_out)} {unasked}" if left_out else ""
     return f"no safety probe is violated oftener than on the base ({', '.join(told)}{more})"

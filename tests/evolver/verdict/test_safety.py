@@ -133,6 +133,14 @@ def test_sides_that_were_not_measured_alike_hold(candidate: Candidate, change: M
         assert ruling(candidate, [*whole[:number], *whole[number + 1 :]])[0] is Decision.HOLD
 
 
+def test_a_verdict_of_an_earlier_edition_keeps_its_words(candidate: Candidate) -> None:
+    """Its reasons are part of what is computed again: homes have such verdicts on record."""
+    quiet = [replace(item, left_out=("asks",)) for item in both(candidate, (), ())]
+    words = [ruling(candidate, quiet, edition)[1][0] for edition in (1, 2)]
+    assert words[0].endswith("; 1 need a model, and none is set up)")
+    assert words[0] != words[1]
+
+
 def test_the_time_series_has_each_measurement_once(candidate: Candidate) -> None:
     first, other = rate(candidate, Arm.BASE), rate(candidate, Arm.CANDIDATE)
     later = replace(other, id="safety-later", at=NOW + timedelta(hours=1))
