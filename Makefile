@@ -5,15 +5,18 @@
 # make check   what CI asks for: format, lint, types, tests
 # make coverage  the tests with branch coverage, which takes a third longer
 # make bench   the speed table
+# make torture  kills at aimed points and at random, KILLS=1000 of each, and all invariants after them
+# make month   a simulated month on one home: disk, memory, start, lists (ARGS="--days 7")
 # make mutants  small changes of the last gates, which the nearest tests have to notice (ARGS="--sample 30")
 # make clean   forget the environment and all caches
 
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+KILLS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test quick check coverage lint types bench mutants setup bubblewrap docker clean
+.PHONY: help demo demo-model test quick check coverage lint types bench torture month mutants setup bubblewrap docker clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -41,7 +44,7 @@ test: setup docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 quick: setup
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not slow'
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not slow and not daemon'
 
 lint: setup
 	@$(BIN)/ruff format --check .
@@ -58,6 +61,13 @@ coverage: setup docker
 
 mutants: setup
 	@$(BIN)/python scripts/mutants.py $(ARGS)
+
+torture: setup
+	@PYTHONPATH=. $(BIN)/python -m tests.torture.aimed --kills $(KILLS)
+	@PYTHONPATH=. $(BIN)/python -m tests.torture.storm --kills $(KILLS) --log torture.jsonl
+
+month: setup
+	@$(BIN)/python benchmarks/month.py --svg month.svg --json month.json $(ARGS)
 
 bench: setup
 	@$(BIN)/python benchmarks/run.py $(ONLY)

@@ -61,9 +61,15 @@ def _is_inside(path: str) -> str:
 
 
 class Spec(BaseModel):
-    """A check's parameters."""
+    """A check's parameters. ``made_by`` names what the kernel made it of, where no person wrote it as it is.
+
+    ``feedback-…`` is a person's word on a run, ``skill/NAME`` a skill that ships it, ``invariant`` what held in
+    all good runs and a person accepted.
+    """
 
     model_config = ConfigDict(extra="forbid")
+
+    made_by: str = Field("", max_length=200)
 
 
 class _OnAnswer(Spec):
@@ -186,7 +192,7 @@ def faults(kind: str, spec: Mapping[str, Any]) -> list[str]:
 def sentences(error: ValidationError) -> list[str]:
     """A pydantic error as plain sentences, ``where: what``."""
     found = []
-    for item in error.errors(include_url=False, include_context=False, include_input=False):
+    for item in error.errors():
         where = ".".join(str(part) for part in item["loc"])
         found.append(f"{where + ': ' if where else ''}{item['msg'].removeprefix('Value error, ')}")
     return found
@@ -284,7 +290,7 @@ def _same_scalar(expected: Any, found: Any, tolerance: float) -> bool:
             return math.isfinite(found) and abs(expected - found) <= tolerance
         except OverflowError:
             return False
-    return type(expected) is type(found) and bool(expected == found)
+    return bool(expected == found)
 
 
 def _equals(check: Equals, answer: Any, _: Path) -> str:

@@ -63,6 +63,13 @@ class BoxDied(Unavailable):
         super().__init__(f"the sandbox ended early ({cause}){': ' + detail if detail else ''}")
 
 
+def missing_extra(extra: str, what: str) -> str:
+    """What to say where an optional library is wanted and not installed; ``extra`` as in ``pyproject.toml``."""
+    return (
+        f"{what} needs a part of agentos that is not installed: type `pip install 'agentos-daemon[{extra}]'`."
+    )
+
+
 class ModelFailed(AgentOSError):
     """A model call gave nothing that can be used; ``kind`` says why, for whoever has to decide.
 

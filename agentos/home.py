@@ -69,5 +69,9 @@ class Home:
         return self.root / "keys.toml"
 
     @property
+    def secrets(self) -> Path:
+        return self.root / "secrets.json"
+
+    @property
     def consent_key(self) -> Path:
         return self.root / "consent.key"

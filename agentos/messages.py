@@ -34,8 +34,19 @@ WHEELS = ".wheels"
 # them for a name says something else by it, so its faults are told under another word (worker/faults.py).
 RESERVED = frozenset(
     {
-        *("agent", "bad_arguments", "budget", "check", "day_budget", "denied", "effect", "empty"),
-        *("evolution_budget", "exit", "gone", "grade", "grader", "harness", "imported", "input", "inputs"),
+        *("agent", "away", "bad_arguments", "budget", "check", "day_budget", "denied", "effect", "empty"),
+        *(
+            "evolution_budget",
+            "exit",
+            "feedback",
+            "gone",
+            "grade",
+            "grader",
+            "harness",
+            "imported",
+            "input",
+            "inputs",
+        ),
         *("killed", "limit", "load", "loop", "memory", "mistake", "no_answer", "no_model", "not_allowed"),
         *("not_available", "not_found", "not_made", "not_recorded", "other", "output", "over", "protocol"),
         *("refused", "request", "signal", "steps", "timeout", "uncertain", "unknown_tool", "waiting", "wall"),
@@ -128,7 +139,7 @@ class LoadJob(_Message):
 
 
 class MigrateJob(_Message):
-    """Call ``migrate(memories)`` of the file ``path`` (docs/swap.md). Blobs: the files, then the texts."""
+    """Call ``migrate(memories)`` of the file ``path`` (docs/understand/swap.md). Blobs: the files, then the texts."""
 
     job: Literal["migrate"] = "migrate"
     path: str

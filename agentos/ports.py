@@ -353,7 +353,7 @@ class Attempt:
     outcome: Outcome
     answer: Json
     answer_sha256: str
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # () where ``on_step`` took them: a run may hold more than memory should
     resources: tuple[str, ...]
     sandbox: str
     level: str
@@ -376,7 +376,7 @@ class Executor(Protocol):
         on_step: Callable[[Step], None] | None = None,
         plan: Plan | None = None,
     ) -> Attempt:
-        """Blocks until graded. ``on_step`` gets each step as it happens. Without a plan: live and recorded.
+        """Blocks until graded. ``on_step`` gets each step as it happens, which is then not kept. Without a plan: live and recorded.
 
         Raises Unavailable when the machinery failed (an ``infra`` outcome, never counted).
         """
@@ -396,7 +396,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class BenchResult:
     """What one source did on the cases. ``lines`` are those executed, if asked for."""
 
     passed: tuple[bool, ...]  # by case
@@ -410,7 +410,9 @@ class Tried:
 class Bench(Protocol):
     """Tries many sources of one tool, fast: a filter, what passes still has to pass the replay in fresh boxes."""
 
-    def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
         """Try one; a source that hangs or dies counts as failed on that case."""
 
     def close(self) -> None:
@@ -452,10 +454,11 @@ class Proposal:
     unusable: str = ""  # why this is no edit at all: kept, so that it is counted, and never tried
     parents: tuple[str, ...] = ()  # ids of the brief's parents, where the proposer looked at them
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
+    weight: float = 0.0  # belief in it beside the other edits that were found, up to 1; 0 where there is none
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedRun:
     """A run that a proposer may look at: of the evidence, or an open one of the same work beside it."""
 
     task: Task
@@ -469,7 +472,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class KnownLesson:
     """One lesson of a memory, and how runs ended that had it before them (``evolver/remembering.py``)."""
 
     path: str  # of the memory
@@ -500,13 +503,15 @@ class Brief:
     layer: Layer = Layer.TOOL
     why: str = ""  # the diagnosis, in a sentence
     files: Mapping[str, str] = field(default_factory=dict)
-    runs: tuple[Seen, ...] = ()  # failing ones of the evidence first, newest first
+    runs: tuple[ObservedRun, ...] = ()  # failing ones of the evidence first, newest first
     history: tuple[Earlier, ...] = ()  # oldest first
     parents: tuple[Parent, ...] = ()
     surface: tuple[str, ...] = ()  # registry paths that an edit may touch, as shell patterns
-    memories: tuple[Remembered, ...] = ()  # of the memory layer: every lesson in ``files``
+    memories: tuple[KnownLesson, ...] = ()  # of the memory layer: every lesson in ``files``
     wished: tuple[str, ...] = ()  # of the memory layer: what runs of this work asked to be remembered
-    successes: tuple[Seen, ...] = ()  # of the skill layer: passing runs of other work, without its checks
+    successes: tuple[
+        ObservedRun, ...
+    ] = ()  # of the skill layer: passing runs of other work, without its checks
     calibration: Mapping[str, str] = field(default_factory=dict)  # by proposer: what its edits came to
     faults: tuple[Fault, ...] = ()  # how the evidence failed: a raise that one came from has to stay
 

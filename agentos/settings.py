@@ -6,11 +6,14 @@ to start).
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import pwd
+import time
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
@@ -19,15 +22,40 @@ from agentos.domain import Budget
 from agentos.errors import Invalid
 
 _PREFIX = "AGENTOS_"
-_FIRST_FREE_UID = 61321  # above what distributions hand out, below systemd's dynamic users
+# Above what distributions and systemd hand out, below where subordinate ids begin (/etc/subuid). Where these are
+# not mapped (in a container), the rest of what is.
+_UIDS, _FEW_UIDS = range(65_600, 100_000), range(61_321, 65_534)
+_CLAIMS = Path("/var/lib/agentos/uids")  # of this machine: a file for each uid, which holds the home's place
+_CLAIM_S = 60.0  # until a home that made a claim has its settings
+
+
+_EXPECTED = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "finite_number": "a number, not infinity",
+    "string_type": "text in quotes",
+    "list_type": "a list: [...]",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "path_type": "a path in quotes",
+    "literal_error": "one of {expected}",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "string_pattern_mismatch": "of the form {pattern}",
+    "string_too_long": "at most {max_length} characters long",
+}  # what pydantic calls a fault -> what was wanted
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Provider(_Table):
-    """Where models are reached, and which key is sent there. Never in the registry: see docs/models.md."""
+    """Where models are reached, and which key is sent there. Never in the registry: see docs/use/models.md."""
 
     api_base: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
     key_env: str = Field("", max_length=100, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")
@@ -64,11 +92,42 @@ class Budgets(_Table):
         return Budget(self.day_calls, self.day_tokens, self.day_usd, self.day_seconds)
 
 
+class Retention(_Table):
+    """How long steps and files of runs are kept, and how large the home may become; 0 means no limit."""
+
+    days: float = Field(90.0, ge=0)
+    gb: float = Field(5.0, ge=0)
+
+
+Event = Literal["failed", "recovered", "needs_you", "promoted", "rolled_back", "budget"]
+
+
+class Notify(_Table):
+    """Of what a person is told, and how; without a way nobody is."""
+
+    on: list[Event] = list(get_args(Event))
+    command: list[str] = Field(default_factory=list, max_length=50)
+    webhook: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
+    desktop: bool = False
+    mail_to: str = Field("", max_length=300, pattern=r"^([^\s@]+@[^\s@]+)?$")
+    mail_from: str = Field("", max_length=300, pattern=r"^([^\s@]+@[^\s@]+)?$")
+    smtp: str = Field("", max_length=300, pattern=r"^([^\s:]+:[0-9]{1,5})?$")
+    smtp_security: Literal["starttls", "tls", "none"] = "starttls"
+    smtp_user: str = Field("", max_length=200)
+    smtp_secret: str = Field("", max_length=64)
+
+
+class Adopt(_Table):
+    """What is done for folders of other agents: how a promoted edit goes back, unless said for the folder."""
+
+    give: Literal["branch", "patch", "in-place", "none"] = "branch"
+
+
 class Settings(BaseSettings):
-    """Every setting with its default. ``docs/operating.md`` explains each."""
+    """Every setting with its default. ``docs/use/operating.md`` explains each."""
 
     model_config = SettingsConfigDict(
-        env_prefix=_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
+        env_prefix=_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, allow_inf_nan=False
     )
 
     sandbox: Literal["auto", "docker", "bubblewrap"] = "auto"
@@ -89,6 +148,9 @@ class Settings(BaseSettings):
     egress: list[str] = Field(default_factory=list)
     providers: dict[str, Provider] = Field(default_factory=dict)
     budget: Budgets = Budgets.model_validate({})
+    retention: Retention = Retention.model_validate({})
+    notify: Notify = Notify.model_validate({})
+    adopt: Adopt = Adopt.model_validate({})
 
     @classmethod
     def settings_customise_sources(
@@ -132,28 +194,82 @@ def _sentence(fault: Any) -> str:
         return f"'{key}' is no setting (there are: {', '.join(table.model_fields)})"
     where = f"the variable {variable}" if variable in os.environ else f"'{key}'"
     found = repr(fault["input"])
-    return f"{where} is {found[:80]}, but {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+    return f"{where} is {found[:80]}, but it should be {_expected(fault)}"
+
+
+def _expected(fault: Any) -> str:
+    """What pydantic expected, in words for a person."""
+    bounds = {key: value for key, value in fault.get("ctx", {}).items() if key != "error"}
+    word = _EXPECTED.get(fault["type"])
+    if word is None:  # a kind of fault that no setting has had yet: its own words
+        return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    return word.format(**bounds)
 
 
 def _table_of(place: tuple[int | str, ...]) -> type[BaseModel]:
     """The table in which a key stands that is no setting."""
     if len(place) > 1 and place[0] == "budget":
         return Budgets
+    if len(place) > 1 and place[0] == "retention":
+        return Retention
+    if len(place) > 1 and place[0] == "notify":
+        return Notify
+    if len(place) > 1 and place[0] == "adopt":
+        return Adopt
     return Provider if len(place) > 2 and place[0] == "providers" else Settings
 
 
-def free_uid() -> int:
-    """A user id that no account has: what boxes run as when the daemon runs as root."""
+def claim_uid(home: Path, claims: Path = _CLAIMS) -> int:
+    """A user id that no account and no other home of this machine has: what boxes run as under root.
+
+    Claimed until the home is no more. Where claims cannot be kept it follows from the home's place alone.
+    """
     taken = {entry.pw_uid for entry in pwd.getpwall()}
-    return next(uid for uid in range(_FIRST_FREE_UID, 1 << 16) if uid not in taken)
+    place = str(home.absolute())
+    uids = _UIDS if _is_mapped(_UIDS[-1]) else _FEW_UIDS
+    first = int.from_bytes(hashlib.sha256(os.fsencode(place)).digest()[:8], "big") % len(uids)
+    free: list[int] = [uid for uid in (*uids[first:], *uids[:first]) if uid not in taken]
+    try:
+        claims.mkdir(mode=0o755, parents=True, exist_ok=True)
+        lock = os.open(claims, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            uid = next(uid for uid in free if _is_void(claims / str(uid), uid, place))
+            (claims / str(uid)).write_text(place, "utf-8", "surrogateescape")
+        finally:
+            os.close(lock)
+    except (OSError, StopIteration):
+        return free[0]
+    return uid
+
+
+def _is_mapped(uid: int) -> bool:
+    """Whether this user namespace has the uid."""
+    rows = (map(int, line.split()) for line in Path("/proc/self/uid_map").read_text().splitlines())
+    return any(inner <= uid < inner + count for inner, _, count in rows)
+
+
+def _is_void(claim: Path, uid: int, place: str) -> bool:
+    """Whether there is none, or the home that it was made for is this one, is gone, or has another uid by now."""
+    try:
+        owner, age_s = claim.read_text("utf-8", "surrogateescape"), time.time() - claim.stat().st_mtime
+    except FileNotFoundError:
+        return True
+    try:
+        found = tomllib.loads(Path(owner, "agentos.toml").read_text("utf-8"))
+    except FileNotFoundError:
+        return owner == place or abs(age_s) > _CLAIM_S
+    except (OSError, ValueError):
+        return False
+    return owner == place or found.get("run_uid") != uid
 
 
 def first_settings(run_uid: int | None) -> str:
     """The text of a fresh ``agentos.toml``: every key there is, with its default as a comment."""
-    uid = f"run_uid = {run_uid}" if run_uid is not None else "# run_uid = 61321"
+    uid = f"run_uid = {run_uid}" if run_uid is not None else "# run_uid = 65600"
     return f"""\
 # Settings of this agentos home. Each can also be given as a variable: AGENTOS_PARALLEL=4.
-# docs/operating.md explains them. The daemon reads this file when it starts; models and providers always.
+# docs/use/operating.md explains them. The daemon reads this file when it starts; models and providers always.
 
 # sandbox = "auto"        # or "bubblewrap", "docker": that one for everything
 {uid}        # as root only: the user id that tasks run as; no account may have it
@@ -190,4 +306,26 @@ def first_settings(run_uid: int | None) -> str:
 # day_tokens = 50_000_000
 # day_calls = 0
 # day_seconds = 0.0
+
+## Steps and files of runs that are older than this, or the oldest ones while the home is larger, go; 0 is no limit.
+# [retention]
+# days = 90
+# gb = 5
+
+## Of what you are told, by every way that is named here; `agentos notify test` tries them.
+# [notify]
+# on = ["failed", "recovered", "needs_you", "promoted", "rolled_back", "budget"]
+# command = []             # a program that gets one JSON document on standard input
+# webhook = ""             # an URL that gets it by POST
+# desktop = false          # notify-send
+# mail_to = ""
+# mail_from = ""           # else as mail_to
+# smtp = ""                # host:port; else the program sendmail
+# smtp_security = "starttls"  # or "tls", "none"
+# smtp_user = ""
+# smtp_secret = ""         # the name of a secret (`agentos secret set`), which is the password
+
+## How a promoted edit goes back to a folder that was adopted: "branch", "patch", "in-place" or "none".
+# [adopt]
+# give = "branch"
 """

@@ -14,21 +14,43 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agentos import checks as check_rules
-from agentos.domain import Call, Check, Effect, InputFile, Json, Limits, Task
+from agentos.domain import (
+    Call,
+    Check,
+    Destination,
+    Effect,
+    InputFile,
+    InputSource,
+    Json,
+    Limits,
+    Task,
+    Trigger,
+)
 from agentos.errors import Invalid, NotFound
+from agentos.schedule_document import (
+    DestinationPart,
+    InputPart,
+    WatchPart,
+    circle_faults,
+    destinations_of,
+    inputs_of,
+    trigger_of,
+    zone_fault,
+)
 
 MAX_BYTES = 1 << 20
 MAX_TASKS = 10_000
 NAME_MAX = 80  # of a name that is made from the goal
 _MAX_DEPTH = 40
 _MAX_NODES = 200_000
+_NOTHING: Mapping[str, Json] = {}
 
 # ``- contains: total`` is short for ``- contains: {value: total}``.
 _SHORT = {"equals": "value", "contains": "value", "regex": "pattern", "python": "code", "file": "path"}
@@ -170,7 +192,8 @@ class _Part(BaseModel):
 
 
 class _CallPart(_Part):
-    tool: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64})?$")
+    # NAME, SKILL/NAME, or a script of a skill: SKILL/scripts/x.py
+    tool: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}){0,8}$")
     args: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -194,12 +217,20 @@ class _TaskPart(_Part):
     name: str = Field("", max_length=200)
     goal: str = Field("", max_length=100_000)
     call: _CallPart | None = None
-    inputs: list[str | dict[Literal["path", "as"], str]] = Field(default_factory=list, max_length=1_000)
+    inputs: list[str | InputPart] = Field(default_factory=list, max_length=1_000)
     agent: str = Field("default", pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)
     limits: _LimitsPart | None = None
     effects: list[Literal["pure", "read", "write", "external"]] = ["pure", "read", "write"]
+    secrets: list[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]] = Field(
+        default_factory=list, max_length=100
+    )
     checks: list[dict[str, Any]] = Field(default_factory=list, max_length=100)
     schedule: str | None = Field(None, max_length=200)
+    timezone: str = Field("", max_length=100)
+    missed: Literal["once", "skip"] = "once"
+    when_empty: Literal["skip", "run"] = "skip"
+    watch: str | WatchPart | None = None
+    deliver: DestinationPart | list[DestinationPart] = Field(default_factory=list)
 
     @field_validator("schedule")
     @classmethod
@@ -225,6 +256,11 @@ class Draft:
     effects: tuple[Effect, ...]
     checks: tuple[Check, ...]
     schedule: str | None
+    trees: tuple[InputSource, ...] = ()  # read when it is added
+    sources: tuple[InputSource, ...] = ()  # read when it runs
+    trigger: Trigger | None = None
+    deliver: tuple[Destination, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     def task(self, id: str, inputs: Sequence[InputFile], created_at: datetime) -> Task:
         """The task itself, now that its inputs are known by content."""
@@ -240,11 +276,15 @@ class Draft:
             checks=self.checks,
             schedule=self.schedule,
             created_at=created_at,
+            sources=self.sources,
+            trigger=self.trigger,
+            deliver=self.deliver,
+            secrets=self.secrets,
         )
 
 
-def read_drafts(path: Path) -> list[Draft]:
-    """The tasks of a file; inputs are looked up beside it.
+def read_drafts(path: Path, said: Mapping[str, Json] = _NOTHING) -> list[Draft]:
+    """The tasks of a file; inputs are looked up beside it. ``said`` stands over what each task says.
 
     Raises NotFound, or Invalid with one sentence for each fault. Looks at the size before it reads.
     """
@@ -257,11 +297,11 @@ def read_drafts(path: Path) -> list[Draft]:
     if facts.st_size > MAX_BYTES:
         raise Invalid(str(path), [_too_large(facts.st_size)])
     with path.open("rb") as file:
-        return drafts_of(file.read(MAX_BYTES + 1), str(path), path.parent)
+        return drafts_of(file.read(MAX_BYTES + 1), str(path), path.parent, said)
 
 
-def drafts_of(data: bytes, what: str, folder: Path) -> list[Draft]:
-    """The tasks in a document; ``folder`` is where relative input paths begin."""
+def drafts_of(data: bytes, what: str, folder: Path, said: Mapping[str, Json] = _NOTHING) -> list[Draft]:
+    """The tasks in a document; ``folder`` is where relative paths begin, ``said`` as in ``read_drafts``."""
     if len(data) > MAX_BYTES:
         raise Invalid(what, [_too_large(len(data))])
     try:
@@ -279,12 +319,37 @@ def drafts_of(data: bytes, what: str, folder: Path) -> list[Draft]:
     for number, item in enumerate(items, start=1):
         before = "" if len(items) == 1 else f"task {number}: "
         try:
-            drafts.append(_draft(item, folder))
+            drafts.append(_draft({**item, **said} if isinstance(item, dict) else item, folder))
         except Invalid as error:
             faults += [before + fault for fault in error.faults]
     if faults:
         raise Invalid(what, faults[:50])
     return drafts
+
+
+def checks_of(data: bytes, what: str) -> tuple[Check, ...]:
+    """The checks in a document: a list of them, or ``checks: [...]``, as in a task. Raises Invalid."""
+    if len(data) > MAX_BYTES:
+        raise Invalid(what, [_too_large(len(data))])
+    try:
+        document = parse(data.decode("utf-8"), what)
+    except UnicodeDecodeError as error:
+        raise Invalid(what, [f"it is not UTF-8 text (byte {error.start})"]) from None
+    if isinstance(document, dict) and set(document) == {"checks"}:
+        document = document["checks"]
+    items = document if isinstance(document, list) else [document]
+    faults: list[str] = []
+    found = []
+    for number, item in enumerate(items, start=1):
+        if isinstance(item, dict):
+            found.append(_check(number, item, faults))
+        else:
+            faults.append(
+                f"check {number} is {item!r:.60}; expected a mapping from its kind to its parameters"
+            )
+    if faults or not found:
+        raise Invalid(what, faults or ["it holds no check"])
+    return tuple(found)
 
 
 def _too_large(size: int) -> str:
@@ -304,21 +369,40 @@ def _draft(item: Json, folder: Path) -> Draft:
     faults: list[str] = []
     if not part.goal and part.call is None:
         faults.append("a task needs a 'goal', a 'call', or both")
-    files = _files(part.inputs, folder, faults)
+    faults += _schedule_faults(part)
+    recurs = part.schedule is not None or part.watch is not None
+    inputs = inputs_of(part.inputs, folder, faults, recurs=recurs)
     checks = tuple(_check(number, check, faults) for number, check in enumerate(part.checks, start=1))
+    trigger = trigger_of(part, folder)
+    deliver = destinations_of(part.deliver if isinstance(part.deliver, list) else [part.deliver], folder)
+    faults += circle_faults(trigger, deliver)
     if faults:
         raise Invalid("task", faults)
     return Draft(
         name=part.name or _name_of(part),
         goal=part.goal or (f"call {part.call.tool}" if part.call else ""),
         call=Call(part.call.tool, part.call.args) if part.call else None,
-        files=files,
+        files=inputs.files,
         agent=part.agent,
         limits=_limits_of(part),
         effects=tuple(Effect(name) for name in dict.fromkeys(part.effects)),
         checks=checks,
         schedule=part.schedule,
+        trees=tuple(inputs.trees),
+        sources=tuple(inputs.live),
+        trigger=trigger,
+        deliver=deliver,
+        secrets=tuple(dict.fromkeys(part.secrets)),
     )
+
+
+def _schedule_faults(part: _TaskPart) -> list[str]:
+    faults = [zone_fault(part.timezone)] if part.timezone else []
+    if part.schedule is not None and part.watch is not None:
+        faults.append("a task has a 'schedule' or a 'watch', not both; write two tasks")
+    if part.schedule is None and (part.timezone or part.missed != "once"):
+        faults.append("'timezone' and 'missed' are for a task with a 'schedule'")
+    return [fault for fault in faults if fault]
 
 
 def _limits_of(part: _TaskPart) -> Limits:
@@ -341,26 +425,6 @@ def _sentence(fault: Any) -> str:
         return f"'{key}' is no known key (there are: {keys})"
     said = fault["msg"].removeprefix("Value error, ")
     return f"'{key}' is {fault['input']!r:.60}, but it should {said.removeprefix('Input should ')}"
-
-
-def _files(inputs: list[Any], folder: Path, faults: list[str]) -> dict[str, Path]:
-    files: dict[str, Path] = {}
-    for entry in inputs:
-        given = entry if isinstance(entry, str) else entry.get("path", "")
-        source = folder / Path(given).expanduser()
-        name = source.name if isinstance(entry, str) else entry.get("as", source.name)
-        place = PurePosixPath(name)
-        if not given or "\0" in given:
-            faults.append(f"the input {entry!r} names no file; write a path, or {{path: …, as: …}}")
-        elif not name.isprintable() or place.is_absolute() or not place.parts or ".." in place.parts:
-            faults.append(f"the input '{given}' cannot stand in the workspace as {name!r}")
-        elif str(place) in files:
-            faults.append(f"two inputs would stand in the workspace as '{place}'; rename one with 'as'")
-        elif not source.is_file():
-            faults.append(f"the input '{given}' is no file (looked for {source})")
-        else:
-            files[str(place)] = source
-    return files
 
 
 def _check(number: int, check: dict[str, Json], faults: list[str]) -> Check:

@@ -1,4 +1,4 @@
-"""Frames on the one socket between the kernel and a sandbox, the same code on both sides.
+"""Frames on the two pipes between the kernel and a sandbox, the same code on both sides.
 
 A frame is a JSON header and any number of binary blobs::
 
@@ -8,22 +8,36 @@ The header's key ``blobs`` lists the blobs' lengths in bytes; it is added and re
 kernel reads with limits, because what is at the other end may be hostile: an oversized or
 malformed frame is a ``FrameError``, and the connection is not usable after it.
 
+The kernel's own ends are pipes, never sockets: what is sent along with a socket's bytes (descriptors)
+would be let go of in the kernel process, which a socket that lingers at its end holds up for ever.
+
 This module is readable inside the sandbox, so it imports nothing but the standard library.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
+import select
 import socket
 import struct
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 HEADER_MAX = 8 << 20
+WEIGHT_MAX = 64 << 20  # of a header once it is parsed, see ``weigh``
+BLOBS_MAX = 100_000
 LEVELS_MAX = 200  # of nesting: whoever handles a value later may do so by recursion, from a deeper stack
 _LEVELS_AROUND = 20  # of the header itself
 _LENGTH = struct.Struct(">I")
+_LOOK_S = 1.0  # how long a wait goes on after another thread has closed the channel
+_LIGHT = 256 << 10
+# bytes of memory that a list, a dictionary, one more item of either, and a string cost beside their text
+_LIST, _DICT, _ITEM, _STRING = 96, 304, 40, 56
 
 
 class FrameError(Exception):
@@ -40,10 +54,41 @@ class Late(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """``head`` is the JSON object, ``blobs`` the binary parts that came with it."""
+    """``head`` is the JSON object, ``blobs`` the binary parts that came with it.
+
+    ``size`` is the header's length, ``weight`` about what it holds of memory, both in bytes.
+    """
 
     head: dict[str, Any]
     blobs: tuple[bytes, ...] = field(default=())
+    size: int = 0
+    weight: int = 0
+
+
+def weigh(text: bytes) -> int:
+    """Bytes of memory that the JSON text takes once parsed, or a little more; found without parsing."""
+    if (weight := _weight(text)) <= _LIGHT:  # signs within strings were counted too
+        return weight
+    bare = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    strings = bare.count(b'"') // 2 * _STRING
+    if strings > WEIGHT_MAX:
+        return strings
+    return len(text) + strings + _weight(b"".join(bare.split(b'"')[::2]))
+
+
+def _weight(text: bytes) -> int:
+    return len(text) + _LIST * text.count(b"[") + _DICT * text.count(b"{") + _ITEM * text.count(b",")
+
+
+def hangs_up(descriptor: int, within_s: float) -> bool:
+    """Whether nobody holds the other end any more; what still comes from there is thrown away."""
+    until = time.monotonic() + within_s
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    while poll.poll(max(0.0, until - time.monotonic()) * 1000):
+        if not os.read(descriptor, 1 << 16):
+            return True
+    return False
 
 
 def is_deeper(value: Any, levels: int, text: bytes) -> bool:
@@ -62,16 +107,38 @@ def is_deeper(value: Any, levels: int, text: bytes) -> bool:
     return bool(level)
 
 
-class Channel:
-    """One end of the socket. One reader and one writer at a time, which may be two threads."""
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
 
-    def __init__(self, sock: socket.socket, *, blob_max: int = 256 << 20) -> None:
-        self._sock = sock
-        self._blob_max = blob_max
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text[:40])
+
+
+class Channel:
+    """One end: a socket, or the pipe to read and the pipe to write. One reader and one writer at a time,
+    which may be two threads; any other may close it.
+    """
+
+    def __init__(
+        self, end: socket.socket | tuple[int, int], *, blob_max: int = 256 << 20, blobs_max: int = BLOBS_MAX
+    ) -> None:
+        self._end = end
+        reader, writer = end if isinstance(end, tuple) else (end.fileno(), end.fileno())
+        for descriptor in (reader, writer):
+            os.set_blocking(descriptor, False)
+        self._reading = _Way(reader, select.POLLIN)
+        self._writing = _Way(writer, select.POLLOUT)
+        self.bound(blob_max, blobs_max)
+
+    def bound(self, blob_max: int, blobs_max: int) -> None:
+        """Take no more bytes and no more blobs in one frame than these."""
+        self._blob_max, self._blobs_max = blob_max, blobs_max
 
     def fileno(self) -> int:
-        """The descriptor, for ``select``."""
-        return self._sock.fileno()
+        """The descriptor that is read, for ``select``."""
+        return self._reading.descriptor
 
     def send(
         self, head: dict[str, Any], blobs: tuple[bytes, ...] = (), *, deadline: float | None = None
@@ -80,15 +147,11 @@ class Channel:
         data = json.dumps({**head, "blobs": [len(blob) for blob in blobs]} if blobs else head).encode()
         if len(data) > HEADER_MAX:
             raise FrameError(f"header of {len(data)} bytes, at most {HEADER_MAX} are allowed")
-        try:
-            self._wait(deadline)
-            self._sock.sendall(_LENGTH.pack(len(data)) + data)
-            for blob in filter(None, blobs):  # sending nothing fails when the peer has done its job and left
-                self._sock.sendall(blob)
-        except TimeoutError:
-            raise Late from None
-        except OSError as error:
-            raise Closed(str(error)) from None
+        for part in (_LENGTH.pack(len(data)) + data, *blobs):
+            view = memoryview(part)
+            while view:
+                left = view
+                view = view[self._writing.move(lambda to: os.write(to, left), deadline) :]  # noqa: B023
 
     def receive(self, *, deadline: float | None = None) -> Frame:
         """The next frame; raises Closed, Late or FrameError."""
@@ -96,8 +159,10 @@ class Channel:
         if length > HEADER_MAX:
             raise FrameError(f"header of {length} bytes, at most {HEADER_MAX} are allowed")
         data = self._read(length, deadline)
+        if (weight := weigh(data)) > WEIGHT_MAX:
+            raise FrameError("the header holds more values than are allowed")
         try:
-            head = json.loads(data)
+            head = json.loads(data, parse_constant=_refuse, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             raise FrameError(f"the header is not JSON: {error}") from None
         if not isinstance(head, dict):
@@ -107,38 +172,63 @@ class Channel:
         sizes = head.pop("blobs", [])
         if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
             raise FrameError("'blobs' is not a list of lengths")
+        if len(sizes) > self._blobs_max:
+            raise FrameError(f"{len(sizes)} blobs, at most {self._blobs_max} are allowed")
         if sum(sizes) > self._blob_max:
             raise FrameError(f"blobs of {sum(sizes)} bytes, at most {self._blob_max} are allowed")
-        return Frame(head, tuple(self._read(size, deadline) for size in sizes))
+        return Frame(head, tuple(self._read(size, deadline) for size in sizes), length, weight)
 
     def close(self) -> None:
-        """Close this end; idempotent."""
-        self._sock.close()
-
-    def _wait(self, deadline: float | None) -> None:
-        if deadline is None:
-            self._sock.settimeout(None)
-            return
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left)
+        """Close this end; idempotent. Whoever waits on it gets ``Closed``."""
+        for way in (self._reading, self._writing):
+            way.close()
+        with self._reading.lock, self._writing.lock:
+            end, self._end = self._end, (-1, -1)
+            if not isinstance(end, tuple):
+                end.close()
+            elif end != (-1, -1):
+                for descriptor in set(end):
+                    os.close(descriptor)
 
     def _read(self, size: int, deadline: float | None) -> bytes:
         data = bytearray(size)
         view = memoryview(data)
         got = 0
         while got < size:
-            try:
-                self._wait(deadline)
-                count = self._sock.recv_into(view[got:])
-            except TimeoutError:
-                if deadline is None or time.monotonic() < deadline:
-                    continue  # it was the sender's patience: a socket has one time-out for both ways
-                raise Late from None
-            except OSError as error:
-                raise Closed(str(error)) from None
+            left = view[got:]
+            count = self._reading.move(lambda source: os.readv(source, [left]), deadline)  # noqa: B023
             if count == 0:
                 raise Closed("end of stream")
             got += count
         return bytes(data)
+
+
+class _Way:
+    """One direction. Its lock is held for a look and a transfer only, so that ``close`` gets it soon."""
+
+    def __init__(self, descriptor: int, event: int) -> None:
+        self.descriptor = descriptor
+        self.lock = threading.Lock()
+        self._closed = False
+        self._poll = select.poll()
+        self._poll.register(descriptor, event)
+
+    def move(self, transfer: Callable[[int], int], deadline: float | None) -> int:
+        """Do it when it can be done; raises Closed or Late."""
+        while True:
+            left = _LOOK_S if deadline is None else min(_LOOK_S, deadline - time.monotonic())
+            if left <= 0:
+                raise Late
+            with self.lock:
+                if self._closed:
+                    raise Closed("it was closed here")
+                try:
+                    return transfer(self.descriptor)
+                except BlockingIOError:
+                    self._poll.poll(left * 1000)
+                except OSError as error:
+                    raise Closed(str(error)) from None
+
+    def close(self) -> None:
+        """Whoever waits is told soon; the descriptor stays for the owner to close."""
+        self._closed = True

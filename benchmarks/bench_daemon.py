@@ -45,7 +45,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.home import Home
-from agentos.ports import Attempt
+from agentos.ports import Attempt, Plan
 from agentos.settings import load_settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -98,7 +98,12 @@ class Instant:
         return self
 
     def execute(
-        self, task: Task, snapshot: Snapshot, run_id: str, on_step: Callable[[Step], None]
+        self,
+        task: Task,
+        snapshot: Snapshot,
+        run_id: str,
+        on_step: Callable[[Step], None],
+        plan: Plan | None = None,
     ) -> Attempt:
         for index in range(self.steps):
             on_step(Step(run_id, index, "act", {"tool": "x"}, {"ok": True, "output": 3}, None, NOW, 1.0))

@@ -19,11 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from agentos.domain import (
     Call,
@@ -39,12 +40,13 @@ from agentos.domain import (
     Task,
     new_id,
 )
-from agentos.evolver.cycle import evolve
+from agentos.evolver.cycle import evolve, finish_promotion
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.guards.static import check
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import EvidencePolicy, Policy, load_taxonomy
+from agentos.evolver.promote.promotion import approve
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Brief, Proposal
@@ -89,7 +91,8 @@ class Growing:
 class Home:
     """The real ledger and registry, and live runs on them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, registry: Registry | None = None) -> None:
+        """``registry``: that of a home that is there; else one is made."""
         self.root = root
         files: dict[str, bytes] = {}
         for tool in range(TOOLS):
@@ -98,9 +101,11 @@ class Home:
             files[f"skill/{name}/SKILL.md"] = (
                 f"---\nname: {name}\ndescription: Grades.\n---\nGrades.\n".encode()
             )
-        self.registry = Registry.init(root / "registry.git", files)
+        self.registry = registry or Registry.init(root / "registry.git", files)
+        if registry is not None:
+            registry.commit(files, "Skills that grow", "edit")
         self.ledger = Ledger(root / "ledger.db")
-        policy = Policy(evidence=EvidencePolicy(max_guards=2, max_hold_out=1))
+        policy = Policy(evidence=EvidencePolicy(max_guards=3, max_hold_out=1))
         self.parts = Parts(
             snapshots=self.registry,
             candidates=self.registry,
@@ -116,19 +121,25 @@ class Home:
             policy=replace(policy, consent=replace(policy.consent, high="auto")),
             taxonomy=load_taxonomy(folder("evolver") / "taxonomy.toml"),
             consent_key=bytes(32),
-            now=lambda: datetime.now(UTC),
+            now=lambda: self.now(),
         )
 
         for tool in range(TOOLS):
-            for goal in ("guard", "another"):
+            for goal in ("guard", "another", "further"):
                 self.live(tool, 0, f"{goal} {tool}")
+
+    def now(self) -> datetime:
+        """The clock."""
+        return datetime.now(UTC)
 
     def script(self, task: Task, snapshot: Snapshot) -> Attempt:
         assert task.call is not None
         skill = task.call.tool.partition("/")[0]
         text = self.registry.files(snapshot, f"skill/{skill}/tools")[f"skill/{skill}/tools/grade.py"].decode()
         wanted = task.call.args["n"]
-        return attempt(passed=wanted <= number_in(text), answer=wanted, resources=(f"skill/{skill}",))
+        done = attempt(passed=wanted <= number_in(text), answer=wanted, resources=(f"skill/{skill}",))
+        line = text[: text.index("def answer")].count("\n") + 1
+        return replace(done, reached=(f"skill/{skill}/tools/grade.py:{line}:answer",))
 
     def live(self, tool: int, number: int, goal: str) -> Result:
         """A run on what is stable."""
@@ -143,11 +154,11 @@ class Home:
             effects=(),
             checks=(Check("equals", {"value": True}),),
             schedule=None,
-            created_at=datetime.now(UTC),
+            created_at=self.now(),
         )
         stable = self.registry.stable()
         self.ledger.add_task(task, Share.OPEN)
-        run = Run(new_id("run"), task.id, task.key, Share.OPEN, 1, stable, "fake", "none", datetime.now(UTC))
+        run = Run(new_id("run"), task.id, task.key, Share.OPEN, 1, stable, "fake", "none", self.now())
         self.ledger.begin_run(run)
         done = self.script(task, stable)
         self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
@@ -162,7 +173,11 @@ class Home:
             mine(self.parts)
             (opened,) = triage(self.parts)
         with timed(spent, "evolve"):
-            evolve(self.parts, opened.id, Undurable())
+            if evolve(self.parts, opened.id, Undurable()) is EvolutionState.AWAITING_CONSENT:
+                approve(
+                    self.parts, self.ledger.get(Evolution, opened.id), "person:bench"
+                )  # so few guards show little
+                finish_promotion(self.parts, opened.id, Undurable())
         assert self.ledger.get(Evolution, opened.id).state is EvolutionState.PROBATION, self.ledger.get(
             Evolution, opened.id
         )
@@ -181,6 +196,64 @@ def timed(spent: dict[str, float], name: str) -> Iterator[None]:
     began = time.process_time()
     yield
     spent[name] = spent.get(name, 0.0) + time.process_time() - began
+
+
+class Rising:
+    """GEPA's adapter for the same texts: each further number that a text knows raises every score."""
+
+    propose_new_texts = None
+    calls = 0
+
+    def log(self, message: str) -> None:
+        """Its logger too: says nothing."""
+
+    def evaluate(
+        self, batch: Sequence[int], candidate: Mapping[str, str], capture_traces: bool = False
+    ) -> Any:
+        from gepa.core.adapter import EvaluationBatch
+
+        self.calls += len(batch)
+        known = number_in(candidate["tool"])
+        scores = [known / 1e6 for _ in batch]
+        return EvaluationBatch([known for _ in batch], scores, [*batch] if capture_traces else None)
+
+    def make_reflective_dataset(self, candidate: object, seen: Any, components: Sequence[str]) -> object:
+        return {name: [{"case": case} for case in seen.trajectories] for name in components}
+
+
+def beside_gepa(count: int, root: Path) -> None:
+    """GEPA's own loop in this run: a proposal, three cases on each side and 16 to validate; nothing is kept safe."""
+    try:
+        import gepa
+    except ImportError:
+        report("GEPA's loop", "not measured", "", "pip install gepa")
+        return
+
+    def propose(candidate: Mapping[str, str], seen: object, components: Sequence[str]) -> dict[str, str]:
+        return {name: text_of(number_in(candidate[name]) + 1) for name in components}
+
+    adapter = Rising()
+    began = time.process_time()
+    result = gepa.optimize(
+        {"tool": text_of(0)},
+        trainset=list(range(16)),
+        valset=list(range(16)),
+        adapter=adapter,
+        custom_candidate_proposer=propose,
+        reflection_lm=lambda prompt: "",
+        candidate_selection_strategy="current_best",
+        max_metric_calls=22 * count,
+        run_dir=str(root / "gepa"),
+        logger=adapter,
+    )
+    took = (time.process_time() - began) * 1e3
+    made = max(len(result.candidates) - 1, 1)
+    report(
+        "GEPA's loop, each accepted edit",
+        f"{took / made:.1f} ms CPU",
+        "",
+        f"{adapter.calls / made:.0f} trials",
+    )
 
 
 def size_of(folder_: Path) -> int:
@@ -247,6 +320,7 @@ def measure(home: Home, count: int) -> None:
         f"{1e3 * total_late:.1f} ms CPU",
         f"{total_late / total_early:.2f} x the first",
     )
+    beside_gepa(min(count, BLOCK), home.root)
     home.registry.maintain(loose=1)
     home.ledger.pack_trials(datetime.now(UTC))
     git = size_of(home.root / "registry.git") - fresh_git

@@ -31,7 +31,7 @@ from agentos.evolver.guards.static.check import findings, refusal
 from agentos.evolver.guards.static.denylist import MODULES
 from agentos.evolver.guards.static.scanner import scan
 from agentos.evolver.policy import Screen, Surface
-from agentos.evolver.screen_rules import RULES, Finding
+from agentos.evolver.screen_rules import RULES, RuleHit
 from agentos.syntax import parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -156,7 +156,7 @@ def measure(what: str, edits: list[Good], screen: Screen = SCREEN, *, verbose: b
     if not edits:
         return
     began = time.monotonic()
-    found: list[list[Finding]] = []
+    found: list[list[RuleHit]] = []
     for edit in edits:
         old = {**dict.fromkeys(edit.beside, ""), edit.path: edit.old}
         found.append(findings(old, {edit.path: edit.new}, screen))
@@ -181,7 +181,7 @@ def measure(what: str, edits: list[Good], screen: Screen = SCREEN, *, verbose: b
                 print(f"  {edit.name}: {finding}")
 
 
-def scanned(edits: list[Good]) -> Iterator[tuple[int, Finding]]:
+def scanned(edits: list[Good]) -> Iterator[tuple[int, RuleHit]]:
     """What bandit finds in all of them, in a few calls."""
     for start in range(0, len(edits), 200):
         part = edits[start : start + 200]

@@ -26,7 +26,7 @@ from functools import cache, partial
 import dice
 
 from agentos.domain import Decision, TrialSet
-from agentos.evolver.verdict.paired_tests import Measured, Rule, Spending, Standing, decide, improved
+from agentos.evolver.verdict.paired_tests import Measured, PairedState, Rule, Spending, decide, improved
 from agentos.evolver.verdict.sequential import Pair, Tally, log_e_above
 
 RULE = Rule()
@@ -79,8 +79,8 @@ def sequential(evidence: Evidence, effect: float, number: int, *, divided: bool 
         for before, after in pairs:
             wins, ties, losses = wins + (after > before), ties + (after == before), losses + (after < before)
         now = standing(Tally(wins, ties, losses), number if divided else 1)
-        if now is not Standing.OPEN:
-            return now is Standing.SHOWN, wins + ties + losses
+        if now is not PairedState.OPEN:
+            return now is PairedState.SHOWN, wins + ties + losses
     return False, RULE.max_pairs
 
 

@@ -14,7 +14,7 @@ import random
 import statistics
 
 from agentos.evolver.policy import Probation
-from agentos.evolver.watch.live_regression import BESIDE, Beside, e_value
+from agentos.evolver.watch.live_regression import LiveComparison, e_value
 
 SEED = 20260101
 RULES = Probation()
@@ -27,11 +27,11 @@ def report(what: str, value: str, beside: str = "", remarks: str = "") -> None:
 
 def watched(dice: random.Random, before: float, now: float) -> tuple[int | None, int | None]:
     """The run after which the watch, and the rule of thumb, roll back."""
-    pairs: list[Beside] = []
+    pairs: list[LiveComparison] = []
     ours = thumb = None
     for number in range(1, RULES.varying_runs + 1):
-        base = tuple(dice.random() < before for _ in range(BESIDE))
-        pairs.append(Beside("task", dice.random() < now, base))
+        base = tuple(dice.random() < before for _ in range(RULES.beside))
+        pairs.append(LiveComparison("task", dice.random() < now, base))
         if ours is None and e_value(pairs) >= 1 / RULES.alpha:
             ours = number
         rate = sum(pair.passed for pair in pairs) / number

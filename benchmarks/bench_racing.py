@@ -19,7 +19,7 @@ from functools import cache
 
 from bench_judge import RULE, TASKS, Evidence, report
 
-from agentos.evolver.verdict.paired_tests import Standing, improved
+from agentos.evolver.verdict.paired_tests import PairedState, improved
 from agentos.evolver.verdict.sequential import Tally
 
 CANDIDATES = 6
@@ -35,7 +35,7 @@ class Runner:
     number: int = 0
     rounds: int = 0
     counts: list[int] = field(default_factory=lambda: [0, 0, 0])  # wins, ties, losses
-    now: Standing = Standing.OPEN
+    now: PairedState = PairedState.OPEN
 
     def step(self, evidence: Evidence, numbered: int) -> int:
         """One round; the runs of the candidate in it."""
@@ -47,8 +47,8 @@ class Runner:
         self.rounds += 1
         wins, ties, losses = self.counts
         self.now = standing(Tally(wins, ties, losses), self.number)
-        if self.now is Standing.OPEN and (self.rounds + 1) * TASKS > RULE.max_pairs:
-            self.now = Standing.REFUTED
+        if self.now is PairedState.OPEN and (self.rounds + 1) * TASKS > RULE.max_pairs:
+            self.now = PairedState.REFUTED
         return TASKS
 
     @property
@@ -77,13 +77,13 @@ def one(dice: random.Random, effects: Sequence[float], choose: Choice) -> tuple[
     evidence = Evidence(dice)
     runners = [Runner(effect) for effect in effects]
     spent = 0
-    while open_ := [runner for runner in runners if runner.now is Standing.OPEN]:
+    while open_ := [runner for runner in runners if runner.now is PairedState.OPEN]:
         runner = choose(open_)
         spent += runner.step(evidence, 1 + sum(item.number > 0 for item in runners))
-        if runner.now is Standing.SHOWN:
+        if runner.now is PairedState.SHOWN:
             break
     spent += TASKS * max(runner.rounds for runner in runners)
-    shown = [runner.effect for runner in runners if runner.now is Standing.SHOWN]
+    shown = [runner.effect for runner in runners if runner.now is PairedState.SHOWN]
     return (shown[0] if shown else None), spent
 
 

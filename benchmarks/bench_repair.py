@@ -22,8 +22,8 @@ from pathlib import Path
 from local_bench import LocalBenches, cases_of_asserts
 
 from agentos.domain import Kind, ResourceId, Snapshot
-from agentos.evolver.proposers.repair import RepairProposer
 from agentos.ports import Brief, Proposal
+from agentos.proposers.repair import RepairProposer
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -125,7 +125,7 @@ def tell(found: Score) -> None:
 
 
 def summary(scores: list[Score]) -> None:
-    """The result lines. What they stand beside was measured on the same programs (docs/repair.md)."""
+    """The result lines. What they stand beside was measured on the same programs (docs/understand/repair.md)."""
     count = max(1, len(scores))
     plausible = [s for s in scores if s.first]
     correct = [s for s in scores if s.correct]

@@ -1,6 +1,6 @@
 """The search for repairs alone, on small tools with one fault each: found, right on fresh inputs, CPU time.
 
-    python benchmarks/bench_search.py [--set develop|report] [--only NAME,NAME] [--seconds S] [--data PATH] [--verbose]
+    python benchmarks/bench_search.py [--set develop|report] [--only NAME,NAME] [--seconds S] [--lines N] [--verbose]
 
 The search sees the nine tasks of each tool (`benchmarks/data/tools/README.md`) that are meant to be shown: those
 that fail are the evidence, those that pass are working calls. A repair is right when it answers as the right
@@ -11,19 +11,20 @@ set `report` is for reporting only. `bench_tools.py` measures the whole program 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import resource
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from local_bench import LocalBenches
 
 from agentos.domain import Call, Check, Kind, ResourceId, Snapshot
-from agentos.evolver.proposers.repair import RepairProposer
-from agentos.ports import Brief, Case, Proposal
+from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
+from agentos.proposers.repair import RepairProposer
 
 DATA = Path(__file__).resolve().parent / "data" / "tools"
 PATH = "tool/probe/tool.py"
@@ -139,6 +140,66 @@ def summary(scores: Sequence[Score]) -> None:
         )
 
 
+# --- a file of real size ----------------------------------------------------------------------
+
+
+def lengthened(source: str, others: Sequence[str], lines: int) -> str:
+    """The source with functions of other tools under names of their own behind it, until it has so many lines.
+
+    They stand without annotations and defaults: what those name is not there, and the file has to load.
+    """
+    parts, number, count = [source], 0, len(source.splitlines())
+    while count < lines:
+        for node in ast.parse(others[number % len(others)]).body:
+            if isinstance(node, ast.FunctionDef) and count < lines:
+                node.name, node.returns, node.decorator_list = f"{node.name}_{number}", None, []
+                node.args = ast.arguments([], [_bare(arg) for arg in node.args.args], None, [], [], None, [])
+                parts.append(f"\n\n{ast.unparse(node)}\n")
+                count += len(parts[-1].splitlines())
+        number += 1
+    return "".join(parts)
+
+
+def _bare(argument: ast.arg) -> ast.arg:
+    return ast.arg(argument.arg)
+
+
+class FirstTry(LocalBenches):
+    """Notes the CPU time of this process when the first edit is tried."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.source, self.cpu_s = source, 0.0
+
+    def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
+        made = super().bench(snapshot, path, cases, timeout_s)
+        plain = made.try_source
+
+        def noted(source: str, **options: Any) -> BenchResult:
+            if source != self.source and not self.cpu_s:
+                self.cpu_s = time.process_time()
+            return plain(source, **options)
+
+        made.try_source = noted  # type: ignore[method-assign]
+        return made
+
+
+def large(found: Sequence[Tool], lines: int, seconds: float) -> None:
+    """One tool made so long: CPU time to the first try, and by how much memory grew."""
+    tool = found[0]
+    source = lengthened(tool.source, [each.source for each in found], lines)
+    brief = replace(brief_of(tool, seconds), source=source)
+    benches = FirstTry(source)
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    proposals = list(RepairProposer(benches, 1).propose(brief))
+    grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    right = bool(proposals) and is_right(tool, proposals[0].files[PATH])
+    first = f"{benches.cpu_s - began:.2f} s to the first try" if benches.cpu_s else "no edit tried"
+    print(f"| {tool.name} with {len(source.splitlines()):,} lines | {first} | {seconds:g} s of CPU |")
+    tries = sum(bench.tries for bench in benches.opened)
+    print(f"| memory | {grown_mb:.0f} MB more | {tries} tries, right: {right} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--set", choices=("develop", "report"), default="develop")
@@ -146,8 +207,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument(
+        "--lines", type=int, help="the first tool as a file of so many lines, and nothing else"
+    )
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
+    if options.lines:
+        large(list(tools(options.data / options.set, only)), options.lines, options.seconds)
+        return
     found = []
     for tool in tools(options.data / options.set, only):
         found.append(score(tool, options.seconds))

@@ -5,7 +5,7 @@
 116 runs of tau-bench's airline tasks (passed or failed), 82 failed runs of Who&When with the decisive step
 marked. Nothing that is measured sees a label. The runs are split into two halves by a hash of their task:
 rules may be chosen on the dev half, the test half is only ever counted. A number stands beside its trivial
-baselines, and says so where it is below the best of them. docs/signals.md tells what is meant by each.
+baselines, and says so where it is below the best of them. docs/understand/signals.md tells what is meant by each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 from agentos.domain import Run, Snapshot, Step, digest
 from agentos.evolver.find.agent_failures import root_step
 from agentos.evolver.find.fingerprints import Doing, failure_of
-from agentos.evolver.find.signals import read_signals
+from agentos.evolver.find.signals import deviation, read_signals
 from agentos.evolver.find.step_failures import fault_in
 from agentos.evolver.policy import load_taxonomy
 from agentos.shipped import folder
@@ -135,6 +135,24 @@ def bench_auroc(runs: Sequence[Item]) -> None:
     count = {half: sum(item.half == half for item in runs) for half in HALVES}
     beside = f"0.50 by chance; messages {both(length)}; tool calls {both(number)}"
     remarks = f"tau-bench, {count['dev']} and {count['test']} runs"
+    same: dict[str, list[Item]] = {}
+    for item in runs:
+        same.setdefault(item.record["task_id"], []).append(item)
+
+    def apart(item: Item) -> float:
+        others = [other.steps for other in same[item.record["task_id"]] if other is not item]
+        found = deviation(item.steps, others)
+        return found.share if found else 0.0
+
+    report("AUROC for failure: deviation", both(on(apart), on(signs), length, number), beside, remarks)
+    pairs = [
+        (apart(bad) > apart(good)) + 0.5 * (apart(bad) == apart(good))
+        for together in same.values()
+        for bad in together
+        for good in together
+        if bad.failed and not good.failed
+    ]
+    report("... of two runs of one task", f"{fmean(pairs):.2f}", "0.50 by chance", f"{len(pairs)} pairs")
     report("AUROC for failure: signs", both(on(signs), length, number), beside, remarks)
     for signal in sorted({sign.signal for item in runs for sign in read_signals(item.steps)}):
         shown = []

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ ASKED = {"awaiting_consent", "held"}
 AT_WORK = {"mined", "reproducing", "proposing", "replaying", "promoting"}
 QUIET_S = 4.0  # nothing at work for this long: it is done
 DEADLINE_S = 900.0
-CASE_S = 5  # for one call of a judged tool
+CASE_S = 5  # of CPU, for one call of a judged tool
 
 
 @dataclass(frozen=True)
@@ -195,15 +196,16 @@ def attempt(tool: Tool, seconds: float) -> Result:
         agentos = Agentos(Path(folder) / "home")
         agentos("init")
         (agentos.home / "policy.toml").write_text(f"[propose]\nbudget_s = {seconds}\n")
-        agentos("daemon", "start")
         try:
+            agentos("daemon", "start")
             write_skill(tool, agentos.home / "skills")
             until(f"{tool.name} to be taken in", lambda: agentos.source(tool) is not None)
             first = work_off(agentos, write_tasks(tool, tool.shown, Path(folder) / "tasks"))
             evolutions = settle(agentos)
             source = agentos.source(tool) or ""
         finally:
-            agentos("daemon", "stop", "--now")
+            with suppress(Stuck):  # it never came up
+                agentos("daemon", "stop", "--now")
     kept, fresh, worse = judge(tool, source)
     return Result(
         name=tool.name,

@@ -7,10 +7,15 @@ memory. Nothing else protects the machine: use it with programs that you trust.
 from __future__ import annotations
 
 import ast
+import atexit
+import contextlib
+import functools
 import json
 import os
 import pickle
 import select
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,9 +24,51 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import Check, Snapshot
-from agentos.ports import Bench, Case, Tried
+from agentos.ports import Bench, BenchResult, Case
 
 SERVER = Path(__file__).with_name("local_bench_server.py")
+
+
+@functools.cache
+def _forker() -> socket.socket:
+    """To the process that forks a server for each two descriptors it is sent; ends with this one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, str(SERVER), str(theirs.fileno())], pass_fds=[theirs.fileno()]
+        )
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+class _Server:
+    """One server process and the pipes to it. ``ended`` once it was waited for."""
+
+    def __init__(self, setup: bytes) -> None:
+        theirs_in, to = os.pipe()
+        answers, theirs_out = os.pipe()
+        socket.send_fds(_forker(), [b"x"], [theirs_in, theirs_out])
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.requests, self.answers = os.fdopen(to, "wb"), os.fdopen(answers, "rb", buffering=0)
+        self.requests.write(setup)
+        self.requests.flush()
+        self._pid = int(self.answers.readline())
+        self.ended = False
+
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+        self.answers.read()  # the end of the pipe: it is gone
+        self.ended = True
+        self.answers.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.requests.close()
 
 
 class LocalBench:
@@ -38,20 +85,11 @@ class LocalBench:
             for c in cases
         ]
         self._setup = pickle.dumps((packed, timeout_s, dict(files or {})))
-        self._server = self._start()
+        self._server = _Server(self._setup)
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        server = subprocess.Popen(
-            [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert server.stdin
-        server.stdin.write(self._setup)
-        server.stdin.flush()
-        assert server.stdout
-        server.stdout.readline()
-        return server
-
-    def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
         """Try one source; a case that hangs or dies has failed."""
         self.tries += 1
         wanted = list(range(self._count)) if cases is None else list(cases)
@@ -59,12 +97,12 @@ class LocalBench:
         while len(results) < len(wanted):
             results += self._ask(source, trace, wanted[len(results) :])
             if len(results) < len(wanted):
-                self._end()
-                self._server = self._start()
+                self._server.end()
+                self._server = _Server(self._setup)
                 results.append(
                     (False, {"error": "BoxDied", "message": "it ended early"}, [], 0, self._timeout_s)
                 )
-        return Tried(
+        return BenchResult(
             tuple(r[0] for r in results),
             tuple(float(r[0]) for r in results),
             tuple(r[1] for r in results),
@@ -75,28 +113,23 @@ class LocalBench:
 
     def _ask(self, source: str, trace: bool, wanted: list[int]) -> list[Any]:
         """Results of the first cases, up to one that the server did not survive."""
-        stdin, stdout = self._server.stdin, self._server.stdout
-        assert stdin
-        assert stdout
-        pickle.dump((source, trace, wanted), stdin)
-        stdin.flush()
-        data, deadline = b"", time.monotonic() + 0.3 + 3 * self._timeout_s * len(wanted)
+        requests, answers = self._server.requests, self._server.answers
+        pickle.dump((source, trace, wanted), requests)
+        requests.flush()
+        # The server itself ends what takes too much CPU; this is for what sleeps, also on a busy machine.
+        data, deadline = b"", time.monotonic() + 5.0 + 10 * self._timeout_s * len(wanted)
         while data.count(b"\n") < len(wanted) and (left := deadline - time.monotonic()) > 0:
-            if not select.select([stdout], [], [], left)[0]:
+            if not select.select([answers], [], [], left)[0]:
                 break
-            chunk = os.read(stdout.fileno(), 1 << 16)
+            chunk = os.read(answers.fileno(), 1 << 16)
             if not chunk:
                 break
             data += chunk
         return [json.loads(line) for line in data.split(b"\n")[:-1]]
 
-    def _end(self) -> None:
-        self._server.kill()
-        self._server.communicate()
-
     def close(self) -> None:
         """End the server."""
-        self._end()
+        self._server.end()
 
 
 class LocalBenches:

@@ -1,42 +1,56 @@
 """Mutants of the last gates: one small change each, and the nearest tests have to fail.
 
-    make mutants                       # all of them: hours
-    make mutants ARGS="--sample 100"   # so many, drawn by --seed
+    make mutants                       # all of them
+    make mutants ARGS="--sample 100"   # so many of each module, drawn by --seed
     make mutants ARGS="--only consent"
 
-Each mutant is a process of its own, in which the changed module is loaded in the place of the real one. A mutant that
-no test notices *survives*; it is named, with what was changed. Messages, docstrings and annotations are left alone.
+The tests of a module are collected once and run once, to learn which of them enter which of its functions. Each mutant
+is then a fork, in which the code of one function is replaced, and only the tests that enter it are run, until one
+fails. What stands outside of functions, and what other processes import, is tried with the changed module loaded in the
+place of the real one (also in processes that tests start, by ``TRIED_MUTANT``) and with all tests. A mutant that no test notices *survives*; it is
+named, with what was changed. Messages, docstrings and annotations are left alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
-import importlib.abc
-import importlib.machinery
-import importlib.util
+import importlib
+import json
 import os
 import random
 import signal
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT_S = 300
 PROMOTE, VERDICT = "tests/evolver/promote", "tests/evolver/verdict"
 
-# Module -> its nearest tests, the fastest first.
+# Module -> its nearest tests.
 TARGETS: dict[str, tuple[str, ...]] = {
     "agentos.evolver.promote.consent": (f"{PROMOTE}/test_consent.py", f"{PROMOTE}/test_refusals.py"),
-    "agentos.evolver.promote.promotion": (f"{PROMOTE}/test_refusals.py",),
-    "agentos.evolver.verdict.judge": (f"{VERDICT}/test_judge.py", f"{VERDICT}/test_safety.py"),
+    "agentos.evolver.promote.promotion": (f"{PROMOTE}/test_refusals.py", f"{PROMOTE}/test_rebasing.py"),
+    "agentos.evolver.verdict.judge": tuple(
+        f"{VERDICT}/test_{name}.py"
+        for name in ("judge", "unsteady", "overfitting", "no_memory_control", "pairing", "safety")
+    ),
+    "agentos.evolver.verdict.doubts": (f"{VERDICT}/test_doubts.py",),
     "agentos.checks": ("tests/test_checks.py",),
-    "agentos.worker.grading": ("tests/worker/test_grading.py",),
+    "agentos.worker.grading": ("tests/worker/test_grading.py", "tests/worker/test_forged_checks.py"),
 }
+# Tested in other processes too, whose functions nobody here sees entered.
+ELSEWHERE = {"agentos.evolver.promote.consent", "agentos.worker.grading"}
 
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Eq: ast.NotEq,
@@ -57,61 +71,84 @@ SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
 }
 
 
+# Functions of records alone: tests that run whole evolutions take seconds each and are left out.
+PURE = {"agentos.evolver.verdict.judge", "agentos.evolver.verdict.doubts"}
+
+
 @dataclass(frozen=True)
 class Mutant:
     module: str
+    index: int  # of its node, as ast.walk counts
+    way: int
     line: int
     what: str
-    source: str
+    function: str  # the outermost function around it, as ``co_qualname`` names it; "" for none
 
 
 def mutants(module: str) -> Iterator[Mutant]:
     """Every change of the module that the rules below know."""
-    path = ROOT / f"{module.replace('.', '/')}.py"
-    tree = ast.parse(path.read_text())
-    count = sum(1 for _ in ast.walk(tree))
-    for index in range(count):
-        for way in range(4):
-            changed = copy.deepcopy(tree)
-            node = _nth(changed, index)
-            if _silent(tree, index):
+    tree = _tree(module)
+    silent, within = _silent(tree), _functions(tree)
+    for index, node in enumerate(ast.walk(tree)):
+        for way in range(0 if index in silent else 4):
+            changed = copy.deepcopy(node)
+            around = ast.Module([changed], [])  # type: ignore[list-item] # it looks for a statement only
+            if what := _change(around, changed, way):
+                yield Mutant(module, index, way, getattr(node, "lineno", 0), what, within.get(index, ""))
+            elif what is None:
                 break
-            what = _change(changed, node, way)
-            if what is None:
-                break
-            if what:
-                source = ast.unparse(ast.fix_missing_locations(changed))
-                yield Mutant(module, getattr(node, "lineno", 0), what, source)
 
 
-def _nth(tree: ast.AST, index: int) -> ast.AST:
-    for number, node in enumerate(ast.walk(tree)):
-        if number == index:
-            return node
-    raise IndexError(index)
+def source(mutant: Mutant) -> str:
+    """The module with this change."""
+    tree = _tree(mutant.module)
+    node = next(node for index, node in enumerate(ast.walk(tree)) if index == mutant.index)
+    _change(tree, node, mutant.way)
+    return ast.unparse(ast.fix_missing_locations(tree))
 
 
-_SILENT: dict[int, set[int]] = {}
+def _path(module: str) -> Path:
+    return ROOT / f"{module.replace('.', '/')}.py"
 
 
-def _silent(tree: ast.Module, index: int) -> bool:
-    """Whether the node stands in an annotation, a message or an import, where a change would mean nothing."""
-    if id(tree) not in _SILENT:
-        quiet: set[int] = set()
-        for node in ast.walk(tree):
-            inner: list[ast.AST] = []
-            if isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom):
-                inner = [node]
-            elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
-                inner = [node.annotation]
-            elif isinstance(node, ast.FunctionDef):
-                inner = [*([node.returns] if node.returns else []), *node.decorator_list]
-            elif isinstance(node, ast.ClassDef):
-                inner = [*node.decorator_list, *node.bases]
-            for part in inner:
-                quiet |= {id(child) for child in ast.walk(part)}
-        _SILENT[id(tree)] = {number for number, node in enumerate(ast.walk(tree)) if id(node) in quiet}
-    return index in _SILENT[id(tree)]
+def _tree(module: str) -> ast.Module:
+    return ast.parse(_path(module).read_text())
+
+
+def _functions(tree: ast.Module) -> dict[int, str]:
+    """Of each node in a body of a function the name of the outermost one."""
+    names: dict[int, str] = {}
+
+    def walk(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                walk(child, f"{prefix}{child.name}.")
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                for part in child.body:
+                    names.update({id(inner): f"{prefix}{child.name}" for inner in ast.walk(part)})
+            else:
+                walk(child, prefix)
+
+    walk(tree, "")
+    return {index: names[id(node)] for index, node in enumerate(ast.walk(tree)) if id(node) in names}
+
+
+def _silent(tree: ast.Module) -> set[int]:
+    """Nodes in annotations, messages, imports, decorators and bases, where a change would mean nothing."""
+    quiet: set[int] = set()
+    for node in ast.walk(tree):
+        inner: list[ast.AST] = []
+        if isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom):
+            inner = [node]
+        elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
+            inner = [node.annotation]
+        elif isinstance(node, ast.FunctionDef):
+            inner = [*([node.returns] if node.returns else []), *node.decorator_list]
+        elif isinstance(node, ast.ClassDef):
+            inner = [*node.decorator_list, *node.bases]
+        for part in inner:
+            quiet |= {id(child) for child in ast.walk(part)}
+    return {number for number, node in enumerate(ast.walk(tree)) if id(node) in quiet}
 
 
 def _change(tree: ast.Module, node: ast.AST, way: int) -> str | None:
@@ -189,57 +226,167 @@ def _short(node: ast.AST) -> str:
     return " ".join(ast.unparse(node).split())[:90]
 
 
-# --- trying one -------------------------------------------------------------------------------
+# --- trying them ------------------------------------------------------------------------------
 
 
-class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads the mutant where its module is asked for."""
+# Loads the mutant where its module is asked for; also in each Python that a test starts, which imports it by itself.
+INSTEAD = """
+import importlib.abc, importlib.util, os, sys
 
-    def __init__(self, mutant: Mutant) -> None:
-        self._mutant = mutant
-
-    def find_spec(
-        self, name: str, path: object, target: object = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != self._mutant.module:
-            return None
-        where = str(ROOT / f"{name.replace('.', '/')}.py")
-        return importlib.util.spec_from_file_location(name, where, loader=self)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        return None
-
-    def exec_module(self, module: object) -> None:
-        where = str(ROOT / f"{self._mutant.module.replace('.', '/')}.py")
-        exec(compile(self._mutant.source, where, "exec"), module.__dict__)  # noqa: S102 - what this is for
+name, _, changed = os.environ.get("TRIED_MUTANT", "").partition("=")
 
 
-def outcome(mutant: Mutant | None, tests: Sequence[str]) -> str:
-    """``killed``, ``timeout`` or ``survived``; without a mutant the tests have to pass."""
+class Instead(importlib.abc.MetaPathFinder):
+    def find_spec(self, asked, path, target=None):
+        return importlib.util.spec_from_file_location(name, changed) if asked == name else None
+
+
+sys.meta_path.insert(0, Instead())
+"""
+
+
+def _in_child(act: Callable[[], bool], limit_s: float | None = TIMEOUT_S) -> str:
+    """``survived`` when ``act`` says True in a fork, else ``killed``, or ``timeout``."""
     child = os.fork()
     if child == 0:
         os.setsid()
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
-        if mutant:
-            sys.meta_path.insert(0, _Instead(mutant))
-        import pytest
-
-        try:
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests])
-        except BaseException:  # noqa: BLE001 - whatever the mutant raises, it was noticed
-            code = 1
-        os._exit(int(code))
-    ends = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < ends:
+        code = 1
+        with contextlib.suppress(BaseException):  # whatever the mutant raises, it was noticed
+            code = 0 if act() else 1
+        os._exit(code)
+    began = time.monotonic()
+    while limit_s is None or time.monotonic() < began + limit_s:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
-        time.sleep(0.05)
+        time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return "timeout"
+
+
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist")
+
+
+def loaded_instead(mutant: Mutant, tests: Sequence[str], folder: Path) -> str:
+    """All tests in a fork that has imported nothing yet, with the changed module in place of the real one."""
+
+    def act() -> bool:
+        import pytest
+
+        changed = folder / "changed.py"
+        changed.write_text(source(mutant))
+        (folder / "sitecustomize.py").write_text(INSTEAD)
+        os.environ |= {"TRIED_MUTANT": f"{mutant.module}={changed}", "PYTHONPATH": f"{folder}:{ROOT}"}
+        exec(INSTEAD, {"__name__": "instead"})  # noqa: S102 - what this is for
+        return pytest.main([*OPTIONS, f"--basetemp={folder / 'tmp'}", *tests]) == 0
+
+    return _in_child(act)
+
+
+class _Trials:
+    """Instead of the tests themselves: which of them enter which function, then each mutant in a fork."""
+
+    def __init__(self, chosen: Sequence[Mutant], folder: Path) -> None:
+        self._chosen, self._folder, self._failed = chosen, folder, False
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self._failed |= report.failed
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        if self._chosen[0].module in PURE:
+            items[:] = [item for item in items if "world" not in item.fixturenames]
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        entering = self._folder / "entering.json"
+        if _in_child(lambda: self._follow(session.items, entering), limit_s=None) != "survived":
+            return True
+        by_function = json.loads(entering.read_text())
+        known = {item.nodeid: item for item in session.items}
+        with (self._folder / "results").open("a") as results:
+            for mutant in self._chosen:
+                items = [known[name] for name in by_function.get(mutant.function, ())]
+                said = _in_child(partial(self._try, mutant, items)) if items else "survived"
+                results.write(f"{mutant.index} {mutant.way} {said}\n")
+                results.flush()
+        return True
+
+    def _run(self, items: Sequence[Any]) -> bool:
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._failed:
+                return False
+        return True
+
+    def _follow(self, items: Sequence[Any], entering: Path) -> bool:
+        where, entered, took = str(_path(self._chosen[0].module)), dict[str, set[str]](), dict[str, float]()
+        for item in items:
+            own = entered.setdefault(item.nodeid, set())
+
+            def call(frame: Any, event: str, arg: object, own: set[str] = own) -> None:
+                if frame.f_code.co_filename == where:
+                    own.add(frame.f_code.co_qualname.partition(".<locals>")[0])
+
+            began = time.perf_counter()
+            threading.settrace(call)
+            sys.settrace(call)
+            try:
+                if not self._run([item]):
+                    return False
+            finally:
+                sys.settrace(None)
+                threading.settrace(None)
+            took[item.nodeid] = time.perf_counter() - began
+        names = {name for own in entered.values() for name in own}
+        fastest = sorted(entered, key=took.__getitem__)
+        entering.write_text(
+            json.dumps({fn: [name for name in fastest if fn in entered[name]] for fn in names})
+        )
+        return True
+
+    def _try(self, mutant: Mutant, items: Sequence[Any]) -> bool:
+        module = importlib.import_module(mutant.module)
+        changed = types.ModuleType(mutant.module)
+        sys.modules[mutant.module] = changed  # dataclasses look it up while they are made
+        exec(compile(source(mutant), str(_path(mutant.module)), "exec"), changed.__dict__)  # noqa: S102 - what this is for
+        sys.modules[mutant.module] = module
+        _function(module, mutant.function).__code__ = _function(changed, mutant.function).__code__
+        return self._run(items)
+
+
+def _function(module: types.ModuleType, qualname: str) -> Any:
+    found: Any = module
+    for name in qualname.split("."):
+        found = found.__dict__[name]
+    found = getattr(found, "fget", None) or getattr(found, "__func__", found)
+    while hasattr(found, "__wrapped__"):
+        found = found.__wrapped__
+    return found
+
+
+def outcomes(chosen: Sequence[Mutant], tests: Sequence[str]) -> dict[Mutant, str]:
+    """``killed``, ``timeout`` or ``survived`` of each; empty where the tests fail as it is."""
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        inside = [it for it in chosen if it.function and it.module not in ELSEWHERE]
+        results = folder / "results"
+        results.touch()
+
+        def act() -> bool:
+            import pytest
+
+            pytest.main([*OPTIONS, f"--basetemp={folder / 'tmp'}", *tests], plugins=[_Trials(inside, folder)])
+            return True
+
+        if inside:
+            _in_child(act, limit_s=None)
+        said = {tuple(map(int, row.split()[:2])): row.split()[2] for row in results.read_text().splitlines()}
+        if inside and not said:
+            return {}
+        return {it: said.get((it.index, it.way)) or loaded_instead(it, tests, folder) for it in chosen}
 
 
 def main() -> int:
@@ -269,15 +416,14 @@ def main() -> int:
         if given.list:
             print(f"{module}: {len(found)}", *(f"  {it.line}: {it.what}" for it in chosen), sep="\n")
             continue
-        present = [name for name in tests if (ROOT / name).exists()]
-        if outcome(None, present) != "survived":
+        said = outcomes(chosen, tests)
+        if chosen and not said:
             print(f"{module}: its tests fail as it is", flush=True)
             return 2
-        survived = 0
-        for mutant in chosen:
-            if outcome(mutant, present) == "survived":
-                survived += 1
-                print(f"  survived  {module}:{mutant.line}  {mutant.what}", flush=True)
+        left = [mutant for mutant in chosen if said[mutant] == "survived"]
+        for mutant in left:
+            print(f"  survived  {module}:{mutant.line}  {mutant.what}", flush=True)
+        survived = len(left)
         killed, tried = killed + len(chosen) - survived, tried + len(chosen)
         print(f"{module}: {len(chosen) - survived} of {len(chosen)} killed ({len(found)} in all)", flush=True)
     if tried:

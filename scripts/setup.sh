@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the Makefile needs of the machine: a Python, a virtual environment, bubblewrap.
+# What the Makefile needs of the machine: a Python, a virtual environment, bubblewrap; systemd for the tests.
 # Each function says in one sentence what is missing and what to type; nothing is guessed.
 set -euo pipefail
 
@@ -42,7 +42,7 @@ environment() {
     echo "setup: installing the pinned packages (once; later calls skip this)" >&2
     # PIP_CONSTRAINT and PIP_BUILD_CONSTRAINT pin the build backend too.
     PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
-        "$venv/bin/python" -m pip install -q -e ".[dev]"
+        "$venv/bin/python" -m pip install -q -e ".[all,dev]"
 }
 
 bubblewrap() {
@@ -51,8 +51,16 @@ bubblewrap() {
         fail "bubblewrap is needed to run anything in a sandbox and bwrap was not found; type: sudo apt-get install bubblewrap"
 }
 
+# Only the tests need it: they have systemd look at the unit that `agentos service` writes.
+systemd() {
+    command -v systemd-analyze >/dev/null && return
+    apt_install systemd && command -v systemd-analyze >/dev/null ||
+        fail "systemd-analyze was not found, which the tests of the unit need; type: sudo apt-get install systemd"
+}
+
 case ${1:-} in
     environment) environment "$2" ;;
     bubblewrap) bubblewrap ;;
-    *) fail "expected 'environment DIR' or 'bubblewrap', got '${1:-}'" ;;
+    systemd) systemd ;;
+    *) fail "expected 'environment DIR', 'bubblewrap' or 'systemd', got '${1:-}'" ;;
 esac

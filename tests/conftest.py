@@ -49,6 +49,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"needs {part}")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Begun first, the longest of all is not what one core waits for at the end.
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/test_source_evolution.py"))
+    for item in items:
+        if "daemon" in getattr(item, "fixturenames", ()):
+            item.add_marker("daemon")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """With ``everything`` demanded, as in CI, no test may pass by being skipped, whatever its reason."""

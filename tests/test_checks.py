@@ -141,3 +141,182 @@ def test_good_specs_have_no_faults() -> None:
     assert not checks.faults("python", {"code": "assert answer"})
     assert not checks.faults("command", {"argv": ["true"], "exit": 0})
     assert not checks.faults("json_schema", {"schema": {"type": "object"}})
+
+
+# --- what small changes of the code would let pass ------------------------------------------------
+
+
+def test_a_value_is_shown_whole_up_to_300_characters_and_as_it_is_written() -> None:
+    assert why("equals", {"value": 1}, "é" + "x" * 297) == f'expected 1, found "é{"x" * 297}"'
+    assert why("equals", {"value": 1}, "x" * 299) == f'expected 1, found "{"x" * 299}… (301 characters)'
+    assert why("equals", {"value": 1}, {1, 2}).startswith("expected 1, found ")
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "said"),
+    [
+        (1, {"a": 1}, 'expected 1, found {"a": 1}'),
+        ({"a": 1}, 1, 'expected {"a": 1}, found 1'),
+        (1, [1], "expected 1, found [1]"),
+        ([1], 1, "expected [1], found 1"),
+        ({"a": 1}, {"b": 2}, 'expected the key "a", found ["b"]'),
+        ({"x": {"a": 1}}, {"x": {}}, "at 'x': expected the key \"a\", found []"),
+        ({"x": {}}, {"x": {"b": 1}}, "at 'x': found keys that were not expected: [\"b\"]"),
+        ({"x": {"y": 1}}, {"x": {"y": 2}}, "at 'x.y': expected 1, found 2"),
+        ([[1], 2], [[3], 2], "at '0.0': expected 1, found 3"),
+        ({"x": [1]}, {"x": []}, "at 'x': expected 1 elements, found 0"),
+        ([1], [1, 2], "expected 1 elements, found 2"),
+        (True, 1, "expected true, found 1"),
+        (0, False, "expected 0, found false"),
+        ("a", "b", 'expected "a", found "b"'),
+        ("1", 1, 'expected "1", found 1'),
+        (None, 0, "expected null, found 0"),
+        (None, "", 'expected null, found ""'),
+        (1, 2, "expected 1, found 2"),
+        (1.0, float("inf"), "expected 1.0, found Infinity"),
+    ],
+)
+def test_the_first_difference_in_its_place(expected: Any, found: Any, said: str) -> None:
+    assert checks.difference(expected, found) == said
+    assert checks.difference(found, expected)
+
+
+@pytest.mark.parametrize(("value", "tolerance"), [(1.5, 0.5), (0.5, 0.5)])
+def test_a_tolerance_is_still_within_itself(value: float, tolerance: float) -> None:
+    assert checks.difference(1, value, tolerance) == ""
+    assert checks.difference([{"a": 1}], [{"a": value}], tolerance) == ""
+    assert checks.difference(1, value + (value - 1) * 0.1, tolerance) != ""
+
+
+def test_equal_booleans_texts_and_infinities_are_equal() -> None:
+    for value in (True, False, "a", None, float("inf"), [], {}):
+        assert checks.difference(value, value) == ""
+    assert checks.difference(1.0, float("inf"), 1e308)
+    assert checks.difference(float("nan"), float("nan"), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "answer", "passes"),
+    [
+        ({"b": 1}, {"a": 1}, False),
+        ({"a": 1, "b": 3}, {"a": 1, "b": 2}, False),
+        ({}, {"a": 1}, True),
+        ("a", ["a"], True),
+        (["a", 4], ["a"], False),
+        (["a", "b"], ["b", "a"], True),
+        (1, "a1", False),
+        (1.5, 1.5, False),
+        ("rue", True, False),
+    ],
+)
+def test_what_a_part_is(value: Any, answer: Any, passes: bool) -> None:
+    assert (why("contains", {"value": value}, answer) == "") is passes
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "passes"),
+    [
+        ("0", ["v"], True),
+        ("-1", ["v"], True),
+        ("-2", ["v"], False),
+        ("1", ["v"], False),
+        ("0", {"0": "v"}, True),
+        ("0x", ["v"], False),
+        ("1234567890", ["v"], False),
+        ("a.0.b", {"a": [{"b": "v"}]}, True),
+        ("0", "v", False),
+    ],
+)
+def test_a_path_leads_to_a_part_of_the_answer(path: str, answer: Any, passes: bool) -> None:
+    assert (why("equals", {"path": path, "value": "v"}, answer) == "") is passes
+    assert (why("contains", {"path": path, "value": "v"}, answer) == "") is passes
+
+
+@pytest.mark.parametrize(
+    ("spec", "good"),
+    [
+        ({"runs_workspace": True}, False),
+        ({"runs_workspace": True, "stdout_equals": " \n"}, False),
+        ({"runs_workspace": True, "stdout_contains": "x"}, False),
+        ({"runs_workspace": True, "stdout_equals": "x"}, True),
+        ({"stdout_equals": ""}, True),
+        ({}, True),
+    ],
+)
+def test_a_command_that_runs_the_workspace_says_what_it_prints(spec: dict[str, Any], good: bool) -> None:
+    found = checks.faults("command", {"argv": ["python", "a.py"], **spec})
+    assert (found == []) is good
+    assert all("say in stdout_equals what it has to print" in fault for fault in found)
+
+
+def test_parameters_come_out_as_they_went_in() -> None:
+    for kind, spec in (
+        ("python", {"code": "assert answer", "runs_workspace": True}),
+        ("json_schema", {"schema": {"type": "object"}, "path": None}),
+        ("regex", {"pattern": "a+", "path": "x"}),
+        ("command", {"argv": ["a"], "exit": 2}),
+        ("file", {"path": "a/b", "exists": False}),
+    ):
+        parsed = checks.parse(kind, spec).model_dump(by_alias=True)
+        assert {name: parsed[name] for name in spec} == spec
+
+
+def test_what_is_not_said_stands_for_the_plain_case() -> None:
+    command, python = checks.Command(argv=["a"]), checks.Python(code="")
+    assert (command.exit, command.runs_workspace, python.runs_workspace) == (0, False, False)
+    assert (checks.File(path="a").exists, checks.Equals(value=1).tolerance) == (True, 0.0)
+
+
+def test_a_nonce_is_put_into_every_text_of_a_command() -> None:
+    given = {"argv": ["a", "-{nonce}"], "stdout_equals": "{nonce}", "stdout_contains": "b{nonce}", "exit": 3}
+    filled = checks.Command(**given).with_nonce("77")
+    assert (filled.argv, filled.stdout_equals, filled.stdout_contains) == (["a", "-77"], "77", "b77")
+    assert filled.exit == 3
+    assert checks.Command(argv=["a"]).with_nonce("7").stdout_equals is None
+
+
+@pytest.mark.parametrize("path", ["", "/a", "a/../b", "..", "a\0b"])
+def test_a_file_outside_is_no_path(path: str) -> None:
+    (fault,) = checks.faults("file", {"path": path})
+    assert fault == "file: path: must be a relative path inside the workspace"
+
+
+@pytest.mark.parametrize("content", [{"equals": ""}, {"contains": ""}, {"sha256": "0" * 64}])
+def test_what_must_not_exist_holds_nothing(content: dict[str, Any]) -> None:
+    assert checks.faults("file", {"path": "a", **content}) == []
+    assert len(checks.faults("file", {"path": "a", "exists": False, **content})) == 1
+
+
+def test_what_a_file_holds_is_told_exactly(tmp_path: Path) -> None:
+    import hashlib
+
+    (tmp_path / "a").write_bytes(b"ab\xff")
+    right = hashlib.sha256(b"ab\xff").hexdigest()
+    assert why("file", {"path": "a", "sha256": right}, None, tmp_path) == ""
+    assert why("file", {"path": "a", "sha256": "0" * 64}, None, tmp_path).endswith(f"expected {'0' * 64}")
+    assert why("file", {"path": "a", "equals": "ab\ufffd", "contains": "b"}, None, tmp_path) == ""
+    assert why("file", {"path": "a", "equals": ""}, None, tmp_path) == 'a holds "ab\ufffd", expected ""'
+    assert why("file", {"path": "a", "contains": "c"}, None, tmp_path).endswith('does not contain "c"')
+    assert why("file", {"path": "a"}, None, tmp_path) == ""
+
+
+def test_of_a_file_so_much_is_read_and_no_more(tmp_path: Path) -> None:
+    assert checks.FILE_MAX == 64 * 1024 * 1024
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(checks.FILE_MAX)
+        file.seek(checks.FILE_MAX - 1)
+        file.write(b"ab")
+    assert why("file", {"path": "large", "contains": "\0a"}, None, tmp_path) == ""
+    assert why("file", {"path": "large", "contains": "ab"}, None, tmp_path) != ""
+
+
+def test_sentences_name_the_place_and_schemas_too() -> None:
+    (fault,) = checks.faults("regex", {"pattern": "("})
+    assert fault.startswith("regex: pattern: is not a regular expression (")
+    (whole,) = checks.faults("file", {"path": "a", "exists": False, "equals": ""})
+    assert whole == "file: a file that must not exist cannot have content to compare"
+    assert why("json_schema", {"schema": {"type": "string"}}, 1) == "1 is not of type 'string'"
+    nested = {"properties": {"a": {"items": {"type": "string"}}}}
+    assert why("json_schema", {"schema": nested}, {"a": ["", 1]}) == "at 'a.1': 1 is not of type 'string'"
+    assert why("regex", {"pattern": "é"}, {"a": "é"}) == ""
+    assert why("regex", {"pattern": "^a$", "path": "k"}, {"k": "a"}) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -39,7 +40,7 @@ NOT_AN_END = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT, EvolutionState.P
 
 
 def concepts() -> str:
-    return (ROOT / "docs" / "concepts.md").read_text()
+    return (ROOT / "docs" / "understand" / "concepts.md").read_text()
 
 
 @pytest.mark.parametrize("word", VOCABULARY)
@@ -58,7 +59,7 @@ def test_kinds_results_checks_and_end_states_are_named() -> None:
 
 @pytest.mark.parametrize("name", list(Settings.model_fields))
 def test_every_setting_is_documented(name: str) -> None:
-    assert f"`{name}`" in (ROOT / "docs" / "operating.md").read_text()
+    assert f"`{name}`" in (ROOT / "docs" / "use" / "operating.md").read_text()
 
 
 def commands() -> Iterator[str]:
@@ -84,6 +85,15 @@ def _below(command: Any, typed: str) -> Iterator[str]:
 def test_every_command_is_documented(command: str) -> None:
     everything = "\n".join(page.read_text() for page in PAGES)
     assert re.search(rf"{command}\b", everything), f"`{command}` is in no document"
+
+
+@pytest.mark.parametrize("page", ["understand/architecture.md", "contribute/recipes.md", "contribute/map.md"])
+def test_files_that_a_contributor_is_sent_to_are_there(page: str) -> None:
+    named = re.findall(
+        r"`((?:agentos|tests|evolver|registry|benchmarks|docs)/[\w./-]*)`", (ROOT / "docs" / page).read_text()
+    )
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def anchors(page: Path) -> set[str]:
@@ -112,7 +122,7 @@ def test_code_that_a_page_names_is_there(page: Path) -> None:
 
 def test_tests_that_the_promises_name_are_there() -> None:
     there = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
-    names = re.findall(r"`(test_\w+)`", (ROOT / "docs" / "security.md").read_text())
+    names = re.findall(r"`(test_\w+)`", (ROOT / "docs" / "understand" / "security.md").read_text())
     assert names
     for name in names:
         assert f"def {name}(" in there, name
@@ -136,22 +146,58 @@ def write_named_file(name: str, content: str, home: Path, folder: Path) -> None:
     path.write_text(content)
 
 
-def run(command: str, folder: Path, home: Path) -> None:
-    bin_ = Path(sys.executable).parent
-    environment = {
-        **os.environ,
-        "AGENTOS_HOME": str(home),
-        "PATH": f"{bin_}:{os.environ['PATH']}",
-        "NO_COLOR": "1",
-    }
-    deadline = time.monotonic() + 20
-    while True:  # a person types more slowly than this; a dropped skill is noticed within two seconds
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+class Newcomer:
+    """Who types what README shows, one line after the other."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.folder = folder
+        bin_ = Path(sys.executable).parent
+        path = f"{bin_}:{os.environ['PATH']}"
+        self._environment = {**os.environ, "AGENTOS_HOME": str(home), "PATH": path, "NO_COLOR": "1"}
+        self._ids: dict[str, str] = {}  # kind -> the newest id that was shown
+
+    def types(self, command: str, seconds: float = 20.0) -> str:
+        """What is shown. A person types more slowly than this: what is not there yet is tried again."""
+        deadline = time.monotonic() + seconds
+        while True:
+            done = self._once(command)
+            if done.returncode == 0:
+                break
+            assert time.monotonic() < deadline, f"{command}\n{done.stdout}\n{done.stderr}"
+            time.sleep(0.5)  # the machine is needed for what is waited for
+        shown = done.stdout + done.stderr
+        if "--json" in command:
+            return done.stdout
+        for kind in ("run", "evolution"):
+            listed = command.endswith(f"{kind} list")
+            if listed or (kind == "run" and " ask " in command):
+                self._ids[kind] = re.findall(r"\b(?:run|evo)-\w+", shown)[0]
+        return shown
+
+    def waits_for_an_edit(self) -> None:
+        """Until one waits for consent. Where a busy machine starved the search it is taken up again."""
+        deadline = time.monotonic() + 900.0
+        state = ""
+        while state != "awaiting_consent":
+            assert time.monotonic() < deadline, state
+            found = json.loads(self.types("agentos evolution list --json")) or [{"state": "", "id": ""}]
+            state = found[0]["state"]
+            if state == "cannot_fix":
+                self.types(f"agentos evolution reconsider {found[0]['id']}")
+            time.sleep(1.0)
+
+    def _once(self, command: str) -> subprocess.CompletedProcess[str]:
+        command += " --yes" if " approve " in command else ""  # as the person answers who is asked
+        for kind, name in self._ids.items():
+            command = re.sub(rf"(agentos {kind} \w+) ID\b", rf"\1 {name}", command)
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
-        if done.returncode == 0:
-            return
-        assert time.monotonic() < deadline, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.sandbox
@@ -159,14 +205,20 @@ def run(command: str, folder: Path, home: Path) -> None:
 def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "work"
     folder.mkdir()
+    newcomer, shown = Newcomer(home, folder), {}
     try:
         for name, language, content in blocks(README.read_text()):
             if language != "console":
                 write_named_file(name, content, home, folder)
                 continue
             for line in content.splitlines():
-                if line.startswith("$ ") and not line[2:].startswith(NOT_RUN):
-                    run(line[2:], folder, home)
+                if not line.startswith("$ ") or line[2:].startswith(NOT_RUN):
+                    continue
+                if line == "$ agentos evolution list":  # what the correction opened comes by itself
+                    newcomer.waits_for_an_edit()
+                shown[line] = newcomer.types(line[2:])
     finally:
         if home.exists():
-            run("agentos daemon stop --now || true", folder, home)
+            newcomer.types("agentos daemon stop --now || true")
+    # it is typed a second time after the edit
+    assert "['disk full', 'no answer from db', 'login refused']" in shown["$ agentos task run digest.yaml"]

@@ -43,10 +43,6 @@ def skill(front: str, **files: bytes) -> dict[str, bytes]:
     }
 
 
-def faults(front: str) -> list[str]:
-    return list(examine(SKILL, skill(front)).faults)
-
-
 def test_everything_that_ships_is_right() -> None:
     files = shipped.seed_files()
     resources = {found for path in files if (found := resource_of(path))}
@@ -79,35 +75,51 @@ def test_a_helper_module_without_the_contract_is_no_tool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("front", "said"),
+    ("text", "description", "said"),
     [
-        ("no front matter", "must begin with front matter"),
-        ("---\nname: counting\n", "must begin with front matter"),
-        ("---\nname: [\n---\n", "is not YAML"),
-        ("---\n- a\n- b\n---\n", "must be keys and values"),
-        ("---\ndescription: x\n---\n", "'name' must be a text"),
-        ("---\nname: other\ndescription: x\n---\n", "the folder is called 'counting'"),
-        ("---\nname: counting\n---\n", "'description' must be a text"),
-        ("---\nname: counting\ndescription: '  '\n---\n", "'description' must be a text"),
-        ("---\nname: counting\ndescription: 3\n---\n", "'description' must be a text"),
-        (f"---\nname: counting\ndescription: {'x' * 1025}\n---\n", "has 1025 characters"),
-        (f"---\nname: counting\ndescription: x\ncompatibility: {'x' * 501}\n---\n", "has 501 characters"),
-        ("---\nname: counting\nname: counting\ndescription: x\n---\n", "'name' stands there twice"),
-        (
-            "---\nname: counting\ndescription: x\nmetadata: {a: 1}\n---\n",
-            "'metadata' must map texts to texts",
-        ),
-        ("---\nname: counting\ndescription: x\nmetadata: {agentos-evolvable: 'no'}\n---\n", 'must be "true"'),
-        ("---\nname: counting\ndescription: x\nallowed-tools: [1]\n---\n", "'allowed-tools' must be a list"),
-        ("---\nname: &a counting\ndescription: *a\n---\n", "may not use YAML aliases"),
-        ("---\nname: !!python/object/apply:os.system ['true']\ndescription: x\n---\n", "is not YAML"),
-        ('---\nname: counting\ndescription: "\x07"\n---\n', "is not YAML"),
-        ("---\n" + "[" * 5_000 + "\n---\n", "is not YAML"),
+        ("# Count\n\nCounts *all* lines.\n", "Counts all lines.", "no front matter"),
+        ("---\nname: counting\ndescription: Counts.\n\n# Body\n", "Counts.", "has no end"),
+        ("---\nname: [\ndescription: Counts.\n---\n", "Counts.", "is not YAML"),
+        ("---\n- a\n- b\n---\nCounts.\n", "Counts.", "no keys and values"),
+        ("---\ndescription: Counts.\n---\n", "Counts.", "no 'name'"),
+        ("---\nname: other\ndescription: Counts.\n---\n", "Counts.", "called 'counting'"),
+        ("---\nname: counting\n---\n# H\n\nCounts\nlines.\n\nMore.", "Counts lines.", "no 'description'"),
+        ("---\nname: counting\ndescription: ' '\n---\n# Counts\n", "Counts", "no 'description'"),
+        ("---\nname: counting\ndescription: [a, 3]\n---\n", "a 3", "is no text"),
+        (f"---\nname: counting\ndescription: {'x' * 1025}\n---\n", "x" * 1024, "has 1025 characters"),
+        ("---\nname: counting\nname: counting\ndescription: x\n---\n", "x", "'name' stands there twice"),
+        ("---\nname: counting\ndescription: x\nmetadata: {a: 1, b: [2]}\n---\n", "x", "taken as texts"),
+        ("---\nname: counting\ndescription: x\nmetadata: more\n---\n", "x", "was passed over"),
+        ("---\nname: counting\ndescription: x\nallowed-tools: {a: 1}\n---\n", "x", "'allowed-tools'"),
+        ("---\nname: counting\ndescription: x\nversion: 2024-01-02\n---\n", "x", "unknown key 'version'"),
+        ("---\nname: counting\ndescription: Use when: it counts\n---\n", "Use when: it counts", "not YAML"),
+        ("---\nname: counting\ndescription: >\n  Use: it\n  counts\nlicense: a: b\n---\n", "Use: it counts", "not YAML"),
+        ("---\nname: &a counting\ndescription: *a\n---\n", "*a", "aliases"),
+        ("---\nname: !!python/object/apply:os.system ['true']\ndescription: x\n---\n", "x", "is not YAML"),
+        ("---\n" + "[" * 5_000 + "\n---\nCounts.\n", "Counts.", "is not YAML"),
     ],
-)
-def test_each_fault_of_a_skill_has_a_sentence(front: str, said: str) -> None:
-    found = faults(front)
-    assert any(said in fault for fault in found), found
+)  # fmt: skip
+def test_a_skill_is_loaded_as_it_is_and_what_was_assumed_is_said(
+    text: str, description: str, said: str
+) -> None:
+    found = examine(SKILL, skill(text))
+    assert found.resource is not None, found.faults
+    assert (found.resource.description, found.resource.evolvable) == (description, True)
+    assert any(said in warning for warning in found.warnings), found.warnings
+
+
+def test_ends_of_lines_and_a_byte_order_mark_are_nothing_to_speak_of() -> None:
+    found = examine(SKILL, skill("\ufeff" + GOOD.replace("\n", "\r\n")))
+    assert (found.resource and found.resource.description, found.warnings) == ("Counts.", ())
+
+
+@pytest.mark.parametrize("said", ["'no'", "maybe", "false", "'False'"])
+def test_only_a_yes_lets_a_skill_evolve(said: str) -> None:
+    for front in (
+        f"metadata: {{agentos-evolvable: {said}}}",
+        f"metadata:\n  agentos-evolvable: {said}\nx: y: z",
+    ):
+        assert not read(SKILL, skill(f"---\nname: counting\ndescription: x\n{front}\n---\n")).evolvable
 
 
 def test_unknown_keys_are_a_warning() -> None:
@@ -245,11 +257,7 @@ def test_tool_references() -> None:
     assert not is_tool_file("skill/a/tools/deep/x.py")
 
 
-@pytest.mark.parametrize("front", ["", "no front matter", "---\nname: [\n---\n", None])
-def test_a_skill_file_that_cannot_be_read_is_one_fault(front: str | None) -> None:
-    files = {} if front is None else {f"{SKILL}/SKILL.md": front.encode()}
+@pytest.mark.parametrize("text", ["", " \n", "---\n{}\n---\n", "---\n" + "a" * (1 << 17) + "\n---\n", None])
+def test_a_skill_file_that_cannot_be_read_is_one_fault(text: str | None) -> None:
+    files = {} if text is None else {f"{SKILL}/SKILL.md": text.encode()}
     assert len(examine(SKILL, files).faults) == 1
-
-
-def test_an_empty_front_matter_lacks_name_and_description() -> None:
-    assert len(examine(SKILL, {f"{SKILL}/SKILL.md": b"---\n{}\n---\n"}).faults) == 2

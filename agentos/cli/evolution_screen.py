@@ -26,7 +26,7 @@ from agentos.domain import (
 )
 from agentos.evolver.policy import Probation
 from agentos.evolver.verdict.doubts import guarding, idle_parts
-from agentos.evolver.verdict.judge import Flip, Standing, flips, judged_trials
+from agentos.evolver.verdict.judge import Flip, TaskTrials, flips, judged_trials
 from agentos.ledger.reading import Story
 
 STATE_STYLE = {
@@ -40,10 +40,10 @@ STATE_STYLE = {
     EvolutionState.CIRCUIT_BROKEN: "red",
 }
 _STANDING_STYLE = {
-    Standing.PASSES: "green",
-    Standing.FAILS: "red",
-    Standing.FLAKY: "yellow",
-    Standing.ABSENT: "dim",
+    TaskTrials.PASSES: "green",
+    TaskTrials.FAILS: "red",
+    TaskTrials.FLAKY: "yellow",
+    TaskTrials.ABSENT: "dim",
 }
 _RECONSIDER = "`agentos evolution reconsider {id}` takes it up again"
 _BY_HAND = ("`agentos registry edit {path}` repairs it by hand", _RECONSIDER)
@@ -319,8 +319,8 @@ def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:
     if more:
         yield _Line(Text(f"and {more} more (--json has all)", style="dim"), 2)
     if hidden:
-        before = sum(row.before is Standing.PASSES for row in hidden)
-        after = sum(row.after is Standing.PASSES for row in hidden)
+        before = sum(row.before is TaskTrials.PASSES for row in hidden)
+        after = sum(row.after is TaskTrials.PASSES for row in hidden)
         told = f"{f'{before} → {after} pass':<15}  hold-out  {_count(len(hidden), 'hidden task')}"
         yield _Line(Text(told), 2)
 

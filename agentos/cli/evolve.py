@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentos.cli.group import verb
-from agentos.cli.output import print_json, print_text
+from agentos.cli.output import print_json, print_text, tell_progress
 from agentos.domain import Evolution
 from agentos.errors import Conflict, UserError
 from agentos.home import Home
 
+if TYPE_CHECKING:
+    from agentos.ledger.reading import Reader
+
 app = verb()
 
 _POLL_S = 0.1
+_TELL_S = 5.0  # between lines on what takes long
 
 
 @app.command()
@@ -43,18 +47,41 @@ def evolve(
             mine(parts)
         found = triage(parts)
         opened = [item.id for item in found]
-    ended = _follow(home, opened, quiet=as_json) if wait else []
+    # what the daemon is at already counts too: another pass opens none for the same failure
+    followed = opened or [item.id for item in _under_way(home)]
+    ended = _follow(home, followed, quiet=as_json) if wait else []
     if as_json:
         print_json({"opened": opened, "evolutions": ended})
-    elif opened:
-        for item in found:
-            if item.given:
-                print_text(gave_way(len(item.given)))
-            print_text(f"`agentos evolution show {item.id}` explains it.", "dim")
-    else:
+        return
+    for item in found:
+        if item.given:
+            print_text(gave_way(len(item.given)))
+    for name in followed if wait else opened:
+        print_text(f"`agentos evolution show {name}` explains it.", "dim")
+    if not opened and not ended:
         print_text(
             "Nothing new: no failure recurs that has not been tried. `agentos evolution list` shows the past."
         )
+        for item in _under_way(home):
+            print_text(
+                f"Under way: {item.id}, {item.state.value}; `agentos evolution watch` follows it.", "dim"
+            )
+
+
+def _under_way(home: Home) -> list[Evolution]:
+    """What the daemon is at."""
+    from agentos.domain import RUNNING_STATES
+    from agentos.ledger.reading import Reader
+
+    reader = Reader(home.ledger)
+    return [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]
+
+
+def trials_of(reader: Reader, evolution_id: str) -> int:
+    """How many trials were made for it so far."""
+    from agentos.domain import Trial
+
+    return len(reader.find(Trial, evolution_id=evolution_id))
 
 
 def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
@@ -70,6 +97,7 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
     reader = Reader(home.ledger)
     console = Console(highlight=False, soft_wrap=True)
     seen: dict[str, str] = {}
+    told = time.monotonic()
     while True:
         found = [item for item in reader.find(Evolution) if item.id in ids]
         for item in found:
@@ -78,4 +106,12 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
             seen[item.id] = item.state.value
         if not any(item.state in AT_WORK and item.state.value != "awaiting_consent" for item in found):
             return found
+        now = time.monotonic()
+        if not quiet and now - told >= _TELL_S:
+            told = now
+            for item in found:
+                if item.state in AT_WORK:
+                    tell_progress(
+                        f"  {item.id} is {item.state.value}, {trials_of(reader, item.id)} trials so far"
+                    )
         time.sleep(_POLL_S)

@@ -13,15 +13,15 @@ from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Evidence, Evolution, Kind, SafetyRate, Snapshot, is_memory
+from agentos.domain import Evidence, Evolution, Feedback, Kind, SafetyRate, Snapshot, is_memory
 from agentos.evolver.memory import lessons
 from agentos.evolver.policy import load_policy
 from agentos.evolver.watch import health
-from agentos.evolver.watch.health import Health, Price, duration
+from agentos.evolver.watch.health import EvolutionCost, Health, duration
 from agentos.gateway.calls import CallReading
 from agentos.home import Home
 from agentos.ledger.stats import LedgerStats, Moment, SpentTotals
-from agentos.ports import Remembered
+from agentos.ports import KnownLesson
 from agentos.registry.store import Registry
 from agentos.shipped import folder, seed_files
 
@@ -63,6 +63,7 @@ def measure(home: Home, now: datetime) -> Health:
         library=health.library(present, shipped, ledger.uses()),
         memories=_memories(ledger, registry, home, now),
         safety=health.safety(ledger.find(SafetyRate)),
+        words=health.words(ledger.find(Feedback), ledger.find(Evidence), evolutions),
     )
 
 
@@ -80,6 +81,7 @@ def document(found: Health) -> Mapping[str, Any]:
             "cpu_s_per_fix": price.each(price.cpu_s),
         },
         "library": [{**asdict(shelf), "ratio": shelf.ratio} for shelf in found.library],
+        "words": [{**asdict(word), "share": word.share} for word in found.words],
         "safety": [
             {
                 "at": rate.at,
@@ -99,14 +101,14 @@ def _first(moments: Iterable[Moment]) -> dict[tuple[str, str], datetime]:
     return {(item.evolution_id, item.state): item.at for item in moments}
 
 
-def _price(home: Home, spent: Mapping[str, SpentTotals], evolutions: Sequence[Evolution]) -> Price:
+def _price(home: Home, spent: Mapping[str, SpentTotals], evolutions: Sequence[Evolution]) -> EvolutionCost:
     """Of all evolutions: those that came to nothing are part of what a fix costs."""
     usd = 0.0
     if home.calls.exists():
         calls = CallReading(home.calls)
         usd = sum(calls.spent(evolution_id=evolution.id).usd for evolution in evolutions)
         calls.close()
-    return Price(
+    return EvolutionCost(
         usd=usd,
         trials=sum(item.trials for item in spent.values()),
         cpu_s=sum(item.cpu_s for item in spent.values()),
@@ -114,7 +116,7 @@ def _price(home: Home, spent: Mapping[str, SpentTotals], evolutions: Sequence[Ev
     )
 
 
-def _memories(ledger: LedgerStats, registry: Registry, home: Home, now: datetime) -> tuple[Remembered, ...]:
+def _memories(ledger: LedgerStats, registry: Registry, home: Home, now: datetime) -> tuple[KnownLesson, ...]:
     """How each lesson that is remembered now fared."""
     stable = registry.stable()
     found = registry.files(stable, Kind.MEMORY.value)
@@ -171,6 +173,22 @@ def _tables(found: Health) -> Iterator[tuple[str, Sequence[str], Sequence[Sequen
             for item in sorted(found.memories, key=lambda item: -item.uses)[:_PERIODS]
         ],
         "Nothing is remembered yet.",
+    )
+    yield (
+        "What people said of runs",
+        ("who", "good", "bad", "right", "wrong", "share"),
+        [
+            (
+                item.principal,
+                str(item.good),
+                str(item.bad),
+                str(item.right),
+                str(item.wrong),
+                _share(item.share),
+            )
+            for item in found.words
+        ],
+        "Nobody said anything yet: `agentos run good|bad|correct ID`.",
     )
     yield (
         "Safety probes",

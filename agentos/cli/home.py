@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentos.cli.deliveries import tell_delivery, undelivered_lately
 from agentos.cli.group import noun
+from agentos.cli.notify import tell_undelivered, undelivered
 from agentos.cli.output import print_json, print_text
 from agentos.home import Home
 
 if TYPE_CHECKING:
+    from agentos.daemon.status import DaemonStatus
     from agentos.ledger.reading import Reader
 
 app = noun("")
@@ -32,20 +35,27 @@ def init() -> None:
 
 
 @app.command()
-def status(as_json: AsJson = False) -> None:
-    """What the daemon is doing, and how much there is of everything."""
-    from agentos.daemon.daemon_lock import daemon_info
+def status(
+    as_json: AsJson = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="End with the exit code of `agentos daemon status`.")
+    ] = False,
+) -> None:
+    """What the daemon is doing, whether it works, and how much there is of everything."""
+    from agentos.daemon.status import daemon_status
     from agentos.ledger.reading import Reader
 
     home = Home.find()
     reader = Reader(home.ledger)
     counts = reader.counts()
-    info = daemon_info(home)
+    status = daemon_status(home)
+    code = status.code if check else 0
     refused = reader.get_kv("skills.refused", {})
     questions = reader.open_questions()
     held = reader.get_kv("swap.held")
     head = reader.head().short
     waits = _waits(reader)
+    not_told, undelivered_results = undelivered(reader), undelivered_lately(reader)
     if as_json:
         facts = {
             "refused_skills": refused,
@@ -53,14 +63,13 @@ def status(as_json: AsJson = False) -> None:
             "held": held,
             "head": head,
             "waits": waits,
+            "undelivered": undelivered_results,
+            "not_told": not_told,
         }
-        print_json({"home": str(home.root), "daemon": info, "counts": counts, **facts})
-        return
+        print_json({"home": str(home.root), "counts": counts, **status_facts(status), **facts})
+        raise typer.Exit(code)
     print_text(f"home        {home.root}")
-    if info is not None and info.alive:
-        print_text(f"daemon      runs, pid {info.pid}, since {info.started_at}", "green")
-    else:
-        print_text("daemon      does not run; `agentos daemon start` starts it", "yellow")
+    tell_status(home, status)
     for name, found in (("tasks", counts.tasks), ("runs", counts.runs), ("evolutions", counts.evolutions)):
         print_text(f"{name:<12}{', '.join(f'{count} {key}' for key, count in found.items()) or 'none'}")
     print_text(f"{'steps':<12}{counts.steps}")
@@ -75,12 +84,63 @@ def status(as_json: AsJson = False) -> None:
     if held:
         print_text(f"probe       {_held(held)}", "red" if held["failed"] else "yellow")
     _tell(waits)
+    tell_undelivered(not_told)
+    for delivery in undelivered_results:
+        tell_delivery(delivery)
     for question in questions:
         print_text(f"asks        {question.text[:200]}  (`agentos run answer`)", "yellow")
     for folder, faults in refused.items():
         print_text(f"refused     {folder}", "red")
         for fault in faults:
             print_text(f"            {fault}")
+    raise typer.Exit(code)
+
+
+def status_facts(status: DaemonStatus) -> dict[str, Any]:
+    """What --json says of the daemon."""
+    return {
+        "state": status.state,
+        "works": not status.code,
+        "alive": status.info is not None and status.info.alive,
+        "why": status.why,
+        "daemon": status.info,
+        "heartbeat": status.beat,
+        "disk_free_mb": status.disk_free_mb,
+        "files_free": status.files_free,
+        "given_up": status.given_up,
+        "waiting": status.waiting,
+        "overdue": status.overdue,
+        "stale_settings": status.stale_settings,
+    }
+
+
+def tell_status(home: Home, status: DaemonStatus) -> None:
+    """Lines for a person: whether it works, what it has to work with, what waits."""
+    from agentos.daemon.status import DEGRADED, since_text
+
+    info, beat = status.info, status.beat
+    if info is not None and info.alive:
+        word = "runs" if not status.code else f"runs, but {status.why}"
+        about = f"pid {info.pid}, since {info.started_at}, version {info.version}"
+        print_text(f"daemon      {word}  ({about})", "red" if status.code == DEGRADED else "green")
+    else:
+        print_text(f"daemon      {status.why}", "yellow")
+    if beat is not None and beat.turn_at:
+        failed = f"; last failed {beat.error_at}: {beat.error}" if beat.error else ""
+        print_text(f"turn        last good {beat.turn_at}{failed}", "yellow" if failed else "")
+    files = "" if status.files_free is None else f", {status.files_free:,} files"
+    room = f"room        {status.disk_free_mb:,} MB of disk{files}"
+    print_text(room + (f", {beat.descriptors} of {beat.descriptors_max} descriptors used" if beat else ""))
+    if status.stale_settings:
+        again = "`agentos daemon stop`, then `agentos daemon start`"
+        print_text(f"settings    changed since the daemon started, and not in force: {again}", "yellow")
+    if status.given_up:
+        hint = "`agentos run list --result infra` shows their runs"
+        print_text(f"given up    {status.given_up} task(s); {hint}", "yellow")
+    for sentence in status.overdue:
+        print_text(f"overdue     {sentence}", "red")
+    for item in status.waiting:
+        print_text(f"waits       {item.task} since {since_text(item.since)}: {item.why}", "yellow")
 
 
 def _waits(reader: Reader) -> list[dict[str, Any]]:

@@ -1,12 +1,14 @@
 """The command ``agentos``: finds the noun, imports only that one, and turns errors into exit codes.
 
 Exit codes: 0 done, 1 a person or the machine has to do something (one sentence on standard error
-says what), 2 wrong usage, 3 a bug of ours (a report lies in the logs), 130 ended by Ctrl-C.
+says what), 2 wrong usage, 3 a bug of ours (a report lies in the logs), 4 the daemon runs and cannot work, 130
+ended by Ctrl-C.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import itertools
 import os
 import sys
@@ -19,6 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from agentos import __version__
+from agentos.cli.parameters import without_adapters
 from agentos.errors import AgentOSError
 from agentos.home import Home
 
@@ -27,16 +30,26 @@ COMMANDS = {
     "init": ("agentos.cli.home", "Make a home, or complete one."),
     "status": ("agentos.cli.home", "What the daemon is doing, and how much there is of everything."),
     "daemon": ("agentos.cli.daemon", "Start, stop and look at the daemon."),
+    "service": ("agentos.cli.service", "Let systemd start the daemon."),
     "task": ("agentos.cli.task", "Add, run, list, show and cancel tasks."),
+    "schedule": ("agentos.cli.schedule", "Work that comes again: by the clock, or for files that arrive."),
+    "ask": ("agentos.cli.ask", "Ask about files, without a task file."),
     "run": ("agentos.cli.run", "What happened: runs and their steps."),
     "trajectory": ("agentos.cli.trajectory", "Runs of other systems in, training data and spans out."),
     "memory": ("agentos.cli.memory", "What agents remember, and what runs propose to remember."),
     "evolve": ("agentos.cli.evolve", "Look for failures that have become evidence, now."),
     "evolution": ("agentos.cli.evolution", "What the program changed in itself, why, and how to undo it."),
     "registry": ("agentos.cli.registry", "Everything that shapes an agent, with its versions."),
+    "skill": ("agentos.cli.skill", "Skills: bring them in, look at them, run their tests."),
+    "secret": ("agentos.cli.secret", "What tools may send to hosts, and nobody else may see."),
+    "notify": ("agentos.cli.notify", "How you are told of what happens, and what could not be told."),
     "model": ("agentos.cli.model", "The models that agents may ask, and what was asked of them."),
+    "adopt": ("agentos.cli.adopt", "Take part in another agent's skills: watch its folder, give edits back."),
     "sandbox": ("agentos.cli.sandbox", "What the sandbox holds back on this machine."),
     "audit": ("agentos.cli.audit", "Verify and read the log of decisions."),
+    "backup": ("agentos.cli.backup", "Write all of a home into one file, while the daemon works."),
+    "restore": ("agentos.cli.backup", "Make a home from such a file."),
+    "prune": ("agentos.cli.backup", "Let go what old runs left; says first what that is."),
     "doctor": ("agentos.cli.doctor", "Find leftovers and damage, and mend them."),
 }
 
@@ -69,7 +82,6 @@ class _Lazy(TyperGroup):
 app = typer.Typer(
     cls=_Lazy,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="A daemon that runs agents and repairs, by measurement, what makes them fail.",
@@ -101,6 +113,10 @@ def main(
 
 def run() -> None:
     """The console script: never shows a traceback, always ends with a documented exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show is replaced
+            stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    without_adapters()
     try:
         app(prog_name="agentos")
     except AgentOSError as error:
@@ -113,8 +129,17 @@ def run() -> None:
         _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         _leave(1)
     except Exception as error:  # noqa: BLE001 - the barrier: a bug becomes a report and exit code 3
+        if isinstance(error, UnicodeEncodeError) and (
+            bad := [arg for arg in sys.argv[1:] if not _is_text(arg)]
+        ):
+            _say(f"{bad[0]!a} is no UTF-8 text; only names of files may be anything else")
+            _leave(1)
         _say(f"This is a bug of agentos ({type(error).__name__}: {error}). A report lies in {_report()}.")
         _leave(3)
+
+
+def _is_text(argument: str) -> bool:
+    return argument.isascii() or not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
 def _say(sentence: str) -> None:
@@ -137,7 +162,7 @@ def _report() -> str:
     path = (logs if logs.is_dir() else Path.cwd()) / f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}.txt"
     text = f"agentos {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}"
     try:
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError:
         return "the lines above: " + text
     return str(path)

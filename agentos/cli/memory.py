@@ -13,13 +13,13 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Json, Kind, Proposal, ProposalState, ResourceId, Snapshot
+from agentos.domain import Json, Kind, MemoryProposal, ProposalState, ResourceId, Snapshot
 from agentos.errors import Conflict, NotFound
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
 if TYPE_CHECKING:
-    from agentos.ports import Remembered
+    from agentos.ports import KnownLesson
     from agentos.registry.store import Registry
 
 app = noun("What agents remember, and what runs propose to remember.")
@@ -41,7 +41,7 @@ def list_(
     """The memories there are, and the proposals that wait for your word."""
     proposals = [
         proposal
-        for proposal in Reader(Home.find().ledger).find(Proposal)
+        for proposal in Reader(Home.find().ledger).find(MemoryProposal)
         if all or proposal.state is ProposalState.OPEN
     ]
     memories = _memories()
@@ -180,7 +180,7 @@ def _refuse_other_form(registry: Registry, main: Snapshot) -> None:
             )
 
 
-def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:
+def _fared(memories: Mapping[str, str]) -> Sequence[KnownLesson]:
     """The lessons of memories (kind/name -> text), with how the runs ended that had them."""
     from agentos.evolver.memory.lessons import fared
     from agentos.evolver.policy import load_policy
@@ -200,7 +200,7 @@ def _fared(memories: Mapping[str, str]) -> Sequence[Remembered]:
     return fared(texts, runs, text_at, datetime.now(UTC), policy.mine.half_life_days)
 
 
-def _told(lesson: Remembered) -> dict[str, Json]:
+def _told(lesson: KnownLesson) -> dict[str, Json]:
     """A lesson with the version that brought it, and the evolution that this came from."""
     from agentos.evolver.memory.lessons import lessons_in
     from agentos.registry.store import Registry
@@ -235,7 +235,7 @@ def _lessons(text: str) -> str:
     return " · ".join(lesson.text for lesson in lessons_in(text)) or "nothing yet"
 
 
-def _standing(proposal: Proposal) -> str:
+def _standing(proposal: MemoryProposal) -> str:
     return {
         ProposalState.OPEN: "proposed",
         ProposalState.ACCEPTED: f"accepted as {proposal.resource}" + _why(proposal),
@@ -243,20 +243,20 @@ def _standing(proposal: Proposal) -> str:
     }[proposal.state]
 
 
-def _why(proposal: Proposal) -> str:
+def _why(proposal: MemoryProposal) -> str:
     return f" ({proposal.reason})" if proposal.reason else ""
 
 
-def _proposal(reader: Reader, id: str) -> Proposal:
+def _proposal(reader: Reader, id: str) -> MemoryProposal:
     try:
-        return reader.get(Proposal, reader.resolve("proposal", id))
+        return reader.get(MemoryProposal, reader.resolve("proposal", id))
     except NotFound:
         raise NotFound(
             f"There is no memory and no proposal '{id}'. `agentos memory list --all` shows them."
         ) from None
 
 
-def _open_proposal(reader: Reader, id: str) -> Proposal:
+def _open_proposal(reader: Reader, id: str) -> MemoryProposal:
     proposal = _proposal(reader, id)
     if proposal.state is not ProposalState.OPEN:
         raise Conflict(f"{proposal.id} is {_standing(proposal)} already.")
@@ -264,7 +264,7 @@ def _open_proposal(reader: Reader, id: str) -> Proposal:
 
 
 def _decide(
-    home: Home, proposal: Proposal, state: ProposalState, *, resource: str = "", reason: str = ""
+    home: Home, proposal: MemoryProposal, state: ProposalState, *, resource: str = "", reason: str = ""
 ) -> None:
     from agentos.ledger.store import Ledger
 
@@ -274,13 +274,13 @@ def _decide(
         ledger.decide(replace(proposal, state=state, decided_at=now, resource=resource, reason=reason))
     except Conflict:
         # The daemon closes a proposal that it finds in a memory, where it stands by now.
-        if state is not ledger.get(Proposal, proposal.id).state:
+        if state is not ledger.get(MemoryProposal, proposal.id).state:
             raise
     finally:
         ledger.close()
 
 
-def _files(resource: ResourceId, proposal: Proposal) -> Mapping[str, bytes]:
+def _files(resource: ResourceId, proposal: MemoryProposal) -> Mapping[str, bytes]:
     """The resource that a proposal becomes: one lesson, further lines of it indented."""
     first, *rest = proposal.text.splitlines()
     lesson = "\n".join([f"- {first}", *(f"  {line.strip()}" for line in rest if line.strip())])
@@ -293,7 +293,7 @@ def _files(resource: ResourceId, proposal: Proposal) -> Mapping[str, bytes]:
     }
 
 
-def _free_name(registry: Registry, main: Snapshot, proposal: Proposal) -> ResourceId:
+def _free_name(registry: Registry, main: Snapshot, proposal: MemoryProposal) -> ResourceId:
     """A name of its first words that nothing else has; the one it has where it was written before."""
     words: Sequence[str] = re.findall(r"[a-z0-9]+", proposal.text.lower())[:_NAME_WORDS]
     stem = "-".join(words)[:50].strip("-") or "lesson"

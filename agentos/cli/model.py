@@ -98,6 +98,7 @@ def add(
     The first model becomes the default. Of a model that is there, what you leave out stays as it is.
     """
     from agentos.cli.model_adding import Wanted, add_model
+    from agentos.gateway.client import why_not_installed
 
     if (input_price is None) != (output_price is None):
         raise UserError("Expected --input-price and --output-price together; found only one")
@@ -124,7 +125,7 @@ def add(
     )
     if done.settings:
         print_text("agentos.toml was changed.")
-    print_text(f"Next: agentos model test {name}")
+    print_text(why_not_installed() or f"Next: agentos model test {name}")
 
 
 @app.command("default")
@@ -168,11 +169,14 @@ def remove(
 @app.command("test")
 def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_json: Json = False) -> None:
     """Ask a model one small thing, through a gateway as the daemon has it."""
+    from agentos.gateway.client import why_not_installed
     from agentos.models.keys import read_keys
     from agentos.models.resolving import spec_of
     from agentos.registry.store import Registry
     from agentos.settings import load_settings
 
+    if fault := why_not_installed():
+        raise UserError(fault)
     home = Home.find()
     settings = load_settings(home.settings)
     registry = Registry(home.registry)

@@ -7,11 +7,13 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agentos.errors import UserError
+from agentos.errors import AgentOSError, UserError
+from agentos.home import Home
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +28,8 @@ _READABLE = 60  # and of a sentence
 def print_json(value: Any, *, line: bool = False) -> None:
     """One JSON document on standard output: what ``--json`` promises; one ``line`` where more follow.
 
-    What a terminal would obey, and halves of characters, which no file can hold, are written as JSON's escapes.
+    What a terminal would obey, and halves of characters, which no file can hold, are written as JSON's escapes,
+    as is all beyond ASCII where the output takes no UTF-8. ``NaN`` and ``Infinity`` become null.
     """
 
     def plain(item: Any) -> Any:
@@ -38,10 +41,22 @@ def print_json(value: Any, *, line: bool = False) -> None:
             return list(item)
         return str(item)
 
-    text = json.dumps(value, default=plain, indent=None if line else 2, ensure_ascii=False)
+    whole: dict[str, Any] = {
+        "default": plain,
+        "indent": None if line else 2,
+        "ensure_ascii": not _speaks_utf8(),
+    }
+    try:
+        text = json.dumps(value, allow_nan=False, **whole)
+    except ValueError:  # an older release stored what is no JSON
+        text = json.dumps(json.loads(json.dumps(value, **whole), parse_constant=lambda _: None), **whole)
     escaped = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     sys.stdout.write(f"{escaped}\n")
     sys.stdout.flush()
+
+
+def _speaks_utf8() -> bool:
+    return (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
 
 
 def print_table(
@@ -133,10 +148,30 @@ def print_text(text: str, style: str = "") -> None:
     Console(highlight=False, soft_wrap=True).print(Text(clean(text).rstrip(), style=style))
 
 
+def time_text(when: datetime) -> str:
+    """Local time, as short as it says the day: lists are narrow."""
+    local = when.astimezone()
+    return f"{local:%H:%M:%S}" if local.date() == datetime.now().astimezone().date() else f"{local:%Y-%m-%d}"
+
+
 def tell_progress(sentence: str) -> None:
     """What takes a while, to whoever sits at a terminal and waits; nothing elsewhere."""
     if sys.stderr.isatty():
         print(sentence, file=sys.stderr, flush=True)
+
+
+def tell_outdated(home: Home) -> None:
+    """Say on standard error that this release ships what the home has not taken in."""
+    from agentos.registry.store import Registry
+    from agentos.registry.upgrade import outdated
+    from agentos.shipped import seed_files
+
+    with suppress(AgentOSError):
+        names = outdated(Registry(home.registry).repository, seed_files())
+        if names:
+            shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+            said = f"This release ships other content for {len(names)} resource(s) ({shown})"
+            print(f"{said}; `agentos registry upgrade` takes it in.", file=sys.stderr)
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentos.cli import registry_edit
 from agentos.cli.group import noun
-from agentos.cli.output import confirm, print_json, print_table, print_text
-from agentos.domain import Kind, ResourceId, Snapshot, Version
+from agentos.cli.output import confirm, print_json, print_table, print_text, tell_outdated
+from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.registry.revert import RevertPlan
     from agentos.registry.store import Registry
 
 app = noun(
@@ -34,9 +34,12 @@ def list_(
     kind: Annotated[Kind | None, typer.Option(help="Only this kind.")] = None, as_json: AsJson = False
 ) -> None:
     """List the resources with their newest versions."""
+    from agentos.cli.skill_sync import folders_of, told_of
+
     registry = _open()
     main = registry.stable()
     pinned = registry.pinned()
+    folders = folders_of(Home.find(), registry)
     rows = []
     for resource in registry.names(main):
         if kind in (None, resource.kind):
@@ -52,11 +55,13 @@ def list_(
                     "at": version.created_at if version else None,
                     "reason": version.reason if version else None,
                     "pinned": pin,
+                    "folder": folders.get(str(resource)),
                 }
                 for resource, version, pin in rows
             ]
         )
         return
+    tell_outdated(Home.find())
     print_table(
         ("resource", "version", "from", "when", "", "last change"),
         (
@@ -65,7 +70,9 @@ def list_(
                 version.number if version else "?",
                 version.origin if version else "?",
                 f"{version.created_at:%Y-%m-%d %H:%M}" if version else "",
-                "pinned" if pin is not None else "",
+                ", ".join(
+                    filter(None, ("pinned" if pin is not None else "", told_of(folders.get(str(resource)))))
+                ),
                 version.reason if version else "",
             )
             for resource, version, pin in rows
@@ -81,8 +88,8 @@ def show(target: Target, as_json: AsJson = False) -> None:
     from agentos.resources import MAIN_FILE, examine
 
     registry = _open()
-    resource, number = _target(target)
-    version = _version(registry, resource, number)
+    resource, number = registry_edit.target_of(target)
+    version = registry_edit.version_of(registry, resource, number)
     snapshot = registry.repository.snapshot(version.commit) if number else registry.stable()
     files = registry.files(snapshot, str(resource))
     if not files:
@@ -133,7 +140,7 @@ def log(
     """Show the versions of a resource, or the newest changes of all; the newest first."""
     registry = _open()
     if target is not None:
-        resource, _ = _target(target)
+        resource, _ = registry_edit.target_of(target)
         versions = registry.versions(resource)[:limit]
         if not versions:
             raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
@@ -197,10 +204,10 @@ def diff(
         commit = revert.evolution_commit(registry.repository, target)
         old, new, path = str(commit.parent_ids[0]), str(commit.id), ""
     else:
-        resource, number = _target(target)
-        version = _version(registry, resource, number)
+        resource, number = registry_edit.target_of(target)
+        version = registry_edit.version_of(registry, resource, number)
         before = since or version.parent
-        old = _version(registry, resource, before).commit if before else _NOTHING
+        old = registry_edit.version_of(registry, resource, before).commit if before else _NOTHING
         new, path = version.commit, str(resource)
     text = history.diff(registry.repository, old, new, path)
     if as_json:
@@ -223,7 +230,6 @@ def edit(
     yes: Yes = False,
 ) -> None:
     """Change a resource in your editor (or from --file); it becomes a new version."""
-    from agentos.cli import registry_edit
     from agentos.registry.reading import readable
 
     registry = _open()
@@ -254,11 +260,14 @@ def revert_(
 
     The result is a new version with the old content; nothing is ever removed from the history.
     """
-    from agentos.cli import registry_edit
-
     registry = _open()
-    plan = _plan(registry, target, to)
-    evolution = plan.trailers.get("Reverts", "") if "/" not in target else _sole_evolution(registry, plan)
+    plan = registry_edit.plan_of(registry, target, to)
+    warnings = registry_edit.warnings(plan, target)
+    evolution = (
+        plan.trailers.get("Reverts", "")
+        if "/" not in target
+        else registry_edit.sole_evolution(registry, plan)
+    )
     if plan.contents and evolution and Home.find().ledger.exists():
         from agentos.cli.evolution import revert as revert_evolution
 
@@ -268,17 +277,24 @@ def revert_(
         print_text("It has that content already; nothing was changed.")
         return
     _show(registry, plan.base, plan.tree, "")
-    if plan.set_aside:
-        print_text(f"Set aside, because it has another form: {', '.join(plan.set_aside)}", "yellow")
+    for warning in warnings:
+        print_text(warning, "yellow")
     confirm(f"{plan.subject}?", yes=yes)
     registry.revert(plan, reason, author=registry_edit.author())
     _say_now(registry, list(plan.contents))
 
 
 @app.command()
+def retire(name: Name, reason: Reason = "", yes: Yes = False) -> None:
+    """Take the resource out of what runs get; its history stays, and a revert brings it back."""
+    resource, _ = registry_edit.target_of(name)
+    print_text(registry_edit.retire(_open(), resource, reason, yes=yes), "green")
+
+
+@app.command()
 def pin(name: Name, reason: Reason = "") -> None:
     """Let no evolution touch the resource."""
-    resource, _ = _target(name)
+    resource, _ = registry_edit.target_of(name)
     _open().pin(resource, reason)
     print_text(f"{resource} is pinned. To allow evolutions again: agentos registry unpin {resource}", "green")
 
@@ -286,7 +302,7 @@ def pin(name: Name, reason: Reason = "") -> None:
 @app.command()
 def unpin(name: Name) -> None:
     """Let evolutions touch the resource again."""
-    resource, _ = _target(name)
+    resource, _ = registry_edit.target_of(name)
     _open().unpin(resource)
     print_text(f"{resource} is pinned no longer.", "green")
 
@@ -339,7 +355,7 @@ def wheels(
     from agentos.cli import registry_wheels
 
     registry = _open()
-    resource = _target(name)[0] if name else None
+    resource = registry_edit.target_of(name)[0] if name else None
     if again:
         if resource is None:
             raise UserError("--again goes with KIND/NAME: one resource at a time.")
@@ -400,47 +416,6 @@ def _open() -> Registry:
     from agentos.registry.store import Registry
 
     return Registry(Home.find().registry)
-
-
-def _target(text: str) -> tuple[ResourceId, str | None]:
-    from agentos.resources import parse_id
-
-    name, _, number = text.partition("@")
-    return parse_id(name), number or None
-
-
-def _version(registry: Registry, resource: ResourceId, number: str | None) -> Version:
-    version = registry.version(resource, number) if number else registry.latest(resource)
-    if version is None and number:
-        raise NotFound(f"There is no version {resource}@{number}. Try: agentos registry log {resource}")
-    if version is None:
-        raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
-    return version
-
-
-def _plan(registry: Registry, target: str, to: str | None) -> RevertPlan:
-    if "/" not in target:
-        if to:
-            raise UserError("--to goes with KIND/NAME, not with an evolution.")
-        return registry.plan_undo_evolution(target)
-    resource, number = _target(target)
-    if to:
-        if number:
-            raise UserError(f"Give one version: {resource} --to {to}, or {resource}@{number} to undo that.")
-        return registry.plan_restore(resource, to)
-    return registry.plan_undo(resource, number or _version(registry, resource, None).number)
-
-
-def _sole_evolution(registry: Registry, plan: RevertPlan) -> str:
-    """The evolution that the plan undoes as a whole, "" when it does not."""
-    from agentos.registry.versions import versions_of
-
-    name, _, number = plan.trailers.get("Reverts", "").partition("@")
-    if not number:
-        return ""
-    version = _version(registry, *_target(f"{name}@{number}"))
-    made = versions_of(registry.repository.commit(version.commit))
-    return version.evolution or "" if len(made) == 1 else ""
 
 
 def _show(registry: Registry, base: Snapshot, tree: str, path: str) -> None:

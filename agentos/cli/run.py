@@ -11,9 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from agentos.cli.answering import chosen, give, questions_of, tell
+from agentos.cli.deliveries import tell_delivery
+from agentos.cli.feedback import add_to as add_feedback
+from agentos.cli.feedback import tell_words
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Proposal, Question, Result, Run, Step, Task
+from agentos.cli.output import print_json, print_table, print_text, time_text
+from agentos.cli.run_signals import signal_facts, tell_signals
+from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step, Task
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -51,10 +55,11 @@ def list_(
         print_json([_without_share(run) for run in runs])
         return
     print_table(
-        ("run", "task", "result", "score", "seconds", "why"),
+        ("run", "began", "task", "result", "score", "seconds", "why"),
         [
             (
                 run.id,
+                time_text(run.started_at),
                 reader.task(run.task_id).name,
                 run.outcome.result.value if run.outcome else "under way",
                 f"{run.outcome.score:.2f}" if run.outcome else "",
@@ -74,24 +79,23 @@ def show(id: Id, as_json: AsJson = False) -> None:
     reader = _reader()
     run = reader.run(reader.resolve("run", id))
     steps = reader.steps(run.id)
-    proposals = reader.find(Proposal, run_id=run.id)
+    proposals = reader.find(MemoryProposal, run_id=run.id)
     if as_json:
         below = [newest.id for _, _, newest in _below(reader, run.task_id) if newest]
         facts = {"steps": steps, "flags": reader.flags(run.id), "handed": below, "proposals": proposals}
+        facts |= {
+            "inputs": reader.task(run.task_id).inputs,
+            "deliveries": reader.find(Delivery, run_id=run.id),
+        }
+        facts["feedback"] = reader.find(Feedback, run_id=run.id)
+        facts |= signal_facts(reader, run, steps)
         print_json({"run": _without_share(run), **facts})
         return
-    print_text(f"{reader.task(run.task_id).name}  ({run.id})", "bold")
-    print_text(f"task       {run.task_id}, attempt {run.attempt}")
-    print_text(f"snapshot   {run.snapshot.commit[:12]}")
-    print_text(f"sandbox    {run.sandbox}, {run.level}")
-    if run.resources:  # told by a run that came to its end
-        print_text(f"used       {', '.join(run.resources)}")
-    if run.parent:
-        print_text(f"handed by  {run.parent}")
-    if run.resumes:
-        print_text(f"goes on    from {run.resumes}")
+    _tell_head(reader, run)
     for step in steps:
         _tell(step)
+    if reader.is_pruned(run):
+        print_text("steps      went with their files, as [retention] in the settings says; the outcome stays")
     for depth, task, newest in _below(reader, run.task_id):
         ended = newest.outcome.result.value if newest and newest.outcome else "under way"
         print_text(f"handed     {'  ' * depth}{task.name}  ({newest.id if newest else task.id}, {ended})")
@@ -101,6 +105,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         print_text("under way; `agentos run tail` follows it", "yellow")
         return
     _tell_end(reader, run)
+    tell_signals(reader, run, steps)
 
 
 def _below(reader: Reader, task_id: str, depth: int = 0) -> Iterator[tuple[int, Task, Run | None]]:
@@ -110,6 +115,24 @@ def _below(reader: Reader, task_id: str, depth: int = 0) -> Iterator[tuple[int, 
             (newest,) = reader.runs(view.task.id, limit=1) or (None,)
             yield depth, view.task, newest
             yield from _below(reader, view.task.id, depth + 1)
+
+
+def _tell_head(reader: Reader, run: Run) -> None:
+    """What it was asked for, and where it ran."""
+    print_text(f"{reader.task(run.task_id).name}  ({run.id})", "bold")
+    print_text(f"task       {run.task_id}, attempt {run.attempt}")
+    print_text(f"snapshot   {run.snapshot.commit[:12]}")
+    print_text(f"sandbox    {run.sandbox}, {run.level}")
+    if run.resources:  # told by a run that came to its end
+        print_text(f"used       {', '.join(run.resources)}")
+    if run.parent:
+        print_text(f"handed by  {run.parent}")
+    if run.regrades:
+        print_text(f"graded by  what a person said of {run.regrades}")
+    if run.resumes:
+        print_text(f"goes on    from {run.resumes}")
+    for file in reader.task(run.task_id).inputs:
+        print_text(f"given      {file.path} ({file.size:,} bytes, {file.sha256[:12]})")
 
 
 def _tell_end(reader: Reader, run: Run) -> None:
@@ -132,6 +155,9 @@ def _tell_end(reader: Reader, run: Run) -> None:
         print_text(f"asked      {calls}, {cost.tokens:,} tokens, {usd}")
     for flag in reader.flags(run.id):
         print_text(f"flagged    {flag.reason}", "yellow")
+    for delivery in reader.find(Delivery, run_id=run.id):
+        tell_delivery(delivery)
+    tell_words(reader.find(Feedback, run_id=run.id))
     if run.outcome.result is Result.WAITING:
         for question in reader.open_questions(reader.root_of(reader.task(run.task_id)).id):
             tell(question)
@@ -206,22 +232,36 @@ def answer(
         print_text(f"Answered: {given}" + (f" ({left} more to answer before it goes on)" if left else ""))
 
 
+add_feedback(app)
+
+
 @app.command()
-def flag(
-    id: Id, reason: Annotated[str, typer.Option(help="What is wrong with it, for the record.")] = ""
-) -> None:
-    """Say that this failed run matters: one such run is enough to open an evolution."""
-    from agentos.daemon.offline import desk
-    from agentos.evolver.find.mining import flag as give
+def deliver(id: Id, as_json: AsJson = False) -> None:
+    """Deliver once more what could not be delivered; a running daemon does it."""
+    from datetime import UTC, datetime
+
+    from agentos.daemon.run.delivery import again
     from agentos.ledger.store import Ledger
 
-    with desk(Home.find()) as parts:
-        ledger = parts.records
-        assert isinstance(ledger, Ledger)
-        run = ledger.run(ledger.resolve("run", id))
-        give(parts, run)
-        ledger.flag(run.id, reason)
-    print_text(f"{run.id} is flagged.")
+    home = Home.find()
+    run_id = _reader().resolve("run", id)
+    ledger = Ledger(home.ledger)
+    try:
+        queued = again(ledger, run_id, datetime.now(UTC))
+    finally:
+        ledger.close()
+    if as_json:
+        print_json(queued)
+    for delivery in () if as_json else queued:
+        tell_delivery(delivery)
+
+
+@app.command()
+def replay(id: Id, as_json: AsJson = False) -> None:
+    """Run a finished run again from its record; say what differs and why. Exit code 1 when something does."""
+    from agentos.cli.replaying import replay as again
+
+    again(id, as_json=as_json)
 
 
 @app.command()

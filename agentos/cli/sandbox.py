@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,7 @@ from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.sandboxes.probe import Claim
+    from agentos.sandboxes.probe import Guarantee
 
 app = noun("What holds tasks on this machine.")
 
@@ -28,7 +29,7 @@ class _Found:
 
     sandbox: str
     level: str
-    claims: list[Claim]
+    claims: list[Guarantee]
     remark: str
     seconds: float
 
@@ -41,8 +42,6 @@ class _Found:
 def list_(as_json: Json = False) -> None:
     """Print which sandboxes there are, and the container images that were built."""
     from agentos.sandboxes.bubblewrap.launch import require
-    from agentos.sandboxes.docker.engine import DockerEngine
-    from agentos.sandboxes.docker.image import images
     from agentos.settings import load_settings
 
     home = Home.find()
@@ -52,16 +51,16 @@ def list_(as_json: Json = False) -> None:
         rows.append(("bubblewrap", "there", require(settings.run_uid)))
     except Unavailable as error:
         rows.append(("bubblewrap", "missing", str(error)))
-    engine = DockerEngine(timeout_s=10)
     try:
-        version = engine.version()
-        found = images(engine)
+        from agentos.sandboxes.docker.engine import DockerEngine
+        from agentos.sandboxes.docker.image import images
+
+        with closing(DockerEngine(timeout_s=10)) as engine:
+            version, found = engine.version(), images(engine)
         built = "there" if any(image.current and image.way != "base" for image in found) else "no image"
         rows.append(("docker", built, f"engine {version['Version']} at {engine.address}"))
     except Unavailable as error:
         rows.append(("docker", "missing", str(error)))
-    finally:
-        engine.close()
     if as_json:
         keys = ("sandbox", "state", "detail")
         print_json(
@@ -162,10 +161,10 @@ def _try(name: str, root: Path, run_uid: int | None, *, quick: bool) -> _Found:
     made = SANDBOXES[name](root, run_uid)
     try:
         claims = list(made.examine())
-        if not quick and all(claim.held for claim in claims):
-            claims += conform(made)
+        level = made.reaches if all(claim.held for claim in claims) else "none"  # as the daemon decides
+        if not quick and level != "none":
+            claims += conform(made, grouped=not made.lacks)
         remark = _groups(made.groups) if isinstance(made, Bubblewrap) else ""
-        level = "none" if any(not claim.held for claim in claims) else made.reaches
     finally:
         made.close()
     return _Found(name, level, claims, remark, round(time.monotonic() - began, 3))
@@ -175,10 +174,7 @@ def _groups(groups: Any) -> str:
     """What holds memory and CPU of a bubblewrap box."""
     if groups.parents:
         return f"control groups version {groups.version}: {', '.join(sorted(groups.controllers))}"
-    return (
-        f"Without control groups ({groups.why_not}) memory is held for each process and not for the whole "
-        "job, and CPU time not at all: see docs/security.md."
-    )
+    return str(groups.lacks)
 
 
 def _show(found: _Found) -> None:
@@ -189,7 +185,8 @@ def _show(found: _Found) -> None:
     print_text(f"{found.sandbox}: level {found.level}, tried in {found.seconds:.1f} s. {found.remark}")
     if found.broken:
         print_text(
-            f"{found.sandbox} does not hold here: no task will run in it. Broken: {'; '.join(found.broken)}.",
+            f"{found.sandbox} does not hold here: {'no task will run' if found.level == 'none' else 'tasks run'} in it. "
+            f"Broken: {'; '.join(found.broken)}.",
             "red",
         )
 

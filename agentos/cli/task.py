@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.answering import ask_here, tell
+from agentos.cli.deliveries import tell_delivery
 from agentos.cli.group import noun
-from agentos.cli.output import clean, print_json, print_table, print_text
-from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
+from agentos.cli.output import clean, print_json, print_table, print_text, time_text
+from agentos.cli.task_checks import checks
+from agentos.domain import Delivery, Outcome, Question, Result, Run, Step, Task, TaskState
 from agentos.errors import Conflict, UserError
 from agentos.home import Home
+from agentos.ledger.copies import copies, without_copies
 from agentos.ledger.reading import Reader
 
 if TYPE_CHECKING:
@@ -56,12 +59,16 @@ def run(file: File, as_json: AsJson = False) -> None:
     if not _alive(home):
         raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
     tasks = _add(home, file)
-    waiting = [task for task in tasks if task.schedule is None]
+    waiting = [task for task in tasks if not task.recurs]
     reader = Reader(home.ledger)
     for task in tasks:
-        if task.schedule is not None and not as_json:
-            print_text(f"scheduled {task.name}  ({task.id}, {task.schedule})")
-    passed = _follow(home, reader, waiting, quiet=as_json)
+        if task.recurs and not as_json:
+            print_text(f"scheduled {task.name}  ({task.id}; `agentos schedule show {task.id}`)")
+    try:
+        passed = _follow(home, reader, waiting, quiet=as_json)
+    except KeyboardInterrupt:
+        _tell_left(reader, waiting)
+        raise
     if as_json:
         print_json([_view(reader, task.id) for task in tasks])
     raise typer.Exit(0 if passed else 1)
@@ -73,34 +80,57 @@ def list_(
         str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
     ] = "",
     limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 100,
+    every: Annotated[bool, typer.Option("--all", help="Each run of a schedule in a row of its own.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tasks in the order they were added, with the result of the newest run."""
+    """Tasks in the order they were added, with the result of the newest run; a schedule is one row."""
     if state and state not in set(TaskState):
         raise UserError(f"There is no state '{state}'; the states are {', '.join(TaskState)}.")
     reader = Reader(Home.find().ledger)
-    views = reader.tasks(TaskState(state) if state else None, limit)
+    only = TaskState(state) if state else None
+    views = reader.tasks(only, limit) if every else without_copies(reader, only, limit)
     if as_json:
         print_json([_view(reader, view.task.id) for view in views])
         return
     rows = []
     for view in views:
-        newest = _newest(reader, view.task.id)
+        last = view
+        if view.task.recurs:
+            (last,) = copies(reader, view.task.id, 1) or (view,)
+        newest = _newest(reader, last.task.id)
         outcome = newest.outcome if newest else None
+        why = _asked(last.state) + outcome.reason if outcome else ""
+        if last is not view and outcome:
+            why = f"last {outcome.result.value}{f': {why}' if why else ''}"
         rows.append(
             (
                 view.task.id,
+                time_text(view.task.created_at),
                 f"  ↳ {view.task.name}" if view.task.parent else view.task.name,
                 _standing(view.state, outcome),
-                _asked(view.state) + outcome.reason if outcome else "",
+                why,
             )
         )
     print_table(
-        ("task", "name", "state", "why"),
+        ("task", "added", "name", "state", "why"),
         rows,
         below=True,
         empty="No tasks yet; `agentos task add FILE` adds some.",
     )
+
+
+@app.command("from-run")
+def from_run(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or enough of its start or end.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file; else standard output.")
+    ] = None,
+    expect: Annotated[str, typer.Option(metavar="TEXT", help="What the answer has to hold.")] = "",
+) -> None:
+    """Write a task file from a run: its goal, its inputs, and a check that is proposed."""
+    from agentos.cli.task_from_run import write_task
+
+    write_task(run, output, expect)
 
 
 @app.command()
@@ -113,20 +143,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
     if as_json:
         print_json({**view, "questions": questions})
         return
-    task: Task = view["task"]
-    print_text(f"{task.name}  ({task.id})", "bold")
-    print_text(f"state      {view['state'].value}")
-    print_text(f"goal       {task.goal}")
-    if task.call:
-        print_text(f"call       {task.call.tool} {dict(task.call.args)}")
-    for file in task.inputs:
-        print_text(f"input      {file.path} ({file.size:,} bytes)")
-    if task.schedule:
-        print_text(f"schedule   {task.schedule}")
-    if task.parent:
-        print_text(f"part of    {task.parent}")
-    for check in task.checks:
-        print_text(f"check      {check.kind} {dict(check.spec)}")
+    _tell_task(reader, view)
     print_table(
         ("run", "attempt", "snapshot", "result", "seconds", "why"),
         [
@@ -135,8 +152,34 @@ def show(id: Id, as_json: AsJson = False) -> None:
         ],
         empty="It has not run yet.",
     )
+    for delivery in view["deliveries"]:
+        tell_delivery(delivery)
     for question in questions:
         tell(question)
+
+
+def _tell_task(reader: Reader, view: Mapping[str, Any]) -> None:
+    """What was asked, and of what."""
+    task: Task = view["task"]
+    print_text(f"{task.name}  ({task.id})", "bold")
+    print_text(f"state      {view['state'].value}")
+    print_text(f"goal       {task.goal}")
+    if task.call:
+        print_text(f"call       {task.call.tool} {dict(task.call.args)}")
+    for file in task.inputs:
+        print_text(f"input      {file.path} ({file.size:,} bytes)")
+    for source in task.sources:
+        print_text(f"reads      {source.path}, when it runs")
+    for left in _left_out(reader, task.id):
+        print_text(f"left out   {left}", "yellow")
+    if task.recurs:
+        print_text(f"schedule   {task.schedule or 'files that arrive'}  (`agentos schedule show {task.id}`)")
+    if task.schedule_id:
+        print_text(f"started by {task.schedule_id}")
+    if task.parent:
+        print_text(f"part of    {task.parent}")
+    for check in task.checks:
+        print_text(f"check      {check.kind} {dict(check.spec)}")
 
 
 @app.command()
@@ -150,7 +193,13 @@ def cancel(id: Id) -> None:
     try:
         if whole := ledger.task(task_id).parent:
             raise Conflict(f"{task_id} is part of {whole}: cancel that one.")
-        open_states = (TaskState.SCHEDULED, TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING)
+        open_states = (
+            TaskState.SCHEDULED,
+            TaskState.PAUSED,
+            TaskState.QUEUED,
+            TaskState.RUNNING,
+            TaskState.WAITING,
+        )
         if not ledger.set_task_state(task_id, open_states, TaskState.CANCELLED):
             raise Conflict(
                 f"{task_id} is {ledger.task_view(task_id).state.value}: there is nothing to cancel."
@@ -161,6 +210,9 @@ def cancel(id: Id) -> None:
     finally:
         ledger.close()
     print_text(f"{task_id} is cancelled.")
+
+
+app.command()(checks)
 
 
 def _add(home: Home, file: str) -> list[Task]:
@@ -217,6 +269,15 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
     return passed
 
 
+def _tell_left(reader: Reader, tasks: Sequence[Task]) -> None:
+    """After Ctrl-C: the daemon goes on with what is not over."""
+    left = [task.id for task in tasks if reader.task_view(task.id).state not in _ENDED]
+    if left:
+        shown = left[0] if len(left) == 1 else f"{left[0]} and {len(left) - 1} more"
+        told = f"`agentos task show {left[0]}` tells how it went, `agentos task cancel {left[0]}` ends it"
+        print(f"\nThe daemon goes on with {shown}; {told}.", file=sys.stderr)
+
+
 def _ask(home: Home, questions: Sequence[Question], *, quiet: bool) -> None:
     """Ask whoever sits here; else say who may answer, and how."""
     for question in questions:
@@ -264,7 +325,16 @@ def _view(reader: Reader, task_id: str) -> dict[str, Any]:
     outcome = runs[0].outcome if runs else None
     result = outcome.result.value if outcome else None
     # the share stays out: proposers, and whoever writes them, are not to learn what is held out
-    return {"task": view.task, "state": view.state, "result": result, "runs": runs}
+    delivered = (
+        [one for run in runs for one in reader.find(Delivery, run_id=run.id)] if view.task.deliver else []
+    )
+    return {"task": view.task, "state": view.state, "result": result, "runs": runs, "deliveries": delivered}
+
+
+def _left_out(reader: Reader, task_id: str) -> Sequence[str]:
+    """What lay among its inputs and is no plain file."""
+    read = [entry for entry in reader.entries(subject=task_id) if entry.event == "task.inputs_read"]
+    return read[-1].detail.get("left_out", ()) if read else ()
 
 
 def _newest(reader: Reader, task_id: str) -> Run | None:

@@ -21,6 +21,7 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.ledger.store import Ledger
+    from agentos.trajectories.converting import Convert
     from agentos.trajectories.past import Into, Past
     from agentos.trajectories.records import Record
 
@@ -28,13 +29,22 @@ app = noun("Runs of other systems in, training data and spans out.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
+REFUSED_MAX = 100  # refusals that are kept and told; all are counted
+_WHY_MAX = 500
 _PROGRESS_S = 0.5
 
 
 @app.command("import")
 def import_(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="JSON, JSON lines, or directories.")],
-    format: Annotated[str, typer.Option(help="auto, openai-chat, tau-bench, whowhen, sft or grpo.")] = "auto",
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="JSON, JSON lines, .traj, .eval, or directories.")
+    ],
+    format: Annotated[
+        str, typer.Option(metavar="NAME", help="Where recognising it fails; a wrong name lists the formats.")
+    ] = "auto",
+    convert: Annotated[
+        str, typer.Option(metavar="MODULE:FUNCTION", help="A function of yours reads the records.")
+    ] = "",
     agent: Annotated[
         str, typer.Option(help="An agent of the registry that is to do those tasks that have checks.")
     ] = "",
@@ -42,14 +52,24 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Take other systems' runs into the ledger. Exit code 1 when a record was refused."""
-    from agentos.trajectories.formats import READERS
+    from agentos.trajectories.converting import converter, installed_formats
+    from agentos.trajectories.formats import LOGS, READERS
 
-    if format not in ("auto", *READERS):
-        raise UserError(f"There is no format '{format}'; the formats are auto, {', '.join(READERS)}.")
+    installed = {} if format in ("auto", *READERS) and not convert else installed_formats()
+    if format not in ("auto", *READERS, *installed):
+        known = ", ".join(["auto", *READERS, *installed])
+        raise UserError(f"There is no format '{format}'; the formats are {known}.")
+    place = convert or installed.get(format, "")
     home = Home.find()
-    with _importing(home, agent, dry_run=dry_run, quiet=as_json) as taking:
-        for record in _records(files):
+    with importing(home, agent, dry_run=dry_run, quiet=as_json) as taking:
+        taking.convert = converter(place) if place else None
+        for record in read_files(files, format if format in LOGS else "", taking.passed_over):
             taking.take(record, format)
+    _report(taking, dry_run=dry_run, as_json=as_json)
+    raise typer.Exit(1 if taking.counts["refused"] else 0)
+
+
+def _report(taking: _Taking, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -58,22 +78,28 @@ def import_(
                 "known": taking.counts["known"],
                 "results": taking.results,
                 "refused": taking.refused,
+                "refused_count": taking.counts["refused"],
+                "passed_over": taking.passed_over,
             }
         )
     else:
         taking.tell()
-    raise typer.Exit(1 if taking.refused else 0)
 
 
-def _records(given: list[Path]) -> Iterator[Record]:
+def read_files(given: list[Path], log: str, passed_over: Counter[str]) -> Iterator[Record]:
+    """The records of all files, one at a time; ``passed_over`` counts the files that are none."""
     from agentos.trajectories.records import files_of, read_records
 
-    for path in [file for place in given for file in files_of(place)]:
-        yield from read_records(path)
+    found = [files_of(place) for place in given]
+    for one in found:
+        passed_over.update(one.passed_over)
+    for path in [path for one in found for path in one.files]:
+        yield from read_records(path, log)
 
 
 @contextmanager
-def _importing(home: Home, agent: str, *, dry_run: bool, quiet: bool) -> Iterator[_Taking]:
+def importing(home: Home, agent: str, *, dry_run: bool, quiet: bool) -> Iterator[_Taking]:
+    """An import; raises UserError when the registry has no such agent."""
     from agentos.daemon.offline import desk
     from agentos.domain import Kind, ResourceId
     from agentos.ledger.store import Ledger
@@ -103,7 +129,9 @@ class _Taking:
     def __init__(self, ledger: Ledger, into: Into, *, dry_run: bool, quiet: bool) -> None:
         self.counts: Counter[str] = Counter()
         self.results: Counter[str] = Counter()
-        self.refused: list[dict[str, Any]] = []
+        self.refused: list[dict[str, Any]] = []  # the first of them
+        self.passed_over: Counter[str] = Counter()
+        self.convert: Convert | None = None
         self._ledger = ledger
         self._into = into
         self._dry_run = dry_run
@@ -114,6 +142,7 @@ class _Taking:
 
     def take(self, record: Record, format: str) -> None:
         """Import one record, or note why not."""
+        from agentos.trajectories.converting import converted
         from agentos.trajectories.formats import detect, read
         from agentos.trajectories.past import Source, past_of
 
@@ -121,8 +150,12 @@ class _Taking:
         try:
             if record.fault:
                 raise Invalid("record", [record.fault])
-            name = detect(record.value) if format == "auto" else format
-            conversations = read(record.value, name)
+            if self.convert:
+                name = format if format != "auto" else "converted"
+                conversations = converted(record.value, self.convert)
+            else:
+                name = detect(record.value) if format == "auto" else format
+                conversations = read(record.value, name)
         except Invalid as error:
             self._refuse(record, "; ".join(error.faults))
             return
@@ -141,10 +174,13 @@ class _Taking:
             self.results[past.run.outcome.result.value] += 1
 
     def _refuse(self, record: Record, why: str) -> None:
-        self.refused.append({"file": record.file, "record": record.number, "why": why})
+        self.counts["refused"] += 1
+        if self.counts["refused"] > REFUSED_MAX:
+            return
+        self.refused.append({"file": record.file, "record": record.number, "why": why[:_WHY_MAX]})
         self.end()
         if not self._quiet:
-            print(clean(f"{record.place}: {why}"), file=sys.stderr)
+            print(clean(f"{record.place}: {why[:_WHY_MAX]}"), file=sys.stderr)
 
     def _progress(self) -> None:
         if self._shows and time.monotonic() - self._told > _PROGRESS_S:
@@ -163,8 +199,11 @@ class _Taking:
         print_text(f"{self.counts['imported']:,} runs {verb}{f' ({how})' if how else ''}.")
         if self.counts["known"]:
             print_text(f"{self.counts['known']:,} were there already.")
-        if self.refused:
-            print_text(f"Refused: {len(self.refused):,}; the reasons stand above.", "yellow")
+        for why, count in self.passed_over.most_common():
+            print_text(f"Passed over: {count:,} files ({why}).")
+        if count := self.counts["refused"]:
+            whose = "" if count <= REFUSED_MAX else f" of the first {REFUSED_MAX}"
+            print_text(f"Refused: {count:,}; the reasons{whose} stand above.", "yellow")
 
 
 @app.command()

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Verdict, digest
+from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
 from agentos.errors import AgentOSError, NotFound, UserError
 from agentos.evolver.policy import policy_from_json
 from agentos.evolver.promote.consent import genuine, read_key
-from agentos.evolver.replay.verification import misplaced, misquoted, unfounded
+from agentos.evolver.promote.rebasing import rebase_trailers
+from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, unfounded
 from agentos.evolver.verdict.judge import judged_trials, recompute
 from agentos.evolver.verdict.safety import judged_rates
 from agentos.home import Home
@@ -114,6 +115,7 @@ def evolution_faults(home: Home, reader: Frozen, registry: Registry, story: Stor
             lambda item: digest(stored[item.id]),
         )
     ]
+    faults += borrowed(story.trials, lambda name: reader.find(Trial, id=name))
     for verdict in story.verdicts:
         candidate = candidates.get(verdict.candidate_id)
         if candidate is None:
@@ -167,10 +169,22 @@ def _commit_faults(reader: Frozen, promotion: Promotion, ledger: Path) -> Iterat
         "Verdict": judged,
         "Consent": set(given),
         "Candidate-Tree": _trees(reader, evolution, verdicts),
+        **_of_rebase(reader, evolution),
     }
     for name, right in wanted.items():
         if promotion.said.get(name) not in right:
             yield f"{which}, and its {name} is not the one in the ledger: {promotion.said.get(name)}"
+
+
+def _of_rebase(reader: Frozen, evolution: Evolution) -> dict[str, set[str]]:
+    """What a commit on a newer base than that of the trials says beside."""
+    chosen = reader.find(Candidate, id=evolution.candidate_id) if evolution.candidate_id else ()
+    return {
+        name: {word}
+        for item in chosen
+        if item.rebase is not None
+        for name, word in rebase_trailers(item.snapshot, item.rebase).items()
+    }
 
 
 def _trees(reader: Frozen, evolution: Evolution, verdicts: Sequence[Verdict]) -> set[str]:

@@ -33,13 +33,15 @@ class DaemonInfo:
     version: str
     started_at: str
     ready: bool
+    overdue: tuple[str, ...] = ()  # a sentence for each box that should have been gone
     alive: bool = False
 
 
 def daemon_info(home: Home) -> DaemonInfo | None:
     """The daemon that runs, or the last one that did (``alive`` is False); None for none."""
     try:
-        found = DaemonInfo(**json.loads((home.run / "daemon.json").read_text()))
+        said = json.loads((home.run / "daemon.json").read_text())
+        found = DaemonInfo(**said | {"overdue": tuple(said.get("overdue", ()))})
         owner = Owner.parse(found.owner)
     except (OSError, ValueError, TypeError):
         return None
@@ -85,6 +87,13 @@ class DaemonLock:
         """Tell whoever waits that tasks are now taken."""
         self._info = replace(self._info, ready=True)
         self._write(self._info)
+
+    def name_overdue(self, boxes: tuple[str, ...]) -> None:
+        """Say which boxes would not go, for `agentos doctor` and whoever asks ``daemon_info``."""
+        if boxes != self._info.overdue:
+            self._info = replace(self._info, overdue=boxes)
+            with suppress(OSError):
+                self._write(self._info)
 
     def keep(self) -> None:
         """Tell it again where somebody deleted the file, or all of ``run/``: else nobody could stop us."""

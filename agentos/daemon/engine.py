@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy
+import structlog
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 
 from agentos.errors import Unavailable
@@ -28,7 +30,9 @@ os.environ.setdefault("LANGSMITH_TRACING", "false")
 
 T = TypeVar("T")
 
-VERSION = "abi-2"  # raise when a workflow's steps change their order or meaning (tests/daemon/test_engine.py)
+log = structlog.get_logger("agentos.engine")
+
+VERSION = "abi-3"  # raise when a workflow's steps change their order or meaning (tests/daemon/test_engine.py)
 _ALIVE = ("PENDING", "ENQUEUED", "DELAYED")
 _OVER = ("SUCCESS", "ERROR", "CANCELLED")
 _AT_ONCE = 1_000  # workflows that are forgotten in one go
@@ -58,6 +62,8 @@ class Engine:
         self._on_end = on_end
         self._lock = threading.Lock()
         self._active: dict[str, str] = {}
+        self._failed: set[str] = set()  # the engine may not have been able to write down that they ended
+        self.failures: dict[str, BaseException] = {}  # why the last workflow on a subject failed
         self._path = path
         _look_at(path)
         self._database = _database(path)
@@ -83,6 +89,10 @@ class Engine:
             try:
                 body(Steps(), subject)
             finally:
+                if (error := sys.exception()) is not None:
+                    log.error("workflow failed", kind=kind, subject=subject, exc_info=error)
+                    self.failures[subject] = error
+                    self._failed.add(DBOS.workflow_id or subject)
                 with self._lock:
                     self._active.pop(subject, None)
                 self._on_end(kind, subject)
@@ -111,7 +121,7 @@ class Engine:
         workflow_id = workflow_id or subject
         status: Any = DBOS.get_workflow_status(workflow_id)
         if status is not None:
-            return status.status in _ALIVE
+            return status.status in _ALIVE and workflow_id not in self._failed
         with self._lock:
             self._active[subject] = kind
         started = False
@@ -153,7 +163,9 @@ def _look_at(path: Path) -> None:
     """Before DBOS does, which would print a traceback for a damaged file."""
     try:
         with closing(sqlite3.connect(path)) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if answer != "ok":
+            raise sqlite3.DatabaseError(" ".join(str(answer).split())[:200])
     except sqlite3.Error as error:
         raise _unusable(path, error) from error
 

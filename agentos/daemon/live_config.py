@@ -63,7 +63,7 @@ class Current:
         self._setup = Setup.of(settings)
 
     def _stamps(self) -> Sequence[tuple[int, ...]]:
-        return [_stamp(path) for path in (self._home.settings, self._home.keys)]
+        return [_stamp(path) for path in (self._home.settings, self._home.keys, self._home.secrets)]
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

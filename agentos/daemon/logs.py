@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -11,6 +12,21 @@ from typing import Any
 import structlog
 
 _KEPT = 3
+_LEVELS = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))  # logging's and syslog's
+
+
+class _JournalFormatter(structlog.stdlib.ProcessorFormatter):
+    """Puts in front of a line what the journal takes for its level; it has times of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = next((number for least, number in _LEVELS if record.levelno >= least), 7)
+        return f"<{level}>{super().format(record)}"
+
+
+def _formatter() -> type[structlog.stdlib.ProcessorFormatter]:
+    """For the console: the journal, where systemd put it there."""
+    journal = "JOURNAL_STREAM" in os.environ and not sys.stderr.isatty()
+    return _JournalFormatter if journal else structlog.stdlib.ProcessorFormatter
 
 
 def set_up_logs(path: Path, level: str, size_mb: int, *, console: bool) -> None:
@@ -36,7 +52,7 @@ def set_up_logs(path: Path, level: str, size_mb: int, *, console: bool) -> None:
     if console:
         screen = logging.StreamHandler(sys.stderr)
         screen.setFormatter(
-            structlog.stdlib.ProcessorFormatter(
+            _formatter()(
                 foreign_pre_chain=shared,
                 processors=[
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,

@@ -1,6 +1,6 @@
 """The daemon as a process: it comes up, takes work, and ends.
 
-Signal handlers only count; the loop acts. The first SIGTERM (or Ctrl-C) drains: tasks under way
+Signal handlers only count; the loop acts. The first SIGTERM (or Ctrl-C, or SIGHUP) drains: tasks under way
 are finished, nothing new is started. The second one stops at once. Evolutions are cut in both
 cases and go on with the next daemon. The process leaves by ``os._exit``, because threads that
 belong to cut work are held rather than ended (``tasks.Stopping``).
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -19,11 +21,22 @@ import structlog
 from agentos.daemon.daemon_lock import DaemonLock
 from agentos.daemon.engine import Engine
 from agentos.daemon.logs import set_up_logs
-from agentos.daemon.service import Service, service
+from agentos.daemon.run.tasks import STOPPED
+from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick
+from agentos.errors import Unavailable
 from agentos.home import Home
+from agentos.ledger.connect import damage_of
+from agentos.sandboxes.box import overdue
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.settings import Settings, load_settings
+
+_DESCRIPTORS = 4096
+_PATIENCE_S = 15.0  # with a box that was killed
+_DAMAGED = (
+    "the ledger is damaged ({damage}). What can be read can be copied out (`agentos task list --json`, "
+    "`agentos run export`); type `agentos daemon stop`, restore a backup of the home, then `agentos daemon start`"
+)
 
 log = structlog.get_logger("agentos.daemon")
 
@@ -33,7 +46,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.count = 0
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._handle)
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
@@ -57,27 +70,57 @@ def run_daemon(home: Home, *, console: bool) -> NoReturn:
 def _be_the_daemon(
     home: Home, settings: Settings, signals: Signals, lock: DaemonLock, *, console: bool
 ) -> NoReturn:
+    _raise_limit()
     set_up_logs(home.logs / "daemon.log", settings.log_level, settings.log_mb, console=console)
     log.info("starting", pid=os.getpid(), home=str(home.root))
     for leftover in leftovers(home.root):
         log.warning("left by a daemon that was killed", kind=leftover.kind, what=leftover.what)
         reap([leftover])
+    damage = damage_of(home.ledger) if home.ledger.exists() else ""
     with service(home, settings) as parts:
         parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
         tick = Tick(parts)
         tick.engine = Engine(home.engine, parts.bodies(), tick.ended)
         parts.sandbox.start()
+        if lacks := parts.sandbox.lacks:
+            log.warning("the sandbox lacks something", what=lacks)
         tick.engine.launch()
-        tick.resume()
+        if damage:
+            parts.tasks.breaker.open(_DAMAGED.format(damage=damage[:200]), for_good=True)
+        else:
+            tick.resume()
         lock.ready()
         log.info("ready", sandbox=parts.sandbox.name, level=parts.sandbox.level)
         _loop(tick, signals, lock)
+        if not tick.idle() or signals.count > 1:
+            with suppress(Unavailable):  # a disk that is full: then it looks like a kill
+                parts.ledger.set_kv(STOPPED, utc_now().isoformat())
         _end(parts, lock, by_force=signals.count > 1)
 
 
+def _raise_limit() -> None:
+    """As many open files as the machine lets us: some shells give 256, and a box takes a dozen."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _overdue(named: set[str]) -> tuple[str, ...]:
+    """Boxes that would not go, each logged once; nothing waits for them, but what holds them is to be found."""
+    runs = [run or "a check" for run, _ in overdue(_PATIENCE_S)]
+    for run in set(runs) - named:
+        log.error("a box is not gone after its limit and its grace", run=run)
+        named.add(run)
+    return tuple(f"the box of {run} is not gone after its limit and its grace; see the log" for run in runs)
+
+
 def _loop(tick: Tick, signals: Signals, lock: DaemonLock) -> None:
+    named: set[str] = set()
+
     def asked_to_end(times: int) -> bool:
         lock.keep()
+        lock.name_overdue(_overdue(named))
         return signals.count >= times
 
     tick.run(lambda: not asked_to_end(1))

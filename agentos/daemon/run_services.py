@@ -19,6 +19,7 @@ from agentos.daemon.requests.memories import Memories
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import Asking
+from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.delegation import Delegates
 from agentos.daemon.run.execution import BoxExecutor, Serving
@@ -53,6 +54,7 @@ class Served:
         self._ledger, self._registry, self._sandbox = parts
         self._models = models
         self._storage = Storage(home.index)
+        self._vault = HomeVault(home)
         embedder = WordLlama() if settings.retrieval == "hybrid" else None
         self._index = Index(self._storage, self._registry, embedder)
         self._cards = Cards(self._storage, self._load)
@@ -126,7 +128,7 @@ class Served:
         return Advice(name, self._models, lambda: another(find, name, author), self._settings.budget.run)
 
     def _egress(self, asking: Asking) -> Egress:
-        return Egress(self._settings.egress, asking)
+        return Egress(self._settings.egress, asking, self._vault)
 
     def _known_cards(self, bundle: Bundle) -> tuple[ToolCard, ...]:
         return self._cards.of(bundle)

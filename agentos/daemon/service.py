@@ -6,6 +6,7 @@ workflow starts is decided in ``tick.py``; that it survives a crash is the matte
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -18,13 +19,14 @@ from typing import TypeVar
 
 import structlog
 
+from agentos.daemon.breaker import MACHINE, Breaker, cause, of_the_machine
 from agentos.daemon.engine import Steps
 from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
 from agentos.daemon.evolve.coding_agent_config import with_coder
 from agentos.daemon.evolve.harness_bench import RunBenches
 from agentos.daemon.evolve.overlay_executor import executors_beside
 from agentos.daemon.evolve.plugins import with_plugins
-from agentos.daemon.evolve.proposers import Asked, proposers_of
+from agentos.daemon.evolve.proposers import ConfiguredProposers, proposers_of
 from agentos.daemon.evolve.serving_pointer import Swap
 from agentos.daemon.heads import Heads
 from agentos.daemon.job.bundle import with_wheels
@@ -33,31 +35,35 @@ from agentos.daemon.offline import desk
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
 from agentos.daemon.run_services import Served
-from agentos.domain import EvolutionState, Layer, Mode, Waiting
+from agentos.daemon.status import ROOM_BYTES, ROOM_FILES
+from agentos.domain import EvolutionState, Layer, Limits, Mode, Waiting
 from agentos.errors import AgentOSError, ModelAway, Unavailable
 from agentos.evolver import cycle
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Wait
-from agentos.evolver.proposers.lesson import LessonProposer
-from agentos.evolver.proposers.model import ModelProposer
-from agentos.evolver.proposers.skill import SkillProposer
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
 from agentos.models.redaction import redactor_of
-from agentos.ports import Adviser, Durable, Proposer
+from agentos.ports import Adviser, Durable, Proposer, Sandbox
+from agentos.proposers.lesson import LessonProposer
+from agentos.proposers.model import ModelProposer
+from agentos.proposers.skill import SkillProposer
 from agentos.registry.store import Registry
 from agentos.sandboxes.choice import Choice
 from agentos.settings import Settings
 from agentos.trajectories.sending import Sender
+
+_ROOM_DESCRIPTORS = 16  # below which no run is begun
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
 _PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
+_MODEL_PATIENCE_S = 300.0  # between tries of a task whose model is away for long: each leaves a run
 _PATIENCE_S = (1.0, 5.0, 15.0, 30.0)  # between tries of work whose machinery is away; the last one on and on
 
 log = structlog.get_logger("agentos.service")
@@ -102,23 +108,48 @@ class Service:
     served: Served
     swap: Swap
     heads: Heads
-    waiting: set[str] = field(default_factory=set)  # evolutions that stand still until the machinery is back
+    waiting: set[str] = field(
+        default_factory=set
+    )  # evolutions and tasks that stand still until the machinery is back
 
     def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
         """What each kind of workflow does with its subject."""
         return {RUN: self.run_task, EVOLVE: self.evolve, PROMOTE: self.finish_promotion, WATCH: self.watch}
 
     def run_task(self, steps: Steps, task_id: str) -> None:
-        """Attempt the task until a run counts. While the ledger cannot be written, nothing is given up."""
-        held = _Held(
-            steps,
-            self.stopping,
-            lambda error, _: log.warning("task waits", task=task_id, why=str(error)),
-        )
-        for number, pause_s in zip(range(MAX_ATTEMPTS + 1), (*_PAUSES_S, 0.0), strict=True):
-            if held.step(f"attempt {number}", lambda: self.tasks.attempt(task_id, utc_now())):
+        """Attempt the task until a run counts. While the ledger cannot be written, nothing is given up.
+
+        An attempt is no step of the engine: whether it came to its end stands in the ledger, in one commit less.
+        """
+        for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
+            if self._attempt(task_id):
                 return
             steps.sleep(pause_s)
+
+    def _attempt(self, task_id: str) -> bool:
+        """As ``TaskRunner.attempt``, as soon as the machinery works."""
+        own = 0
+        for pause_s in chain(_PATIENCE_S, repeat(_MODEL_PATIENCE_S)):
+            self._stand_still(task_id, lambda: self.tasks.breaker.hold(self.stopping.wait))
+            try:
+                return self.tasks.attempt(task_id, utc_now())
+            except (Unavailable, *MACHINE) as error:
+                self.stopping.hold_if_set()
+                log.warning("task waits", task=task_id, why=str(error))
+                if not isinstance(error, ModelAway) and not self.tasks.breaker.lost(task_id, error):
+                    own += 1
+                    if own == MAX_ATTEMPTS:
+                        self.tasks.give_up(task_id, f"no run of it could be begun: {cause(error)}")
+                        return True
+            self._stand_still(task_id, lambda s=pause_s: self.stopping.wait(s))  # type: ignore[misc]
+        raise AssertionError("the pauses have no end")
+
+    def _stand_still(self, subject: str, wait: Callable[[], None]) -> None:
+        self.waiting.add(subject)
+        try:
+            wait()
+        finally:
+            self.waiting.discard(subject)
 
     def evolve(self, steps: Steps, evolution_id: str) -> None:
         """One evolution, from evidence to its end."""
@@ -245,11 +276,37 @@ class _Held:
         except AgentOSError:
             self.stopping.hold_if_set()
             raise
+        except MACHINE as error:
+            self.stopping.hold_if_set()
+            if of_the_machine(error):
+                raise Unavailable(cause(error)) from error
+            raise
 
 
 def utc_now() -> datetime:
     """The daemon's clock."""
     return datetime.now(UTC)
+
+
+def probe(home: Home, ledger: Ledger, registry: Registry, sandbox: Sandbox) -> None:
+    """Whether a run could be made and recorded now. Raises Unavailable or OSError with what is in its way."""
+    disk = os.statvfs(home.root)
+    if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
+        raise Unavailable(
+            f"the disk of {home.root} has {disk.f_bavail * disk.f_frsize >> 20} MB left: free some space"
+        )
+    if disk.f_files and disk.f_favail < ROOM_FILES:
+        raise Unavailable(f"the disk of {home.root} takes {disk.f_favail} more files: remove some")
+    spare: list[int] = []
+    try:
+        spare.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_ROOM_DESCRIPTORS))
+    finally:
+        for descriptor in spare:
+            os.close(descriptor)
+    ledger.set_kv("machinery.probe", utc_now().isoformat())
+    registry.stable()
+    with sandbox.open(Limits(), light=True):
+        pass
 
 
 def _sender(home: Home, settings: Settings) -> Sender | None:
@@ -299,12 +356,13 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
             image_of=sandbox.image_of,
             has_model=served.has_model,
             replayer=Threads(settings.parallel),
-            proposers=Asked(proposers, lambda: served.adviser(rules.model)),
+            proposers=ConfiguredProposers(proposers, lambda: served.adviser(rules.model)),
             reviewer=served.reviewer(parts.policy.review.model, rules.model),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
             migrate=partial(migrate_memories, sandbox),
             benches=benches,
         )
+        breaker = Breaker(lambda: probe(home, ledger, registry, sandbox))
         # not on the trials' threads: they may be busy for long
         swap = Swap(registry, ledger, replace(parts, replayer=Threads(2)))
         try:
@@ -315,7 +373,16 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
                 registry=registry,
                 sandbox=sandbox,
                 parts=parts,
-                tasks=TaskRunner(ledger, swap, executor, stopping, Mode(settings.recording), told),
+                tasks=TaskRunner(
+                    ledger,
+                    swap,
+                    executor,
+                    stopping,
+                    Mode(settings.recording),
+                    told,
+                    breaker,
+                    settings.hold_out,
+                ),
                 stopping=stopping,
                 served=served,
                 swap=swap,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agentos.daemon.offline import desk
+from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
@@ -16,8 +18,9 @@ from agentos.home import Home
 from agentos.ledger.connect import require_ledger
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.settings import first_settings, free_uid, load_settings
+from agentos.settings import claim_uid, first_settings, load_settings
 from agentos.shipped import seed_files
+from agentos.sources import read_sources
 from agentos.taskfile import Draft
 
 _SKILLS_README = """\
@@ -45,7 +48,7 @@ def init_home(home: Home) -> bool:
     fresh = not all(part.exists() for part in (*parts, *folders))
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not home.settings.exists():  # first, so that an interrupted init knows its own
-        _write(home.settings, first_settings(free_uid() if os.geteuid() == 0 else None))
+        _write(home.settings, first_settings(claim_uid(root) if os.geteuid() == 0 else None))
     for folder in folders:
         folder.mkdir(mode=0o700, exist_ok=True)
     if not (home.skills / "README.txt").exists():
@@ -76,37 +79,56 @@ def _write(path: Path, text: str) -> None:
 
 
 def add_tasks(home: Home, drafts: Sequence[Draft]) -> list[Task]:
-    """Take the input files into the blobs and queue the tasks; durable when the call returns.
+    """Take the input files into the blobs and queue the tasks, all or none; durable when the call returns.
 
-    Raises Invalid when an input is larger than its task's workspace.
+    Raises Invalid, having queued nothing, when an input cannot be read or is larger than its task's workspace.
     """
-    faults = [fault for draft in drafts for fault in _too_large(draft)]
+    faults = [fault for draft in drafts for fault in (*_unreadable(draft), *_too_large(draft))]
     if faults:
-        raise Invalid("inputs", faults)
+        raise Invalid("inputs", faults[:50])
     hold_out = load_settings(home.settings).hold_out
     require_ledger(home.ledger)
-    ledger = Ledger(home.ledger)
-    try:
+    with closing(Ledger(home.ledger)) as ledger:
         tasks = []
         for draft in drafts:
-            inputs = [_taken(ledger, name, path) for name, path in draft.files.items()]
-            task = draft.task(new_id("task"), inputs, datetime.now(UTC))
-            state = TaskState.SCHEDULED if task.schedule else TaskState.QUEUED
-            ledger.add_task(task, share_of(task.key, hold_out), state)
-            tasks.append(task)
+            task = draft.task(new_id("task"), _inputs(ledger, draft), datetime.now(UTC))
+            tasks.append(with_accepted(ledger, task))
+        ledger.add_tasks(
+            [
+                (
+                    task,
+                    share_of(task.key, hold_out),
+                    TaskState.SCHEDULED if task.recurs else TaskState.QUEUED,
+                )
+                for task in tasks
+            ]
+        )
         return tasks
-    finally:
-        ledger.close()
+
+
+def _unreadable(draft: Draft) -> Iterator[str]:
+    for path in draft.files.values():
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            yield f"{path} cannot be read: {error.strerror}"
 
 
 def _too_large(draft: Draft) -> list[str]:
-    size = sum(path.stat().st_size for path in draft.files.values())
+    size = sum(path.stat().st_size for path in draft.files.values() if path.exists())
     if size <= draft.limits.workspace_mb << 20:
         return []
     return [
         f"the inputs of '{draft.name}' have {size:,} bytes, its workspace {draft.limits.workspace_mb} MB; "
         "raise limits.workspace_mb"
     ]
+
+
+def _inputs(ledger: Ledger, draft: Draft) -> Sequence[InputFile]:
+    """What the draft reads now; live inputs are read when it runs."""
+    single = [_taken(ledger, name, path) for name, path in draft.files.items()]
+    room = draft.limits.workspace_mb << 20
+    return read_sources(draft.trees, ledger.blobs.put, max_bytes=room, since={}, given=single).inputs
 
 
 def _taken(ledger: Ledger, name: str, path: Path) -> InputFile:

@@ -10,19 +10,31 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain
 
 import structlog
 
+from agentos.daemon.breaker import cause, damaged, of_the_machine
+from agentos.daemon.channels import channels_of
 from agentos.daemon.engine import Engine
-from agentos.daemon.evolutions import start_due
+from agentos.daemon.evolutions import WAITING_MAX, start_due
+from agentos.daemon.feedback import in_a_box
+from agentos.daemon.feedback import settle as settle_feedback
 from agentos.daemon.folders import Folders
+from agentos.daemon.heartbeat import HeartbeatFile
+from agentos.daemon.notifications import Notifier
+from agentos.daemon.retention import DailyPrune
 from agentos.daemon.run.delegation import let_go
+from agentos.daemon.run.delivery import Deliverer
+from agentos.daemon.run.tasks import MAX_ATTEMPTS
 from agentos.daemon.schedules import spawn_due
 from agentos.daemon.service import EVOLVE, RUN, WATCH, Service, utc_now
+from agentos.daemon.watching import Watching
 from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
 from agentos.evolver.find.mining import mine
@@ -31,6 +43,8 @@ from agentos.evolver.history.retirement import unused_skills
 from agentos.evolver.memory.memory_proposals import settle_wishes
 from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
+from agentos.ledger.reading import TaskView
+from agentos.models.redaction import redactor_of
 
 POLL_S = 0.05
 _EVERY_S = {
@@ -40,10 +54,13 @@ _EVERY_S = {
     "evolutions": 0.2,
     "mining": 0.2,
     "heads": 60.0,
+    "notify": 1.0,
     "upkeep": 600.0,
 }
 
 _OVER = timedelta(hours=1)  # since its end, until nothing of an evolution is taken up again
+
+_RENEWALS = 1_000  # workflows of one task that may fail
 
 _FORGOTTEN = timedelta(days=7)  # what became of a workflow stands in the ledger
 
@@ -64,13 +81,33 @@ class Tick:
         self._version = -1
         self._audited = -1
         self._waiting: deque[str] = deque()
+        self._again: set[str] = set()
+        self._losses: Counter[str] = Counter()  # by task, of workflows
         self._ended: deque[tuple[str, str]] = deque()
         self._due: dict[str, float] = {}
         self._housekeeper = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
         self._supervisor = ThreadPoolExecutor(1, thread_name_prefix="swap")
+        self._prober = ThreadPoolExecutor(1, thread_name_prefix="probe")
+        self._breaker = service.tasks.breaker
+        self._heartbeat = HeartbeatFile(service.home)
+        self._told = ""  # why the last turn that failed did
         self._messenger = ThreadPoolExecutor(1, thread_name_prefix="heads")
+        self._scheduler = ThreadPoolExecutor(1, thread_name_prefix="schedules")
+        self._deliverer = ThreadPoolExecutor(1, thread_name_prefix="deliveries")
+        self._mailman = ThreadPoolExecutor(1, thread_name_prefix="notify")
+        self._notifier = Notifier(
+            service.ledger,
+            channels_of(service.home, service.settings.notify),
+            service.settings.notify.on,
+            redactor_of(service.home, service.settings).value,
+        )
+        self._notifies = self._notifier.begin()
         self._chores: dict[str, Future[None]] = {}
+        self._watching = Watching(service.ledger, service.settings.hold_out)
+        self._deliveries = Deliverer(service.ledger, service.home)
+        self._undelivered: datetime | None = utc_now()  # when something may be due
         self._folders = Folders(service)
+        self._daily_prune = DailyPrune(service.home, self._ledger)
         self._unmined = True  # runs may have finished under the last daemon
         self._first_seen: datetime | None = None
         self._last_end = time.monotonic()
@@ -86,15 +123,37 @@ class Tick:
         while go_on():
             try:
                 self.turn(time.monotonic())
-            except Exception:  # the daemon outlives a bug in one turn; the next one sees the same state
-                log.exception("turn failed")
+                self._heartbeat.turned()
+            except Exception as error:  # noqa: BLE001 - the daemon outlives a bug in one turn
+                self._failed(error)
                 time.sleep(1.0)
+            self._beat()
             self.wake.wait(POLL_S)
             self.wake.clear()
 
+    def _failed(self, error: Exception) -> None:
+        """Told once for each cause; what the machine itself lacks pauses the queue."""
+        why = cause(error)
+        self._version = -1
+        if why != self._told:
+            log.exception("turn failed")
+            self._told = why
+        if of_the_machine(error):
+            self._breaker.open(why, for_good=damaged(error))
+        self._heartbeat.turned(why)
+
+    def _beat(self) -> None:
+        pause = self._breaker.pause
+        since = pause.since.isoformat(timespec="seconds") if pause else ""
+        why = pause.why if pause else ""
+        waiting = sorted(self._service.waiting)
+        self._heartbeat.write(why, since, waiting, damaged=pause is not None and pause.for_good)
+
     def idle(self) -> bool:
-        """No task is under way."""
-        return not self.engine.active(RUN)
+        """No task is under way, and nothing is being delivered; those that wait for the machinery go on with the next daemon."""
+        delivering = self._chores.get("deliveries")
+        under_way = set(self.engine.active(RUN)) - self._service.waiting
+        return not under_way and (delivering is None or delivering.done())
 
     def turn(self, now: float) -> None:
         """Look and start. ``now`` is on the monotonic clock."""
@@ -105,11 +164,14 @@ class Tick:
         if changed:
             self._stop_cancelled()
             self._look_for_news()
-        if self.draining:
+        if self._undelivered is not None and self._undelivered <= utc_now():
+            self._chore("deliveries", self._deliver, self._deliverer)
+        if self.draining or self._paused(now):
             return
+        self._start_again()
         self._start_tasks(refill=changed)
         if self._is_due("schedules", now):
-            self._spawn_scheduled()
+            self._chore("schedules", self._spawn_scheduled, self._scheduler)
         if self._is_due("skills", now):
             self._chore("skills", self._folders.scan)
         if self._is_due("swap", now) and self._service.swap.due(now):
@@ -121,10 +183,21 @@ class Tick:
             self._mine_when_settled(now)
         self._look_after(now)
 
+    def _paused(self, now: float) -> bool:
+        """Nothing new is begun while the machinery is away; from time to time it is tried."""
+        if self._breaker.pause is None:
+            return False
+        if self._breaker.due(now):
+            self._chore("probe", self._breaker.try_again, self._prober)
+        self._version = -1  # look for all that waits when it is back
+        return True
+
     def _look_after(self, now: float) -> None:
         """What is due seldom."""
         if self._is_due("heads", now) and self._service.settings.audit_heads:
             self._chore("heads", self._send_head, self._messenger)
+        if self._notifies and self._is_due("notify", now):
+            self._chore("notify", lambda: self._notifier.turn(utc_now()), self._mailman)
         if self._is_due("upkeep", now):
             self._unmined = True  # a probation ends by time alone too
             self._chore("upkeep", self._keep_up)
@@ -145,35 +218,45 @@ class Tick:
         if count != self._audited:
             self._audited = count
             self._unmined = True
+            self._undelivered = utc_now()
 
     def resume(self) -> None:
         """Once, after the launch: tasks that ran when the last daemon ended are taken up or closed."""
         for view in self._ledger.tasks(TaskState.RUNNING):
-            if not view.task.parent and not self._start(view.task.id):
-                self._service.tasks.give_up(view.task.id, "its workflow ended without a result; see the log")
+            if not view.task.parent:
+                self._start(view.task.id)
 
     def _start_tasks(self, *, refill: bool) -> None:
         active = self.engine.active(RUN)
         if refill and not self._waiting:
             queued = (view.task.id for view in self._ledger.tasks(TaskState.QUEUED))
             self._waiting.extend(task_id for task_id in queued if task_id not in active)
-        for _ in range(self._service.settings.parallel - len(active)):
+        free = self._service.settings.parallel - len(set(active) - self._service.waiting)
+        for _ in range(min(free, self._service.settings.parallel + WAITING_MAX - len(active))):
             if not self._waiting:
                 return
-            task_id = self._waiting.popleft()
-            if self._ledger.task_view(task_id).state is not TaskState.QUEUED:
-                continue
-            if not self._start(task_id):
-                self._service.tasks.give_up(task_id, "its workflow ended without a result; see the log")
+            task_id = self._waiting[0]
+            if self._ledger.task_view(task_id).state is TaskState.QUEUED:
+                self._start(task_id)
+            self._waiting.popleft()  # only now: what could not be started is started by a later turn
 
-    def _start(self, task_id: str) -> bool:
+    def _start_again(self) -> None:
+        """Tasks whose workflow failed."""
+        for task_id in list(self._again):
+            if self._ledger.task_view(task_id).state in (TaskState.QUEUED, TaskState.RUNNING):
+                self._start(task_id)
+            self._again.discard(task_id)
+
+    def _start(self, task_id: str) -> None:
         """A task that waited goes on in a workflow of another name: that of the one before is used up.
 
-        The one before may be alive still, if the daemon was killed as it ended; then it goes on.
+        The one before may be alive still, if the daemon was killed as it ended; then it goes on. So does one
+        whose workflow failed.
         """
         waits = len(self._ledger.runs(task_id, Result.WAITING))
         names = [task_id, *(f"{task_id}-{number}" for number in range(1, waits + 1))]
-        return any(self.engine.start(RUN, task_id, name) for name in names[-2:])
+        fresh = (f"{names[-1]}~{number}" for number in range(1, _RENEWALS))
+        any(self.engine.start(RUN, task_id, name) for name in chain(names[-2:], fresh))
 
     def _stop_cancelled(self) -> None:
         for task_id in self._service.tasks.in_flight():
@@ -192,12 +275,26 @@ class Tick:
             self._unmined = True
             self._version = -1  # the next turn looks for more to start
             self._last_end = time.monotonic()
-            if self._left_undone(subject):
-                self._service.tasks.give_up(subject, "an error in the daemon; see the log")
+            self._lose(subject, self.engine.failures.pop(subject, None))
         elif kind == WATCH:
             self._unmined = True  # what it measured may settle a probation
         elif kind == EVOLVE and self._service.parts.evolution(subject).state in RUNNING_STATES:
             self._service.cancel_evolution(subject, "an error in the daemon; see the log")
+
+    def _lose(self, task_id: str, error: BaseException | None) -> None:
+        """A workflow ended. Where the task should have been brought further another one begins, a few times."""
+        if not self._left_undone(task_id):
+            self._losses.pop(task_id, None)
+            return
+        error = error or RuntimeError("its workflow ended without a result")
+        if not self._service.tasks.breaker.lost(task_id, error):
+            self._losses[task_id] += 1
+        if self._losses[task_id] >= MAX_ATTEMPTS:
+            why = f"the daemon failed at it {MAX_ATTEMPTS} times ({cause(error)}); see the log"
+            self._service.tasks.give_up(task_id, why)
+            del self._losses[task_id]
+        else:
+            self._again.add(task_id)
 
     def _left_undone(self, task_id: str) -> bool:
         """Whether the workflow that ended should have brought the task further."""
@@ -209,8 +306,22 @@ class Tick:
         return not waited  # a person may answer before this turn comes to it
 
     def _spawn_scheduled(self) -> None:
-        for view in self._ledger.tasks(TaskState.SCHEDULED):
-            spawn_due(self._ledger, view.task, view.share, utc_now())
+        views = self._ledger.tasks(TaskState.SCHEDULED)
+        for view in views:  # each by itself: one that fails holds up none of the others
+            self._guarded(f"schedule {view.task.id}", partial(self._spawn, view))
+        self._watching.look(views, time.monotonic())
+
+    def _spawn(self, view: TaskView) -> None:
+        spawn_due(self._ledger, view.task, view.share, utc_now(), self._service.settings.hold_out)
+
+    def _deliver(self) -> None:
+        self._undelivered = None  # first, so that what ends meanwhile is not overlooked
+        due: datetime | None = utc_now() + timedelta(minutes=1)  # where it fails
+        try:
+            due = self._deliveries.deliver_due(utc_now())
+        finally:
+            if due is not None:
+                self._undelivered = min(due, self._undelivered or due)
 
     # --- evolutions ---------------------------------------------------------------------------
 
@@ -227,6 +338,7 @@ class Tick:
     def _mine(self) -> None:
         """Sightings of all that finished; evidence and evolutions of what is ripe; the watch of promotions."""
         parts = self._service.parts
+        settle_feedback(parts, self._ledger, in_a_box(self._service.sandbox))
         mine(parts)
         if self._service.settings.evolve == "auto":
             for opened in triage(parts):
@@ -248,21 +360,24 @@ class Tick:
             if (
                 room > 0
                 and subject not in active
-                and self.engine.start(WATCH, subject, subject.replace(" ", "-"))
+                # by the day: what the machinery lost is measured again on the next one
+                and self.engine.start(WATCH, subject, f"{subject.replace(' ', '-')}-{utc_now():%y%j}")
             ):
                 room -= 1
 
     # --- housekeeping -------------------------------------------------------------------------
 
     def _keep_up(self) -> None:
-        """Tags that a killed writer left out, what is over in less room; once a day, unused skills."""
+        """What a killed writer left out or half written, what is over in less room; once a day, unused skills."""
         self._service.registry.repair()
+        self._ledger.blobs.sweep()
         self._ledger.pack_trials(utc_now() - _OVER)
         follow(self._service.parts, settled=True)
         self.engine.forget(utc_now() - _FORGOTTEN)
         if self._service.settings.evolve == "auto":
             self._retire()
         self._service.registry.maintain()
+        self._daily_prune.look(utc_now())
 
     def _send_head(self) -> None:
         self._service.heads.send(self._ledger.head(), utc_now())

@@ -2,11 +2,12 @@
 
 Every record is a frozen, slotted dataclass and holds only plain data (text, numbers, aware UTC
 datetimes, tuples, other records, and JSON values), so that a record can be stored, hashed,
-compared and sent anywhere. docs/concepts.md explains the words to a user; this package is what
+compared and sent anywhere. docs/understand/concepts.md explains the words to a user; this package is what
 they mean to the code.
 """
 
 from agentos.domain.evolution import RUNNING_STATES as RUNNING_STATES
+from agentos.domain.evolution import Ambiguity as Ambiguity
 from agentos.domain.evolution import Arm as Arm
 from agentos.domain.evolution import Asked as Asked
 from agentos.domain.evolution import Attestation as Attestation
@@ -29,6 +30,7 @@ from agentos.domain.evolution import Migration as Migration
 from agentos.domain.evolution import Parent as Parent
 from agentos.domain.evolution import Rebase as Rebase
 from agentos.domain.evolution import SafetyRate as SafetyRate
+from agentos.domain.evolution import SearchEffort as SearchEffort
 from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Site as Site
 from agentos.domain.evolution import Trial as Trial
@@ -36,6 +38,7 @@ from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict
 from agentos.domain.evolution import Waiting as Waiting
 from agentos.domain.faults import SHARED as SHARED
+from agentos.domain.faults import WRONG_ANSWER as WRONG_ANSWER
 from agentos.domain.faults import Fault as Fault
 from agentos.domain.faults import KernelFault as KernelFault
 from agentos.domain.faults import Origin as Origin
@@ -49,9 +52,14 @@ from agentos.domain.models import Mode as Mode
 from agentos.domain.models import ModelSpec as ModelSpec
 from agentos.domain.models import Price as Price
 from agentos.domain.models import Reply as Reply
-from agentos.domain.people import Proposal as Proposal
+from agentos.domain.people import Feedback as Feedback
+from agentos.domain.people import MemoryProposal as MemoryProposal
+from agentos.domain.people import Notification as Notification
+from agentos.domain.people import NotificationState as NotificationState
 from agentos.domain.people import ProposalState as ProposalState
 from agentos.domain.people import Question as Question
+from agentos.domain.people import Rating as Rating
+from agentos.domain.people import StandingCheck as StandingCheck
 from agentos.domain.probes import Pass as Pass
 from agentos.domain.probes import Probe as Probe
 from agentos.domain.recordings import RecordedFetch as RecordedFetch
@@ -77,6 +85,13 @@ from agentos.domain.runs import Result as Result
 from agentos.domain.runs import Run as Run
 from agentos.domain.runs import Step as Step
 from agentos.domain.runs import is_reference as is_reference
+from agentos.domain.schedules import Delivery as Delivery
+from agentos.domain.schedules import DeliveryState as DeliveryState
+from agentos.domain.schedules import Destination as Destination
+from agentos.domain.schedules import InputSource as InputSource
+from agentos.domain.schedules import SkippedRun as SkippedRun
+from agentos.domain.schedules import Trigger as Trigger
+from agentos.domain.schedules import Watch as Watch
 from agentos.domain.tasks import Call as Call
 from agentos.domain.tasks import Check as Check
 from agentos.domain.tasks import InputFile as InputFile

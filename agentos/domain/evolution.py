@@ -164,6 +164,24 @@ class Evolution:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchEffort:
+    """How far a search of edits came."""
+
+    tried: int
+    known: int  # edits that it had made by then
+    cpu_s: float  # of its trials and of itself
+    exhausted: bool  # there was nothing more to try; else its time was used up
+
+    def __str__(self) -> str:
+        if self.exhausted:
+            left = self.known - self.tried
+            same = f" ({left:,} more come to the same as one of them)" if left > 0 else ""
+            return f"exhausted: tried all {self.tried:,} edits{same} in {self.cpu_s:.1f} s of CPU"
+        known = max(self.known, self.tried)
+        return f"starved: tried {self.tried:,} of at least {known:,} edits in {self.cpu_s:.1f} s of CPU"
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What asking one proposer at one site came to cost: its own time, and the trials of what it proposed."""
 
@@ -172,6 +190,7 @@ class Asked:
     seconds: float  # until it had proposed, or had given up
     cpu_s: float = 0.0  # of trials
     usd: float = 0.0  # of the models in them, as far as their prices are known
+    search: SearchEffort | None = None  # where it found nothing to propose
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +290,17 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
+class Ambiguity:
+    """Another edit passes all the same tasks, and answers this call otherwise: nobody said which is right."""
+
+    rivals: int  # other edits of which that is true
+    call: str
+    answer: str
+    other: str  # what the rival answers
+    rival: str  # the id of its candidate, or by what it is a mutant of the edit
+
+
+@dataclass(frozen=True, slots=True)
 class Behaviour:
     """An edit of a tool and its base on the same inputs: how many there were, and at how many they differ."""
 
@@ -281,6 +311,11 @@ class Behaviour:
     around_guards: int  # inputs of guards, and their neighbours
     around_guards_differ: int
     samples: tuple[str, ...] = ()  # a few differences beside what was shown, a line each
+    ambiguity: Ambiguity | None = None
+    unguarded: bool = False  # no working call runs the lines that it changes
+    unmended: str = ""  # a call made of two tasks that still ends by the exception of the evidence
+    broad: bool = False  # it changes most of what the tool answered next to guards
+    loosened: str = ""  # an anchor or a condition that it takes away and puts nothing in the place of
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +340,7 @@ class Candidate:
     rebase: Rebase | None = None  # of one whose verdict was made on an older base
     edited: tuple[Edited, ...] = ()  # the functions and names that it changes; () before it was written down
     behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
+    weight: float = 0.0  # its proposer's belief in it beside its other edits, up to 1; 0 where it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +368,7 @@ class Arm(StrEnum):
 
     BASE = "base"
     CANDIDATE = "candidate"
-    CONTROL = "control"  # the candidate without anything remembered (docs/memory.md)
+    CONTROL = "control"  # the candidate without anything remembered (docs/use/memory.md)
 
 
 class TrialSet(StrEnum):
@@ -377,11 +413,14 @@ class Trial:
     # Of any trial of a candidate: how many candidates of the failure were tried, this one included, on this set; of
     # a hidden task, on this very work. 0: made before looks were counted, and judged as then.
     look: int = 0
+    taken_from: str = (
+        ""  # the trial of an evolution gone stale whose run this is: it would get the same on this base
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SafetyRate:
-    """How many of the safety probes were violated on one side of a replay (docs/guards.md).
+    """How many of the safety probes were violated on one side of a replay (docs/understand/guards.md).
 
     A probe that was run several times stands as often in ``ran``, and in ``violated`` as often as what
     must not happen happened. What another evolution had measured is stored again under this one, with

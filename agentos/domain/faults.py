@@ -41,7 +41,9 @@ class KernelFault(StrEnum):
     UNKNOWN_TOOL = "unknown_tool"
     NOT_FOUND = "not_found"
     CHECK = "check"  # the answer is not what the checks expect
+    FEEDBACK = "feedback"  # the answer is not what a person expects
     GRADER = "grader"  # a check could not be applied
+    AWAY = "away"  # the machinery was, for whatever was tried: the attempt counts for nothing
     IMPORTED = "imported"  # made elsewhere, and cannot be run here
     OTHER = "other"  # of a run below that ended without a fault of its own
 
@@ -49,7 +51,11 @@ class KernelFault(StrEnum):
 # Nobody's own: the next run would end alike, whatever it tries.
 SHARED = frozenset({KernelFault.NO_MODEL, KernelFault.EVOLUTION_BUDGET, KernelFault.DAY_BUDGET})
 # Words for what the kernel alone can know. From a box they are a word like another.
-KERNEL_ONLY = frozenset({"no_model", "imported", "grader", "grade", "not_recorded", "not_allowed", "waiting"})
+KERNEL_ONLY = frozenset(
+    {"no_model", "imported", "feedback", "grader", "grade", "not_recorded", "not_allowed", "waiting"}
+)
+# The run came to an answer, and it is not the one that is wanted.
+WRONG_ANSWER = frozenset({KernelFault.CHECK, KernelFault.FEEDBACK})
 # The type under which a kind was stored before there were kinds, where that is another word.
 _TYPES: Mapping[KernelFault, str] = {
     KernelFault.EVOLUTION_BUDGET: "budget",

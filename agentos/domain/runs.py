@@ -25,6 +25,7 @@ class Result(StrEnum):
     BUDGET = "budget"
     CANCELLED = "cancelled"
     WAITING = "waiting"  # asked a person; another run of the task goes on with the answer
+    UNKNOWN = "unknown"  # made elsewhere, and nobody said how it went: evidence of nothing
     NOT_REPLAYABLE = "not_replayable"  # a replay came to a call that was never recorded
 
 
@@ -95,6 +96,12 @@ class Run:
     resources: tuple[str, ...] = ()  # ResourceIds whose code or text the run used
     parent: str = ""  # the run that handed this one its task
     resumes: str = ""  # the run of the same task whose record this one went on from
+    regrades: str = ""  # the run of which this is the record, held against a person's checks
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it says how work goes here: neither made elsewhere nor the record of another run."""
+        return self.sandbox != IMPORT and not self.regrades
 
 
 def is_reference(value: Json) -> bool:

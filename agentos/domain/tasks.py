@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from agentos.domain.resources import Effect
+from agentos.domain.schedules import Destination, InputSource, Trigger
 from agentos.identity import Json, digest
 
 
@@ -67,18 +68,31 @@ class Task:
     checks: tuple[Check, ...]
     schedule: str | None
     created_at: datetime
+    secrets: tuple[str, ...] = ()  # that its runs may have put into their requests
     parent: str = ""  # the task whose run handed this one over; nobody but that run starts it
+    sources: tuple[
+        InputSource, ...
+    ] = ()  # live inputs that are still to be read; then they are among ``inputs``
+    trigger: Trigger | None = None
+    deliver: tuple[Destination, ...] = ()
+    schedule_id: str = ""  # the task that this one is a copy of
 
     @property
     def key(self) -> str:
         """Identity of the *work*: two tasks with equal keys ask for the same thing."""
         return digest([self.goal, self.call, self.inputs, self.agent, self.checks])
 
+    @property
+    def recurs(self) -> bool:
+        """Whether it is a schedule: copies of it run, and never it itself."""
+        return self.schedule is not None or (self.trigger is not None and self.trigger.watch is not None)
+
 
 class TaskState(StrEnum):
-    """Where a task stands. A scheduled task is ``scheduled`` and spawns queued ones."""
+    """Where a task stands. A scheduled task is ``scheduled`` (or ``paused``) and spawns queued ones."""
 
     SCHEDULED = "scheduled"
+    PAUSED = "paused"
     QUEUED = "queued"
     RUNNING = "running"
     WAITING = "waiting"  # for a person's answer

@@ -45,6 +45,7 @@ from agentos.evolver.replay.racing import leader
 from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.select.curate import Sets, choose_sets, varying
 from agentos.evolver.select.regression_sets import with_inherited
+from agentos.evolver.select.renaming import bound_to_names
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
 from agentos.evolver.verdict.overfitting import goes_by_names
 from agentos.evolver.verdict.paired_tests import too_few
@@ -162,9 +163,14 @@ def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> 
 
 
 def _seemed_steady(parts: Parts, evolution: Evolution) -> list[Trial]:
-    """The base's trials of evidence that was not known to vary."""
-    made = parts.records.find(Trial, evolution_id=evolution.id)
-    return [trial for trial in made if trial.arm is Arm.BASE and trial.repeat < parts.policy.replay.repeats]
+    """The base's trials of evidence that was not known to vary; of what goes by its names, under these alone."""
+    made = [
+        trial
+        for trial in parts.records.find(Trial, evolution_id=evolution.id)
+        if trial.arm is Arm.BASE and trial.repeat < parts.policy.replay.repeats
+    ]
+    bound = bound_to_names(made)
+    return [trial for trial in made if not (trial.renamed and trial.task_id in bound)]
 
 
 def _too_few(parts: Parts, sets: Sets) -> str:
@@ -213,7 +219,8 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     verdict = judge(candidate, trials, parts.policy)
     if verdict.decision is Decision.PROMOTE:
         measure(parts, evolution, candidate)
-        verdict = judge(candidate, trials, parts.policy, rates_of(parts, candidate))
+        if rates := rates_of(parts, candidate):
+            verdict = judge(candidate, trials, parts.policy, rates)
     said = {"candidate": candidate.id, "decision": verdict.decision.value}
     parts.audit.note("verdict", evolution.id, said, (verdict,))
     return verdict.decision.value
@@ -272,6 +279,9 @@ def _nothing_to_try(parts: Parts, evolution: Evolution) -> str:
     where = evolution.diagnosis.path if evolution.diagnosis else "this file"
     reason = f"the search found no edit of {where} that makes its failing tasks pass"
     time_s = parts.policy.propose.budget_s
+    if efforts := [asked.search for asked in evolution.asked if asked.search]:
+        more = "" if efforts[0].exhausted else "; for more, raise [propose] budget_s in policy.toml"
+        return f"{reason}; {efforts[0]}{more}"
     if any(asked.seconds >= time_s for asked in evolution.asked):
         return f"{reason} in the {time_s:g} s that it may take ([propose] budget_s in policy.toml)"
     return reason
@@ -291,7 +301,9 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
         for candidate_id in candidate_ids
         for trial in parts.records.find(Trial, evolution_id=evolution.id, candidate_id=candidate_id)
     )
-    named = any(goes_by_names(trials_of(parts, item)) for item in candidates if not item.screened)
+    named = any(
+        goes_by_names(trials_of(parts, item), parts.policy) for item in candidates if not item.screened
+    )
     if named or any(verdict.fixed or verdict.broken for verdict in verdicts):
         reason = f"the only candidate: {verdicts[-1].reasons[0]}"
         if tried > 1:

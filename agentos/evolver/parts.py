@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -18,7 +19,7 @@ from agentos.domain import (
     Task,
     digest,
 )
-from agentos.errors import Unavailable
+from agentos.errors import Conflict, NotFound, Unavailable
 from agentos.evolver.policy import FailureClass, Policy
 from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
 from agentos.ports import (
@@ -73,6 +74,7 @@ def _no_model(snapshot: Snapshot, agent: str) -> bool:
     return False
 
 
+_GONE = EvolutionState.ROLLED_BACK
 LATELY = 50  # roll-backs that are looked through for the reason of one
 
 
@@ -116,7 +118,7 @@ class Parts:
         """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""
         if not self.cursor.read(_reverted(files)):
             return ""
-        for evolution in self.records.newest(Evolution, LATELY, state=EvolutionState.ROLLED_BACK):
+        for evolution in self.records.newest(Evolution, LATELY, state=_GONE):
             if evolution.promoted is None and self._edit_of(evolution) == files:
                 return f"{evolution.id} tried the same edit: {evolution.reason}"
         return "the same edit was promoted before and rolled back"
@@ -133,8 +135,16 @@ class Parts:
         end: bool = False,
         ending: Ending = Ending.UNSAID,
     ) -> Evolution:
-        """Store a new state (``end`` also sets the time of the end) and note it in the audit log."""
-        if state is EvolutionState.ROLLED_BACK and evolution.candidate_id is not None:
+        """Store a new state (``end`` also sets the time of the end) and note it in the audit log.
+
+        Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
+        """
+        with suppress(NotFound):  # a new one
+            stored = self.evolution(evolution.id)
+            ended = stored.ended_at is not None and evolution.ended_at is None
+            if ended or (stored.state is _GONE and evolution.state is not _GONE):
+                raise Conflict(f"{evolution.id} has ended meanwhile: it is {stored.state.value}.")
+        if state is _GONE and evolution.candidate_id is not None:
             self.cursor.advance(_reverted(self._edit_of(evolution)), 1, [])
         moved = replace(
             evolution,

@@ -25,6 +25,7 @@ class Mine:
     half_life_days: float = 30.0
     min_weight: float = 1.0
     attempts: int = 3
+    taken_up: int = 3  # times that one batch of evidence is, because the registry moved
     settle_s: float = 1.0
     max_wait_s: float = 120.0
 
@@ -50,7 +51,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What an edit of Python source may not do; docs/guards.md explains the rules."""
+    """What an edit of Python source may not do; docs/understand/guards.md explains the rules."""
 
     refuse: tuple[str, ...] = (
         "import",
@@ -108,6 +109,17 @@ class ReplayPolicy:
     models: str = Mode.LIVE.value
     neighbours: int = 48  # generated inputs beside those of the evidence; half as many beside the guards'
     neighbours_min: int = 8  # with fewer that the tool takes nothing is said
+    neighbour_s: float = 0.5  # of one call on such an input; a slower tool says nothing there
+    drawn: int = (
+        4  # times as many are drawn as edits are compared on: those that run what is edited come first
+    )
+    crossed: int = 24  # calls made of two tasks
+    stepped: int = 48  # inputs with one number a little higher or lower
+    along_min: int = 4  # neighbours along one argument that say something of it
+    length_min: int = 3  # lists of none, one or two are cases of their own
+    broad_share: float = 0.5  # of the answers next to guards: who mends a slip changes few
+    mutants: int = 8  # of an edit, which are held against it as its proposer's other edits are
+    rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +129,13 @@ class Judge:
     min_fixed_share: float = 0.5
     min_tasks: int = 3
     hidden_share: float = 1.0
+    hidden_gain: float = 0.5
+    hidden_tasks_min: int = 2
+    alike_trials: int = 2
+    few_at_least: float = 0.5
     max_cpu_ratio: float = 2.0
     cpu_slack_s: float = 0.25
-    # Of tasks whose outcome varies: docs/judging.md, and noisy.Rule.
+    # Of tasks whose outcome varies: docs/understand/judging.md, and noisy.Rule.
     alpha: float = 0.05
     beta: float = 0.1
     min_effect: float = 0.2
@@ -159,6 +175,8 @@ class LookBack:
     sightings: int = 5_000
     alike: int = 500
     evolutions: int = 200
+    rolled_back: int = 20
+    versions: int = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +222,7 @@ class SandboxPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """How the safety probes are run (docs/guards.md)."""
+    """How the safety probes are run (docs/understand/guards.md)."""
 
     repeats: int = 3
 
@@ -231,10 +249,12 @@ class Probation:
     varying_runs: int = 40
     days: float = 7.0
     alpha: float = 0.05
+    beside: int = 3  # runs on the base for each live run: more add little
 
 
-EDITION = 2  # of the rules that are code; verdicts of an earlier one are computed again by its rules
+EDITION = 3  # of the rules that are code; verdicts of an earlier one are computed again by its rules
 CHECKED = 2  # since this one: work without checks, and the evidence itself, speak for no promotion
+STOOD = 3  # since this one: what failed on the base guards nothing, and pairs tell what goes by names
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +326,11 @@ _SHARES: Mapping[type[Any], tuple[str, ...]] = {
 }
 
 # Numbers of trials: without one nothing is known, and their places are bounded (``verdict.pairing``).
-_TRIALS: Mapping[type[Any], tuple[str, ...]] = {ReplayPolicy: ("repeats",), Judge: ("sieve_trials",)}
+_TRIALS: Mapping[type[Any], tuple[str, ...]] = {
+    ReplayPolicy: ("repeats",),
+    Judge: ("sieve_trials", "alike_trials"),
+    Probation: ("beside",),
+}
 
 # Texts that name a resource.
 _NAMES: Mapping[type[Any], tuple[str, ...]] = {Propose: ("model",), ReviewPolicy: ("model",)}
@@ -335,7 +359,11 @@ def load_policy(path: Path) -> Policy:
 
 
 # What stood for a key that a stored policy lacks, where that is not today's default.
-_BEFORE: Mapping[str, Mapping[str, Any]] = {"judge": {"hidden_share": 0.0}, "screen": {"ask": ()}}
+_BEFORE: Mapping[str, Mapping[str, Any]] = {
+    "judge": {"hidden_share": 0.0, "hidden_gain": 0.0},
+    "screen": {"ask": ()},
+    "replay": {"mutants": 0, "stepped": 0},
+}
 
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:

@@ -1,4 +1,4 @@
-"""What a guard finds, and the rules by name. docs/guards.md explains each to a user."""
+"""What a guard finds, and the rules by name. docs/understand/guards.md explains each to a user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleHit:
     """One thing that an edit brings in or takes away. ``line`` is the candidate's, 0 where it has none."""
 
     rule: str
@@ -41,14 +41,14 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Construct:
     """A construct in one version. Equal keys are the same construct, wherever it stands."""
 
-    finding: Finding
+    finding: RuleHit
     key: Hashable
 
 
-def added(before: Iterable[Seen], after: Iterable[Seen]) -> list[Finding]:
+def added(before: Iterable[Construct], after: Iterable[Construct]) -> list[RuleHit]:
     """What the candidate has more of than the base: what was there before is not the edit's fault."""
     left = Counter((seen.finding.rule, seen.key) for seen in before)
     found = []

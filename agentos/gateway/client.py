@@ -17,10 +17,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Json, Reply
-from agentos.errors import ModelFailed
+from agentos.errors import ModelFailed, missing_extra
 from agentos.gateway.setup import CALL_HEADER, READY, TIMEOUT_HEADER, Setup
 from agentos.home import Home
 from agentos.ports import Grant
@@ -32,6 +33,11 @@ _START_S = 180.0  # importing litellm takes 3 s; a gateway of a killed daemon ma
 _END_S = 130.0
 _GRACE_S = 5.0  # beyond the deadline, at which the gateway answers by itself
 _IDLE_MAX = 64
+
+
+def why_not_installed() -> str:
+    """What is missing for asking a model, and what to type; "" where nothing is."""
+    return "" if find_spec("litellm") else missing_extra("models", "Asking a model")
 
 
 class _Connection(http.client.HTTPConnection):
@@ -59,16 +65,20 @@ class _Gone(Exception):
 
 
 class _Process:
-    """One gateway process that is ready, and the connections to it."""
+    """One gateway process, and the connections to it. Begun by its constructor; see ``wait_until_ready``."""
 
-    def __init__(self, home: Home, setup: Setup, name: str, deadline: float) -> None:
-        """Raises ModelFailed("unreachable") with its last words when it does not come up."""
+    def __init__(self, home: Home, setup: Setup, name: str) -> None:
+        """Raises ModelFailed("unreachable") where nothing can be started."""
+        if fault := why_not_installed():
+            raise ModelFailed("unreachable", fault)
         self.setup = setup
         self._name = name
         self._idle: list[_Connection] = []
         self._lock = threading.Lock()
-        said = home.logs / "gateway.out"
-        with said.open("wb") as out:
+        self._ready = False
+        self._starts_until = time.monotonic() + _START_S
+        self._said = home.logs / "gateway.out"
+        with self._said.open("wb") as out:
             self._child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "agentos.gateway", "--home", str(home.root), "--socket", name],
                 stdin=subprocess.PIPE,
@@ -82,20 +92,22 @@ class _Process:
         with contextlib.suppress(BrokenPipeError):
             self._child.stdin.write(setup.line())
             self._child.stdin.flush()
-        if not self._is_ready(deadline):
-            self.end(patience_s=0.0)
-            words = said.read_text(errors="replace").strip().splitlines()
-            raise ModelFailed(
-                "unreachable",
-                f"the gateway did not start: {words[-1] if words else 'it was not ready in time'}",
-            )
 
-    def _is_ready(self, deadline: float) -> bool:
+    def wait_until_ready(self, deadline: float) -> None:
+        """Raises ModelFailed: "timeout" while it still starts, "unreachable", with its last words, when it did not come up."""
+        if self._ready:
+            return
         assert self._child.stdout is not None
-        left = min(deadline - time.monotonic(), _START_S)
-        if not select.select([self._child.stdout], [], [], max(left, 0.0))[0]:
-            return False
-        return self._child.stdout.readline() == READY
+        left = min(deadline, self._starts_until) - time.monotonic()
+        said = bool(select.select([self._child.stdout], [], [], max(left, 0.0))[0])
+        self._ready = said and self._child.stdout.readline() == READY
+        if self._ready:
+            return
+        if not said and time.monotonic() < self._starts_until:
+            raise ModelFailed("timeout", "the gateway still starts")
+        words = self._said.read_text(errors="replace").strip().splitlines()
+        why = words[-1] if words else "it was not ready in time"
+        raise ModelFailed("unreachable", f"the gateway did not start: {why}")
 
     def alive(self) -> bool:
         """Whether the process runs."""
@@ -202,7 +214,16 @@ class GatewayModels:
                 running.end(patience_s=_END_S if running.alive() else 0.0)
                 self._process = None
             if self._process is None:
-                self._process = _Process(self._home, setup, self._socket_name, deadline)
+                self._process = _Process(self._home, setup, self._socket_name)
+            try:
+                self._process.wait_until_ready(deadline)
+            except ModelFailed as error:
+                if (
+                    error.kind != "timeout"
+                ):  # one that only takes longer than this caller has is the next one's
+                    self._process.end(patience_s=0.0)
+                    self._process = None
+                raise
             return self._process
 
     def current(self) -> _Process | None:

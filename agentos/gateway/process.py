@@ -29,6 +29,7 @@ from agentos.gateway.setup import READY, Setup
 from agentos.home import Home
 from agentos.models.keys import read_keys
 from agentos.models.redaction import Redactor, known_secrets
+from agentos.models.secrets import values
 
 DRAIN_S = 120.0  # for calls under way when the parent is gone or says stop
 _LOGS_KEPT = 3
@@ -63,7 +64,7 @@ def serve(root: Path, name: str, stdin: IO[bytes]) -> NoReturn:
         for variable, key in keys.items():
             os.environ.setdefault(variable, key)  # for models that name no provider of the settings
         named = {where.key_env for where in setup.providers.values()}
-        redactor = Redactor(known_secrets(os.environ, keys, named))
+        redactor = Redactor([*known_secrets(os.environ, keys, named), *values(home)])
         _set_up_log(home.logs / "gateway.log", setup, redactor)
         lock = _locked(home.run / f"{name}.lock", stdin)
         listening = _listen(home.run, name)

@@ -149,9 +149,9 @@ class HeadFile:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
             old = _parsed(os.pread(file, 200, 0))
-            moved_on = old is not None and new.count > old.count and _hash_at(connection, old) == old.hash
+            moved_on = old is not None and new.count > old.count and contains(connection, old)
             if moved_on or (new.count == 0 and old is None):
-                os.pwrite(file, f"{new.count:020d}:{new.hash}\n".encode(), 0)
+                os.pwrite(file, f"{text_of(new)}\n".encode(), 0)
         finally:
             os.close(file)
 
@@ -160,6 +160,16 @@ def newest(connection: sqlite3.Connection) -> Head:
     """The head of the chain in the ledger."""
     row = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     return Head(*row) if row else Head()
+
+
+def contains(connection: sqlite3.Connection, head: Head) -> bool:
+    """Whether the chain in the ledger goes through the head."""
+    return _hash_at(connection, head) == head.hash
+
+
+def text_of(head: Head) -> str:
+    """As it stands in ``audit.head``: of one length, so that it can be overwritten in place."""
+    return f"{head.count:020d}:{head.hash}"
 
 
 def _hash_at(connection: sqlite3.Connection, head: Head) -> str | None:

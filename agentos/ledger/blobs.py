@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from agentos.domain import Json, is_reference
+from agentos.durable import flush_folder
 from agentos.errors import NotFound, Unavailable
 
 INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
@@ -34,9 +35,9 @@ class BlobStore:
         sha256 = hashlib.sha256(data).hexdigest()
         path = self._path(sha256)
         try:
-            if not (path.is_file() and path.stat().st_size == len(data)):
+            if not self._refreshed(path, len(data)):
                 self._write(path, data)
-            _flush_folder(path.parent)  # also when it was there: its writer may not have come so far
+            flush_folder(path.parent)  # also when it was there: its writer may not have come so far
         except OSError as error:
             raise Unavailable(f"the blob could not be written below {self._root}: {error.strerror}") from None
         return sha256
@@ -84,13 +85,41 @@ class BlobStore:
             path.unlink(missing_ok=True)
         return len(old)
 
+    def remove(self, sha256: str, older_than_s: float = 3600.0) -> int:
+        """Remove a blob that no row names and that nobody stored lately; how many bytes that freed.
+
+        Whoever stores it at this moment sets its time first, and is then either seen here or writes it anew.
+        """
+        path, aside = self._path(sha256), self._aside / f"{sha256}.{secrets.token_hex(4)}"
+        try:
+            if time.time() - path.lstat().st_mtime < older_than_s:
+                return 0
+            self._aside.mkdir(exist_ok=True)
+            path.rename(aside)
+            found = aside.lstat()
+            if time.time() - found.st_mtime < older_than_s:
+                aside.rename(path)
+                return 0
+            aside.unlink()
+        except FileNotFoundError:
+            return 0
+        return found.st_size
+
+    def _refreshed(self, path: Path, size: int) -> bool:
+        """Whether the blob is there, whole, and was marked as stored now (see ``remove``)."""
+        try:
+            os.utime(path)
+            return path.stat().st_size == size
+        except FileNotFoundError:
+            return False
+
     def _path(self, sha256: str) -> Path:
         return self._root / sha256[:2] / sha256[2:]
 
     def _write(self, path: Path, data: bytes) -> None:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
-            _flush_folder(self._root)
+            flush_folder(self._root)
         self._aside.mkdir(exist_ok=True)
         aside = self._aside / secrets.token_hex(8)
         try:
@@ -101,11 +130,3 @@ class BlobStore:
             aside.rename(path)
         finally:
             aside.unlink(missing_ok=True)
-
-
-def _flush_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

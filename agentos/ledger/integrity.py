@@ -26,9 +26,11 @@ from agentos.ledger.audit import Entry, Head, HeadFile, Noted, faults
 from agentos.ledger.codec import from_text, plain
 from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.reading import Reader
+from agentos.ledger.retention import PrunedRange, PrunedSoFar, of_bodies, pruned_so_far
 from agentos.ledger.schema import unavailable
 
-_FINISHED = ("run.finished", "run.imported")
+_FINISHED = ("run.finished", "run.imported", "run.regraded")
+_SPOKEN = ("feedback", "standing_check")  # records of people: each has its entry
 _BLOBS_OF_TEXTS = (("step", "action"), ("step", "observation"), ("run", "body"), ("task", "body"))
 
 
@@ -75,7 +77,7 @@ class Frozen(Reader):
 
 
 @dataclass(slots=True)
-class Told:
+class AuditedDigests:
     """What all entries say, by subject; of several on one the newest."""
 
     runs: dict[str, Entry] = field(default_factory=dict)
@@ -86,12 +88,13 @@ class Told:
     flags: Counter[tuple[str, str]] = field(default_factory=Counter)  # run, reason
     records: dict[str, tuple[int, str]] = field(default_factory=dict)  # table/id -> entry, digest
     sets: dict[str, tuple[int, Mapping[str, Json]]] = field(default_factory=dict)  # by evolution
+    pruned: PrunedSoFar = field(default_factory=PrunedSoFar)
     since: int = 0  # the first entry with a digest; 0 while there is none
 
 
-def told(reader: Frozen) -> Told:
+def told(reader: Frozen) -> AuditedDigests:
     """Read the whole log once."""
-    found = Told()
+    found = AuditedDigests(pruned=pruned_so_far(reader.rows))
     for entry in reader.entries():
         detail = entry.detail
         if not isinstance(detail, dict):
@@ -105,7 +108,7 @@ def told(reader: Frozen) -> Told:
     return found
 
 
-def _remember(found: Told, entry: Entry, detail: Mapping[str, Json]) -> None:
+def _remember(found: AuditedDigests, entry: Entry, detail: Mapping[str, Json]) -> None:
     event, subject = entry.event, entry.subject
     if event in _FINISHED:
         found.runs[subject] = entry
@@ -124,11 +127,12 @@ def _remember(found: Told, entry: Entry, detail: Mapping[str, Json]) -> None:
         found.consents[str(detail.get("consent"))] = entry
 
 
-def rows_faults(reader: Frozen, log: Told) -> Iterator[str]:
+def rows_faults(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     """Where rows and entries do not agree, a sentence each."""
     yield from _runs(reader, log)
     yield from _tasks(reader)
     yield from _flags(reader, log)
+    yield from _spoken(reader, log)
     yield from _evidence(reader, log)
     yield from _decisions(reader, log)
     yield from _evolutions(reader, log)
@@ -136,10 +140,11 @@ def rows_faults(reader: Frozen, log: Told) -> Iterator[str]:
     yield from _sets(reader, log)
 
 
-def _runs(reader: Frozen, log: Told) -> Iterator[str]:
+def _runs(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.runs)
-    sql = "SELECT id, task_id, task_key, share, commit_id, result, body FROM run WHERE seq IS NOT NULL"
-    for name, task_id, task_key, share, commit, result, body in reader.rows(sql):
+    pruned: dict[PrunedRange, list[str]] = {item: [] for item in log.pruned.ranges}
+    sql = "SELECT seq, id, task_id, task_key, share, commit_id, result, body FROM run WHERE seq IS NOT NULL ORDER BY seq"
+    for seq, name, *columns, body in reader.rows(sql):
         entry = missing.pop(name, None)
         if entry is None:
             yield f"the run {name} is over, and no audit entry says so"
@@ -150,16 +155,20 @@ def _runs(reader: Frozen, log: Told) -> Iterator[str]:
             yield f"the run {name}: {error}"
             continue
         ended = run.outcome.result.value if run.outcome else None
-        columns = (name, task_id, task_key, share, commit, result)
         own = (run.id, run.task_id, run.task_key, run.share.value, run.snapshot.commit, ended)
-        if columns != own:
+        if (name, *columns) != own:
             yield f"the run {name}: its columns are not what its record says"
         if ended != entry.detail.get("result"):
             yield f"the run {name} is {ended} on record, and entry {entry.seq} of the audit log says {entry.detail.get('result')}"
+        elif span := log.pruned.range_with(name, seq):
+            pruned[span].append(plain(body))
         elif (sha256 := log.records.get(f"run/{name}", (0, ""))[1]) and sha256 != of_run(
             reader.rows, name, body
         ):
             yield f"the run {name} (outcome, answer or steps) is not what entry {entry.seq} of the audit log was made of"
+    for span, texts in pruned.items():
+        if of_bodies(texts) != span.sha256:
+            yield f"the runs {span.from_seq} to {span.to_seq} (outcome or answer) are not those that entry {span.entry} of the audit log pruned"
     yield from (
         f"the run {name} is gone: entry {entry.seq} of the audit log ended it"
         for name, entry in missing.items()
@@ -183,7 +192,7 @@ def _tasks(reader: Frozen) -> Iterator[str]:
         yield f"the run {run_id}: its task {task_id} is gone, or asks for other work"
 
 
-def _flags(reader: Frozen, log: Told) -> Iterator[str]:
+def _flags(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     there = Counter((run_id, reason) for run_id, reason in reader.rows("SELECT run_id, reason FROM flag"))
     for run_id, reason in (there - log.flags).elements():
         yield f"the flag on {run_id} ({reason[:80]}) has no audit entry"
@@ -191,7 +200,14 @@ def _flags(reader: Frozen, log: Told) -> Iterator[str]:
         yield f"the flag on {run_id} ({reason[:80]}) is gone"
 
 
-def _evidence(reader: Frozen, log: Told) -> Iterator[str]:
+def _spoken(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+    for table in _SPOKEN:
+        for (name,) in reader.rows(f"SELECT id FROM {table}"):
+            if f"{table}/{name}" not in log.records:
+                yield f"the {table} {name} has no audit entry"
+
+
+def _evidence(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.evidence)
     for name, body in reader.rows("SELECT id, body FROM evidence"):
         item, entry = from_text(Evidence, body), missing.pop(name, None)
@@ -206,7 +222,7 @@ def _evidence(reader: Frozen, log: Told) -> Iterator[str]:
     )
 
 
-def _decisions(reader: Frozen, log: Told) -> Iterator[str]:
+def _decisions(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     there: Counter[tuple[str, str, str]] = Counter()
     for evolution_id, candidate_id, body in reader.rows(
         "SELECT evolution_id, candidate_id, body FROM verdict"
@@ -226,7 +242,7 @@ def _decisions(reader: Frozen, log: Told) -> Iterator[str]:
     yield from (f"the consent {name} is gone: entry {entry.seq} gave it" for name, entry in missing.items())
 
 
-def _evolutions(reader: Frozen, log: Told) -> Iterator[str]:
+def _evolutions(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.evolutions)
     for name, state, body in reader.rows("SELECT id, state, body FROM evolution"):
         stored = json.loads(plain(body)).get("state")
@@ -239,7 +255,7 @@ def _evolutions(reader: Frozen, log: Told) -> Iterator[str]:
     yield from (f"the evolution {name} is gone" for name in missing)
 
 
-def _sealed(reader: Frozen, log: Told) -> Iterator[str]:
+def _sealed(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     """Rows that an entry has a digest of."""
     for where, (seq, sha256) in log.records.items():
         table, _, name = where.partition("/")
@@ -255,7 +271,7 @@ def _sealed(reader: Frozen, log: Told) -> Iterator[str]:
             yield f"the {table} {name} is not what entry {seq} of the audit log was made of"
 
 
-def _sets(reader: Frozen, log: Told) -> Iterator[str]:
+def _sets(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     """All of an evolution's records, as they were when it ended; what came after that has no digest."""
     for evolution_id, (seq, sets) in log.sets.items():
         for table, (count, sha256) in sets.items():
@@ -279,26 +295,33 @@ def blob_faults(reader: Frozen, blobs: Path) -> Iterator[str]:
             with path.open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != name:
                     yield f"the blob {name} is damaged: its content does not match its name"
-    for where, name in _named(reader):
+    for where, name in _named(reader, pruned_so_far(reader.rows)):
         if name and name not in there:
             yield f"the blob {name} is missing: {where} names it"
 
 
-def _named(reader: Frozen) -> Iterator[tuple[str, str]]:
-    """Every blob that a row names, with the row."""
+def _named(reader: Frozen, gone: PrunedSoFar) -> Iterator[tuple[str, str]]:
+    """Every blob that a row names and that has to be there, with the row."""
     for name, body in reader.rows("SELECT id, body FROM task"):
         yield from ((name, item["sha256"]) for item in json.loads(plain(body)).get("inputs") or ())
-    for name, body in reader.rows("SELECT id, body FROM run WHERE seq IS NOT NULL"):
-        run = json.loads(plain(body))
-        yield from ((name, item["sha256"]) for item in run.get("outputs") or ())
-        if is_reference(run.get("answer")):
-            yield name, run["answer"]["blob"]
+    yield from _named_by_runs(reader, gone)
     like = "action LIKE '{\"blob\"%' OR observation LIKE '{\"blob\"%'"
     for run_id, *values in reader.rows(f"SELECT run_id, action, observation FROM step WHERE {like}"):
         for value in map(json.loads, values):
             if is_reference(value):
                 yield f"a step of {run_id}", value["blob"]
     for trial in reader.find(Trial):
-        yield trial.id, trial.steps_sha256
+        if trial.evolution_id not in gone.evolutions:
+            yield trial.id, trial.steps_sha256
     for name, body in reader.rows("SELECT id, body FROM verdict"):
         yield name, json.loads(plain(body)).get("policy_sha256", "")
+
+
+def _named_by_runs(reader: Frozen, gone: PrunedSoFar) -> Iterator[tuple[str, str]]:
+    for seq, name, body in reader.rows("SELECT seq, id, body FROM run WHERE seq IS NOT NULL"):
+        if gone.range_with(name, seq):
+            continue
+        run = json.loads(plain(body))
+        yield from ((name, item["sha256"]) for item in run.get("outputs") or ())
+        if is_reference(run.get("answer")):
+            yield name, run["answer"]["blob"]

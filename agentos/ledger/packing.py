@@ -6,22 +6,19 @@ and to see which edit came close.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlite3 import Connection
 
 from agentos.domain import Trial
 from agentos.ledger.codec import bundle, from_text
-from agentos.ledger.tables import TABLE_OF
-
-TRIAL, PACK = TABLE_OF["trial"], TABLE_OF["trial_pack"]
 
 
 def pack(connection: Connection, evolution_id: str) -> None:
     """Put its trials into one row. The caller knows that the evolution is over."""
-    own = TRIAL.c.evolution_id == evolution_id
-    texts = list(connection.execute(select(TRIAL.c.body).where(own).order_by(TRIAL.c.seq)).scalars())
+    rows = connection.execute("SELECT body FROM trial WHERE evolution_id = ? ORDER BY seq", (evolution_id,))
+    texts = [text for (text,) in rows]
     if not texts:
         return
-    cpu_s = sum(from_text(Trial, text).outcome.cost.cpu_s for text in texts)
-    row = {"evolution_id": evolution_id, "trials": len(texts), "cpu_s": cpu_s, "body": bundle(texts)}
-    connection.execute(insert(PACK), row)
-    connection.execute(delete(TRIAL).where(own))
+    costs = [trial.outcome.cost.cpu_s for text in texts if not (trial := from_text(Trial, text)).taken_from]
+    row = (evolution_id, len(costs), sum(costs), bundle(texts))
+    connection.execute("INSERT INTO trial_pack (evolution_id, trials, cpu_s, body) VALUES (?, ?, ?, ?)", row)
+    connection.execute("DELETE FROM trial WHERE evolution_id = ?", (evolution_id,))

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +45,7 @@ from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
 from agentos.ledger.codec import from_bundle, from_text, time_text
 from agentos.ledger.record_types import SHELVES, column_value, id_of, shelf_of
+from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
 
 R = TypeVar("R")
@@ -169,6 +171,10 @@ class Reader:
         where, values = ("WHERE state = ?", (state.value,)) if state else ("", ())
         return self._tasks(f"{where} ORDER BY no DESC LIMIT {limit:d}", *values)[::-1]
 
+    def tasks_named(self, name: str) -> Sequence[Task]:
+        """Tasks of this name in the order they were added."""
+        return [view.task for view in self._tasks("WHERE name = ? ORDER BY no", name)]
+
     def _tasks(self, rest: str, *values: object) -> list[TaskView]:
         rows = self._rows(f"SELECT body, share, state FROM task {rest}", *values)
         return [
@@ -224,6 +230,11 @@ class Reader:
 
     def _runs(self, rest: str, *values: object) -> list[Run]:
         return [from_text(Run, body) for (body,) in self._rows(f"SELECT run.body FROM run {rest}", *values)]
+
+    def is_pruned(self, run: Run) -> bool:
+        """Whether retention let its steps and files go."""
+        ((seq,),) = self._rows("SELECT seq FROM run WHERE id = ?", run.id) or ((None,),)
+        return seq is not None and pruned_so_far(self._rows).range_with(run.id, seq) is not None
 
     def steps(self, run_id: str, after: int = -1) -> Sequence[Step]:
         """The trajectory in order; only steps with an index beyond ``after``, to follow a run."""
@@ -285,7 +296,8 @@ class Reader:
         values = [column_value(equal[name]) for name in columns]
         rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
         rest = {name: value for name, value in equal.items() if name not in columns}
-        found = [from_text(kind, body) for (body,) in rows]
+        decode = _decoded_trial if kind is Trial else partial(from_text, kind)
+        found: list[R] = [decode(body) for (body,) in rows]
         if kind is Trial:  # rows were read first: what is packed meanwhile is seen twice, never missed
             by_id = {id_of(record): record for record in reversed((*self._packed(kind, equal), *found))}
             found, rest = [*by_id.values()][::-1], equal
@@ -365,7 +377,8 @@ class Reader:
     def resolve(self, kind: str, fragment: str) -> str:
         """The one id of ``kind`` (task, run, evolution, …) that starts or ends with ``fragment``.
 
-        The prefix (``run-``) may be left out. Raises NotFound, or UserError when several match.
+        The prefix (``run-``) may be left out. What begins a schedule's id is the schedule's, though its copies' ids
+        begin with it too. Raises NotFound, or UserError when several match.
         """
         if kind not in NAMED:
             raise TypeError(f"{kind} has no ids")
@@ -373,7 +386,10 @@ class Reader:
             "id = :f OR substr(id, 1, length(:f)) = :f OR substr(id, -length(:f)) = :f "
             "OR substr(id, instr(id, '-') + 1, length(:f)) = :f"
         )
-        sql = f"SELECT id FROM {kind} WHERE :f <> '' AND ({matches}) ORDER BY id <> :f LIMIT 6"
+        if kind == "task":
+            its = f"SELECT id FROM task WHERE {matches}"
+            matches = f"({matches}) AND (schedule_id = '' OR id = :f OR schedule_id NOT IN ({its}))"
+        sql = f"SELECT id FROM {kind} WHERE :f <> '' AND ({matches}) ORDER BY id <> :f, id LIMIT 6"
         with self._connection() as connection:
             found = [row[0] for row in connection.execute(sql, {"f": fragment})]
         if not found:
@@ -399,6 +415,17 @@ class Reader:
         sql = f"SELECT {_ENTRY} FROM audit {where} ORDER BY seq DESC LIMIT {limit:d}"
         return [Entry(*row) for row in self._rows(sql, *values)][::-1]
 
+    def count_entries(self, event: str) -> int:
+        """How many of the newest 10,000 audit entries are of this event."""
+        newest = "seq > (SELECT coalesce(max(seq), 0) FROM audit) - 10000"
+        ((count,),) = self._rows(f"SELECT count(*) FROM audit WHERE {newest} AND event = ?", event)
+        return int(count)
+
+    def entries_after(self, seq: int, limit: int) -> Sequence[Entry]:
+        """Audit entries beyond ``seq``, oldest first."""
+        sql = f"SELECT {_ENTRY} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
+        return [Entry(*row) for row in self._rows(sql, seq, limit)]
+
     def verify(self, noted: Head | None = None) -> list[str]:
         """What is wrong with the audit log, one sentence each; empty when it is whole.
 
@@ -416,6 +443,11 @@ class Reader:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""
         with self._connection() as connection:
             return newest(connection)
+
+
+@lru_cache(maxsize=512)  # each stage of an evolution reads all of its trials again, and none ever changes
+def _decoded_trial(body: str) -> Any:
+    return from_text(Trial, body)
 
 
 def _only(found: list[R], missing: str) -> R:

@@ -55,10 +55,11 @@ class LedgerStats(Reader):
         return [Moment(subject, state, datetime.fromisoformat(at)) for subject, state, at in rows]
 
     def spent(self) -> Mapping[str, SpentTotals]:
-        """By evolution."""
+        """By evolution. A trial that was taken over from another evolution is counted there, where it was made."""
         rows = self._rows(
             "SELECT evolution_id, sum(trials), total(cpu_s) FROM (SELECT evolution_id, count(*) AS trials, "
-            "total(json_extract(body, '$.outcome.cost.cpu_s')) AS cpu_s FROM trial GROUP BY evolution_id "
+            "total(json_extract(body, '$.outcome.cost.cpu_s')) AS cpu_s FROM trial "
+            "WHERE coalesce(json_extract(body, '$.taken_from'), '') = '' GROUP BY evolution_id "
             "UNION ALL SELECT evolution_id, trials, cpu_s FROM trial_pack) GROUP BY evolution_id"
         )
         return {name: SpentTotals(int(trials), float(cpu_s)) for name, trials, cpu_s in rows}

@@ -5,26 +5,27 @@ Reads come from ``Reader``. One process may use a ledger from many threads and m
 use one file: writers queue up on a lock within the process and on SQLite's between processes.
 """
 
+# ruff: noqa: S608 - names of tables and columns come from this package; values are bound
+
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-
-from sqlalchemy import Connection, Table, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlite3 import Connection
+from typing import Any
 
 from agentos.domain import (
     Evolution,
     InputFile,
     Json,
+    MemoryProposal,
     Outcome,
-    Proposal,
     ProposalState,
     Question,
     Result,
@@ -35,21 +36,17 @@ from agentos.domain import (
     TaskState,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.ledger.audit import Head, HeadFile, chained
+from agentos.ledger.audit import HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.codec import from_text, plain, time_text, to_text
-from agentos.ledger.connect import open_ledger
+from agentos.ledger.connect import open_ledger, transaction
 from agentos.ledger.digests import RECORDS, Rows, of_records, of_run
 from agentos.ledger.packing import pack
 from agentos.ledger.reading import Reader
 from agentos.ledger.record_types import body_of, column_value, id_of, shelf_of
+from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.schema import unavailable
-from agentos.ledger.tables import TABLE_OF
 from agentos.ports import Noted
-
-TASK, RUN, STEP, FLAG = (TABLE_OF[name] for name in ("task", "run", "step", "flag"))
-RUN_RESOURCE, AUDIT, CURSOR, MEMO = (TABLE_OF[name] for name in ("run_resource", "audit", "cursor", "memo"))
-QUESTION, PROPOSAL = TABLE_OF["question"], TABLE_OF["proposal"]
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.
 _STATE_AFTER = {Result.CANCELLED: TaskState.CANCELLED, Result.WAITING: TaskState.WAITING}
@@ -59,7 +56,7 @@ class Ledger(Reader):
     """The ledger at ``path``, made or migrated when needed; blobs lie in ``blobs/`` beside it."""
 
     def __init__(self, path: Path) -> None:
-        self._engine = open_ledger(path)
+        self._writer = open_ledger(path)
         super().__init__(path)
         self.blobs = BlobStore(path.with_name("blobs"))
         self._head_file = HeadFile(path.with_name("audit.head"))
@@ -69,31 +66,37 @@ class Ledger(Reader):
     def close(self) -> None:
         """Close all connections."""
         super().close()
-        self._engine.dispose()
+        with self._lock:
+            self._writer.close()
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         # The lock keeps threads of one process off SQLite's own, which waits by sleeping.
         with self._lock:
             try:
-                with self._engine.begin() as connection:
-                    yield connection
-            except IntegrityError:
+                with transaction(self._writer):
+                    yield self._writer
+            except sqlite3.IntegrityError:
                 raise
-            except DBAPIError as error:
-                raise unavailable(self._path, error.orig or error) from error
+            except sqlite3.Error as error:
+                raise unavailable(self._path, error) from error
 
     # --- tasks --------------------------------------------------------------------------------
 
     def add_task(self, task: Task, share: Share, state: TaskState = TaskState.QUEUED) -> None:
         """Store a task; doing so again changes nothing. Conflict when the id is another task's."""
-        row = _task_row(task, share, state)
+        self.add_tasks([(task, share, state)])
+
+    def add_tasks(self, tasks: Sequence[tuple[Task, Share, TaskState]]) -> None:
+        """As ``add_task``, all of them or none."""
+        rows = [_task_row(*item) for item in tasks]
         with self._writing() as connection:
-            old = connection.execute(select(TASK.c.body).where(TASK.c.id == task.id)).scalar()
-            if old is None:
-                connection.execute(insert(TASK), row)
-            elif old != row["body"]:
-                raise Conflict(f"there is another task with the id {task.id}")
+            for (task, _, _), row in zip(tasks, rows, strict=True):
+                old = _one(connection, "SELECT body FROM task WHERE id = ?", row["id"])
+                if old is None:
+                    _insert(connection, "task", row)
+                elif from_text(Task, old) != task:  # an earlier release wrote fewer fields
+                    raise Conflict(f"there is another task with the id {row['id']}")
 
     def set_task_state(self, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
         """Move the task to ``to`` if it stands in one of ``from_states``; whether it did."""
@@ -109,17 +112,17 @@ class Ledger(Reader):
         attempt was begun under another id.
         """
         with self._writing() as connection:
-            if connection.execute(select(RUN.c.no).where(RUN.c.id == run.id)).first():
+            if _one(connection, "SELECT no FROM run WHERE id = ?", run.id):
                 return
-            state = connection.execute(select(TASK.c.state).where(TASK.c.id == run.task_id)).scalar()
+            state = _one(connection, "SELECT state FROM task WHERE id = ?", run.task_id)
             if state is None:
                 raise NotFound(f"there is no task {run.task_id}")
             if state not in (TaskState.QUEUED, TaskState.RUNNING):
                 raise Conflict(f"the task {run.task_id} is {state}: it takes no further run")
             _move(connection, run.task_id, (TaskState.QUEUED,), TaskState.RUNNING)
             try:
-                connection.execute(insert(RUN), _run_row(run))
-            except IntegrityError:
+                _insert(connection, "run", _run_row(run))
+            except sqlite3.IntegrityError:
                 raise Conflict(
                     f"attempt {run.attempt} at the task {run.task_id} was begun by another run"
                 ) from None
@@ -132,8 +135,8 @@ class Ledger(Reader):
         row = self._step_row(step)
         try:
             with self._writing() as connection:
-                connection.execute(insert(STEP), row)
-        except IntegrityError:
+                _insert(connection, "step", row)
+        except sqlite3.IntegrityError:
             kept = self.steps(step.run_id, after=step.index - 1)[0]
             if (kept.node, to_text(kept.action)) != (step.node, row["action"]):
                 raise Conflict(f"the run {step.run_id} has another step {step.index}") from None
@@ -157,8 +160,9 @@ class Ledger(Reader):
         answer: Json = None,
         outputs: Sequence[InputFile] = (),
         resources: Sequence[str] = (),
+        records: Sequence[object] = (),
     ) -> int:
-        """End a run: outcome, cursor position, task state and audit entry in one transaction.
+        """End a run: outcome, cursor position, task state and audit entry in one transaction, and ``records``.
 
         The task becomes ``done`` (``cancelled`` or ``waiting`` when the outcome is); an ``infra``
         outcome leaves it as it is, because the caller decides whether there is another attempt. A run that has
@@ -166,22 +170,25 @@ class Ledger(Reader):
         """
         answer = self.blobs.shrink(answer)
         with self._writing() as connection:
-            found = connection.execute(select(RUN.c.seq, RUN.c.body).where(RUN.c.id == run_id)).first()
+            found = connection.execute("SELECT seq, body FROM run WHERE id = ?", (run_id,)).fetchone()
             if found is None:
                 raise NotFound(f"there is no run {run_id}")
-            if found.seq is not None:
-                return int(found.seq)
+            seq, body = found
+            if seq is not None:
+                return int(seq)
             run = replace(
-                from_text(Run, found.body),
+                from_text(Run, body),
                 finished_at=datetime.now(UTC),
                 outcome=outcome,
                 answer=answer,
                 outputs=tuple(outputs),
                 resources=tuple(sorted(set(resources))),
             )
-            seq = _next(connection, RUN)
-            connection.execute(update(RUN).where(RUN.c.id == run_id).values(**_run_row(run), seq=seq))
+            seq = _next_seq(connection)
+            _update(connection, "run", _run_row(run) | {"seq": seq})
             _note_use(connection, run, seq)
+            for record in records:
+                _put(connection, record)
             if outcome.result is not Result.INFRA:
                 end = _STATE_AFTER.get(outcome.result, TaskState.DONE)
                 _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
@@ -189,8 +196,8 @@ class Ledger(Reader):
         self._publish()
         return seq
 
-    def add_past(self, task: Task, run: Run, steps: Sequence[Step]) -> bool:
-        """Store a run that was made elsewhere and is over, with its task: all or nothing, audited.
+    def add_past(self, task: Task, run: Run, steps: Sequence[Step], event: str = "run.imported") -> bool:
+        """Store a run that is over and was not made by the daemon, with its task: all or nothing, audited.
 
         False when a run of this id is there: nothing is changed then.
         """
@@ -203,15 +210,15 @@ class Ledger(Reader):
         rows = [self._step_row(step) for step in steps]
         run = replace(run, answer=self.blobs.shrink(run.answer))
         with self._writing() as connection:
-            if connection.execute(select(RUN.c.no).where(RUN.c.id == run.id)).first():
+            if _one(connection, "SELECT no FROM run WHERE id = ?", run.id):
                 return False
-            seq = _next(connection, RUN)
-            connection.execute(insert(TASK), _task_row(task, run.share, TaskState.DONE))
-            connection.execute(insert(RUN), _run_row(run) | {"seq": seq})
-            if rows:
-                connection.execute(insert(STEP), rows)
+            seq = _next_seq(connection)
+            _insert(connection, "task", _task_row(task, run.share, TaskState.DONE))
+            _insert(connection, "run", _run_row(run) | {"seq": seq})
+            for row in rows:
+                _insert(connection, "step", row)
             _note_use(connection, run, seq)
-            _note(connection, "run.imported", run.id, _about_run(connection, run))
+            _note(connection, event, run.id, _about_run(connection, run))
         self._publish()
         return True
 
@@ -220,17 +227,17 @@ class Ledger(Reader):
         self.run(run_id)
         with self._writing() as connection:
             row = {"run_id": run_id, "reason": reason, "flagged_at": time_text(datetime.now(UTC))}
-            connection.execute(insert(FLAG), row)
+            _insert(connection, "flag", row)
             _note(connection, "run.flagged", run_id, {"reason": reason})
         self._publish()
 
     # --- people -------------------------------------------------------------------------------
 
-    def keep(self, record: Question | Proposal) -> None:
+    def keep(self, record: Question | MemoryProposal) -> None:
         """Store what a run asks or proposes; one that is there already stays as it is."""
-        table = QUESTION if isinstance(record, Question) else PROPOSAL
+        table = shelf_of(type(record)).table
         with self._writing() as connection:
-            if not connection.execute(select(table.c.seq).where(table.c.id == record.id)).first():
+            if not _one(connection, f"SELECT seq FROM {table} WHERE id = ?", record.id):
                 _put(connection, record)
 
     def answer(self, question_id: str, text: str) -> Question:
@@ -239,26 +246,26 @@ class Ledger(Reader):
         Raises NotFound, and Conflict when it is answered already or its task waits for nothing.
         """
         with self._writing() as connection:
-            question = from_text(Question, _body(connection, QUESTION, question_id))
+            question = from_text(Question, _body(connection, "question", question_id))
             if question.answer is not None:
                 raise Conflict(f"the question {question.id} was answered already: {question.answer[:200]}")
             question = replace(question, answer=text, answered_at=datetime.now(UTC))
-            state = connection.execute(select(TASK.c.state).where(TASK.c.id == question.root_id)).scalar()
+            state = _one(connection, "SELECT state FROM task WHERE id = ?", question.root_id)
             if state != TaskState.WAITING:
                 raise Conflict(f"the task {question.root_id} is {state}: it waits for no answer")
             _put(connection, question)
-            still = (QUESTION.c.root_id == question.root_id) & QUESTION.c.answer.is_(None)
-            if not connection.execute(select(QUESTION.c.seq).where(still)).first():
+            still = "SELECT seq FROM question WHERE root_id = ? AND answer IS NULL"
+            if not _one(connection, still, question.root_id):
                 _move(connection, question.root_id, (TaskState.WAITING,), TaskState.QUEUED)
             said = {"task": question.root_id, "answer": text}
             _note(connection, "question.answered", question.id, said, (question,))
         self._publish()
         return question
 
-    def decide(self, proposal: Proposal) -> None:
+    def decide(self, proposal: MemoryProposal) -> None:
         """Store what became of a proposal. Raises NotFound, and Conflict when that is settled."""
         with self._writing() as connection:
-            old = from_text(Proposal, _body(connection, PROPOSAL, proposal.id))
+            old = from_text(MemoryProposal, _body(connection, "proposal", proposal.id))
             if old.state is not ProposalState.OPEN:
                 raise Conflict(f"the proposal {old.id} is {old.state.value} already")
             _put(connection, proposal)
@@ -292,6 +299,15 @@ class Ledger(Reader):
                 pack(connection, evolution.id)
         return len(over)
 
+    def prune(self, batch: PruneBatch) -> None:
+        """Let the steps of the batch's runs go, with the entry that stands for their digests; one transaction."""
+        row = {"from_seq": batch.from_seq, "to_seq": batch.to_seq, "pruned_at": time_text(datetime.now(UTC))}
+        with self._writing() as connection:
+            _insert(connection, "pruned", row)
+            connection.executemany("DELETE FROM step WHERE run_id = ?", ((name,) for name in batch.runs))
+            _note(connection, EVENT, f"runs {batch.from_seq} to {batch.to_seq}", batch.detail)
+        self._publish()
+
     def advance(
         self,
         name: str,
@@ -306,14 +322,14 @@ class Ledger(Reader):
         Raises Conflict when the cursor is beyond ``to`` already, or not at ``after`` if given.
         """
         with self._writing() as connection:
-            at = connection.execute(select(CURSOR.c.position).where(CURSOR.c.name == name)).scalar() or 0
+            at = _one(connection, "SELECT position FROM cursor WHERE name = ?", name) or 0
             if at > to or after not in (None, at):
                 raise Conflict(
                     f"the cursor {name} is at {at} before it moves to {to}: another reader was faster"
                 )
             for record in records:
                 _put(connection, record)
-            _upsert(connection, CURSOR, "name", {"name": name, "position": to})
+            _upsert(connection, "cursor", ("name",), {"name": name, "position": to})
             if note:
                 _note(connection, *note, records)
         if note:
@@ -322,7 +338,7 @@ class Ledger(Reader):
     def set_kv(self, key: str, value: Json) -> None:
         """Remember a small JSON value under ``key``."""
         with self._writing() as connection:
-            _upsert(connection, MEMO, "key", {"key": key, "value": to_text(value)})
+            _upsert(connection, "memo", ("key",), {"key": key, "value": to_text(value)})
 
     # --- audit --------------------------------------------------------------------------------
 
@@ -344,8 +360,8 @@ class Ledger(Reader):
 
 def _move(connection: Connection, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
     states = [state.value for state in from_states]
-    where = (TASK.c.id == id) & TASK.c.state.in_(states)
-    return connection.execute(update(TASK).where(where).values(state=to.value)).rowcount == 1
+    sql = f"UPDATE task SET state = ? WHERE id = ? AND state IN ({', '.join('?' * len(states))})"
+    return connection.execute(sql, (to.value, id, *states)).rowcount == 1
 
 
 def _run_row(run: Run) -> dict[str, object]:
@@ -373,27 +389,31 @@ def _task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
         "agent": task.agent,
         "created_at": time_text(task.created_at),
         "parent": task.parent,
+        "schedule_id": task.schedule_id,
         "body": to_text(task),
     }
 
 
 def _note_use(connection: Connection, run: Run, seq: int) -> None:
-    if run.resources:
-        used = [{"resource": name, "task_key": run.task_key, "seq": seq} for name in run.resources]
-        connection.execute(insert(RUN_RESOURCE), used)
+    for name in run.resources:
+        _insert(connection, "run_resource", {"resource": name, "task_key": run.task_key, "seq": seq})
 
 
-def _next(connection: Connection, table: Table) -> int:
+def _next_seq(connection: Connection) -> int:
     # The transaction holds the write lock, so numbers are in the order of commits.
-    newest = connection.execute(select(table.c.seq).order_by(table.c.seq.desc()).limit(1)).scalar()
-    return int(newest or 0) + 1
+    return int(_one(connection, "SELECT max(seq) FROM run") or 0) + 1
 
 
-def _body(connection: Connection, table: Table, id: str) -> str | bytes:
-    found = connection.execute(select(table.c.body).where(table.c.id == id)).scalar()
-    if found is None:
-        raise NotFound(f"there is no {table.name} {id}")
-    body: str | bytes = found
+def _one(connection: Connection, sql: str, *values: object) -> Any:
+    """The first column of the first row, None without one."""
+    row = connection.execute(sql, values).fetchone()
+    return row[0] if row else None
+
+
+def _body(connection: Connection, table: str, id: str) -> str | bytes:
+    body: str | bytes | None = _one(connection, f"SELECT body FROM {table} WHERE id = ?", id)
+    if body is None:
+        raise NotFound(f"there is no {table} {id}")
     return body
 
 
@@ -401,7 +421,7 @@ def _put(connection: Connection, record: object) -> None:
     shelf = shelf_of(type(record))
     row = {name: column_value(getattr(record, name)) for name in shelf.columns}
     row |= {"id": id_of(record), "body": body_of(record)}
-    old = connection.exec_driver_sql(f"SELECT body FROM {shelf.table} WHERE id = ?", (row["id"],)).scalar()  # noqa: S608
+    old = _one(connection, f"SELECT body FROM {shelf.table} WHERE id = ?", row["id"])
     if old is None:
         _insert(connection, shelf.table, row)
     elif plain(old) == to_text(record):
@@ -409,25 +429,28 @@ def _put(connection: Connection, record: object) -> None:
     elif shelf.append_only:
         raise Conflict(f"the {shelf.table} {row['id']} stands already and is never changed")
     else:
-        changes = ", ".join(f"{name} = ?" for name in row)
-        values = (*row.values(), row["id"])
-        connection.exec_driver_sql(f"UPDATE {shelf.table} SET {changes} WHERE id = ?", values)  # noqa: S608
+        _update(connection, shelf.table, row)
 
 
-def _insert(connection: Connection, table: str, row: dict[str, object]) -> None:
-    """Said in SQL, where a statement is used for every record: building one anew costs as much as it does."""
+def _insert(connection: Connection, table: str, row: Mapping[str, object], more: str = "") -> None:
     names, marks = ", ".join(row), ", ".join("?" * len(row))
-    connection.exec_driver_sql(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608
+    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks}){more}", tuple(row.values()))
 
 
-def _upsert(connection: Connection, table: Table, key: str, row: dict[str, object]) -> None:
-    rest = {name: value for name, value in row.items() if name != key}
-    connection.execute(upsert(table).values(**row).on_conflict_do_update(index_elements=[key], set_=rest))
+def _update(connection: Connection, table: str, row: Mapping[str, object]) -> None:
+    """The row with the same id."""
+    changes = ", ".join(f"{name} = ?" for name in row)
+    connection.execute(f"UPDATE {table} SET {changes} WHERE id = ?", (*row.values(), row["id"]))
+
+
+def _upsert(connection: Connection, table: str, key: Sequence[str], row: Mapping[str, object]) -> None:
+    changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
+    _insert(connection, table, row, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}")
 
 
 def _rows_in(connection: Connection) -> Rows:
     """Runs statements of ``digests`` within the transaction."""
-    return lambda sql, *values: connection.exec_driver_sql(sql, values)
+    return lambda sql, *values: connection.execute(sql, values)
 
 
 def _about_run(connection: Connection, run: Run) -> Json:
@@ -442,9 +465,9 @@ def _note(
 ) -> None:
     if records:
         detail = {**detail, **of_records(_rows_in(connection), records)}
-    last = connection.exec_driver_sql("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").first()
-    head = Head(last.seq, last.hash) if last else Head()
-    entry = chained(head, time_text(datetime.now(UTC)), event, subject, json.dumps(detail, sort_keys=True))
+    entry = chained(
+        newest(connection), time_text(datetime.now(UTC)), event, subject, json.dumps(detail, sort_keys=True)
+    )
     row = {
         "seq": entry.seq,
         "at": entry.at,

@@ -26,6 +26,7 @@ class TaskRow(_Table, table=True):
     created_at: str
     body: str
     parent: str = Field(default="", index=True)
+    schedule_id: str = Field(default="", index=True)
 
 
 class RunRow(_Table, table=True):
@@ -72,6 +73,17 @@ class StepRow(_Table, table=True):
     fault: str | None
     started_at: str
     duration_ms: float
+
+
+class PrunedRow(_Table, table=True):
+    """Runs with ``seq`` from one to the other lost their steps, but for those that the audit entry names."""
+
+    __tablename__ = "pruned"
+
+    seq: int | None = Field(default=None, primary_key=True)
+    from_seq: int
+    to_seq: int
+    pruned_at: str
 
 
 class FlagRow(_Table, table=True):
@@ -128,7 +140,10 @@ class TrialRow(_Record, table=True):
 
 
 class TrialPackRow(_Table, table=True):
-    """The trials of an evolution that is over, as one compressed list in ``body``."""
+    """The trials of an evolution that is over, as one compressed list in ``body``.
+
+    ``trials`` and ``cpu_s`` are of those that it made itself, none that were taken over.
+    """
 
     __tablename__ = "trial_pack"
 
@@ -194,6 +209,53 @@ class ReviewRow(_Record, table=True):
 
     evolution_id: str = Field(index=True)
     candidate_id: str = Field(index=True)
+
+
+class SkippedRunRow(_Record, table=True):
+    __tablename__ = "skipped_run"
+
+    schedule_id: str = Field(index=True)
+
+
+class DeliveryRow(_Record, table=True):
+    __tablename__ = "delivery"
+
+    run_id: str = Field(index=True)
+    schedule_id: str = Field(index=True)
+    state: str = Field(index=True)
+    path: str = Field(index=True)
+
+
+class ArrivalRow(_Table, table=True):
+    """A file in a watched folder that was seen, by what tells a change: derived, may be forgotten."""
+
+    __tablename__ = "arrival"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    schedule_id: str = Field(primary_key=True)
+    path: str = Field(primary_key=True)
+    signature: str
+
+
+class FeedbackRow(_Record, table=True):
+    __tablename__ = "feedback"
+
+    run_id: str = Field(index=True)
+    task_key: str = Field(index=True)
+    rating: str = Field(index=True)
+
+
+class StandingCheckRow(_Record, table=True):
+    __tablename__ = "standing_check"
+
+    task_name: str = Field(index=True)
+
+
+class NotificationRow(_Record, table=True):
+    __tablename__ = "notification"
+
+    subject: str = Field(index=True)
+    state: str = Field(index=True)
 
 
 class AuditRow(_Table, table=True):

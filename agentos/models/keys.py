@@ -16,9 +16,21 @@ def read_keys(path: Path) -> dict[str, str]:
     Raises UserError when others could read it, or it is not a table of texts.
     """
     try:
+        table = tomllib.loads(read_private(path).decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        # the reason is left out: it would quote the line, and that may be a key
+        raise UserError(f'{path} is not TOML; expected lines like OPENAI_API_KEY = "…"') from None
+    if not all(isinstance(value, str) for value in table.values()):
+        raise UserError(f'{path} must hold nothing but lines like OPENAI_API_KEY = "…"')
+    return table
+
+
+def read_private(path: Path) -> bytes:
+    """The first MiB of a file that only its owner can read; empty when there is none. Raises UserError."""
+    try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        return {}
+        return b""
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     with os.fdopen(descriptor, "rb") as file:
@@ -27,11 +39,4 @@ def read_keys(path: Path) -> dict[str, str]:
             raise UserError(f"{path} holds keys, so it must be a file of yours; it belongs to somebody else")
         if about.st_mode & 0o077:
             raise UserError(f"{path} holds keys, but others may read it; type: chmod 600 {path}")
-        try:
-            table = tomllib.loads(file.read(1 << 20).decode("utf-8"))
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-            # the reason is left out: it would quote the line, and that may be a key
-            raise UserError(f'{path} is not TOML; expected lines like OPENAI_API_KEY = "…"') from None
-    if not all(isinstance(value, str) for value in table.values()):
-        raise UserError(f'{path} must hold nothing but lines like OPENAI_API_KEY = "…"')
-    return table
+        return file.read(1 << 20)

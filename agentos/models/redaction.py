@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
 
 from agentos.domain import Json
 from agentos.home import Home
 from agentos.models.keys import read_keys
+from agentos.models.secrets import values
 
 if TYPE_CHECKING:
     from agentos.settings import Settings
@@ -51,7 +54,23 @@ def known_secrets(
 def redactor_of(home: Home, settings: Settings) -> Redactor:
     """Knows every secret of the home. Raises UserError when others may read its file of keys."""
     named = {provider.key_env for provider in settings.providers.values()}
-    return Redactor(known_secrets(os.environ, read_keys(home.keys), named))
+    return Redactor([*known_secrets(os.environ, read_keys(home.keys), named), *values(home)])
+
+
+def _encoded(value: str) -> Iterator[str]:
+    """As it stands in URLs and hex, and within base64, wherever in the encoded text it begins."""
+    data = value.encode("utf-8", "surrogatepass")
+    yield from {data.decode("latin-1")} - {value}  # how a header is read that holds UTF-8
+    quoted = {form(data, safe=safe) for form in (quote, quote_plus) for safe in ("", "/")}
+    small = {re.sub("%..", lambda found: found[0].lower(), text) for text in quoted}
+    yield from quoted | small | {data.hex(), data.hex().upper()}
+    for before in range(3):
+        text = base64.b64encode(b"\0" * before + data).decode()
+        after = (before + len(data)) % 3  # bytes of the last group: what follows decides its last letter
+        inner = text[(0, 2, 3)[before] : len(text) - (0, 3, 2)[after]]
+        if len(inner) >= _SHORTEST:
+            yield inner
+            yield inner.translate(str.maketrans("+/", "-_"))
 
 
 class Redactor:
@@ -61,7 +80,12 @@ class Redactor:
         self._name_of: dict[str, str] = {}
         for name, value in sorted(secrets):
             # also as it stands within JSON text, such as the arguments of a tool call
-            for spelt in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+            for spelt in (
+                value,
+                json.dumps(value)[1:-1],
+                json.dumps(value, ensure_ascii=False)[1:-1],
+                *_encoded(value),
+            ):
                 self._name_of.setdefault(spelt, name)
         literal = sorted(self._name_of, key=len, reverse=True)
         shapes = [f"(?P<{name.replace('-', '_')}>{shape})" for name, shape in _PATTERNS.items()]

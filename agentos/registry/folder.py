@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentos.domain import digest
-from agentos.resources import DEPTH_MAX, FILE_MAX, FILES_MAX, RESOURCE_MAX
+from agentos.resources import DEPTH_MAX, FILE_MAX, FILES_MAX, RESOURCE_MAX, plain_name
 
+_DEEPEST = DEPTH_MAX - 3  # of a directory: kind, name and the file itself are levels too
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -22,27 +24,36 @@ _KINDS = (
 
 @dataclass(slots=True)
 class FolderContent:
-    """Path within the folder -> content, and one sentence for each fault."""
+    """Path within the folder -> content, one sentence for each fault, and one for each file left out."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+_LEAVINGS = re.compile(
+    r"\..*|__pycache__|node_modules|.*\.(pyc|orig|rej|tmp|bak|sw[a-p])|.*~|#.*#|Thumbs\.db"
+)
 
 
 def ignored(name: str) -> bool:
-    """What never belongs to a skill: dot files (.git too) and byte code."""
-    return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc")
+    """What never belongs to a skill: dot files (.git too), byte code, and what editors leave behind."""
+    return _LEAVINGS.fullmatch(name) is not None
 
 
 def signature(folder: Path) -> str:
     """Changes whenever a file in the folder does (names, types, sizes, times); reads no content."""
     if folder.is_symlink():
-        return digest(["link", os.fspath(folder)])
-    seen: list[list[str | int]] = []
-    for path, info in _walk(folder, "", 0):
-        seen.append([path, info.st_mode, info.st_size, info.st_mtime_ns, info.st_ino])
-        if len(seen) > 4 * FILES_MAX:  # far too many anyway: refused when read
+        return f"link {folder}"
+    seen = hashlib.blake2b(digest_size=16)
+    for count, (path, info) in enumerate(_walk(folder, "", 0)):
+        seen.update(
+            f"{path!a} {info.st_mode} {info.st_size} {info.st_mtime_ns} {info.st_ctime_ns} {info.st_ino}\n".encode()
+        )
+        if count > 4 * FILES_MAX:  # far too many anyway: refused when read
             break
-    return digest(seen)
+    return seen.hexdigest()
 
 
 def _walk(folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
@@ -79,13 +90,13 @@ def read(folder: Path) -> FolderContent:
 
 
 def _read_directory(directory: int, prefix: str, content: FolderContent) -> None:
-    if prefix.count("/") > DEPTH_MAX:
-        content.faults.append(f"{prefix!r} is more than {DEPTH_MAX} levels deep")
+    if prefix.count("/") > _DEEPEST:
+        content.left_out.append(f"{prefix!r} is left out: it lies too deep")
         return
     for name in sorted(os.listdir(directory)):
         if ignored(name):
             continue
-        if len(content.files) >= FILES_MAX or sum(map(len, content.files.values())) > RESOURCE_MAX:
+        if len(content.files) >= FILES_MAX or content.size > RESOURCE_MAX:
             content.faults.append(
                 f"it holds more than {FILES_MAX} files or {RESOURCE_MAX} bytes, which is the most allowed"
             )
@@ -103,6 +114,9 @@ def _read_entry(directory: int, name: str, path: str, content: FolderContent) ->
     if odd:
         content.faults.append(f"{path!r} is {odd[0]}; only plain files and directories are allowed")
         return
+    if not plain_name(name):
+        content.left_out.append(f"{path!a} is left out: its name is not plain (ASCII, no leading dot)")
+        return
     kind = os.O_DIRECTORY if stat.S_ISDIR(mode) else 0
     # O_NONBLOCK: a pipe put in its place since must not make us wait
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | kind
@@ -115,9 +129,12 @@ def _read_entry(directory: int, name: str, path: str, content: FolderContent) ->
         if not stat.S_ISREG(info.st_mode):
             content.faults.append(f"{path!r} is not a plain file")
         elif info.st_size > FILE_MAX:
-            content.faults.append(f"{path!r} has {info.st_size} bytes, at most {FILE_MAX} are allowed")
+            content.left_out.append(
+                f"{path!r} is left out: {info.st_size} bytes, at most {FILE_MAX} are allowed"
+            )
         else:
             content.files[path] = _read_all(descriptor)
+            content.size += len(content.files[path])
     finally:
         os.close(descriptor)
 

@@ -10,6 +10,7 @@ from pygit2.enums import FileMode
 
 from agentos.domain import RESOURCE_NAME, Kind, ResourceId, Snapshot
 from agentos.errors import Invalid, Unavailable
+from agentos.programs import MANIFEST
 from agentos.registry.repository import Repository
 from agentos.resources import MAIN_FILE, PINS_FILE, is_tool_file
 
@@ -118,12 +119,20 @@ def tool_paths(repository: Repository, root: str | pygit2.Oid) -> list[str]:
     found = []
     for resource, tree in resources(repository, root):
         if resource.kind is Kind.TOOL:
-            found.append(f"{resource}/{MAIN_FILE[Kind.TOOL]}")
+            manifest = repository.entry(tree, MANIFEST) is not None
+            found.append(f"{resource}/{MANIFEST if manifest else MAIN_FILE[Kind.TOOL]}")
         elif resource.kind is Kind.SKILL:
             folder = repository.entry(tree, "tools")
             if isinstance(folder, pygit2.Tree):
                 found += [f"{resource}/tools/{entry.name}" for entry in folder]
+                found += [
+                    f"{resource}/tools/{entry.name}/{MANIFEST}" for entry in folder if _has_manifest(entry)
+                ]
     return [path for path in found if is_tool_file(path)]
+
+
+def _has_manifest(folder: pygit2.Object) -> bool:
+    return isinstance(folder, pygit2.Tree) and MANIFEST in folder
 
 
 def pins(repository: Repository, snapshot: Snapshot) -> dict[str, str]:

@@ -22,6 +22,7 @@ import pygit2
 from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
 from agentos.domain import Snapshot
+from agentos.durable import flush_folder
 from agentos.errors import Conflict, NotFound, Unavailable
 
 T = TypeVar("T")
@@ -93,6 +94,7 @@ class Repository:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
+        self._read: tuple[tuple[int, int, int], Mapping[bytes, bytes]] = ((0, 0, 0), {})
 
     @property
     def git(self) -> pygit2.Repository:
@@ -206,15 +208,52 @@ class Repository:
         )
 
     def below(self, prefix: str) -> dict[str, pygit2.Oid]:
-        """Rest of the name -> target of the references below a prefix that ends in ``/``.
+        """Rest of the name -> target of the references below a prefix that ends in ``/``, sorted.
 
-        Only for prefixes of which nothing is ever packed (``maintain`` packs tags alone): then
-        the directory is the whole truth, and thousands of tags need not be read to find a few.
+        Read off the files themselves, so that thousands of others need not be looked at one by one.
         """
+        start, found = prefix.encode(), dict[str, pygit2.Oid]()
+        for ref, value in self._packed().items():
+            if ref.startswith(start):
+                found[ref[len(start) :].decode()] = pygit2.Oid(hex=value[:40].decode())
         folder = self.path / prefix
-        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-        found = {name: self.resolve(prefix + name) for name in names if not name.endswith(".lock")}
-        return {name: target for name, target in sorted(found.items()) if target is not None}
+        for path in folder.rglob("*"):
+            name = path.relative_to(folder).as_posix()
+            if not name.endswith(".lock") and path.is_file() and (target := self.resolve(prefix + name)):
+                found[name] = target
+        return dict(sorted(found.items()))
+
+    def write_refs(self, refs: Mapping[str, pygit2.Oid | None]) -> None:
+        """Set many references, or drop them (None), with one write. Needs the lock; no compare-and-swap.
+
+        They go to ``packed-refs``, which is replaced whole; then what hides them there goes.
+        """
+        packed = dict(self._packed())
+        for ref, target in refs.items():
+            if target is None:
+                packed.pop(ref.encode(), None)
+                continue
+            found = self.git[target]
+            peeled = f"\n^{found.target}" if isinstance(found, pygit2.Tag) else ""
+            packed[ref.encode()] = f"{target}{peeled}".encode()
+        lines = [b"# pack-refs with: peeled fully-peeled sorted "]
+        for name, value in sorted(packed.items()):
+            first, _, peeled_line = value.partition(b"\n")
+            lines += [first + b" " + name, *([peeled_line] if peeled_line else [])]
+        replace_file(self.path / "packed-refs", b"\n".join(lines) + b"\n")
+        for ref in refs:
+            (self.path / ref).unlink(missing_ok=True)
+
+    def _packed(self) -> Mapping[bytes, bytes]:
+        """Name -> id, and on a second line what a tag stands for, of each reference in ``packed-refs``."""
+        try:
+            info = (self.path / "packed-refs").stat()
+            key = (info.st_mtime_ns, info.st_size, info.st_ino)
+            if self._read[0] != key:
+                self._read = key, _parse_refs((self.path / "packed-refs").read_bytes())
+        except FileNotFoundError:
+            return {}
+        return self._read[1]
 
     # --- git programs ---------------------------------------------------------------------
 
@@ -330,6 +369,30 @@ class Repository:
         signature = stamp(when)
         by = stamp(when, author) if author else signature
         return self.git.create_commit(None, by, signature, message, tree, parents)
+
+
+def _parse_refs(content: bytes) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = {}
+    name = b""
+    for line in content.splitlines():
+        if line.startswith(b"^"):
+            found[name] += b"\n" + line
+        elif line[:1] not in (b"#", b""):
+            target, _, name = line.partition(b" ")
+            found[name] = target
+    return found
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Durable when it returns; a reader sees the old or the new."""
+    aside = path.with_name(path.name + ".lock")  # as git itself does it: it waits, or gives up
+    aside.unlink(missing_ok=True)
+    with aside.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+    flush_folder(path.parent)
 
 
 def stamp(when: datetime, name: str = "agentos") -> pygit2.Signature:

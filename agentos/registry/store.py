@@ -10,6 +10,7 @@ from threading import Lock
 
 from agentos.domain import ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable
+from agentos.programs import is_script
 from agentos.registry import external_commits, promotion, push_inbox, reading, revert, versions
 from agentos.registry.check import Report, check
 from agentos.registry.loading import Load
@@ -96,6 +97,8 @@ class Registry:
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """The registry path of the tool that a task calls ``reference``; see resources.tool_path."""
+        if is_script(path := f"skill/{reference}") and self.repository.entry(snapshot.tree, path):
+            return path
         with self._tools_lock:
             if self._tools[0] != snapshot.tree:
                 self._tools = (snapshot.tree, reading.tool_paths(self.repository, snapshot.tree))

@@ -89,6 +89,21 @@ def upgrade(
         return Upgrade(after, tuple(items))
 
 
+def outdated(repository: Repository, files: Mapping[str, bytes]) -> list[str]:
+    """Names of shipped resources whose content ``main`` has not taken in yet; writes nothing."""
+    taken = repository.resolve(SHIPPED)
+    if taken is None:
+        return []
+    tree = repository.commit(taken).tree_id
+    names = sorted({"/".join(path.split("/")[:2]) for path in files})
+    return [
+        name
+        for name in names
+        if reading.files(repository, tree, name)
+        != {path: content for path, content in files.items() if path.startswith(f"{name}/")}
+    ]
+
+
 def _keep_agreeing(
     repository: Repository, main: Snapshot, changes: dict[ResourceId, str], items: list[Item]
 ) -> None:

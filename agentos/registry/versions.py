@@ -18,12 +18,14 @@ from pygit2.enums import SortMode
 
 from agentos.domain import ResourceId, Version
 from agentos.errors import Unavailable
-from agentos.registry.reading import digest
+from agentos.registry.packs import ObjectPack
+from agentos.registry.reading import digest, resources
 from agentos.registry.repository import EMAIL, MAIN, Repository
 from agentos.resources import parse_id
 
 LATEST = "refs/agentos/latest/"
 FIRST = "1.0.0"
+_MANY = 20  # versions of one commit: more are written together
 _TRAILER = re.compile(r"([A-Z][A-Za-z-]*): (.*)")
 _UNSEEN = ("Cc", "Cs", "Zl", "Zp")  # categories: control, surrogate, other ends of lines
 _MINOR = ("edit", "import", "upgrade", "retire", "seed")
@@ -103,21 +105,56 @@ def versions_of(commit: pygit2.Commit) -> list[tuple[ResourceId, str, str | None
 
 def record(repository: Repository, commit: pygit2.Commit) -> int:
     """Write the tags that the commit's trailers ask for and that are missing; how many. Needs the lock."""
-    written = 0
     found = said(commit)
     kept = [(key, value) for key in ("Origin", "Evolution") for value in found.get(key, [])]
-    for resource, number, parent in versions_of(commit):
-        ref = f"refs/tags/{resource}@{number}"
-        tag = repository.resolve(ref)
+    made = versions_of(commit)
+    write = _write_many if len(made) > _MANY else _write_each
+    return write(repository, commit, made, kept)
+
+
+_Made = list[tuple[ResourceId, str, str | None]]
+_Kept = list[tuple[str, str]]
+
+
+def _write_each(repository: Repository, commit: pygit2.Commit, made: _Made, kept: _Kept) -> int:
+    written = 0
+    for resource, number, parent in made:
+        tag = repository.resolve(f"refs/tags/{resource}@{number}")
         if tag is None:
-            lines = [("Digest", digest(repository, commit.tree_id, resource) or "none"), *kept]
-            lines += [("Parent-Version", parent)] if parent else []
-            text = message(commit.message.partition("\n")[0], lines)
+            text = _tag_text(commit, digest(repository, commit.tree_id, resource), parent, kept)
             when = datetime.fromtimestamp(commit.commit_time, UTC)
             tag = repository.tag(f"{resource}@{number}", commit.id, when, text)
             written += 1
         _point(repository, resource, number, tag)
     return written
+
+
+def _write_many(repository: Repository, commit: pygit2.Commit, made: _Made, kept: _Kept) -> int:
+    """As ``_write_each``, with one pack and one file of references."""
+    pack = ObjectPack(repository)
+    digests = {found: str(tree) for found, tree in resources(repository, commit.tree_id)}
+    refs: dict[str, pygit2.Oid | None] = {}
+    tagger = f"agentos <{EMAIL}> {commit.commit_time} +0000"
+    for resource, number, parent in made:
+        ref, pointer = f"refs/tags/{resource}@{number}", f"{LATEST}{resource}"
+        tag, present = repository.resolve(ref), repository.resolve(pointer)
+        if tag is None:
+            text = _tag_text(commit, digests.get(resource, ""), parent, kept)
+            head = f"object {commit.id}\ntype commit\ntag {resource}@{number}\ntagger {tagger}\n\n"
+            tag = refs[ref] = pack.add("tag", (head + text).encode())
+        if present is None or order(_version(repository, resource, present).number) < order(number):
+            refs[pointer] = tag
+    if not refs:
+        return 0
+    pack.write()
+    repository.write_refs(refs)
+    return sum(ref.startswith("refs/tags/") for ref in refs)
+
+
+def _tag_text(commit: pygit2.Commit, content: str, parent: str | None, kept: _Kept) -> str:
+    lines = [("Digest", content or "none"), *kept]
+    lines += [("Parent-Version", parent)] if parent else []
+    return message(commit.message.partition("\n")[0], lines)
 
 
 def _point(repository: Repository, resource: ResourceId, number: str, tag: pygit2.Oid) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentos.errors import Invalid, Unavailable
+from agentos.programs import is_manifest, requirements
 from agentos.registry import wheelfile
 from agentos.registry.wheelfile import BadWheel
 from agentos.resources import is_tool_file
@@ -81,8 +83,24 @@ def declared(files: Mapping[str, bytes]) -> tuple[str, ...]:
     found: set[str] = set()
     for path, content in files.items():
         if is_tool_file(path) and b"dependencies" in content:
-            found |= set(_of_tool(content))
+            found |= set(_of_manifest(content) if is_manifest(path) else _of_tool(content))
     return tuple(sorted(found))
+
+
+def needed(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """As ``declared``, and what its scripts ask for, which is had where it can be had."""
+    scripts = {text for text in requirements(files) if _REQUIREMENT.fullmatch(text)}
+    return tuple(sorted({*declared(files), *scripts}))
+
+
+def unlocked(files: Mapping[str, bytes]) -> list[str]:
+    """A sentence where the requirements of its scripts are not locked."""
+    try:
+        lock = locked(files)
+    except Invalid:
+        lock = None
+    missing = sorted({*needed(files), *requirements(files)} - {*(lock.requires if lock else ())})
+    return [f"its scripts run without {', '.join(missing)[:300]}, not to be had as wheels"] if missing else []
 
 
 def locked(files: Mapping[str, bytes]) -> Lock | None:
@@ -104,7 +122,7 @@ def faults(files: Mapping[str, bytes]) -> list[str]:
         return [str(error)]
     if requires and lock is None:
         return [f"its dependencies ({', '.join(requires)}) are not locked: {LOCK_FILE} is missing"]
-    if lock is not None and lock.requires != requires:
+    if lock is not None and lock.requires not in (requires, needed(files)):
         had = ", ".join(lock.requires)
         return [f"{LOCK_FILE} is for {had}, its tools declare {', '.join(requires) or 'no dependencies'}"]
     return []
@@ -114,7 +132,7 @@ def same_needs(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bool:
     """Whether two contents of a resource depend on the same, and on the same wheels of it."""
 
     def needs(files: Mapping[str, bytes]) -> tuple[object, ...]:
-        return declared(files), *(data for path, data in files.items() if path.endswith("/" + LOCK_FILE))
+        return needed(files), *(data for path, data in files.items() if path.endswith("/" + LOCK_FILE))
 
     return needs(before) == needs(after)
 
@@ -125,6 +143,14 @@ def _wrong(requires: Sequence[str]) -> list[str]:
         for text in requires
         if not _REQUIREMENT.fullmatch(text)
     ]
+
+
+def _of_manifest(content: bytes) -> list[str]:
+    try:
+        listed = json.loads(content)["dependencies"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+    return [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
 
 
 def _of_tool(content: bytes) -> Iterator[str]:
@@ -198,18 +224,25 @@ class Wheels:
         Resolves what is declared anew, or fetches what a lock names and is not here. Raises Invalid
         with the reason when that cannot be had.
         """
-        requires = declared(files)
+        requires, wanted = declared(files), needed(files)
         path = f"{resource}/{LOCK_FILE}"
-        if not requires:
+        if not wanted:
             return {path: None} if path in files else {}
         if wrong := _wrong(requires):
             raise Invalid(resource, wrong)
-        if not faults(files):
-            lock = locked(files)
-            assert lock is not None
+        lock = None if faults(files) else locked(files)
+        if lock is not None and lock.requires == wanted:
             self.fetch(resource, lock)
             return {}
-        return {path: self.resolve(resource, requires)}
+        try:
+            return {path: self.resolve(resource, wanted)}
+        except Invalid:
+            if wanted == requires:
+                raise
+        if lock is not None and requires:  # what the scripts ask for is not to be had
+            self.fetch(resource, lock)
+            return {}
+        return {path: self.resolve(resource, requires) if requires else None}
 
     def resolve(self, resource: str, requires: Sequence[str]) -> bytes:
         """The lock of what pip takes them to mean today; the wheels are here afterwards. Raises Invalid."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,9 @@ from pathlib import PurePosixPath
 
 from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
 from agentos.errors import Invalid, NotFound, UserError
+from agentos.programs import MANIFEST, is_manifest, is_script, script_of
 from agentos.resources.documents import DOCUMENT, NAME_MAX, Notes, settings_of
+from agentos.resources.skills import examine_skill
 from agentos.syntax import parse
 
 PINS_FILE = "registry.toml"
@@ -35,8 +38,6 @@ MAIN_FILE: Mapping[Kind, str] = {
 }
 
 DESCRIPTION_MAX = 1_024
-COMPATIBILITY_MAX = 500
-FRONT_MATTER_MAX = 16 << 10
 FILE_MAX = 1 << 20
 RESOURCE_MAX = 8 << 20
 FILES_MAX = 500
@@ -45,9 +46,7 @@ DEPTH_MAX = 8
 # Plain ASCII that every file system, shell and git agree on; no leading dot or dash.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,+=@() -]{0,99}")
 _TOOL_STEM = re.compile(r"[a-z][a-z0-9_]*")
-_SKILL_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-_TOOL_KEYS = ("name", "description", "effects", "dependencies", "idempotent")
-_EVOLVABLE_KEY = "agentos-evolvable"
+_TOOL_KEYS = ("name", "description", "effects", "dependencies", "idempotent", "secrets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Examination:
     """What examining found: ``resource`` is None exactly when there are faults."""
 
     resource: Resource | None
@@ -95,6 +94,11 @@ def name_fault(name: str) -> str:
     return ""
 
 
+def plain_name(name: str) -> bool:
+    """Whether a file of the registry may be called so."""
+    return _PART.fullmatch(name) is not None and not name.endswith((".", " "))
+
+
 def path_fault(path: str) -> str:
     """ "" when the registry may hold a file of this path, else what is wrong with it.
 
@@ -103,7 +107,7 @@ def path_fault(path: str) -> str:
     """
     parts = path.split("/")
     for part in parts:
-        if not _PART.fullmatch(part) or part.endswith((".", " ")):
+        if not plain_name(part):
             return f"{path!r}: {part!r} is not a plain file name (ASCII, no leading dot)"
     if len(parts) < 3 or parts[0] not in set(Kind) or name_fault(parts[1]):
         return f"{path!r} lies outside a resource directory (kind/name/…)"
@@ -125,23 +129,29 @@ def is_tool_file(path: str) -> bool:
     match path.split("/"):
         case ["tool", _, "tool.py"]:
             return True
+        case ["skill", _, "tools", _, _]:
+            return is_manifest(path)
         case ["skill", _, "tools", file]:
             return file.endswith(".py") and not file.startswith("_")
-    return False
+    return is_manifest(path)
 
 
 def tool_name(path: str) -> str:
     """The name that the tool at a registry path must bear."""
     parts = path.split("/")
-    return parts[1].replace("-", "_") if parts[0] == Kind.TOOL else PurePosixPath(path).stem
+    if parts[0] == Kind.TOOL:
+        return parts[1].replace("-", "_")
+    return parts[3] if is_manifest(path) else PurePosixPath(path).stem
 
 
 def tool_path(reference: str, paths: Iterable[str]) -> str:
     """The registry path that a task's tool reference means, among ``paths``.
 
     ``name`` means ``tool/name``, or the tool of that name if exactly one skill has it;
-    ``skill/tool`` means that skill's. Raises NotFound (with near names) or UserError (ambiguous).
+    ``skill/tool`` means that skill's, ``skill/scripts/x.py`` that script. Raises NotFound (with near names) or UserError (ambiguous).
     """
+    if script := script_of(reference, paths := [*paths]):
+        return script
     owner, _, name = reference.rpartition("/")
     wanted = name.replace("-", "_")
     tools = [path for path in paths if is_tool_file(path)]
@@ -164,6 +174,8 @@ def tool_path(reference: str, paths: Iterable[str]) -> str:
 def tool_reference(path: str) -> str:
     """The unambiguous way to name the tool at a registry path in a task."""
     parts = path.split("/")
+    if is_script(path):
+        return path.removeprefix("skill/")
     return tool_name(path) if parts[0] == Kind.TOOL else f"{parts[1]}/{tool_name(path)}"
 
 
@@ -178,7 +190,7 @@ def read(id: ResourceId, files: Mapping[str, bytes]) -> Resource:
     return reading.resource
 
 
-def examine(id: ResourceId, files: Mapping[str, bytes]) -> Reading:
+def examine(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
     """Everything that can be said of the resource without running it."""
     notes = Notes()
     root = f"{id}/"
@@ -187,32 +199,34 @@ def examine(id: ResourceId, files: Mapping[str, bytes]) -> Reading:
     _examine_files(root, files, notes)
     main = MAIN_FILE[id.kind]
     skill = id.kind is Kind.SKILL
-    if root + main not in files and not _is_black_box(id, files):
+    if root + main not in files and not _is_black_box(id, files) and not _is_program(id, files):
         notes.faults.append(f"{main} is missing")
-    document = (_front_matter if skill else _document)(root, files, notes)
-    settings: dict[str, Json] = {}
-    description = ""
-    if (
-        document or not skill or not notes.faults
-    ):  # of a skill whose file cannot be read, that is all there is to say
-        settings = _skill_settings(id, document, notes) if skill else settings_of(id.kind, document, notes)
-        description = notes.text(
-            main if skill else DOCUMENT, "description", document.get("description"), DESCRIPTION_MAX
-        )
+    description, settings = "", dict[str, Json]()
+    if not skill:
+        document = _document(root, files, notes)
+        settings = settings_of(id.kind, document, notes)
+        description = notes.text(DOCUMENT, "description", document.get("description"), DESCRIPTION_MAX)
+    elif root + main in files:
+        description, settings = examine_skill(id.name, files[root + main], notes)
     tools = tuple(sorted(path for path in files if _defines_tool(path, files[path])))
     for path in tools:
         notes.faults += tool_faults(path, files[path])
     if id.kind is Kind.HARNESS and root + main in files:
         notes.faults += _harness_faults(main, files[root + main])
     if notes.faults:
-        return Reading(None, tuple(notes.faults), tuple(notes.warnings))
+        return Examination(None, tuple(notes.faults), tuple(notes.warnings))
     evolvable = settings.pop("evolvable")
-    return Reading(Resource(id, description, evolvable, settings, tools), (), tuple(notes.warnings))
+    return Examination(Resource(id, description, evolvable, settings, tools), (), tuple(notes.warnings))
 
 
 def _is_black_box(id: ResourceId, files: Mapping[str, bytes]) -> bool:
     """A harness that is any program: its document names the command, and there is no harness.py."""
     return id.kind is Kind.HARNESS and b"command" in files.get(f"{id}/{DOCUMENT}", b"")
+
+
+def _is_program(id: ResourceId, files: Mapping[str, bytes]) -> bool:
+    """A tool in any language: a manifest stands for tool.py."""
+    return id.kind is Kind.TOOL and f"{id}/{MANIFEST}" in files
 
 
 def missing_references(agent: Resource, known: Iterable[ResourceId]) -> list[str]:
@@ -261,80 +275,14 @@ def _document(root: str, files: Mapping[str, bytes], notes: Notes) -> dict[str, 
         return {}
 
 
-def _front_matter(root: str, files: Mapping[str, bytes], notes: Notes) -> dict[str, Json]:
-    """The keys, or nothing after saying what is wrong with the file."""
-    if root + "SKILL.md" not in files:
-        return {}
-    text = _text("SKILL.md", files[root + "SKILL.md"], notes)
-    if text is None:
-        return {}
-    match = re.match(r"---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(\r?\n|$)", text, re.DOTALL)
-    if match is None or len(match[1]) > FRONT_MATTER_MAX:
-        notes.faults.append(
-            f"SKILL.md must begin with front matter between two lines '---' (at most {FRONT_MATTER_MAX} characters)"
-        )
-        return {}
-    if text[match.end() :].count("\n") > 500:
-        notes.warnings.append("SKILL.md: the body has more than 500 lines; move detail to references/")
-    return _yaml_mapping(match[1], notes)
-
-
-def _yaml_mapping(text: str, notes: Notes) -> dict[str, Json]:
-    import yaml
-
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.CSafeLoader)):
-            notes.faults.append("SKILL.md: the front matter may not use YAML aliases")
-            return {}
-        node = yaml.compose(text, yaml.CSafeLoader)
-        keys = [key.value for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
-        value = yaml.load(text, yaml.CSafeLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        problem = str(error).splitlines()
-        notes.faults.append(f"SKILL.md: the front matter is not YAML: {problem[0] if problem else error}")
-        return {}
-    notes.faults += [f"SKILL.md: '{key}' stands there twice" for key in {*keys} if keys.count(key) > 1]
-    if not isinstance(value, dict):
-        notes.faults.append("SKILL.md: the front matter must be keys and values")
-        return {}
-    return value
-
-
-def _skill_settings(id: ResourceId, document: dict[str, Json], notes: Notes) -> dict[str, Json]:
-    where = "SKILL.md"
-    name = notes.text(where, "name", document.get("name"), NAME_MAX)
-    if name and name != id.name:
-        notes.faults.append(f"{where}: 'name' is '{name}', but the folder is called '{id.name}'")
-    if "license" in document:
-        notes.text(where, "license", document["license"], DESCRIPTION_MAX)
-    if "compatibility" in document:
-        notes.text(where, "compatibility", document["compatibility"], COMPATIBILITY_MAX)
-    allowed = document.get("allowed-tools", [])
-    if not isinstance(allowed, str):
-        notes.texts(where, "allowed-tools", allowed)
-    metadata = document.get("metadata", {})
-    if not isinstance(metadata, dict) or not all(
-        isinstance(key, str) and isinstance(value, str) for key, value in metadata.items()
-    ):
-        notes.faults.append(f"{where}: 'metadata' must map texts to texts (put numbers in quotes)")
-        metadata = {}
-    evolvable = metadata.get(_EVOLVABLE_KEY, "true")
-    if evolvable not in ("true", "false"):
-        notes.faults.append(f'{where}: \'metadata.{_EVOLVABLE_KEY}\' must be "true" or "false"')
-    notes.warnings += [
-        f"{where}: unknown key '{key}' (put your own under 'metadata')"
-        for key in document
-        if key not in _SKILL_KEYS
-    ]
-    return {"evolvable": evolvable == "true"}
-
-
 # --- source files -----------------------------------------------------------------------------
 
 
 def tool_faults(path: str, content: bytes) -> list[str]:
     """How the file breaks the one-file contract of tools, one sentence each."""
     name = path.split("/", 2)[2]
+    if is_manifest(path):
+        return _manifest_faults(name, tool_name(path), content)
     tree, fault = _parse(name, content)
     if tree is None:
         return [fault]
@@ -365,7 +313,28 @@ def _examine_card(name: str, expected: str, node: ast.AST, notes: Notes) -> None
     if not isinstance(card, dict):
         notes.faults.append(f"{name}: 'TOOL' must be a literal dictionary with {', '.join(_TOOL_KEYS)}")
         return
-    where = f"{name}: TOOL"
+    _examine_declared(f"{name}: TOOL", expected, card, notes)
+    notes.faults += [f"{name}: TOOL: unknown key {key!r}" for key in card if key not in _TOOL_KEYS]
+
+
+def _manifest_faults(name: str, expected: str, content: bytes) -> list[str]:
+    """Of a ``tool.json``; its schemas are looked at where it is loaded."""
+    notes = Notes()
+    try:
+        says = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return [f"{name} is not JSON: {error}"]
+    if not isinstance(says, dict):
+        return [f"{name} must be one JSON object"]
+    _examine_declared(name, expected, says, notes)
+    if not notes.texts(name, "command", says.get("command")):
+        notes.faults.append(f'{name}: \'command\' is missing: what starts it, as ["bash", "run.sh"]')
+    if not _TOOL_STEM.fullmatch(expected):
+        notes.faults.append(f"{name}: a tool's folder is named in lower-case letters, digits and '_'")
+    return notes.faults
+
+
+def _examine_declared(where: str, expected: str, card: Mapping[str, Json], notes: Notes) -> None:
     if notes.text(where, "name", card.get("name"), NAME_MAX) not in ("", expected):
         notes.faults.append(f"{where}: 'name' is '{card['name']}', but the file makes it '{expected}'")
     notes.text(where, "description", card.get("description"), DESCRIPTION_MAX)
@@ -373,9 +342,9 @@ def _examine_card(name: str, expected: str, node: ast.AST, notes: Notes) -> None
     if unknown := [effect for effect in effects if effect not in set(Effect)]:
         notes.faults.append(f"{where}: effect '{unknown[0]}' is not one of {', '.join(Effect)}")
     notes.texts(where, "dependencies", card.get("dependencies", []))
+    notes.texts(where, "secrets", card.get("secrets", []))
     if not isinstance(card.get("idempotent", False), bool):
         notes.faults.append(f"{where}: 'idempotent' must be True or False")
-    notes.faults += [f"{where}: unknown key {key!r}" for key in card if key not in _TOOL_KEYS]
 
 
 def _harness_faults(name: str, content: bytes) -> list[str]:
@@ -414,7 +383,7 @@ def _defines_tool(path: str, content: bytes) -> bool:
     """A file in a tool's place is a tool unless it defines nothing of the contract (a helper)."""
     if not is_tool_file(path):
         return False
-    if path.startswith("tool/"):
+    if path.startswith("tool/") or is_manifest(path):
         return True
     tree, _ = _parse(path, content)
     return tree is None or bool({"TOOL", "Input", "Output", "run"} & set(_definitions(tree)))

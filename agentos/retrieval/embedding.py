@@ -1,6 +1,6 @@
 """The optional model of meaning: ``pip install agentos-daemon[embeddings]``.
 
-WordLlama carries its weights in its package and needs numpy alone to use them (docs/retrieval.md,
+WordLlama carries its weights in its package and needs numpy alone to use them (docs/use/retrieval.md,
 docs/decisions/retrieval.md). It is imported with the first text, never with the program.
 """
 
@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentos.errors import UserError
+from agentos.errors import UserError, missing_extra
 
 
 class Embedder(Protocol):
@@ -35,9 +35,7 @@ class WordLlama:
         try:
             self.name = f"wordllama-{version('wordllama')}-256"
         except PackageNotFoundError:
-            raise UserError(
-                "retrieval = \"hybrid\" needs an optional package. Try: pip install 'agentos-daemon[embeddings]'"
-            ) from None
+            raise UserError(missing_extra("embeddings", 'retrieval = "hybrid"')) from None
 
     @cached_property
     def _model(self) -> Any:

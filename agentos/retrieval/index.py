@@ -16,7 +16,19 @@ from typing import Any, Protocol
 from agentos.domain import Json, Kind, ResourceId, Snapshot
 from agentos.ports import Snapshots
 from agentos.retrieval.embedding import Embedder
-from agentos.retrieval.ranking import Occurrences, SearchScope, Weights, best_first, bm25, fused
+from agentos.retrieval.ranking import (
+    COLUMNS,
+    Occurrences,
+    SearchScope,
+    TermScores,
+    Weights,
+    best_first,
+    blended,
+    bm25,
+    leading,
+    total,
+    with_bodies,
+)
 from agentos.retrieval.storage import Storage, one_state, stems, transaction
 from agentos.retrieval.texts import SEARCHED, IndexedText, entries, lessons, telling_words, words
 
@@ -25,8 +37,10 @@ _QUERY_CHARACTERS = 4_000
 _QUERY_WORDS = 48  # each costs about a millisecond at 10,000 resources
 _BATCH = 500  # resources in one transaction: others may write between
 _SPARE = 2_000  # entries of versions of the past that are kept before they are cleared away
-_MEANING = 2.0  # the worth of the ranking by meaning where that by words has 1 (on the dev half)
-_FUSED = 50  # places of each ranking, at least, that count when two become one
+_MEANING = 1.0  # the worth of the score by meaning where that by words has 1
+_FEW = 200  # entries of which all words are looked at
+_TELLING = 3  # words that are enough to leave out those that stand everywhere
+_DEPTH = 100  # places of a ranking, at least, whose bodies are looked at, and that count when two become one
 
 
 class Digests(Snapshots, Protocol):
@@ -66,15 +80,18 @@ class _View:
     places: Mapping[int, _Place]
     scopes: dict[tuple[Kind, ...], SearchScope] = field(default_factory=dict)
     vectors: dict[tuple[Kind, ...], Any] = field(default_factory=dict)
+    common: set[tuple[tuple[Kind, ...], str]] = field(
+        default_factory=set
+    )  # stems that stand almost everywhere
 
-    def scope(self, kinds: tuple[Kind, ...]) -> SearchScope:
+    def scope(self, kinds: tuple[Kind, ...], weights: Weights) -> SearchScope:
         if kinds not in self.scopes:
             lengths = {
                 entry: place.lengths
                 for entry, place in self.places.items()
                 if place.resource.partition("/")[0] in kinds
             }
-            self.scopes[kinds] = SearchScope.of(lengths)
+            self.scopes[kinds] = SearchScope.of(lengths, weights)
         return self.scopes[kinds]
 
 
@@ -152,7 +169,7 @@ class Index:
                 view = self._view(connection, snapshot)
                 with one_state(connection):
                     if self._state(connection) == view.state:
-                        scores = self._search(connection, view, kinds, query, max(limit, _FUSED))
+                        scores = self._search(connection, view, kinds, query, max(limit, _DEPTH))
                         places = {view.places[entry]: score for entry, score in scores.items()}
                         return {(place.resource, place.part): score for place, score in places.items()}
 
@@ -162,33 +179,93 @@ class Index:
         self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], query: str, depth: int
     ) -> dict[int, float]:
         """Entry -> score. ``depth`` places of each ranking count where two become one."""
-        scope = view.scope(kinds)
+        scope = view.scope(kinds, self._weights)
         asked = telling_words(query)[:_QUERY_WORDS]
-        scores = bm25(scope, _occurrences(connection, asked), self._weights)
-        if self._embedder is None or not scope.lengths:
-            return scores
-        numbers, matrix = self._matrix(connection, view, kinds, self._embedder.name)
-        near = _nearest(numbers, matrix @ self._embedder.encode([query])[0], depth)
-        rankings = []
-        for weight, ranking in ((1.0, scores), (_MEANING, near)):
-            names = {view.places[entry].key(entry): value for entry, value in ranking.items()}
-            rankings.append((weight, best_first(names)[:depth]))
-        return {int(name.rpartition("#")[2]): score for name, score in fused(rankings).items()}
+        terms = self._terms(connection, view, kinds, asked)
+        if self._embedder is None or not scope.entries:
+            return self._with_bodies(connection, view, terms, scope, depth)
+        rows, matrix = self._matrix(connection, view, kinds, self._embedder.name)
+        nearness = _nearness(matrix, self._embedder.encode([query])[0])
+        nearest = _nearest([*rows], nearness, depth)
+        scores = self._with_bodies(connection, view, terms, scope, depth, nearest)
+        # both scores of whatever leads by one of them: a place outside the other's first is no zero
+        near = {entry: float(nearness[rows[entry]]) for entry in {*scores, *nearest} if entry in rows}
+        names = {view.places[entry].key(entry): entry for entry in {*scores, *near}}
+        rankings = [
+            (weight, {name: ranking[entry] for name, entry in names.items() if entry in ranking})
+            for weight, ranking in ((1.0, scores), (_MEANING, near))
+        ]
+        return {names[name]: score for name, score in blended(rankings).items()}
+
+    def _terms(
+        self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], asked: Sequence[str]
+    ) -> dict[str, TermScores]:
+        """By stem. What stands in a third of many entries tells little and costs most: it is left out where enough
+        other words are there, and in a snapshot it is looked up for that only once."""
+        scope = view.scope(kinds, self._weights)
+        third = max(_FEW, len(scope.entries) // 3)
+        found: dict[str, TermScores] = {}
+        common: list[str] = []
+        for stem in stems(asked):
+            if (kinds, stem) not in view.common:
+                (found[stem],) = bm25(scope, _occurrences(connection, [stem]))
+                if len(found[stem].often) > third:
+                    del found[stem]
+                    view.common.add((kinds, stem))
+            if stem not in found:
+                common.append(stem)
+        if sum(bool(term.often) for term in found.values()) < _TELLING:
+            found |= dict(zip(common, bm25(scope, _occurrences(connection, common)), strict=True))
+        return found
+
+    def _with_bodies(
+        self,
+        connection: sqlite3.Connection,
+        view: _View,
+        found: Mapping[str, TermScores],
+        scope: SearchScope,
+        depth: int,
+        also: Sequence[int] = (),
+    ) -> dict[int, float]:
+        """Entry -> score of the best by name, description and headings (and of ``also``), with what their
+        bodies add.
+
+        Where fewer than ``depth`` have any of the words there, the bodies of all are looked at.
+        """
+        terms = [found[stem] for stem in sorted(found)]
+        scores = total(terms, self._weights.k1)
+        best = leading(scores, depth, lambda entry: view.places[entry].key(entry))
+        looked = [*dict.fromkeys((*best, *also))] if len(best) == depth else scope.entries
+        held: dict[int, Sequence[int]] = dict.fromkeys((*best, *also), ())
+        marks = [f" {stem} " for stem in sorted(found)]
+        for start in range(0, len(looked), _BATCH):
+            some = looked[start : start + _BATCH]
+            wanted = f"SELECT id, body FROM entries WHERE id IN ({','.join('?' * len(some))})"  # noqa: S608
+            rows = connection.execute(wanted, some)
+            for entry, body in rows:
+                if numbers := [number for number, mark in enumerate(marks) if mark in body]:
+                    held[entry] = numbers
+        return total(with_bodies(terms, held, self._weights.body), self._weights.k1)
 
     def _matrix(
         self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], model: str
-    ) -> tuple[list[int], Any]:
-        """Entries, and their vectors as rows."""
+    ) -> tuple[Mapping[int, int], Any]:
+        """Entry -> its row, and the vectors as rows."""
         import numpy
 
         if kinds not in view.vectors:
             rows = connection.execute(
                 "SELECT entry, vector FROM vectors WHERE model = ? ORDER BY entry", (model,)
             )
-            mine = [(entry, vector) for entry, vector in rows if entry in view.scope(kinds).lengths]
+            mine = [
+                (entry, vector)
+                for entry, vector in rows
+                if entry in view.scope(kinds, self._weights).worth[COLUMNS[0]]
+            ]
             content = numpy.frombuffer(b"".join(vector for _, vector in mine), dtype=numpy.float32)
-            view.vectors[kinds] = ([entry for entry, _ in mine], content.reshape(len(mine), -1))
-        found: tuple[list[int], Any] = view.vectors[kinds]
+            rows_of = {entry: row for row, (entry, _) in enumerate(mine)}
+            view.vectors[kinds] = (rows_of, content.reshape(len(mine), -1))
+        found: tuple[Mapping[int, int], Any] = view.vectors[kinds]
         return found
 
     # --- what a snapshot holds ------------------------------------------------------------
@@ -220,9 +297,9 @@ class Index:
     def _load(self, connection: sqlite3.Connection, digests: Mapping[str, str]) -> _View | None:
         """None when another process has just cleared away a part of it."""
         places = {
-            entry: _Place(resource, part, (name, description, body))
-            for entry, resource, digest, part, name, description, body in connection.execute(
-                "SELECT id, resource, digest, part, name, description, body FROM entries ORDER BY id"
+            entry: _Place(resource, part, (name, description, headings))
+            for entry, resource, digest, part, name, description, headings in connection.execute(
+                "SELECT id, resource, digest, part, name, description, headings FROM entries ORDER BY id"
             )
             if digests.get(resource) == digest
         }
@@ -293,17 +370,18 @@ def _resource(name: str) -> ResourceId:
 def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, entry: IndexedText) -> int:
     """The entry's number, new or as another process has given it."""
     key = (resource, digest, part)
-    columns = [words(text) for text in (entry.name, entry.description, entry.body)]
+    columns = [words(text) for text in (entry.name, entry.description, entry.headings)]
     made = connection.execute(
-        "INSERT OR IGNORE INTO entries (resource, digest, part, name, description, body) VALUES (?, ?, ?, ?, ?, ?)",
-        (*key, *map(len, columns)),
+        "INSERT OR IGNORE INTO entries (resource, digest, part, name, description, headings, body)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*key, *map(len, columns), f" {' '.join(stems(words(entry.body)))} "),
     )
     if made.rowcount:
         name, *rest = columns
         if len(name) > 1:  # "wordcount" is to find word-count
             name = [*name, "".join(name)]
         row = (made.lastrowid, *(" ".join(column) for column in (name, *rest)))
-        connection.execute("INSERT INTO texts (rowid, name, description, body) VALUES (?, ?, ?, ?)", row)
+        connection.execute("INSERT INTO texts (rowid, name, description, headings) VALUES (?, ?, ?, ?)", row)
         return int(made.lastrowid or 0)
     row = connection.execute(
         "SELECT id FROM entries WHERE resource = ? AND digest = ? AND part = ?", key
@@ -311,18 +389,24 @@ def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, 
     return int(row[0])
 
 
-def _nearest(numbers: Sequence[int], nearness: Any, depth: int) -> dict[int, float]:
-    """Entry -> nearness, of the nearest; more than are fused only where equal ones share the last place."""
+def _nearness(matrix: Any, vector: Any) -> Any:
+    """Of every row; the last digits depend on the processor and the order of rows."""
     import numpy
 
-    nearness = numpy.round(nearness, 5)  # the last digits depend on the processor and the order of rows
+    return numpy.round(matrix @ vector, 5)
+
+
+def _nearest(numbers: Sequence[int], nearness: Any, depth: int) -> list[int]:
+    """The nearest entries; more than ``depth`` only where equal ones share the last place."""
+    import numpy
+
     least = numpy.partition(nearness, -depth)[-depth] if len(numbers) > depth else -numpy.inf
-    return {numbers[place]: float(nearness[place]) for place in numpy.nonzero(nearness >= least)[0].tolist()}
+    return [numbers[place] for place in numpy.nonzero(nearness >= least)[0].tolist()]
 
 
 def _occurrences(connection: sqlite3.Connection, asked: Sequence[str]) -> list[Occurrences]:
-    """Where each word stands, by its stem. The words are data here, never FTS5's query language."""
+    """Where each stem stands. The words are data here, never FTS5's query language."""
     return [
         Occurrences(connection.execute("SELECT doc, col FROM terms WHERE term = ?", (stem,)).fetchall())
-        for stem in stems(asked)
+        for stem in asked
     ]

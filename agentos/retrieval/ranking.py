@@ -1,4 +1,4 @@
-"""Scores, as pure functions: BM25 over weighted columns, and how two rankings become one.
+"""Scores, as pure functions: BM25 over weighted columns, the body last, and how two rankings become one.
 
 Statistics are taken over the entries of the snapshot alone, not over the whole index (as FTS5's own
 ``bm25()`` would): a goal and a snapshot have to give the same bundle today and in a replay, however
@@ -7,11 +7,12 @@ many other versions were indexed in between.
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-COLUMNS = ("name", "description", "body")
+COLUMNS = ("name", "description", "headings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Weights:
     """BM25F (Robertson and Zaragoza 2009, section 3.6). Chosen on the dev half of benchmarks/data."""
 
     columns: tuple[float, float, float] = (2.0, 1.5, 1.0)
+    body: float = 0.5  # of a word that stands in the body, however often
     b: tuple[float, float, float] = (0.3, 0.5, 0.75)  # how much a long column counts less
     k1: float = 2.0  # how soon a repeated word adds nothing more
 
@@ -32,45 +34,84 @@ class Occurrences:
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """The entries that a search ranks: entry -> how many words each column has."""
+    """The entries that a search ranks: column -> entry -> what a word there is worth."""
 
-    lengths: Mapping[int, tuple[int, int, int]]
-    means: tuple[float, float, float]
+    worth: Mapping[str, Mapping[int, float]]
+    entries: Sequence[int]
 
     @classmethod
-    def of(cls, lengths: Mapping[int, tuple[int, int, int]]) -> SearchScope:
-        """With the mean length of each column, at least 1."""
-        count = max(len(lengths), 1)
-        first, second, third = (sum(item[i] for item in lengths.values()) / count for i in range(3))
-        return cls(lengths, (max(first, 1.0), max(second, 1.0), max(third, 1.0)))
+    def of(cls, lengths: Mapping[int, tuple[int, int, int]], weights: Weights) -> SearchScope:
+        """``lengths`` is entry -> how many words each column has."""
+        worth: dict[str, dict[int, float]] = {}
+        for number, column in enumerate(COLUMNS):
+            mean = max(1.0, sum(item[number] for item in lengths.values()) / max(len(lengths), 1))
+            weight, b = weights.columns[number], weights.b[number]
+            worth[column] = {
+                entry: weight / (1 - b + b * item[number] / mean) for entry, item in lengths.items()
+            }
+        return cls(worth, [*lengths])
 
 
-def bm25(scope: SearchScope, terms: Iterable[Occurrences], weights: Weights) -> dict[int, float]:
+@dataclass(frozen=True, slots=True)
+class TermScores:
+    """What one term of the query is worth: entry -> weighted count, of those where it stands."""
+
+    rarity: float
+    often: Mapping[int, float]
+
+
+def bm25(scope: SearchScope, terms: Iterable[Occurrences]) -> list[TermScores]:
+    """The terms by themselves; ``total`` sums them up."""
+    found = []
+    for term in terms:
+        often: dict[int, float] = {}
+        for entry, column in term.places:
+            if (worth := scope.worth[column].get(entry)) is not None:
+                often[entry] = often.get(entry, 0.0) + worth
+        rarity = math.log(1 + (len(scope.entries) - len(often) + 0.5) / (len(often) + 0.5))
+        found.append(TermScores(rarity, often))
+    return found
+
+
+def total(terms: Iterable[TermScores], k1: float) -> dict[int, float]:
     """Entry -> score, of those where a term stands. The order of the terms decides the last digit."""
     scores: dict[int, float] = {}
     for term in terms:
-        found: dict[int, float] = {}
-        for entry, column in term.places:
-            if entry in scope.lengths:
-                number = COLUMNS.index(column)
-                b = weights.b[number]
-                length = scope.lengths[entry][number] / scope.means[number]
-                found[entry] = found.get(entry, 0.0) + weights.columns[number] / (1 - b + b * length)
-        rarity = math.log(1 + (len(scope.lengths) - len(found) + 0.5) / (len(found) + 0.5))
-        for entry, often in found.items():
-            scores[entry] = scores.get(entry, 0.0) + rarity * often * (weights.k1 + 1) / (often + weights.k1)
+        for entry, often in term.often.items():
+            scores[entry] = scores.get(entry, 0.0) + term.rarity * often * (k1 + 1) / (often + k1)
     return scores
 
 
-def fused(rankings: Iterable[tuple[float, Sequence[str]]], k: int = 10) -> dict[str, float]:
-    """Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009) of weighted rankings: name -> score."""
+def with_bodies(
+    terms: Sequence[TermScores], bodies: Mapping[int, Sequence[int]], weight: float
+) -> list[TermScores]:
+    """The same of the entries in ``bodies`` alone: entry -> the numbers of the terms that its body holds."""
+    found = [{entry: term.often[entry] for entry in bodies if entry in term.often} for term in terms]
+    for entry, numbers in bodies.items():
+        for number in numbers:
+            found[number][entry] = found[number].get(entry, 0.0) + weight
+    return [TermScores(term.rarity, often) for term, often in zip(terms, found, strict=True)]
+
+
+def blended(rankings: Sequence[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
+    """Weighted sum of scores, each ranking's taken in shares of its best one: name -> score."""
     scores: dict[str, float] = {}
     for weight, ranking in rankings:
-        for place, name in enumerate(ranking, start=1):
-            scores[name] = scores.get(name, 0.0) + weight / (k + place)
+        best = max(ranking.values(), default=0.0)
+        for name, score in ranking.items():
+            if best > 0 and score > 0:
+                scores[name] = scores.get(name, 0.0) + weight * score / best
     return scores
 
 
 def best_first(scores: Mapping[str, float]) -> list[str]:
     """Names by score; equal ones by name, so that the order is the same every time."""
     return sorted(scores, key=lambda name: (-round(scores[name], 9), name))
+
+
+def leading(scores: Mapping[int, float], depth: int, name: Callable[[int], str]) -> list[int]:
+    """The ``depth`` best entries as ``best_first`` would have them, without naming all the others."""
+    if len(scores) > depth:
+        least = heapq.nlargest(depth, scores.values())[-1] - 1e-8
+        scores = {entry: score for entry, score in scores.items() if score >= least}
+    return sorted(scores, key=lambda entry: (-round(scores[entry], 9), name(entry)))[:depth]

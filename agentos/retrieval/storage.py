@@ -10,7 +10,8 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,15 +19,16 @@ from agentos.errors import Unavailable
 
 T = TypeVar("T")
 
-_FORMAT = 1  # of the tables and of the texts in them: another number, and the file is made anew
+_FORMAT = 3  # of the tables and of the texts in them: another number, and the file is made anew
 _PATIENCE_S = 20.0
 
 _SCHEMA = """
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY, resource TEXT, digest TEXT, part INTEGER,
-    name INTEGER, description INTEGER, body INTEGER,  -- words in each column
+    name INTEGER, description INTEGER, headings INTEGER,  -- words in each column
+    body TEXT,  -- the stems that stand in it, each once, between spaces
     UNIQUE (resource, digest, part));
-CREATE VIRTUAL TABLE texts USING fts5 (name, description, body, tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE texts USING fts5 (name, description, headings, tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);
 CREATE TABLE vectors (entry INTEGER, model TEXT, vector BLOB, UNIQUE (entry, model));
 CREATE TABLE cards (key TEXT PRIMARY KEY, cards TEXT) WITHOUT ROWID;
@@ -141,10 +143,28 @@ class Storage:
 
 def stems(words: Sequence[str]) -> list[str]:
     """The words as ``terms`` holds them, sorted, each once."""
-    with closing(sqlite3.connect(":memory:")) as scratch:
-        scratch.executescript(_SCRATCH)
-        scratch.execute("INSERT INTO asked VALUES (?)", (" ".join(words),))
-        return [term for (term,) in scratch.execute("SELECT term FROM found ORDER BY term")]
+    with _SCRATCH_LOCK:
+        return sorted({stem for word in words for stem in _stems(word)})
+
+
+_SCRATCH_LOCK = threading.Lock()
+
+
+@lru_cache(maxsize=1 << 16)
+def _stems(word: str) -> tuple[str, ...]:
+    """Of one word there may be none, or several. Needs the lock."""
+    scratch = _scratch()
+    scratch.execute("INSERT INTO asked VALUES (?)", (word,))
+    found = tuple(term for (term,) in scratch.execute("SELECT term FROM found"))
+    scratch.execute("DELETE FROM asked")
+    return found
+
+
+@cache
+def _scratch() -> sqlite3.Connection:
+    made = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+    made.executescript(_SCRATCH)
+    return made
 
 
 @contextmanager

@@ -6,11 +6,14 @@ An entry is what is ranked: a tool, a skill, or one lesson of a memory.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from agentos import frontmatter
 from agentos.domain import Kind, ResourceId
+from agentos.programs import is_manifest
 from agentos.resources import MAIN_FILE, examine, is_tool_file, tool_name
 from agentos.syntax import parse
 
@@ -20,7 +23,9 @@ _HEAD = 2_000  # characters of a body that count: what a skill is about stands a
 _LESSONS = 2_000  # of one memory
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_FRONT = re.compile(r"---[ \t]*\r?\n.*?\r?\n---[ \t]*(\r?\n|$)", re.DOTALL)
+_HEADINGS = 60  # of one skill
+_HEADING = re.compile(r"^#{1,4}[ \t]+(\S.*)$", re.MULTILINE)
+_CODE = re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE)
 _LESSON_ID = re.compile(r"\s*<!--\s*m-[0-9a-f]+\s*-->$")  # no word of a lesson: evolver/remembering.py
 _BULLET = re.compile(r"^([-*+]|\d+[.)])\s+")
 
@@ -38,16 +43,17 @@ STOP_WORDS = frozenset(_STOPS.split())
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """The three columns that are searched, by what a match in them is worth."""
+    """The columns that are searched, by what a match in them is worth. The body only breaks ties."""
 
     name: str
     description: str
-    body: str
+    headings: str  # or names, descriptions and parameters of tools, or what a memory is about
+    body: str = ""
 
     @property
     def whole(self) -> str:
-        """One text, as a model of meaning reads it."""
-        return f"{self.name.replace('-', ' ')}: {self.description} {self.body}".strip()
+        """One text, as a model of meaning reads it. Bodies made it find less, and cost three times as much."""
+        return f"{self.name.replace('-', ' ')}: {self.description} {self.headings}".strip()
 
 
 def entries(resource: ResourceId, files: Mapping[str, bytes]) -> list[IndexedText]:
@@ -55,11 +61,16 @@ def entries(resource: ResourceId, files: Mapping[str, bytes]) -> list[IndexedTex
     reading = examine(resource, files).resource
     description = reading.description if reading else ""
     if resource.kind is Kind.MEMORY:
-        return [IndexedText(resource.name, description, text) for text in lessons(files, resource) or [""]]
-    body = " ".join(_tools_text(files))
-    if resource.kind is Kind.SKILL:
-        body = f"{_FRONT.sub('', _main_text(files, resource), count=1)[:_HEAD]} {body}"
-    return [IndexedText(resource.name, description, body[: 2 * _HEAD])]
+        return [IndexedText(resource.name, text, description) for text in lessons(files, resource) or [""]]
+    tools = " ".join(_tools_text(files))[: 2 * _HEAD]
+    if resource.kind is not Kind.SKILL:
+        return [IndexedText(resource.name, description, tools)]
+    try:
+        body = frontmatter.read(_main_text(files, resource)).body
+    except ValueError:
+        body = ""
+    found = [match[1] for match in _HEADING.finditer(_CODE.sub("", body))]
+    return [IndexedText(resource.name, description, f"{' '.join(found[:_HEADINGS])} {tools}", body[:_HEAD])]
 
 
 def lessons(files: Mapping[str, bytes], memory: ResourceId) -> list[str]:
@@ -97,6 +108,9 @@ def _main_text(files: Mapping[str, bytes], resource: ResourceId) -> str:
 def _tools_text(files: Mapping[str, bytes]) -> Iterator[str]:
     """Name, description and parameters of each tool file; a file that is no Python says nothing."""
     for path in sorted(filter(is_tool_file, files)):
+        if is_manifest(path):
+            yield from _of_manifest(files[path])
+            continue
         try:
             tree = parse(files[path].decode("utf-8"))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -107,6 +121,16 @@ def _tools_text(files: Mapping[str, bytes]) -> Iterator[str]:
                 yield from _described(node.value)
             elif isinstance(node, ast.ClassDef) and node.name in ("Input", "Output"):
                 yield from _fields(node)
+
+
+def _of_manifest(content: bytes) -> Iterator[str]:
+    try:
+        says = json.loads(content)
+        yield from (str(says.get("name", "")), str(says.get("description", "")))
+        for name, field in says.get("input_schema", {}).get("properties", {}).items():
+            yield from (str(name), str(field.get("description", "")))
+    except (ValueError, AttributeError, RecursionError):
+        return
 
 
 def _fields(model: ast.ClassDef) -> Iterator[str]:

@@ -16,11 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
+from agentos.domain import Limits
 from agentos.ports import BoxUsage
 from agentos.sandboxes import cgroups
 from agentos.wire import Channel
 
 _GONE_S = 10.0
+_ANSWER_BLOBS = 1  # the archive of what a run leaves
+_OPEN: set[WorkerBox] = set()  # of this process
 
 
 class Group(Protocol):
@@ -40,11 +43,14 @@ class Group(Protocol):
         ...
 
 
-class Box:
+class WorkerBox:
     """One single-use sandbox; the Box port. Any thread may close it."""
 
-    def __init__(self, channel: Channel, pidfd: int, pid: int, group: Group | None, began: float) -> None:
+    def __init__(
+        self, channel: Channel, pidfd: int, pid: int, group: Group | None, began: float, run: str = ""
+    ) -> None:
         self.channel = channel
+        self.run = run  # what it was made for
         self.pid = pid  # of its first process, on the host
         self._pidfd = pidfd
         self.group = group
@@ -52,12 +58,19 @@ class Box:
         self._clock: threading.Timer | None = None
         self._usage: BoxUsage | None = None
         self._lock = threading.Lock()
+        self._over = float("inf")
+        _OPEN.add(self)
 
-    def kill_after(self, seconds: float) -> None:
-        """The last resort: dead by then, whether or not anybody reads the channel."""
-        self._clock = threading.Timer(seconds, self._kill)
+    def kill_after(self, wall_s: float, grace_s: float = 0.0) -> None:
+        """The last resort: dead by then, and its channel closed, whether or not anybody reads there."""
+        self._over = time.monotonic() + wall_s + grace_s
+        self._clock = threading.Timer(wall_s + grace_s, self._kill)
         self._clock.daemon = True
         self._clock.start()
+
+    def beyond_s(self) -> float:
+        """For how long it should have been gone; 0 while it may be there, and when it is gone."""
+        return max(0.0, time.monotonic() - self._over) if self._usage is None else 0.0
 
     def close(self) -> BoxUsage:
         """Kill everything inside, wait until it is gone; idempotent, never raises for 'gone'."""
@@ -75,11 +88,12 @@ class Box:
                 self.group.remove()
             os.close(self._pidfd)
             self._pidfd = -1
+            _OPEN.discard(self)
             wall_s = time.monotonic() - self._began
             self._usage = BoxUsage(wall_s, used.cpu_s, used.memory_peak_bytes / (1 << 20), used.oom)
             return self._usage
 
-    def __enter__(self) -> Box:
+    def __enter__(self) -> WorkerBox:
         return self
 
     def __exit__(
@@ -88,6 +102,8 @@ class Box:
         self.close()
 
     def _kill(self) -> None:
+        """Its channel first: not even a process that cannot be killed holds up whoever reads there."""
+        self.channel.close()
         with self._lock:
             if self._usage is None:
                 self._signal()
@@ -102,6 +118,32 @@ class Box:
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
+
+
+def overdue(patience_s: float = 0.0) -> list[tuple[str, float]]:
+    """Boxes of this process that are not gone ``patience_s`` after their limit and grace.
+
+    What each was made for, and the seconds since then, the longest first.
+    """
+    found = [(box.run, late) for box in tuple(_OPEN) if (late := box.beyond_s()) > patience_s]
+    return sorted(found, key=lambda one: -one[1])
+
+
+def pipes() -> tuple[Channel, tuple[int, int]]:
+    """A channel over two pipes, and the ends for the box: the one that it reads, the one that it writes."""
+    reader, theirs = os.pipe2(os.O_CLOEXEC)
+    try:
+        ours, writer = os.pipe2(os.O_CLOEXEC)
+    except OSError:
+        os.close(reader)
+        os.close(theirs)
+        raise
+    return Channel((reader, writer)), (ours, theirs)
+
+
+def answer_bounds(limits: Limits) -> tuple[int, int]:
+    """Bytes and number of the blobs that a box under these limits may send with one frame."""
+    return (limits.workspace_mb + 8 << 20) + limits.output_bytes, _ANSWER_BLOBS
 
 
 def _used_by(pid: int) -> cgroups.Used:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 PREFIX = "agentos-"
 _WANTED = ("memory", "pids", "cpu", "cpuacct")
+_TCP_BYTES = 32 << 20  # in the buffers of a box's connections
 _PERIOD_US = 100_000
 _PATIENCE_S = 1.0
 
@@ -91,6 +92,17 @@ class Cgroups:
     why_not: str = ""
     stayed: list[Path] = field(default_factory=list, compare=False)  # would not go; tried again later
 
+    @property
+    def lacks(self) -> str:
+        """What does not hold without groups, and what to type; "" where there are some."""
+        if self.parents:
+            return ""
+        return (
+            f"Without control groups ({self.why_not}) memory is held for each process and not for the whole job, "
+            "CPU time not at all, and neither is counted for sure. Tasks run all the same. For all of it type "
+            "`systemd-run --user --scope -p Delegate=yes agentos daemon run`: see docs/understand/security.md, Control groups."
+        )
+
     def group(
         self, label: str, name: str, quota: Quota, forget: Callable[[], None] = lambda: None
     ) -> ControlGroup | None:
@@ -116,10 +128,14 @@ class Cgroups:
         return group
 
     def drop(self, label: str) -> None:
-        """Remove the label's own directories if no group is left below."""
-        self._sweep(time.monotonic() + _PATIENCE_S)
+        """Remove the label's own directories and all groups below, whose processes were killed."""
+        until = time.monotonic() + 5 * _PATIENCE_S
+        self._sweep(until)
         for parent in self.parents:
-            remove(parent / (PREFIX + label), 0.0)
+            place = parent / (PREFIX + label)
+            for group in place.glob("*/"):
+                remove(group, until)
+            remove(place, 0.0)
 
     def _sweep(self, until: float) -> None:
         """Where the machine is busy, what was killed may outlast the patience of whoever closed its box."""
@@ -148,6 +164,14 @@ def _hold(place: Path, quota: Quota) -> None:
     for name, value in limits.items():
         if (place / name).exists():
             (place / name).write_text(value)
+    hold_connections(place)
+
+
+def hold_connections(place: Path) -> None:
+    """Bound the buffers of its TCP connections, which version 1 leaves out of its memory (2 counts them)."""
+    limit = place / "memory.kmem.tcp.limit_in_bytes"
+    if limit.exists():
+        limit.write_text(str(_TCP_BYTES))
 
 
 def remove(place: Path, until: float | None = None) -> bool:

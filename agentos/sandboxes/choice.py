@@ -18,7 +18,7 @@ from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.ports import Box, Sandbox
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.sandboxes.probe import Claim
+from agentos.sandboxes.probe import Guarantee
 
 AUTO = "auto"
 _AGAIN_S = 30.0  # an engine that was away is not asked anew for every box
@@ -29,7 +29,12 @@ class Startable(Sandbox, Protocol):
 
     reaches: str
 
-    def examine(self) -> tuple[Claim, ...]:
+    @property
+    def lacks(self) -> str:
+        """Once started: what the machine does not give beyond the promises, and what to type; "" for nothing."""
+        ...
+
+    def examine(self) -> tuple[Guarantee, ...]:
         """Try every promise once. Raises Unavailable."""
         ...
 
@@ -80,6 +85,11 @@ class Choice:
         """What its boxes are made of."""
         return self.choose().image
 
+    @property
+    def lacks(self) -> str:
+        """See ``Startable``."""
+        return self.choose().lacks
+
     def image_of(self, name: str) -> str:
         """What boxes of this sandbox are made of now; "" where the settings say another for everything.
 
@@ -91,7 +101,7 @@ class Choice:
         """Find out what can be had. Raises Unavailable with what to install, enable or build."""
         self.choose()
 
-    def choose(self, asked: str = AUTO, prefer: str = AUTO) -> Sandbox:
+    def choose(self, asked: str = AUTO, prefer: str = AUTO) -> Startable:
         """A started sandbox. ``asked`` is the environment's wish, ``prefer`` the policy's for a tier.
 
         Raises Unavailable when what must be used does not hold.
@@ -143,11 +153,13 @@ class Choice:
         failed_at, why = self._failed.get(name, (-_AGAIN_S, ""))
         if time.monotonic() - failed_at < _AGAIN_S:
             return why
-        sandbox = self._make[name]()
+        sandbox: Startable | None = None
         try:
+            sandbox = self._make[name]()  # its library may be an extra that is not installed
             sandbox.start()
         except Unavailable as error:
-            sandbox.close()
+            if sandbox is not None:
+                sandbox.close()
             self._failed[name] = (time.monotonic(), str(error))
             return str(error)
         self._made[name] = sandbox

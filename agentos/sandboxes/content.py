@@ -18,8 +18,10 @@ class BoxLimits:
     shm_mb: int
     inodes: int
     open_files: int
+    signals: int
     cpus: float
     grace_s: float
+    sysctls: dict[str, str]
 
 
 def box_limits() -> BoxLimits:
@@ -27,9 +29,30 @@ def box_limits() -> BoxLimits:
     return BoxLimits(**_table("limits.toml"))
 
 
-def deny_list() -> dict[str, Any]:
-    """``seccomp.toml``: the refused system calls by name, with their numbers."""
-    return _table("seccomp.toml")
+@dataclass(frozen=True, slots=True)
+class CallList:
+    """``seccomp.toml``: the system calls that a box may make."""
+
+    numbers: dict[str, dict[str, int]]  # machine -> name -> number
+    families: tuple[int, ...]  # of sockets, allowed
+    ioctls: tuple[int, ...]  # refused
+    options: tuple[int, ...]  # of sockets, refused
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of the calls of every machine."""
+        return frozenset(name for calls in self.numbers.values() for name in calls)
+
+
+def call_list() -> CallList:
+    """The system calls of every box."""
+    table = _table("seccomp.toml")
+    calls = [word.split(":") for group in table["allow"].values() for word in group.split()]
+    numbers = {
+        machine: {call[0]: int(call[column]) for call in calls if call[column] != "-"}
+        for column, machine in enumerate(("x86_64", "aarch64"), 1)
+    }
+    return CallList(numbers, *(tuple(table[name]) for name in ("families", "ioctls", "options")))
 
 
 def _table(name: str) -> dict[str, Any]:

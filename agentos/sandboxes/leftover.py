@@ -40,13 +40,13 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class OwnerNote:
     """A file by the name ``<token>.<owner>.note``; it holds the run, where one is known."""
 
     path: Path
 
     @classmethod
-    def fresh(cls, folder: Path, owner: Owner | str, run: str = "") -> Note:
+    def fresh(cls, folder: Path, owner: Owner | str, run: str = "") -> OwnerNote:
         """Written, under a token of its own. Raises OSError."""
         note = cls(folder / f"{secrets.token_hex(16)}.{owner}{_NOTE}")
         note.write(run)
@@ -80,9 +80,9 @@ class Note:
         self.path.unlink(missing_ok=True)
 
 
-def notes(folder: Path, box: str = "*") -> list[Note]:
+def notes(folder: Path, box: str = "*") -> list[OwnerNote]:
     """All that lie there, or those of one box."""
-    return [Note(path) for path in sorted(folder.glob(f"{box}.*{_NOTE}"))]
+    return [OwnerNote(path) for path in sorted(folder.glob(f"{box}.*{_NOTE}"))]
 
 
 def runs_of(folder: Path, token: str) -> tuple[str, ...]:
@@ -90,6 +90,6 @@ def runs_of(folder: Path, token: str) -> tuple[str, ...]:
     return notes(folder, token)[0].runs if _TOKEN.fullmatch(token) and notes(folder, token) else ()
 
 
-def orphaned(folder: Path) -> list[Note]:
+def orphaned(folder: Path) -> list[OwnerNote]:
     """The notes of processes that are no more."""
     return [note for note in notes(folder) if note.owner is not None and not note.owner.alive()]

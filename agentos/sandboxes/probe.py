@@ -20,12 +20,12 @@ from typing import Any
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.ports import Box
-from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.wire import Closed, FrameError, Late, hangs_up
 
 ENTRY = "agentos.worker.selfcheck:serve"
 LIMITS = Limits(wall_s=30, memory_mb=48, workspace_mb=4, processes=24)
 _HOGS = 8
-_WRITABLE = {"/dev/pts", "/dev/shm", "/snapshot", "/tmp", "/ws"}  # noqa: S108 - the box's own
+_WRITABLE = {"/dev/shm", "/snapshot", "/tmp", "/ws"}  # noqa: S108 - the box's own
 _VARIABLES = {
     *("PATH", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "HOME", "LANG", "TZ"),
     *("MALLOC_ARENA_MAX", "LANGSMITH_TRACING", "PWD", "LC_CTYPE"),
@@ -33,7 +33,7 @@ _VARIABLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Guarantee:
     """One promise, and whether it held. ``detail`` says what was found."""
 
     promise: str
@@ -41,7 +41,7 @@ class Claim:
     detail: str
 
 
-def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[Claim, ...]:
+def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[Guarantee, ...]:
     """Try every promise in one box; ``grouped`` says that a cgroup is to hold it.
 
     Raises Unavailable when there is no box to try it in.
@@ -49,10 +49,11 @@ def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[C
     with ExitStack() as stack:
         canaries = _canaries(stack)
         box = stack.enter_context(open_entry(LIMITS, ENTRY))
-        watch = stack.enter_context(socket.socket(fileno=os.dup(box.channel.fileno())))
+        watch = os.dup(box.channel.fileno())
+        stack.callback(os.close, watch)
         try:
             box.channel.send(canaries)
-            found = Channel(watch).receive(deadline=time.monotonic() + LIMITS.wall_s).head
+            found = box.channel.receive(deadline=time.monotonic() + LIMITS.wall_s).head
         except (Closed, Late, FrameError) as error:
             raise Unavailable(
                 f"the sandbox's probe did not answer: {error or type(error).__name__}"
@@ -63,7 +64,7 @@ def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[C
         return (*_identity(found), *_walls(found), *_limits(found, grouped=grouped), _nothing_left(watch))
 
 
-def refusal(claims: Iterable[Claim]) -> str:
+def refusal(claims: Iterable[Guarantee]) -> str:
     """Why no job may run where these were found; "" when every promise held."""
     broken = [f"{claim.promise} ({claim.detail})" for claim in claims if not claim.held]
     if not broken:
@@ -76,7 +77,7 @@ def refusal(claims: Iterable[Claim]) -> str:
 
 def _canaries(stack: ExitStack) -> dict[str, Any]:
     """Things of the host that any process here can read or reach, and no box may."""
-    secret = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115 - the stack closes it
+    secret = stack.enter_context(tempfile.NamedTemporaryFile(prefix="agentos-probe-"))  # noqa: SIM115 - the stack closes it
     os.chmod(secret.name, 0o644)
     loopback = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     name = f"agentos-probe-{secrets.token_hex(8)}"
@@ -94,38 +95,46 @@ def _canaries(stack: ExitStack) -> dict[str, Any]:
     }
 
 
-def _identity(found: dict[str, Any]) -> tuple[Claim, ...]:
+def _identity(found: dict[str, Any]) -> tuple[Guarantee, ...]:
     status = found["status"]
     capabilities = {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
     strange = sorted(set(found["environment"]) - _VARIABLES)
-    descriptors = [number for number in found["descriptors"] if number > 4]  # 3 the channel, 4 the listing
+    descriptors = [number for number in found["descriptors"] if number > 5]  # 3, 4 the channel, 5 the listing
     return (
-        Claim("runs as nobody", set(status["Uid"].split()) == {"65534"}, f"uid {status['Uid'].split()[0]}"),
-        Claim(
+        Guarantee(
+            "runs as nobody", set(status["Uid"].split()) == {"65534"}, f"uid {status['Uid'].split()[0]}"
+        ),
+        Guarantee(
             "has no capabilities",
             capabilities == {"0" * 16},
             "none" if capabilities == {"0" * 16} else f"sets {', '.join(sorted(capabilities))}",
         ),
-        Claim("can gain no privileges", status["NoNewPrivs"] == "1", f"NoNewPrivs {status['NoNewPrivs']}"),
-        Claim("has its system calls filtered", status["Seccomp"] == "2", f"Seccomp {status['Seccomp']}"),
-        Claim("sees no process but its own", found["processes"] == ["1"], f"sees {len(found['processes'])}"),
-        Claim(
+        Guarantee(
+            "can gain no privileges", status["NoNewPrivs"] == "1", f"NoNewPrivs {status['NoNewPrivs']}"
+        ),
+        Guarantee("has its system calls filtered", status["Seccomp"] == "2", f"Seccomp {status['Seccomp']}"),
+        Guarantee(
+            "sees no process but its own", found["processes"] == ["1"], f"sees {len(found['processes'])}"
+        ),
+        Guarantee(
             "sees no name of its control group",
             set(found["control_groups"]) <= {"/"},
             ", ".join(found["control_groups"]),
         ),
-        Claim("inherits no environment", not strange, ", ".join(strange) or "only what we set"),
-        Claim("inherits no descriptors", not descriptors, f"{descriptors or 'only its channel'}"),
+        Guarantee("inherits no environment", not strange, ", ".join(strange) or "only what we set"),
+        Guarantee("inherits no descriptors", not descriptors, f"{descriptors or 'only its channel'}"),
     )
 
 
-def _walls(found: dict[str, Any]) -> tuple[Claim, ...]:
+def _walls(found: dict[str, Any]) -> tuple[Guarantee, ...]:
     reached = found["reached"]
     extra = sorted(set(found["writable"]) - _WRITABLE)
 
-    def wall(promise: str, *names: str) -> Claim:
+    def wall(promise: str, *names: str) -> Guarantee:
         open_ones = [name for name in names if reached[name]]
-        return Claim(promise, not open_ones, f"reached: {', '.join(open_ones)}" if open_ones else "refused")
+        return Guarantee(
+            promise, not open_ones, f"reached: {', '.join(open_ones)}" if open_ones else "refused"
+        )
 
     return (
         wall("reads no host file", "host file"),
@@ -133,25 +142,25 @@ def _walls(found: dict[str, Any]) -> tuple[Claim, ...]:
         wall("reaches no vsock, netlink or io_uring", "vsock", "netlink", "io_uring"),
         wall("cannot set the kernel's handlers", "core_pattern"),
         wall("cannot write to the system", "/usr", "/"),
-        Claim(
+        Guarantee(
             "writes only to its own file systems", not extra, ", ".join(extra) or ", ".join(sorted(_WRITABLE))
         ),
     )
 
 
-def _limits(found: dict[str, Any], *, grouped: bool) -> tuple[Claim, ...]:
+def _limits(found: dict[str, Any], *, grouped: bool) -> tuple[Guarantee, ...]:
     claims = [
-        Claim(
+        Guarantee(
             "is held to its disk",
             found["disk"] <= LIMITS.workspace_mb << 20,
             f"{found['disk'] >> 10} of {LIMITS.workspace_mb << 10} KB",
         ),
-        Claim(
+        Guarantee(
             "is held to its processes",
             found["forks"] <= LIMITS.processes,
             f"{found['forks']} of {LIMITS.processes}",
         ),
-        Claim(
+        Guarantee(
             "is held to its memory, each process",
             found["one_process"] == 0,
             f"{LIMITS.memory_mb} MB, twice that {'was had' if found['one_process'] else 'refused'}",
@@ -159,7 +168,7 @@ def _limits(found: dict[str, Any], *, grouped: bool) -> tuple[Claim, ...]:
     ]
     if grouped:
         claims.append(
-            Claim(
+            Guarantee(
                 "is held to its memory, all processes",
                 found["together"] < _HOGS,
                 f"{found['together']} of {_HOGS} processes at three quarters of the limit each",
@@ -168,13 +177,7 @@ def _limits(found: dict[str, Any], *, grouped: bool) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _nothing_left(watch: socket.socket) -> Claim:
+def _nothing_left(watch: int) -> Guarantee:
     """Every process in the box holds the other end of the channel: its end is theirs."""
-    watch.settimeout(2)
-    try:
-        left = watch.recv(1) != b""
-    except ConnectionResetError:
-        left = False
-    except TimeoutError:
-        left = True
-    return Claim("leaves nothing running", not left, "a stray process lived on" if left else "all dead")
+    left = not hangs_up(watch, 2)
+    return Guarantee("leaves nothing running", not left, "a stray process lived on" if left else "all dead")

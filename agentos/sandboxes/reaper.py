@@ -14,6 +14,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
 from agentos.sandboxes.leftover import BOXES, GROUPS, Leftover, orphaned, runs_of
@@ -24,9 +25,10 @@ def leftovers(home: Path) -> list[Leftover]:
     """All orphans of this home; those of living owners are not."""
     found = [*_processes(home_id(home)), *_groups(home), *_notes(home)]
     if (home / BOXES).is_dir():  # else no container was ever made for this home
-        from agentos.sandboxes.docker import reaper as docker_reaper
+        with contextlib.suppress(Unavailable):  # the extra was removed: what it made cannot be seen without
+            from agentos.sandboxes.docker import reaper as docker_reaper
 
-        found += docker_reaper.leftovers(home)
+            found += docker_reaper.leftovers(home)
     return found
 
 

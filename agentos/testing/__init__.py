@@ -10,7 +10,7 @@ need no disk, no git and no sandbox::
     durable, replayer = Undurable(), SerialReplayer()
 """
 
-from agentos.testing.memory import MemoryBlobs, MemoryLedger, Note
+from agentos.testing.memory import AuditNote, MemoryBlobs, MemoryLedger
 from agentos.testing.models import FakeModels
 from agentos.testing.modelserver import ModelServer, Rules, ServerReply, call, fault, say
 from agentos.testing.registry import FakeRegistry
@@ -26,6 +26,7 @@ from agentos.testing.running import (
 )
 
 __all__ = [
+    "AuditNote",
     "FakeBench",
     "FakeBox",
     "FakeExecutor",
@@ -35,7 +36,6 @@ __all__ = [
     "MemoryBlobs",
     "MemoryLedger",
     "ModelServer",
-    "Note",
     "Rules",
     "ScriptedProposer",
     "SerialReplayer",

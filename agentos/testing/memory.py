@@ -32,12 +32,12 @@ from agentos.ports import Noted
 R = TypeVar("R")
 
 _APPEND_ONLY = (Evidence, Probe, Review, SafetyRate, Sighting, Trial, Verdict)
-_ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.SCHEDULED, TaskState.WAITING)
+_ENDED = frozenset(TaskState) - {TaskState.QUEUED, TaskState.RUNNING}
 _STATE_AFTER = {Result.CANCELLED: TaskState.CANCELLED, Result.WAITING: TaskState.WAITING}
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class AuditNote:
     """What was told to the audit log."""
 
     event: str
@@ -52,7 +52,7 @@ class MemoryLedger:
     """
 
     def __init__(self) -> None:
-        self.notes: list[Note] = []
+        self.notes: list[AuditNote] = []
         self.states: dict[str, TaskState] = {}
         self._tasks: dict[str, Task] = {}
         self._runs: dict[str, Run] = {}
@@ -235,7 +235,7 @@ class MemoryLedger:
         """Store the records and append one entry."""
         for record in records:
             self.put(record)
-        self.notes.append(Note(event, subject, detail))
+        self.notes.append(AuditNote(event, subject, detail))
 
 
 class MemoryBlobs:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from agentos.domain import CheckResult, Json, Limits, Outcome, Result, Snapshot, Step, Task, digest
-from agentos.ports import Attempt, BoxUsage, Brief, Case, Plan, Proposal, Tried
+from agentos.ports import Attempt, BenchResult, BoxUsage, Brief, Case, Plan, Proposal
 from agentos.wire import Channel
 
 T = TypeVar("T")
@@ -116,13 +116,15 @@ class FakeBench:
         self._cases = cases
         return self
 
-    def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
         """Try one source on all cases, or on those with these numbers. It has no line coverage."""
         self.tried.append(source)
         chosen = self._cases if cases is None else [self._cases[number] for number in cases]
         results = [self._script(source, case) for case in chosen]
         passed = tuple(ok for ok, _ in results)
-        return Tried(passed, tuple(map(float, passed)), tuple(output for _, output in results))
+        return BenchResult(passed, tuple(map(float, passed)), tuple(output for _, output in results))
 
     def close(self) -> None:
         """Nothing to end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +41,86 @@ class ChatConversation:
     checks: tuple[Check, ...] = ()
     blame: Blame | None = None
     rest: Mapping[str, Json] = field(default_factory=dict)
+
+
+UNKNOWN = ConversationEnd(Result.UNKNOWN, 0.0)
+
+
+class MessageLog:
+    """Puts what a log tells in pieces into OpenAI's order: an assistant's message, then its calls' answers.
+
+    Pieces of one ``turn`` make one message. A call that was never answered gets an answer that says so,
+    unless the log ends there; an answer to no call is left out and counted in ``stray``.
+    """
+
+    def __init__(self) -> None:
+        self.stray = 0
+        self._done: list[Json] = []
+        self._open: dict[str, Json] = {}  # the assistant's message under way, {} for none
+        self._answers: dict[str, Json] = {}
+        self._turn: Json = None
+
+    def say(self, role: str, content: Json, turn: Json = None) -> None:
+        """A text, or a list of parts; what is empty is passed over."""
+        if not content:
+            return
+        if role == "assistant":
+            self._assistant(turn)
+            said = self._open["content"]
+            self._open["content"] = content if said is None else f"{text_of(said)}\n{text_of(content)}"
+        else:
+            self._close(goes_on=True)
+            self._done.append({"role": role, "content": content})
+
+    def call(self, id: str, name: str, arguments: Json, turn: Json = None) -> None:
+        """A call of a tool; ``arguments`` as an object or as JSON text. Logs that repeat a line repeat its calls."""
+        self._assistant(turn)
+        if any(
+            made["id"] == id and made["function"]["name"] == name for made in self._open.get("tool_calls", ())
+        ):
+            return
+        function = {"name": name, "arguments": arguments if isinstance(arguments, str | dict) else "{}"}
+        self._open.setdefault("tool_calls", []).append({"id": id, "type": "function", "function": function})
+
+    def answer(self, id: str, content: Json, *, failed: bool = False) -> None:
+        """What a call of the message under way gave."""
+        if not any(call["id"] == id for call in self._open.get("tool_calls", ())) or id in self._answers:
+            self.stray += 1
+            return
+        content = content if isinstance(content, str | list) else json.dumps(content, ensure_ascii=False)
+        message = {"role": "tool", "tool_call_id": id, "content": content}
+        self._answers[id] = {**message, "is_error": True} if failed else message
+
+    def waiting(self, tool: str) -> list[str]:
+        """Ids of the calls of that tool in the message under way that have no answer yet."""
+        calls = self._open.get("tool_calls", ())
+        named = [call["id"] for call in calls if call["function"]["name"] == tool]
+        return [name for name in named if name not in self._answers]
+
+    def messages(self) -> list[Json]:
+        """All of it; the log is over."""
+        self._close(goes_on=False)
+        return self._done
+
+    def _assistant(self, turn: Json) -> None:
+        same = turn is not None and turn == self._turn
+        if not self._open or (self._answers and not same) or (turn is not None and not same):
+            self._close(goes_on=True)
+            self._open = {"role": "assistant", "content": None}
+            self._turn = turn
+
+    def _close(self, *, goes_on: bool) -> None:
+        if not self._open:
+            return
+        calls = self._open.get("tool_calls", [])
+        if len({call["id"] for call in calls}) != len(calls):
+            raise Invalid("record", ["two calls of one message have the same id"])
+        self._done.append(self._open)
+        for call in calls:
+            absent = {"role": "tool", "tool_call_id": call["id"], "content": "(no answer on record)"}
+            found = self._answers.get(call["id"]) or (absent if goes_on else None)
+            self._done += [found] if found else []
+        self._open, self._answers, self._turn = {}, {}, None
 
 
 def checked_messages(value: Json) -> tuple[Json, ...]:

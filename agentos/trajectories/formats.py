@@ -7,6 +7,9 @@
   "question", "mistake_step", "mistake_agent", "mistake_reason"} (Who&When, arXiv 2505.00212)
 - ``sft``: {"messages"}, each one an example of how to do it right
 - ``grpo``: {"prompt", "completions", "rewards"}: several tries at one task
+- ``swe-agent``, ``mini-swe-agent``: their trajectory files; ``inspect``: logs of inspect_ai
+- ``otel``: OpenTelemetry's spans for generative AI, as OTLP in JSON
+- ``claude-code``, ``codex``: session logs; ``messages``: a file that is one list of messages
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from agentos.checks import faults
 from agentos.domain import Check, Json, Result
 from agentos.errors import Invalid
+from agentos.trajectories import inspect_log, sessions, spans_read, swe_agent
 from agentos.trajectories.conversations import (
     ROLES,
+    UNKNOWN,
     Blame,
     ChatConversation,
     ConversationEnd,
@@ -26,8 +31,10 @@ from agentos.trajectories.conversations import (
     first_request,
 )
 
+LOGS = ("claude-code", "codex", "messages", "otel")  # formats of which a file is one run
+LOG = {"log", "lines"}  # a file that is one run, as ``records`` gathers it
 MARK = "agentos"  # where an export says which run it was; no part of the conversation
-_ENDS = (Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET, Result.CANCELLED)
+_ENDS = (Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET, Result.CANCELLED, Result.UNKNOWN)
 _OUTCOMES = ("outcome", "reward", "score", "passed", "success", "is_correct")
 _GOALS = ("goal", "task", "question")
 
@@ -35,7 +42,11 @@ _GOALS = ("goal", "task", "question")
 def read(record: Mapping[str, Json], format: str = "auto") -> Sequence[ChatConversation]:
     """The conversations in a record. Raises Invalid with one sentence for why there is none."""
     name = detect(record) if format == "auto" else format
-    found = READERS[name](record)
+    try:
+        found = READERS[name](record)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        why = f"it is not in the form {name}: {type(error).__name__}: {error}"
+        raise Invalid("record", [why[:300]]) from None
     for conversation in found:
         if not conversation.goal.strip():
             raise Invalid("record", ["it has no goal: neither 'goal' nor a user's message"])
@@ -43,28 +54,49 @@ def read(record: Mapping[str, Json], format: str = "auto") -> Sequence[ChatConve
 
 
 def detect(record: Mapping[str, Json]) -> str:
-    """The name of the record's format. Raises Invalid when it is none of them."""
+    """The name of the record's format. Raises Invalid, which names the formats, when it is none of them."""
+    if record.keys() >= LOG and record["log"] in READERS:
+        return str(record["log"])
+    if _is_mini_swe_agent(record):
+        return "mini-swe-agent"
+    if "question" not in record and _has_actions(record.get("history")):
+        return "swe-agent"
     for name, keys in _SIGNS.items():
         if keys <= record.keys():
             return name
-    raise Invalid("record", [f"it is in no known format; it has {', '.join(list(record)[:6]) or 'no keys'}"])
+    has = ", ".join(f"{key:.40}" for key in list(record)[:6]) or "no keys"
+    raise Invalid(
+        "record", [f"it is in no known format (it has {has}); the formats are {', '.join(READERS)}"]
+    )
+
+
+def _is_mini_swe_agent(record: Mapping[str, Json]) -> bool:
+    """Files of its first versions do not name their format."""
+    info = record.get("info")
+    return "messages" in record and isinstance(info, dict) and {"exit_status", "submission"} <= info.keys()
+
+
+def _has_actions(history: Json) -> bool:
+    return isinstance(history, list) and any(isinstance(item, dict) and "action" in item for item in history)
 
 
 def _openai_chat(record: Mapping[str, Json]) -> list[ChatConversation]:
-    key = next((name for name in _OUTCOMES if name in record), None)
-    if key is None:
-        raise Invalid(
-            "record", [f"it has no outcome (one of {', '.join(_OUTCOMES)}); --format sft takes it as passed"]
-        )
-    return [_chat(record, _ended(record[key], key), {"outcome"})]
+    key = next((name for name in _OUTCOMES if record.get(name) is not None), "")
+    return [_chat(record, _ended(record[key], key) if key else UNKNOWN, {"outcome"})]
 
 
 def _sft(record: Mapping[str, Json]) -> list[ChatConversation]:
     return [_chat(record, ConversationEnd(Result.PASSED, 1.0), set())]
 
 
+def _message_list(record: Mapping[str, Json]) -> list[ChatConversation]:
+    """A file that is one list of messages, in OpenAI's form or Anthropic's."""
+    found = sessions.in_openai_form(record.get("lines", record.get("messages")))
+    return [ChatConversation(first_request(found), checked_messages(found), UNKNOWN)]
+
+
 def _chat(record: Mapping[str, Json], ended: ConversationEnd, used: set[str]) -> ChatConversation:
-    messages = checked_messages(record.get("messages"))
+    messages = checked_messages(sessions.in_openai_form(record.get("messages")))
     key = next((name for name in _GOALS if isinstance(record.get(name), str)), "")
     rest = _without(record, {"messages", "tools", "checks", "goal"} | used)
     return ChatConversation(
@@ -149,8 +181,19 @@ READERS: Mapping[str, Callable[[Mapping[str, Json]], Sequence[ChatConversation]]
     "whowhen": _whowhen,
     "sft": _sft,
     "grpo": _grpo,
+    "messages": _message_list,
+    "swe-agent": swe_agent.swe_agent,
+    "mini-swe-agent": swe_agent.mini_swe_agent,
+    "inspect": inspect_log.inspect_log,
+    "otel": spans_read.otel,
+    "claude-code": sessions.claude_code,
+    "codex": sessions.codex,
 }
 _SIGNS = {
+    "swe-agent": {"trajectory", "info"},
+    "mini-swe-agent": {"messages", "info", "trajectory_format"},
+    "inspect": {"eval", "samples"},
+    "otel": {"resourceSpans"},
     "tau-bench": {"traj", "reward"},
     "whowhen": {"history", "question"},
     "grpo": {"prompt", "completions", "rewards"},

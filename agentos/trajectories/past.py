@@ -102,7 +102,7 @@ def past_of(conversation: ChatConversation, source: Source, into: Into) -> Past:
 
 def _outcome(conversation: ChatConversation, *, runs_here: bool) -> Outcome:
     ended = conversation.ended
-    if ended.result is Result.PASSED:
+    if ended.result in (Result.PASSED, Result.UNKNOWN):
         return Outcome(ended.result, ended.score, ended.reason)
     # the fault's kind decides (evolver/taxonomy.toml) whether an evolution may rest on it
     fault = kernel_fault(KernelFault.CHECK if runs_here else KernelFault.IMPORTED, ended.reason)

@@ -18,7 +18,7 @@ from types import CodeType, ModuleType
 from agentos.worker import entered
 
 
-class Held:
+class BundleFiles:
     """Registry path -> content; ``root`` is where the same files lie for those who open them."""
 
     def __init__(self, root: Path, files: Mapping[str, bytes]) -> None:
@@ -35,6 +35,10 @@ class Held:
         """Whether a file of the bundle lies there."""
         return any(path.startswith(prefix) for path in self._files)
 
+    def below(self, prefix: str) -> list[str]:
+        """The paths of the bundle that lie there."""
+        return [path for path in self._files if path.startswith(prefix)]
+
     def offer(self, folder: str) -> None:
         """Let imports find the modules in this folder of the bundle by name, after everything else."""
         if not any(isinstance(finder, _Finder) and finder.folder == folder for finder in sys.meta_path):
@@ -46,7 +50,7 @@ class Held:
 
 
 class _Finder(MetaPathFinder):
-    def __init__(self, held: Held, folder: str) -> None:
+    def __init__(self, held: BundleFiles, folder: str) -> None:
         self.folder = folder
         self._held = held
 

@@ -24,14 +24,17 @@ def main(place: str) -> None:
     start = json.loads(Path(place, "start.json").read_bytes())
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(f"{place}/socket")
-        try:
-            _serve(sock, start)
-        except Closed:
-            return  # the kernel has lost interest
+        _, pipes, _, _ = socket.recv_fds(sock, 1, 2)
+    if len(pipes) != 2:
+        return  # the kernel has lost interest
+    reader, writer = template.keep(pipes)
+    try:
+        _serve(Channel((reader, writer)), start)
+    except Closed:
+        return
 
 
-def _serve(sock: socket.socket, start: dict[str, Any]) -> None:
-    channel = Channel(sock)
+def _serve(channel: Channel, start: dict[str, Any]) -> None:
     try:
         gc.disable()  # as in the template
         for module in start["warm"]:
@@ -42,7 +45,7 @@ def _serve(sock: socket.socket, start: dict[str, Any]) -> None:
         channel.send({"hello": start["token"]})
         channel.receive()  # the hand-over; the job comes after the answer
         os.environ.pop("HOSTNAME", None)  # the engine's, not ours
-        channel = template.lock_in(sock, start["request"], bytes.fromhex(start["seccomp"]))
+        template.lock_in(start["request"], bytes.fromhex(start["seccomp"]))
         channel.send({"locked": os.getpid()})
     except (OSError, ImportError) as error:
         channel.send({"error": f"{type(error).__name__}: {error}"})

@@ -19,7 +19,7 @@ from typing import Any
 
 from agentos.messages import ModelCard
 from agentos.worker.dialects import messages, responses
-from agentos.worker.rpc import Refused, Talk
+from agentos.worker.rpc import KernelClient, Refused
 
 BODY_MAX = 8 << 20  # of one request
 _STATUS = {"context": 400, "request": 400, "effect": 403, "not_available": 404}
@@ -32,7 +32,7 @@ class Forwarder:
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
-    def start(self, talk: Talk, models: list[ModelCard]) -> None:
+    def start(self, talk: KernelClient, models: list[ModelCard]) -> None:
         """Serve on threads of its own, for as long as the process lives."""
         server = _Server(self._listening, talk, models)
         threading.Thread(target=server.serve_forever, name="forwarder", daemon=True).start()
@@ -54,7 +54,7 @@ def _translated(into: Callable[[dict[str, Any]], dict[str, Any]], body: dict[str
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, listening: socket.socket, talk: Talk, models: list[ModelCard]) -> None:
+    def __init__(self, listening: socket.socket, talk: KernelClient, models: list[ModelCard]) -> None:
         super().__init__(listening.getsockname(), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening

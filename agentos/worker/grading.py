@@ -39,7 +39,6 @@ def grade(channel: Channel, job: GradeJob, blobs: tuple[bytes, ...], place: Plac
     tar = blobs[0] if blobs else b""
     if tar:
         files.unpack(place.workspace, tar)
-    os.chdir(place.workspace)
     os.environ.update(workspace_code.environment({}))
     deadline = time.monotonic() + job.wall_s
     results: dict[int, WireCheckResult] = {}

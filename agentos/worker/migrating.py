@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from agentos.messages import MigrateDone, MigrateJob
 from agentos.wire import Channel
 from agentos.worker import children, files, toolfile
-from agentos.worker.bundle_importer import Held
+from agentos.worker.bundle_importer import BundleFiles
 from agentos.worker.children import Allowance
 from agentos.worker.faults import Failed, NotPlain, encode, fault, fault_of, load_fault
 from agentos.worker.paths import Place
@@ -19,7 +19,7 @@ def migrate(channel: Channel, job: MigrateJob, blobs: tuple[bytes, ...], place: 
     """Call ``migrate(memories)`` in a child; answer with what it returned, or with its fault."""
     count = len(job.files)
     files.write(place.snapshot, job.files, blobs[:count])
-    held = Held(place.snapshot, dict(zip(job.files, blobs[:count], strict=True)))
+    held = BundleFiles(place.snapshot, dict(zip(job.files, blobs[:count], strict=True)))
     texts = [blob.decode() for blob in blobs[count:]]
     memories = dict(zip(job.memories, texts, strict=True))
     allowance = Allowance(job.wall_s, job.memory_mb, job.output_bytes)
@@ -28,7 +28,7 @@ def migrate(channel: Channel, job: MigrateJob, blobs: tuple[bytes, ...], place: 
     channel.send(MigrateDone(output=result.output, fault=result.fault).model_dump())
 
 
-def _work(held: Held, job: MigrateJob, memories: Mapping[str, str]) -> Callable[[], bytes]:
+def _work(held: BundleFiles, job: MigrateJob, memories: Mapping[str, str]) -> Callable[[], bytes]:
     root, path = held.root, job.path
 
     def work() -> bytes:

@@ -25,7 +25,7 @@ class Refused(Exception):
         super().__init__(f"{fault.type}: {fault.message}")
 
 
-class Talk:
+class KernelClient:
     """Sends frames and asks over the one channel. Safe from many threads."""
 
     def __init__(self, channel: Channel) -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from agentos.messages import RunJob
 from agentos.wire import Channel, Closed, FrameError, Late
 from agentos.worker import egress, entered, files
-from agentos.worker.bundle_importer import Held
+from agentos.worker.bundle_importer import BundleFiles
 from agentos.worker.children import Allowance
 from agentos.worker.faults import Failed, fault, fault_of, load_fault
 from agentos.worker.paths import Place
-from agentos.worker.rpc import Talk
+from agentos.worker.rpc import KernelClient
 from agentos.worker.sdk import Sdk, StepsUsedUp
 from agentos.worker.toolhost import ToolHost
 
@@ -29,7 +29,7 @@ def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -
     """Run the harness to its end, streaming steps; the last frame carries the files it left."""
     entered.begin()
     count = len(job.files)
-    held = Held(place.snapshot, dict(zip(job.files, blobs[:count], strict=True)))
+    held = BundleFiles(place.snapshot, dict(zip(job.files, blobs[:count], strict=True)))
     given = dict(zip(job.inputs, blobs[count:], strict=True))
     files.write(place.snapshot, job.files, blobs[:count])
     files.write(place.workspace, job.inputs, blobs[count:])
@@ -42,7 +42,7 @@ def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -
         ToolHost(held, place.workspace, allowance, alone=place.alone and not several)
         for _ in range(_HOSTS if several else 1)
     ]
-    talk = Talk(channel)
+    talk = KernelClient(channel)
     sdk = Sdk(talk, job, held, hosts)
     if forwarder is not None:
         forwarder.start(talk, job.models)
@@ -87,7 +87,7 @@ def _start(sdk: Sdk, job: RunJob, host: ToolHost, url: str, place: Place) -> Non
         sdk.fail(fault("signal", "the program ended or stopped the process that runs it", path=path))
 
 
-def _drive(sdk: Sdk, held: Held, path: str) -> None:
+def _drive(sdk: Sdk, held: BundleFiles, path: str) -> None:
     """Load the harness and let it run; whatever it does, ``sdk.end`` is set afterwards."""
     try:
         harness = _load(held, path)
@@ -104,7 +104,7 @@ def _drive(sdk: Sdk, held: Held, path: str) -> None:
         sdk.fail(fault("no_answer", "the harness ended without an answer", path=path))
 
 
-def _load(held: Held, path: str) -> ModuleType:
+def _load(held: BundleFiles, path: str) -> ModuleType:
     """The harness as a module; what lies beside it can be imported by name."""
     source = held.content(path)
     if source is None:

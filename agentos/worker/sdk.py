@@ -3,7 +3,7 @@
 The worker loads ``harness.py`` of the agent's harness and calls ``run(sdk)`` once. The harness asks
 for texts and tools, calls tools, records what it does, and ends with ``finish`` or ``fail``. A
 harness that returns without either has failed. Every recorded step leaves the sandbox at once.
-docs/writing-tools-and-skills.md has an example.
+docs/use/writing-tools-and-skills.md has an example.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentos.messages import WHEELS, ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
-from agentos.worker import entered, toolfile
-from agentos.worker.bundle_importer import Held
+from agentos.programs import is_script
+from agentos.worker import entered, programs, toolfile
+from agentos.worker.bundle_importer import BundleFiles
 from agentos.worker.children import Clip
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
-from agentos.worker.rpc import Refused, Talk
+from agentos.worker.rpc import KernelClient, Refused
+from agentos.worker.skills import SkillCard, skills_of
 from agentos.worker.toolhost import ToolHost, ToolResult
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "ModelCard",
     "Refused",
     "Sdk",
+    "SkillCard",
     "StepsUsedUp",
     "Task",
     "ToolCall",
@@ -77,7 +80,7 @@ class Task:
 class Sdk:
     """One run's view of the world. Methods may be called from several threads."""
 
-    def __init__(self, talk: Talk, job: RunJob, held: Held, hosts: Sequence[ToolHost]) -> None:
+    def __init__(self, talk: KernelClient, job: RunJob, held: BundleFiles, hosts: Sequence[ToolHost]) -> None:
         call = ToolCall(job.call["tool"], job.call["args"]) if job.call else None
         self.task = Task(
             job.run_id,
@@ -107,6 +110,7 @@ class Sdk:
         self._used = {f"agent/{job.agent}", resource_of(job.harness)}
         self._entered: set[str] = set()
         self._end: RunDone | None = None
+        self._skills: list[SkillCard] | None = None
 
     # --- texts ----------------------------------------------------------------------------
 
@@ -135,6 +139,12 @@ class Sdk:
         """The text of one of them. Raises FileNotFoundError."""
         self._used.add(resource_of(path))
         return self._held.text(path)
+
+    def skills(self) -> list[SkillCard]:
+        """What each skill of this run says of itself. Reading one is ``read``."""
+        if self._skills is None:
+            self._skills = skills_of(self._held, self._paths)
+        return self._skills
 
     # --- tools ----------------------------------------------------------------------------
 
@@ -239,12 +249,19 @@ class Sdk:
     def _declared(self, path: str) -> toolfile.Declared:
         """What the tool says of itself, read once. Raises Failed(load)."""
         if path not in self._says:
-            self._says[path] = toolfile.declared(self._held.text(path), path)
+            declared = programs.declared if programs.is_program(path) else toolfile.declared
+            self._says[path] = declared(self._held.text(path), path)
         return self._says[path]
 
     def _must_allow(self, path: str) -> None:
         """Raises Failed when the task forbids the call."""
         says = self._declared(path)
+        if (
+            is_script(path)
+            and not next(it for it in self.skills() if path.startswith(f"skill/{it.name}/")).scripts
+        ):
+            why = "the skill's 'allowed-tools' name no shell, so its scripts do not run"
+            raise Failed(fault("effect", why, path=path))
         if missing := [effect for effect in says.effects if effect not in (*self.task.effects, "pure")]:
             why = f"'{says.name}' has the effect '{missing[0]}': add it to the task's effects to allow it"
             raise Failed(fault("effect", why, path=path))

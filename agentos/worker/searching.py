@@ -1,7 +1,7 @@
 """The job ``search``: try many sources of one tool on the same cases, fast.
 
 Sources run one after another in one child, each case in a freshly executed module; a fork for each
-would cost more than most sources do. What a source can leave behind in the process (directory,
+would cost more than most sources do. Of a source only what differs from the file as it is gets compiled. What a source can leave behind in the process (directory,
 environment, helper modules, files of a writing tool) is put back after each case, and the child is
 replaced after ``_RENEW`` sources, or when one took it down. Whatever passes here is only a
 suspicion: it still has to pass the replay in boxes of its own.
@@ -33,13 +33,16 @@ from agentos.worker import children, files, toolfile, workspace_code
 from agentos.worker.faults import Failed, fault_of, load_fault, shorten
 from agentos.worker.grading import snippet
 from agentos.worker.paths import Place
+from agentos.worker.segments import Segments
 from agentos.worker.toolhost import tracer_of
 
 _RENEW = 500  # sources that one child tries
 # A source may *compute* for its time limit. A busy machine can make that take longer, and one that
 # sleeps computes nothing: so there is a limit of real time as well, with a reserve for each try.
-_RESERVE_S = 3.0
-_PATIENCE_S = 1.5  # of the reserve, for one case
+_RESERVE_S = 12.0
+_PATIENCE_S = (
+    4.0  # of the reserve, for one case: with thirty processes to a core 1.5 were not enough for a right edit
+)
 _GRACE_S = 0.25  # then a source that cannot be interrupted is killed
 _OUTPUT_MAX = 1 << 20
 _OUTPUT_SHOWN = 128 << 10  # a larger output is told by its digest
@@ -121,6 +124,7 @@ class _Bench:
         self._job = job
         self._place = place
         self._cases = cases
+        self._segments = _segments(job, place)
         self._inner: Channel | None = None
         self._tried = 0
 
@@ -158,7 +162,7 @@ class _Bench:
             self.end()
             ours, theirs = socket.socketpair()
             if os.fork() == 0:
-                _serve(theirs, self._job, self._place, self._cases)
+                _serve(theirs, self._job, self._place, self._cases, self._segments)
             theirs.close()
             self._inner, self._tried = Channel(ours, blob_max=_OUTPUT_SHOWN), 1
         return self._inner
@@ -181,6 +185,15 @@ class _Bench:
         return verdicts
 
 
+def _segments(job: SearchJob, place: Place) -> Segments | None:
+    """Of the file as it is; None where that cannot be compiled."""
+    file = place.snapshot / job.path
+    try:
+        return Segments(file.read_text("utf-8"), str(file))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def _verdict(head: dict[str, Any], blobs: tuple[bytes, ...]) -> _Verdict:
     """From a process that a source may have taken over: everything is converted, nothing believed."""
     score = min(1.0, max(0.0, float(head["score"])))
@@ -192,7 +205,9 @@ def _verdict(head: dict[str, Any], blobs: tuple[bytes, ...]) -> _Verdict:
 # --- in the child -----------------------------------------------------------------------------
 
 
-def _serve(sock: socket.socket, job: SearchJob, place: Place, cases: list[_Case]) -> NoReturn:
+def _serve(
+    sock: socket.socket, job: SearchJob, place: Place, cases: list[_Case], segments: Segments | None
+) -> NoReturn:
     try:
         os.setsid()
         (descriptor,) = children.only_descriptors(sock.fileno())
@@ -200,7 +215,7 @@ def _serve(sock: socket.socket, job: SearchJob, place: Place, cases: list[_Case]
         signal.signal(signal.SIGALRM, _out_of_time)
         signal.signal(signal.SIGPROF, _out_of_time)
         sys.dont_write_bytecode = False  # helper modules are imported again for each case
-        trials = _Trials(job, place, cases)
+        trials = _Trials(job, place, cases, segments)
         channel = Channel(socket.socket(fileno=descriptor))
         while True:
             asked = channel.receive().head
@@ -226,24 +241,27 @@ def _set_timers(cpu_s: float, wall_s: float) -> None:
 class _Trials:
     """Runs one source on one case, and puts back what it left behind."""
 
-    def __init__(self, job: SearchJob, place: Place, cases: list[_Case]) -> None:
+    def __init__(self, job: SearchJob, place: Place, cases: list[_Case], segments: Segments | None) -> None:
         self._path = job.path
         self._root = place.snapshot
         self._timeout_s = job.timeout_s
         self._shown = min(_OUTPUT_SHOWN, (6 << 20) // max(1, len(cases)))
         self._writes = _writes((place.snapshot / job.path).read_text("utf-8"), job.path)
+        self._segments = segments
         self._environ = dict(os.environ)
         self._modules = set(sys.modules)
 
-    def compiled(self, source: str) -> CodeType | Exception:
+    def compiled(self, source: str) -> Sequence[CodeType] | Exception:
         """The source's code, or why there is none."""
         try:
-            return toolfile.compiled(source, self._path, self._root)
+            if self._segments is None:
+                return [toolfile.compiled(source, self._path, self._root)]
+            return self._segments.codes(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return error
 
     def run(
-        self, code: CodeType | Exception, case: _Case, wall_s: float, *, trace: bool
+        self, code: Sequence[CodeType] | Exception, case: _Case, wall_s: float, *, trace: bool
     ) -> tuple[dict[str, Any], tuple[bytes]]:
         """The verdict on one case, as a frame."""
         os.chdir(case.folder)
@@ -277,7 +295,7 @@ class _Trials:
         return head, (output,)
 
     def _outcome(
-        self, code: CodeType | Exception, case: _Case, lines: set[int], *, trace: bool
+        self, code: Sequence[CodeType] | Exception, case: _Case, lines: set[int], *, trace: bool
     ) -> tuple[float, bytes]:
         try:
             if isinstance(code, Exception):

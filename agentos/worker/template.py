@@ -6,9 +6,10 @@ uts namespaces, nested in the template's: siblings share nothing that can be wri
 The template itself runs nothing but this file and imports; it never sees a job.
 
 ``main`` speaks with the kernel on one SEQPACKET socket: first a *start* message (what to import,
-the seccomp program), answered by *ready*; then one message for each box, which carries that
-box's end of a socket pair. All further talk is on that pair (``agentos/wire.py``). The end of the
-socket is the end of the template, and with it of all boxes.
+the seccomp program), answered by *ready*; then one message for each box, which carries that box's ends
+of two pipes, a socket for its greeting, and the doors of its control groups. The box greets when its walls
+stand, so that the kernel of the machine can tell who it is; all further talk is on the pipes
+(``agentos/wire.py``). The end of the socket is the end of the template, and with it of all boxes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from typing import Any
 from agentos.wire import Channel
 
 MESSAGE_MAX = 1 << 16
-_DESCRIPTORS_MAX = 16  # the box's channel and the doors of its control groups
+_DESCRIPTORS_MAX = 16  # the box's channel, where it greets, and the doors of its control groups
+_ASIDE = 64  # above all that are handed over
 GO_S = 60.0  # how long a finished box waits for the kernel's word
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -39,7 +41,7 @@ _LIBC.mount.argtypes = [*[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p]
 # include/uapi/linux/sched.h: user, mount, pid, network, ipc, uts
 _FRESH = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
 _CGROUP = 0x02000000
-_RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND = 1, 2, 4, 8, 32, 4096
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -73,54 +75,50 @@ def main(control_fd: int) -> None:
         if not message:
             return
         if os.fork() == 0:
-            _box(socket.socket(fileno=fds[0]), {**json.loads(message), "doors": fds[1:]}, program)
+            _box(fds, json.loads(message), program)
         for descriptor in fds:
             os.close(descriptor)
 
 
-def _box(sock: socket.socket, request: dict[str, Any], program: bytes) -> None:
+def _box(fds: list[int], request: dict[str, Any], program: bytes) -> None:
     """In the forked child: become a box, serve, and never return."""
     try:
-        channel = Channel(sock)
+        reader, writer, greeting, *doors = keep(fds)
+        hello = Channel(socket.socket(fileno=greeting))
         try:
-            channel = _become(sock, request, program)
-            channel.send({"hello": os.getpid()})
+            _become(request, doors, program)
+            hello.send({"hello": os.getpid()})
         except OSError as error:
-            channel.send({"error": str(error)})
+            hello.send({"error": str(error)})
             return
-        _serve(channel, request["entry"])
+        hello.close()
+        _serve(Channel((reader, writer)), request["entry"])
     finally:
         os._exit(0)
 
 
-def _become(sock: socket.socket, request: dict[str, Any], program: bytes) -> Channel:
+def _become(request: dict[str, Any], doors: list[int], program: bytes) -> None:
     """Every wall, in the one order in which each can still be built."""
-    nested = "namespaces" not in request["weak"]
-    if nested:
-        _unshare()
-        if os.fork() != 0:  # only a child is inside the new pid namespace: its first process
-            os._exit(0)
-    for door in request["doors"]:  # of its control groups: from here on everything counts
+    _unshare()
+    if os.fork() != 0:  # only a child is inside the new pid namespace: its first process
+        os._exit(0)
+    for door in doors:  # of its control groups: from here on everything counts
         os.write(door, b"0")
-    if nested:
-        if "cgroup-names" not in request["weak"]:
-            _check(_LIBC.unshare(_CGROUP), "unshare cgroup")  # what it is in now looks like the top
-        _mount(request)
+        os.close(door)
+    _hide_groups()
+    _mount(request)
     # kill(0) reaches a process group across pid namespaces, and the template's is shared by all
     os.setsid()
-    return lock_in(sock, request, program)
+    lock_in(request, program)
 
 
-def lock_in(sock: socket.socket, request: dict[str, Any], program: bytes) -> Channel:
-    """The walls that a process builds around itself, wherever it runs; the channel moves to 3."""
+def lock_in(request: dict[str, Any], program: bytes) -> None:
+    """The walls that a process builds around itself, wherever it runs."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a first process is immune only to what it does not handle
     _drop_capabilities()
     _limit(request)
-    channel = Channel(_close_all_but(sock))
-    if "seccomp" not in request["weak"]:
-        _filter_system_calls(program)
-    return channel
+    _filter_system_calls(program)
 
 
 def _serve(channel: Channel, entry: str) -> None:
@@ -153,6 +151,11 @@ def _unshare() -> None:
             file.write(text)
 
 
+def _hide_groups() -> None:
+    """The control groups that it is in now look like the top."""
+    _check(_LIBC.unshare(_CGROUP), "unshare cgroup")
+
+
 def _mount(request: dict[str, Any]) -> None:
     """Fresh file systems over every place that is not read-only already, and a fresh /proc.
 
@@ -162,8 +165,14 @@ def _mount(request: dict[str, Any]) -> None:
     for path, size_kb in request["tmpfs"].items():
         options = f"size={size_kb}k,nr_inodes={request['inodes']},mode=0700"
         _mount_one("tmpfs", path, _NOSUID | _NODEV, options)
-    _mount_one("devpts", "/dev/pts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=0600")
-    _mount_one("proc", "/proc", _RDONLY | _NOSUID | _NODEV | _NOEXEC, None)
+    # no terminals: the machine has few for all
+    _mount_one("tmpfs", "/dev/pts", _RDONLY | _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=1")
+    _mount_one("proc", "/proc", _NOSUID | _NODEV | _NOEXEC, None)
+    for name, value in request["sysctls"].items():
+        with open(f"/proc/sys/{name.replace('.', '/')}", "w") as file:
+            file.write(value)
+    flags = _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC
+    _check(_LIBC.mount(None, b"/proc", None, flags, None), "mount /proc read-only")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:  # loopback, for this box alone
         query = struct.pack("16sH14x", b"lo", 0)
         (flags,) = struct.unpack_from("16xH", fcntl.ioctl(sock, _SIOCGIFFLAGS, query))
@@ -198,17 +207,15 @@ def _limit(request: dict[str, Any]) -> None:
     os.umask(0o022)
 
 
-def _close_all_but(sock: socket.socket) -> socket.socket:
-    """Nothing of the template stays open; the channel becomes descriptor 3."""
+def keep(fds: list[int]) -> list[int]:
+    """Nothing but these stays open: they become 3, 4, … in this order, and nothing that is started gets them."""
     null = os.open("/dev/null", os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    kept = sock.detach()
-    if kept != 3:
-        os.dup2(kept, 3)
-    os.set_inheritable(3, False)  # what a tool starts must not hold the channel
-    os.closerange(4, 1 << 20)
-    return socket.socket(fileno=3)
+    aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ASIDE) for descriptor in fds]
+    kept = [os.dup2(descriptor, 3 + number, inheritable=False) for number, descriptor in enumerate(aside)]
+    os.closerange(3 + len(kept), 1 << 20)
+    return kept
 
 
 def _filter_system_calls(program: bytes) -> None:

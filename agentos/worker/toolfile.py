@@ -1,7 +1,7 @@
 """The one-file tool contract: find it, read what it declares, load it, call it.
 
 A tool is a Python file with a module docstring, a literal ``TOOL``, pydantic models ``Input`` and
-``Output``, and ``run(input: Input) -> Output``. docs/writing-tools-and-skills.md is the author's view.
+``Output``, and ``run(input: Input) -> Output``. docs/use/writing-tools-and-skills.md is the author's view.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentos import checks
 from agentos.messages import WHEELS, ToolCard
+from agentos.programs import is_manifest, script_of
 from agentos.worker import entered, wheels
-from agentos.worker.bundle_importer import Held
+from agentos.worker.bundle_importer import BundleFiles
 from agentos.worker.faults import Failed, NotPlain, encode, fault
 
 EFFECTS = ("pure", "read", "write", "external")
@@ -39,6 +40,7 @@ class Declared(BaseModel):
     description: str = Field(min_length=1, max_length=1024)
     effects: list[str] = Field(min_length=1)
     dependencies: list[str] = []
+    secrets: list[str] = []  # that the kernel may put into its requests
     idempotent: bool = False  # making the same call twice is as good as making it once
 
 
@@ -55,6 +57,8 @@ class Tool:
 def is_tool(path: str) -> bool:
     """Whether the registry path is a tool's place (a leading ``_`` marks a helper module)."""
     parts = path.split("/")
+    if is_manifest(path):
+        return True
     if parts[0] == "tool":
         return len(parts) == 3 and parts[2] == "tool.py"
     return (
@@ -68,14 +72,18 @@ def is_tool(path: str) -> bool:
 def name_of(path: str) -> str:
     """The name that the tool at this path must bear."""
     pure = PurePosixPath(path)
-    return pure.parts[1].replace("-", "_") if pure.parts[0] == "tool" else pure.stem
+    if pure.parts[0] == "tool":
+        return pure.parts[1].replace("-", "_")
+    return pure.parent.name if is_manifest(path) else pure.stem
 
 
 def find(ref: str, paths: Iterable[str]) -> str:
     """The path of the tool that ``name`` or ``skill/tool`` means; raises Failed(unknown_tool).
 
-    A plain name means ``tool/name`` before any skill's tool of that name.
+    ``skill/scripts/x.py`` means that script. A plain name means ``tool/name`` before any skill's tool of that name.
     """
+    if script := script_of(ref, paths := [*paths]):
+        return script
     skill, _, name = ref.rpartition("/")
     tools = [path for path in paths if is_tool(path)]
     found = [path for path in tools if name_of(path) == name.replace("-", "_")]
@@ -131,13 +139,13 @@ def _declaration(node: ast.expr, path: str) -> Declared:
     return says
 
 
-def load(source: str, path: str, root: Path, held: Held | None = None) -> Tool:
+def load(source: str, path: str, root: Path, held: BundleFiles | None = None) -> Tool:
     """Compile, with its functions marked, and ``execute``; what that enters is not counted."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape is the author's business
         code = entered.compiled(source, str(root / path), path)
     with entered.loading():
-        return execute(code, path, root, held)
+        return execute([code], path, root, held)
 
 
 def compiled(source: str, path: str, root: Path) -> types.CodeType:
@@ -147,8 +155,8 @@ def compiled(source: str, path: str, root: Path) -> types.CodeType:
         return compile(source, str(root / path), "exec", dont_inherit=True)
 
 
-def execute(code: types.CodeType, path: str, root: Path, held: Held | None = None) -> Tool:
-    """Execute the file in a fresh module. What it raises is its own; a broken contract is Failed.
+def execute(codes: Iterable[types.CodeType], path: str, root: Path, held: BundleFiles | None = None) -> Tool:
+    """Execute the file, in one piece or several, in a fresh module. What it raises is its own; a broken contract is Failed.
 
     Helper modules beside it can be imported by name, from ``held`` where the caller has it, else from
     the directory. They come last: a tool called ``calendar.py`` must not hide the library that others
@@ -168,7 +176,8 @@ def execute(code: types.CodeType, path: str, root: Path, held: Held | None = Non
     module = types.ModuleType(name)
     module.__file__ = str(root / path)
     sys.modules[name] = module  # pydantic looks up annotations there
-    exec(code, module.__dict__)  # noqa: S102
+    for code in codes:
+        exec(code, module.__dict__)  # noqa: S102
     return Tool(path, _model(module, "Input", path), _model(module, "Output", path), _function(module, path))
 
 

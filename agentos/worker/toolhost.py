@@ -23,13 +23,14 @@ from pydantic import BaseModel, ConfigDict
 
 from agentos.messages import WireFault
 from agentos.wire import Channel, Closed, Frame, FrameError, Late
-from agentos.worker import children, entered, toolfile
-from agentos.worker.bundle_importer import Held
+from agentos.worker import children, entered, programs, toolfile
+from agentos.worker.bundle_importer import BundleFiles
 from agentos.worker.children import Allowance, Clip, Ended
 from agentos.worker.faults import exception_word, fault, fault_of, load_fault, resource_of
 
 _PRINTED_MAX = 1 << 20  # of what a program prints, kept as its answer
 _SAID = frozenset({"exit", "input", "limit", "load", "memory", "output"})  # by the worker in a tool's process
+_SAID_OF_PROGRAMS = _SAID | {"signal", "timeout"}
 _PATIENCE_S = 3.0  # beyond the call's own limit, until the host itself counts as lost
 
 
@@ -61,7 +62,7 @@ class _Reply(BaseModel):
 class ToolHost:
     """The worker's end. Start it while the worker has one thread."""
 
-    def __init__(self, held: Held, workspace: Path, allowance: Allowance, *, alone: bool) -> None:
+    def __init__(self, held: BundleFiles, workspace: Path, allowance: Allowance, *, alone: bool) -> None:
         self._allowance = allowance
         self._alone = alone
         ours, theirs = socket.socketpair()
@@ -170,17 +171,21 @@ def _plain(reply: _Reply, path: str) -> _Reply:
     if reply.fault is None:
         return reply
     own = {"resource": resource_of(path)[:200]}
-    if reply.fault.type not in _SAID:
+    if reply.fault.type not in (_SAID_OF_PROGRAMS if programs.is_program(path) else _SAID):
         own["type"] = exception_word(reply.fault.type)
     return reply.model_copy(update={"fault": reply.fault.model_copy(update=own)})
 
 
-def call_work(held: Held, path: str, args: Any, most: int, *, trace: bool) -> Callable[[], bytes]:
-    """What a child does for one call: the JSON of a reply."""
+def call_work(
+    held: BundleFiles, path: str, args: Any, most: int, wall_s: float, *, trace: bool
+) -> Callable[[], bytes]:
+    """What a child does for one call: the JSON of a reply. A program's time is measured there."""
     root = held.root
 
     def work() -> bytes:
         lines: set[int] = set()
+        if programs.is_program(path):
+            return _reply_of(lambda: programs.call(held, path, args, most, wall_s), held, path)
         try:
             tool = toolfile.load(held.text(path), path, root, held)
         except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
@@ -213,10 +218,12 @@ def program_work(argv: list[str], environment: dict[str, str]) -> Callable[[], b
     return work
 
 
-def card_work(held: Held, path: str) -> Callable[[], bytes]:
+def card_work(held: BundleFiles, path: str) -> Callable[[], bytes]:
     """What a child does to describe a tool: a reply whose output is a ToolCard."""
 
     def work() -> bytes:
+        if programs.is_program(path):
+            return _reply_of(lambda: programs.card(held, path).model_dump_json().encode(), held, path)
         try:
             source = held.text(path)
             says = toolfile.declared(source, path)
@@ -227,6 +234,14 @@ def card_work(held: Held, path: str) -> Callable[[], bytes]:
             return _reply_fault(load_fault(error, held.root, path), set())
 
     return work
+
+
+def _reply_of(output: Callable[[], bytes], held: BundleFiles, path: str) -> bytes:
+    try:
+        return b'{"output":' + output() + b"}"
+    except BaseException as error:  # noqa: BLE001 - sent on as data
+        children.spare_memory()
+        return _reply_fault(fault_of(error, held.root, path), set())
 
 
 def tracer_of(filename: str, lines: set[int]) -> Callable[[FrameType, str, Any], Any]:
@@ -253,7 +268,7 @@ def _noted(lines: set[int]) -> bytes:
 
 
 def _serve(
-    sock: socket.socket, held: Held, workspace: Path, allowance: Allowance, *, alone: bool
+    sock: socket.socket, held: BundleFiles, workspace: Path, allowance: Allowance, *, alone: bool
 ) -> NoReturn:
     (descriptor,) = children.only_descriptors(sock.fileno())
     channel = Channel(socket.socket(fileno=descriptor))
@@ -268,7 +283,7 @@ def _serve(
                 work = program_work(asked["argv"], asked["environment"])
                 given = replace(allowance, kept_bytes=min(most, _PRINTED_MAX))
             elif "args" in asked:
-                work = call_work(held, asked["path"], asked["args"], most, trace=asked["trace"])
+                work = call_work(held, asked["path"], asked["args"], most, given.wall_s, trace=asked["trace"])
             else:
                 work = card_work(held, asked["path"])
             ended = children.run(work, given, alone=alone)

@@ -206,7 +206,7 @@ def _compiled(path: Path) -> CodeType | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProgramOutput:
     """What a program said: data."""
 
     status: int  # negative: the signal that ended it
@@ -220,7 +220,7 @@ class Helpers:
 
     workspace: Path
 
-    def run(self, argv: Sequence[str], *, input: str = "", timeout_s: float = 10.0) -> Said:
+    def run(self, argv: Sequence[str], *, input: str = "", timeout_s: float = 10.0) -> ProgramOutput:
         """Start a program in the workspace. Raises OSError, subprocess.TimeoutExpired."""
         done = subprocess.run(
             with_workspace_last(argv, self.workspace),
@@ -233,7 +233,7 @@ class Helpers:
             start_new_session=True,
         )
         out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-        return Said(done.returncode, out, err)
+        return ProgramOutput(done.returncode, out, err)
 
     def call(self, file: str, function: str, *args: Any, timeout_s: float = 10.0, **named: Any) -> Any:
         """What a function in a file of the workspace returns, as plain JSON data.

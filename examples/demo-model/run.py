@@ -32,7 +32,7 @@ sys.path.insert(0, str(HERE.parent / "demo"))
 from driving import LIVE, STYLE, Agentos, Json, Round, command, submit, watch  # noqa: E402
 
 # The stand-in answers alike each time, so a trial may be served from the record up to where an edit made
-# a difference, and every flip counts. A real model is tried afresh in pairs, as shipped (docs/judging.md).
+# a difference, and every flip counts. A real model is tried afresh in pairs, as shipped (docs/understand/judging.md).
 SERVED = '[replay]\nmodels = "replay-then-live"\n'
 # Six tasks of evidence are as many as a proposer is shown. With more, the edit that names those shown mends too
 # few to be tried any further: the race passes it over, and nobody sees what the hold-out would have said of it.

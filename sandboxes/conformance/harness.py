@@ -134,5 +134,5 @@ def vanish(sdk: Any) -> None:
 
 def babble(sdk: Any) -> None:
     """Bytes that are no frame, on the kernel's own socket."""
-    os.write(3, b"\xff" * 64)
+    os.write(4, b"\xff" * 64)
     time.sleep(600)

@@ -1,4 +1,7 @@
-"""The command as a user runs it: a process of its own, on a home of the test's own."""
+"""The command as a user runs it: a process of its own, on a home of the test's own.
+
+It is forked with its imports done; with ``options`` of the interpreter it is started as it is at a shell.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import pytest
 
 from agentos.daemon.setup import init_home
 from agentos.home import Home
+from tests.command_server import PATIENCE_S, command_server
 
 Ran = subprocess.CompletedProcess[str]
 
@@ -35,15 +39,19 @@ def agentos(home: Home, tmp_path: Path) -> Callable[..., Ran]:
     """``agentos("task", "list")``: the finished process, with its output as text."""
 
     def run(*arguments: str, stdin: str = "", options: tuple[str, ...] = (), code: int | None = 0) -> Ran:
-        done = subprocess.run(
-            [sys.executable, *options, "-m", "agentos", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=os.environ | {"AGENTOS_HOME": str(home.root), "COLUMNS": "160", "NO_COLOR": "1"},
-            timeout=60,
-        )
+        env = os.environ | {"AGENTOS_HOME": str(home.root), "COLUMNS": "160", "NO_COLOR": "1"}
+        if options:
+            done = subprocess.run(
+                [sys.executable, *options, "-m", "agentos", *arguments],
+                input=stdin,
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                env=env,
+                timeout=PATIENCE_S,
+            )
+        else:
+            done = command_server().run(*arguments, env=env, cwd=tmp_path, stdin=stdin)
         if code is not None:
             assert done.returncode == code, done.stderr + done.stdout
         return done

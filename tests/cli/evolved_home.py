@@ -5,6 +5,8 @@ The executor runs the tool's text on the snapshot that it is given, in this proc
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,13 +24,15 @@ from agentos.domain import (
     Snapshot,
     Step,
     Task,
+    digest,
 )
+from agentos.errors import NotFound
 from agentos.evolver.cycle import evolve
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
+from agentos.evolver.parts import Parts
 from agentos.functions import MARK, marked
 from agentos.home import Home
-from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Proposal
 from agentos.registry.store import Registry
 from agentos.syntax import parse
@@ -61,11 +65,61 @@ OPEN = (50, 50, 50, 60, 90, 10, 49, 30, 70, 55, 12)
 HIDDEN = (45, 80, 51)
 
 
-def evolve_home(home: Home) -> Evolution:
-    """Runs that fail and pass, a flag, the evolution, its promotion; a run after it."""
+OTHER = "skill/other/SKILL.md"
+
+
+class MovesOn(Undurable):
+    """Another skill comes between the consent and the promotion."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__()
+        self._registry = registry
+
+    def step(self, name: str, work: Any) -> Any:
+        if name == "promote":
+            page = b"---\nname: other\ndescription: Something else.\n---\n"
+            self._registry.commit({OTHER: page}, "Another skill", "edit")
+        return super().step(name, work)
+
+
+def evolve_home(home: Home, *, moved: bool = False) -> Evolution:
+    """Runs that fail and pass, a flag, the evolution, its promotion; a run after it.
+
+    ``moved``: the registry moved on before the promotion, so that it is put on a newer base.
+    """
     registry = Registry(home.registry)
+    commit_fault(registry)
+    with desk(home) as parts:
+        parts = without_boxes(parts, registry)
+        run_all(parts, registry)
+        mine(parts)
+        (opened,) = triage(parts)
+        evolve(parts, opened.id, MovesOn(registry) if moved else Undurable())
+        live(parts.records, parts.snapshots.stable(), tool_script(registry), 50, 99, Share.OPEN)
+        ended = parts.evolution(opened.id)
+        assert ended.state is EvolutionState.PROBATION, ended.reason
+        return ended
+
+
+def commit_fault(registry: Registry) -> None:
+    """The skill that is to be mended."""
     page = b"---\nname: calc\ndescription: Grades.\n---\n"
     registry.commit({PATH: FAULTY.encode(), f"{SKILL}/SKILL.md": page}, "A skill with a fault", "edit")
+
+
+def run_all(parts: Parts, registry: Registry) -> None:
+    """Live runs that fail and pass, and a flag."""
+    ledger: Any = parts.records
+    script = tool_script(registry)
+    for number, points in enumerate(OPEN):
+        live(ledger, parts.snapshots.stable(), script, points, number, Share.OPEN)
+    for number, points in enumerate(HIDDEN, len(OPEN)):
+        live(ledger, parts.snapshots.stable(), script, points, number, Share.HOLD_OUT)
+    ledger.flag("run-0", "the grade is wrong")
+
+
+def tool_script(registry: Registry) -> Callable[[Task, Snapshot], Attempt]:
+    """Runs the tool of a snapshot in this process."""
 
     def script(task: Task, snapshot: Snapshot) -> Attempt:
         entered: set[str] = set()
@@ -78,33 +132,28 @@ def evolve_home(home: Home) -> Evolution:
         done = attempt(passed=passed, answer=answer, resources=(SKILL,))
         return replace(done, image="one", reached=tuple(sorted(entered)))
 
-    with desk(home) as parts:
-        ledger: Any = parts.records
-        for number, points in enumerate(OPEN):
-            live(ledger, parts.snapshots.stable(), script, points, number, Share.OPEN)
-        for number, points in enumerate(HIDDEN, len(OPEN)):
-            live(ledger, parts.snapshots.stable(), script, points, number, Share.HOLD_OUT)
-        ledger.flag("run-0", "the grade is wrong")
-        edit = Proposal("a cause", "50 points pass", "compare", {PATH: RIGHT}, "why", (), ())
-        parts = replace(
-            parts,
-            executor=FakeExecutor(script),
-            replayer=SerialReplayer(),
-            proposers={Layer.SKILL: (ScriptedProposer([edit]),), Layer.TOOL: (ScriptedProposer([edit]),)},
-            image_of=lambda sandbox: "one",
-            safety_probes=(),
-        )
-        mine(parts)
-        (opened,) = triage(parts)
-        evolve(parts, opened.id, Undurable())
-        live(ledger, parts.snapshots.stable(), script, 50, 99, Share.OPEN)
-        ended = parts.evolution(opened.id)
-        assert ended.state is EvolutionState.PROBATION, ended.reason
-        return ended
+    return script
 
 
-def live(ledger: Ledger, stable: Snapshot, script: Any, points: int, number: int, share: Share) -> None:
-    """One live run with a step of its own, as the daemon would do it."""
+def without_boxes(parts: Parts, registry: Registry) -> Parts:
+    """The pipeline with a scripted proposer, and runs in this process."""
+
+    def given(task: Task, snapshot: Snapshot) -> str:
+        return digest({path: digest(data) for path, data in registry.files(snapshot, SKILL).items()})
+
+    edit = Proposal("a cause", "50 points pass", "compare", {PATH: RIGHT}, "why", (), ())
+    return replace(
+        parts,
+        executor=FakeExecutor(tool_script(registry), given),
+        replayer=SerialReplayer(),
+        proposers={Layer.SKILL: (ScriptedProposer([edit]),), Layer.TOOL: (ScriptedProposer([edit]),)},
+        image_of=lambda sandbox: "one",
+        safety_probes=(),
+    )
+
+
+def live(ledger: Any, stable: Snapshot, script: Any, points: int, number: int, share: Share) -> None:
+    """One live run with a step of its own, as the daemon would do it; what of it is there already stays."""
     task = Task(
         id=f"task-{number}",
         name=f"{points} points",
@@ -118,11 +167,17 @@ def live(ledger: Ledger, stable: Snapshot, script: Any, points: int, number: int
         schedule=None,
         created_at=datetime.now(UTC),
     )
+    with suppress(NotFound):
+        task = ledger.task(task.id)
     ledger.add_task(task, share)
-    now = datetime.now(UTC)
-    run = Run(f"run-{number}", task.id, task.key, share, 1, stable, "fake", "none", now)
+    run = Run(f"run-{number}", task.id, task.key, share, 1, stable, "fake", "none", task.created_at)
+    with suppress(NotFound):
+        run = ledger.run(run.id)
+    if run.outcome is not None:
+        return
     ledger.begin_run(run)
-    done = script(task, stable)
+    done = script(task, run.snapshot)
     long = {"text": "x" * 9_000, "points": points}
-    ledger.append_step(Step(run.id, 0, "call", {"tool": "calc/grade"}, long, done.outcome.fault, now, 1.0))
+    action = {"tool": "calc/grade"}
+    ledger.append_step(Step(run.id, 0, "call", action, long, done.outcome.fault, task.created_at, 1.0))
     ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)

@@ -13,7 +13,7 @@ from typing import Any
 import pygit2
 import pytest
 
-from agentos.domain import Evolution
+from agentos.domain import Candidate, Evolution
 from agentos.home import Home
 from agentos.ledger.audit import Entry, Head, chained
 from agentos.ledger.codec import bundle, kept, plain
@@ -22,7 +22,7 @@ from agentos.ledger.store import Ledger
 from agentos.registry import external_commits
 from agentos.registry.repository import EMAIL, MAIN
 from agentos.registry.store import Registry
-from tests.cli.evolved_home import FAULTY, PATH, RIGHT, evolve_home
+from tests.cli.evolved_home import FAULTY, OTHER, PATH, RIGHT, evolve_home
 
 Agentos = Callable[..., Any]
 
@@ -81,6 +81,49 @@ def test_a_home_that_nobody_touched_is_whole(agentos: Agentos, home: Home) -> No
     agentos("registry", "check")
     (evolution,) = Reader(home.ledger).find(Evolution)
     agentos("evolution", "verify", evolution.id)
+
+
+@pytest.fixture(scope="session")
+def moved(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("moved") / "home"
+    shutil.copytree(first_home, root)
+    evolve_home(Home(root), moved=True)
+    return root
+
+
+@pytest.fixture
+def rebased(moved: Path, home: Home) -> Home:
+    """A home whose promotion was put on a newer base."""
+    shutil.rmtree(home.root)
+    shutil.copytree(moved, home.root)
+    return home
+
+
+def test_a_promotion_on_a_newer_base_is_whole_and_names_what_it_rests_on(
+    agentos: Agentos, rebased: Home
+) -> None:
+    reader, registry = Reader(rebased.ledger), Registry(rebased.registry)
+    (candidate,) = reader.find(Candidate)
+    assert candidate.rebase is not None
+    assert OTHER in registry.files(candidate.rebase.base, OTHER)
+    (promotion,) = registry.promotions()
+    assert promotion.snapshot.tree == candidate.rebase.snapshot.tree != candidate.snapshot.tree
+    assert promotion.said["Judged-Tree"] == candidate.snapshot.tree
+    assert faults(agentos) == []
+    (evolution,) = reader.find(Evolution)
+    agentos("evolution", "verify", evolution.id)
+
+
+def test_what_a_newer_base_rests_on_cannot_be_made_up(agentos: Agentos, rebased: Home) -> None:
+    (candidate,) = ids(rebased, "candidate")
+    rewritten(rebased, "candidate", candidate, lambda it: it["rebase"].update(bundles_sha256="0" * 64))
+    found = faults(agentos)
+    assert any("on the word of other trials" in fault for fault in found)
+    assert any("its Bundles is not the one in the ledger" in fault for fault in found)
+    rewritten(rebased, "candidate", candidate, lambda it: it.update(rebase=None))
+    assert any(
+        "the tree that was promoted is not the one that was judged" in fault for fault in faults(agentos)
+    )
 
 
 def passed(record: dict[str, Any]) -> None:
@@ -388,7 +431,7 @@ def test_an_old_home_is_verified_as_far_as_its_entries_go_and_the_output_says_so
 def test_a_log_rewritten_whole_shows_only_against_a_head_that_was_noted_elsewhere(
     agentos: Agentos, home: Home, tmp_path: Path
 ) -> None:
-    """What docs/security.md says of whoever may write all files of the home."""
+    """What docs/understand/security.md says of whoever may write all files of the home."""
     short = json.loads(agentos("status", "--json").stdout)["head"]
     assert short in agentos("status").stdout
     heads = tmp_path / "elsewhere"

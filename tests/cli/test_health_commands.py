@@ -36,10 +36,10 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.watch.health import Health, Price, Shelf, mended, series
+from agentos.evolver.watch.health import EvolutionCost, Health, Shelf, mended, series
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.ports import Remembered
+from agentos.ports import KnownLesson
 from agentos.registry.store import Registry
 
 Agentos = Callable[..., CompletedProcess[str]]
@@ -195,10 +195,10 @@ def full(count: int = 40) -> Health:
         series=periods,
         step_s=step.total_seconds(),
         mended=tuple(mended(evolutions, batches, came_to, seen)),
-        price=Price(1.0, 10, 3.0, count),
+        price=EvolutionCost(1.0, 10, 3.0, count),
         library=(Shelf("tool", 3, 2, 1), Shelf("skill", 0, 0, 0)),
         memories=(
-            Remembered("memory/x/memory.md", "m-1", "<script>alert('&')</script>\x1b[2J" * 9, 4, 1, 0.3),
+            KnownLesson("memory/x/memory.md", "m-1", "<script>alert('&')</script>\x1b[2J" * 9, 4, 1, 0.3),
         ),
         safety=rates,
     )
@@ -235,7 +235,7 @@ def test_everything_stays_within_the_page() -> None:
 
 
 def test_an_empty_page_is_a_picture_too() -> None:
-    empty = Health(NOW, {}, (), 60.0, (), Price(0.0, 0, 0.0, 0), (), (), ())
+    empty = Health(NOW, {}, (), 60.0, (), EvolutionCost(0.0, 0, 0.0, 0), (), (), ())
     words = picture(empty)
     ElementTree.fromstring(words)
     assert "No evolution has ended yet." in words

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import stat
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,7 +56,7 @@ def test_init_refuses_a_directory_that_is_something_else(agentos: Agentos, tmp_p
 
 
 def test_status_tells_what_there_is(agentos: Agentos, home: Home) -> None:
-    assert "does not run" in agentos("status").stdout
+    assert "no daemon runs" in agentos("status").stdout
     found = json.loads(agentos("status", "--json").stdout)
     assert found["home"] == str(home.root)
     assert found["daemon"] is None
@@ -66,6 +68,13 @@ def test_doctor_says_once_that_there_is_no_home(agentos: Agentos, tmp_path: Path
     assert done.stdout == ""
     assert done.stderr.startswith("There is no home at")
     assert done.stderr.count("agentos init") == 1
+
+
+def test_doctor_tells_an_old_ledger_once(agentos: Agentos, home: Home) -> None:
+    with closing(sqlite3.connect(home.ledger)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    found = [item["what"] for item in json.loads(agentos("doctor", "--json", code=1).stdout)["findings"]]
+    assert sum("of an older release" in what for what in found) == 1, found
 
 
 def test_doctor_finds_and_mends(agentos: Agentos, home: Home) -> None:

@@ -21,8 +21,8 @@ from agentos.home import Home
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 
 HEAVY = {
-    "alembic", "croniter", "dbos", "git", "jsonschema", "langgraph", "libcst", "litellm", "pydantic_settings",
-    "sqlalchemy", "sqlmodel", "structlog", "tenacity", "watchfiles",
+    "alembic", "croniter", "dbos", "git", "jsonschema", "langgraph", "litellm", "pydantic",
+    "pydantic_settings", "sqlalchemy", "sqlmodel", "structlog", "tenacity", "watchfiles",
 }  # fmt: skip
 
 
@@ -177,3 +177,46 @@ def test_a_full_disk_is_a_sentence(agentos: Agentos, home: Home) -> None:
 )
 def test_read_commands_speak_json(agentos: Agentos, arguments: tuple[str, ...]) -> None:
     json.loads(agentos(*arguments, "--json").stdout)
+
+
+@pytest.mark.parametrize(
+    "locale", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}]
+)
+def test_a_terminal_without_unicode_and_arguments_that_are_no_text(
+    home: Home, locale: dict[str, str]
+) -> None:
+    environment = os.environ | {"AGENTOS_HOME": str(home.root)} | locale
+    for arguments, code in (
+        ([b"model", b"list"], 0),  # its sentence has an ellipsis
+        ([b"registry", b"list", b"--json"], 0),
+        ([b"task", b"show", b"ta\xff\xfe"], 1),
+        ([b"task", b"add", b"/tmp/\xff.yaml"], 1),
+        ([b"registry", b"show", b"skill/\xff\xc3"], 1),
+        ([b"\xff"], 2),
+    ):
+        done = subprocess.run(
+            [sys.executable.encode(), b"-m", b"agentos", *arguments],
+            env=environment,
+            capture_output=True,
+            timeout=60,
+        )
+        assert done.returncode == code, done.stderr
+        assert b"Traceback" not in done.stderr
+        assert not list(home.logs.glob("bug-*"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "at", "found"), [("agentos ta", 1, "task"), ("agentos registry ret", 2, "retire")]
+)
+def test_a_shell_completes_nouns_and_verbs(
+    agentos: Agentos, monkeypatch: pytest.MonkeyPatch, typed: str, at: int, found: str
+) -> None:
+    monkeypatch.setenv("_AGENTOS_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(at))
+    assert agentos().stdout.split() == [found]
+
+
+def test_completion_can_be_shown(agentos: Agentos, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    assert "_agentos_completion" in agentos("--show-completion", "bash").stdout

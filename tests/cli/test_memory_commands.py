@@ -14,8 +14,8 @@ import pytest
 from agentos.domain import (
     Kind,
     Limits,
+    MemoryProposal,
     Outcome,
-    Proposal,
     ProposalState,
     ResourceId,
     Result,
@@ -36,8 +36,8 @@ TEXT = 'Dates are in UTC, "always"\nalso on Sundays \\ holidays'
 @pytest.fixture
 def ledger(home: Home) -> Iterator[Ledger]:
     made = Ledger(home.ledger)
-    made.keep(Proposal("proposal-aaaaaaaaaaaaa", "run-1", "k", TEXT, "", NOW))
-    made.keep(Proposal("proposal-bbbbbbbbbbbbb", "run-1", "k", "Totals are gross", "a run failed", NOW))
+    made.keep(MemoryProposal("proposal-aaaaaaaaaaaaa", "run-1", "k", TEXT, "", NOW))
+    made.keep(MemoryProposal("proposal-bbbbbbbbbbbbb", "run-1", "k", "Totals are gross", "a run failed", NOW))
     yield made
     made.close()
 
@@ -59,7 +59,7 @@ def test_an_accepted_proposal_becomes_a_memory_with_a_version(
     version = registry.latest(ResourceId(Kind.MEMORY, "dates-are-in-utc-always"))
     assert version is not None
     assert (version.origin, version.number) == ("edit", "1.0.0")
-    kept = ledger.get(Proposal, "proposal-aaaaaaaaaaaaa")
+    kept = ledger.get(MemoryProposal, "proposal-aaaaaaaaaaaaa")
     assert (kept.state, kept.resource) == (ProposalState.ACCEPTED, "memory/dates-are-in-utc-always")
     assert "accepted as memory/dates" in agentos("memory", "accept", "aaa", code=1).stderr
     assert "Dates are in UTC" in agentos("memory", "show", "dates-are-in-utc-always").stdout
@@ -80,8 +80,8 @@ def test_a_memory_is_never_overwritten_by_a_proposal(agentos: Agentos, home: Hom
     done = agentos("memory", "accept", "bbb", "--name", "default", code=1)
     assert "memory/default already" in done.stderr
     agentos("memory", "accept", "bbb", "--name", "totals")
-    ledger.keep(Proposal("proposal-ccccccccccccc", "run-1", "k", "Totals are", "another", NOW))
-    ledger.keep(Proposal("proposal-ddddddddddddd", "run-1", "k", "Totals! Are?", "a third", NOW))
+    ledger.keep(MemoryProposal("proposal-ccccccccccccc", "run-1", "k", "Totals are", "another", NOW))
+    ledger.keep(MemoryProposal("proposal-ddddddddddddd", "run-1", "k", "Totals! Are?", "a third", NOW))
     assert "memory/totals-are " in agentos("memory", "accept", "ccc").stdout
     assert "memory/totals-are-2" in agentos("memory", "accept", "ddd").stdout
     assert "no proposal 'zzz'" in agentos("memory", "show", "zzz", code=1).stderr
@@ -91,7 +91,9 @@ def test_accepting_again_after_a_crash_in_between_makes_no_second_one(
     agentos: Agentos, home: Home, ledger: Ledger
 ) -> None:
     agentos("memory", "accept", "bbb")
-    ledger.keep(Proposal("proposal-eeeeeeeeeeeee", "run-1", "k", "Totals are gross", "a run failed", NOW))
+    ledger.keep(
+        MemoryProposal("proposal-eeeeeeeeeeeee", "run-1", "k", "Totals are gross", "a run failed", NOW)
+    )
     assert "memory/totals-are-gross is" in agentos("memory", "accept", "eee").stdout
 
 
@@ -110,7 +112,7 @@ def test_a_form_that_only_a_harness_knows_is_shown_as_it_is_and_not_written(
     assert json.loads(agentos("memory", "list", "--json").stdout)["lessons"] == []
     refused = agentos("memory", "accept", "bbb", code=1).stderr
     assert "harness/default reads memories of form 2" in " ".join(refused.split())
-    assert ledger.get(Proposal, "proposal-bbbbbbbbbbbbb").state is ProposalState.OPEN
+    assert ledger.get(MemoryProposal, "proposal-bbbbbbbbbbbbb").state is ProposalState.OPEN
 
 
 def test_how_a_lesson_fared_is_counted_with_the_half_life_of_the_home(

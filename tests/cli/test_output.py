@@ -96,3 +96,9 @@ def test_json_holds_nothing_that_a_terminal_obeys_and_is_whole_with_half_a_chara
     assert json.loads(out) == value
     assert "née 中" in out.encode().decode()
     assert not {"\x9b", "\x7f", "\u202e", "\ud800"} & {*out}
+
+
+def test_no_number_that_is_none_reaches_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": [float("nan"), float("inf"), 1.5], "b": -float("inf")})
+    said = capsys.readouterr().out
+    assert json.loads(said, parse_constant=pytest.fail) == {"a": [None, None, 1.5], "b": None}

@@ -16,6 +16,7 @@ from agentos import shipped
 from agentos.cli.registry import app
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable, UserError
 from agentos.registry.store import Registry
+from agentos.registry.upgrade import outdated
 from agentos.resources import parse_id
 
 MEMORY = parse_id("memory/default")
@@ -114,6 +115,26 @@ def test_edit_in_an_editor_and_of_a_folder(
         call("edit", "memory/default/../../registry.toml", "--file", str(folder / "memory.md"))
 
 
+def test_a_revert_that_would_remove_a_resource_says_so(registry: Registry, tmp_path: Path) -> None:
+    new = tmp_path / "mine"
+    new.mkdir()
+    (new / "memory.md").write_text("# Mine\n")
+    (new / "resource.toml").write_text('description = "Mine."\n')
+    call("edit", "memory/mine", "--file", str(new))
+    for target in ("memory/mine", "memory/mine@1.0.0"):
+        with pytest.raises(UserError, match="agentos registry retire memory/mine"):
+            call("revert", target, "--yes")
+    with pytest.raises(UserError, match=r"revert memory/mine --to 1\.0\.0"):
+        call("revert", "memory/mine@1.0.0", "--yes")
+    assert registry.latest(parse_id("memory/mine")).number == "1.0.0"  # type: ignore[union-attr]
+    assert "is retired" in call("retire", "memory/mine", "--yes")
+    with pytest.raises(UserError, match="retired already"):
+        call("retire", "memory/mine", "--yes")
+    with pytest.raises(NotFound):
+        call("retire", "memory/nowhere", "--yes")
+    assert "memory/mine is now" in call("revert", "memory/mine", "--yes")
+
+
 def test_revert_of_an_evolution(registry: Registry) -> None:
     base = registry.stable()
     candidate = registry.add_candidate("cand-1", base, {TEXT: "# Lessons\n- Wrong.\n"})
@@ -166,7 +187,7 @@ def test_reading_commands_import_nothing_heavy(registry: Registry) -> None:
     code = (
         "import sys\nfrom agentos.cli.registry import app\n"
         "app(sys.argv[1:], standalone_mode=False)\n"
-        "heavy = {'sqlmodel', 'sqlalchemy', 'dbos', 'langgraph', 'pydantic_settings', 'libcst', 'alembic', 'agentos.messages'}\n"
+        "heavy = {'sqlmodel', 'sqlalchemy', 'dbos', 'langgraph', 'pydantic_settings', 'alembic', 'agentos.messages'}\n"
         "print('\\nheavy:', sorted(heavy & set(sys.modules)))\n"
     )
     for command in (["list"], ["show", "memory/default"], ["diff", "memory/default"], ["log"]):
@@ -179,3 +200,18 @@ def test_reading_commands_import_nothing_heavy(registry: Registry) -> None:
             cwd=Path(__file__).parents[2],
         )
         assert done.stdout.endswith("heavy: []\n"), command
+
+
+def test_a_release_that_ships_something_else_says_so(
+    registry: Registry,
+) -> None:
+    files = shipped.seed_files()
+    path = next(path for path in files if path.startswith("agent/default/"))
+    registry.upgrade(files, "0")
+    assert outdated(registry.repository, files) == []
+    before = registry.stable()
+    changed = files | {path: files[path] + b"\n# newer\n"}
+    assert outdated(registry.repository, changed) == ["agent/default"]
+    assert registry.stable() == before
+    registry.upgrade(changed, "1")
+    assert outdated(registry.repository, changed) == []

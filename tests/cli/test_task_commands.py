@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.cli.task import _tell_steps
+from agentos.cli.task import _tell_left, _tell_steps
 from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -126,7 +126,7 @@ def test_the_whole_way_with_a_daemon(agentos: Agentos, file: Path, tmp_path: Pat
     assert "The daemon runs: pid" in agentos("daemon", "start").stdout
     try:
         assert "runs already" in agentos("daemon", "start", code=1).stderr
-        assert "The daemon runs" in agentos("daemon", "status").stdout
+        assert "daemon      runs  (pid" in agentos("daemon", "status").stdout
         done = agentos("task", "run", str(file))
         assert "passed" in done.stdout
         assert "act" in done.stdout  # the steps of a single task are told as they happen
@@ -136,7 +136,13 @@ def test_the_whole_way_with_a_daemon(agentos: Agentos, file: Path, tmp_path: Pat
         assert "word_count" in shown
         assert "passed" in shown
         assert "passed" in agentos("run", "tail").stdout
-        assert "did not fail" in agentos("run", "flag", run["id"], code=1).stderr
+        assert "says otherwise" in agentos("run", "bad", run["id"], "--expect", "=7", code=1).stderr
+        (word,) = json.loads(agentos("run", "good", run["id"], "--json").stdout)
+        assert (word["run_id"], word["checks"][0]["spec"]["value"]) == (run["id"], run["answer"])
+        assert "nothing can be measured" in agentos("run", "flag", run["id"], "--reason", "no").stdout
+        assert "expects" in agentos("run", "show", run["id"]).stdout
+        agentos("run", "correct", run["id"], "--answer", str(tmp_path / "none"), code=1)
+        assert json.loads(agentos("task", "checks", run["task_id"], "--json").stdout)["own"]
         agentos("run", "export", run["id"], str(tmp_path / "out"))
         assert json.loads((tmp_path / "out" / "run.json").read_text())["id"] == run["id"]
         assert len((tmp_path / "out" / "steps.jsonl").read_text().splitlines()) >= 4
@@ -152,4 +158,16 @@ def test_the_whole_way_with_a_daemon(agentos: Agentos, file: Path, tmp_path: Pat
     finally:
         assert "has stopped" in agentos("daemon", "stop").stdout
     assert "No daemon runs" in agentos("daemon", "stop").stdout
-    assert "No daemon runs" in agentos("daemon", "status", code=1).stdout
+    assert "no daemon runs" in agentos("daemon", "status", code=1).stdout
+
+
+def test_after_ctrl_c_what_goes_on_is_named(
+    agentos: Agentos, home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (task_id,) = json.loads(agentos("task", "add", "-", "--json", stdin="goal: x").stdout)
+    reader = Reader(home.ledger)
+    _tell_left(reader, [reader.task(task_id)])
+    assert f"agentos task cancel {task_id}" in capsys.readouterr().err
+    agentos("task", "cancel", task_id)
+    _tell_left(reader, [reader.task(task_id)])
+    assert capsys.readouterr().err == ""

@@ -68,9 +68,31 @@ def test_good_records_are_imported_and_each_broken_one_is_refused(agentos: Agent
     assert "Refused: 2;" in ran.stdout
     refused = ran.stderr.splitlines()
     assert refused[0].startswith("runs.jsonl:21: it is not JSON")
-    assert refused[1].startswith("runs.jsonl:22: it has no outcome")
+    assert refused[1].startswith("runs.jsonl:22: 'messages' must be a list")
     again = json.loads(agentos("trajectory", "import", str(file), "--json", code=1).stdout)
     assert (again["imported"], again["known"], len(again["refused"])) == (0, 20, 2)
+
+
+def test_a_run_is_shown_beside_the_other_runs_of_its_task(agentos: Agentos, tmp_path: Path) -> None:
+    def tried(seat: int, reward: int) -> dict[str, Any]:
+        function = {"name": "update_seat", "arguments": json.dumps({"seat": seat})}
+        call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": function}]}
+        said = [{"role": "user", "content": "seat me"}, call]
+        answer = {"role": "tool", "tool_call_id": "c", "content": "Error: taken" if seat > 8 else "ok"}
+        return {"messages": [*said, answer], "reward": reward, "try": f"{seat}{reward}"}
+
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps([tried(1, 1), tried(1, 0), tried(2, 1), tried(9, 0)]))
+    agentos("trajectory", "import", str(path))
+    runs = [run["id"] for run in json.loads(agentos("run", "list", "--json").stdout)]
+    shown = [json.loads(agentos("run", "show", run, "--json").stdout) for run in reversed(runs)]
+    # a call that failed changed nothing, so nothing of it is shared
+    assert [round(one["deviation"]["share"], 2) for one in shown] == [0.67, 0.67, 1.0, 1.0]
+    assert {one["deviation"]["others"] for one in shown} == {3}
+    assert [sign["signal"] for sign in shown[3]["signals"]] == ["failure"]
+    told = agentos("run", "show", runs[0]).stdout
+    assert "signals    failure at step 3" in told
+    assert "compared   100% of what it changed is not what they changed  (3 other runs of its task)" in told
 
 
 def test_a_dry_run_changes_nothing_and_counts_the_same(agentos: Agentos, file: Path, home: Home) -> None:

@@ -25,8 +25,10 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
+from tests.command_server import Command, command_server
 
 KIT = Path(__file__).parent / "kit"
+BUSY = 5  # so much longer is waited than a quiet machine would need: patience costs nothing
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +80,7 @@ def _make_task(tool: str, *, expect: int | None = None, limits: Limits | None = 
         call=Call(tool, args),
         inputs=(),
         agent="default",
-        limits=limits or Limits(wall_s=20.0),
+        limits=limits or Limits(wall_s=BUSY * 20.0),
         effects=(Effect.PURE, Effect.READ, Effect.WRITE),
         checks=checks,
         schedule=None,
@@ -91,27 +93,23 @@ class Daemon:
     """A daemon of its own process on ``home``."""
 
     home: Home
-    child: subprocess.Popen[bytes] | None = None
+    child: subprocess.Popen[bytes] | Command | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    before: list[str] = field(default_factory=list)  # of the command line
 
     def start(self, *, wait: bool = True) -> Daemon:
         self.close()
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "agentos",
-            "--home",
-            str(self.home.root),
-            "daemon",
-            "run",
-            "--quiet",
-        ]
-        self.child = subprocess.Popen(
-            command, env=os.environ | self.environment, start_new_session=True, stderr=subprocess.PIPE
-        )
+        words = ["--home", str(self.home.root), "daemon", "run", "--quiet"]
+        environment = os.environ | self.environment
+        if self.before or "PYTHONPATH" in self.environment:  # which is read where Python starts
+            command = [*self.before, sys.executable, "-P", "-m", "agentos", *words]
+            self.child = subprocess.Popen(
+                command, env=environment, start_new_session=True, stderr=subprocess.PIPE
+            )
+        else:
+            self.child = command_server().start(*words, env=environment, quiet=True)
         if wait:
-            until(self.ready, "the daemon is ready", 30)
+            until(self.ready, "the daemon is ready", 120)
         return self
 
     def ready(self) -> bool:
@@ -127,7 +125,7 @@ class Daemon:
 
     def ended(self, seconds: float = 20) -> int:
         assert self.child is not None
-        return self.child.wait(seconds)
+        return self.child.wait(BUSY * seconds)
 
     def close(self) -> None:
         if self.child is not None:
@@ -162,10 +160,10 @@ def tiny_home(made_home: Path, tmp_path: Path) -> Iterator[Home]:
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 20) -> None:
     """Poll; fails with ``what`` when it did not come true in time."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + BUSY * seconds
     while not condition():
         if time.monotonic() > deadline:
-            pytest.fail(f"after {seconds} s still not: {what}")
+            pytest.fail(f"after {BUSY * seconds} s still not: {what}")
         time.sleep(0.02)
 
 

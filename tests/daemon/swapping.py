@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from agentos.daemon.offline import desk
 from agentos.domain import (
+    Arm,
     Candidate,
     Decision,
     Diagnosis,
@@ -23,16 +26,23 @@ from agentos.domain import (
     Run,
     Snapshot,
     Step,
+    Trial,
+    TrialSet,
     Verdict,
+    canonical,
     digest,
     new_id,
 )
+from agentos.evolver.policy import Policy
 from agentos.evolver.promote.probing import driving_sha256
 from agentos.evolver.promote.promotion import approve
+from agentos.evolver.verdict.judge import judge
 from agentos.home import Home
+from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
+from agentos.testing import attempt
 
 PATH = "harness/default/harness.py"
 _NODES = ('{"goto": "call"}', '{"ok": self.turn.fault is None}')
@@ -78,8 +88,13 @@ class Waiting:
         return Reader(home.ledger).get(Evolution, self.evolution.id)
 
 
-def waiting(home: Home, ledger: Ledger, text: str, task_ids: Sequence[str] = ()) -> Waiting:
-    """What is on record once a candidate with this harness was judged good."""
+def waiting(
+    home: Home, ledger: Ledger, text: str, task_ids: Sequence[str] = (), *, judged: bool = False
+) -> Waiting:
+    """What is on record once a candidate with this harness was judged good.
+
+    ``judged``: as an evolution leaves it, with trials of its first task that give the verdict, and audit entries.
+    """
     registry = Registry(home.registry)
     base = registry.stable()
     now = datetime.now(UTC)
@@ -92,6 +107,7 @@ def waiting(home: Home, ledger: Ledger, text: str, task_ids: Sequence[str] = ())
         now,
         "0" * 64,
     )
+    evidence = replace(evidence, sha256=digest([evidence.fingerprint, evidence.run_ids, evidence.task_ids]))
     snapshot = registry.add_candidate(f"cand-{name}", base, {PATH: text})
     manifest = Manifest(evidence.id, "a cause", "an edit", (PATH,), (), (), Layer.HARNESS, "why")
     candidate = Candidate(
@@ -130,9 +146,61 @@ def waiting(home: Home, ledger: Ledger, text: str, task_ids: Sequence[str] = ())
         trials_sha256="0" * 64,
         policy_sha256="0" * 64,
     )
-    for record in (evidence, candidate, verdict, evolution):
-        ledger.put(record)
+    if judged:
+        _judged(home, ledger, evidence, candidate, evolution)
+    else:
+        for record in (evidence, candidate, verdict, evolution):
+            ledger.put(record)
     return Waiting(evolution, candidate)
+
+
+def _judged(
+    home: Home, ledger: Ledger, evidence: Evidence, candidate: Candidate, evolution: Evolution
+) -> None:
+    trials = [
+        trial
+        for task_id, which, before in (
+            (evidence.task_ids[0], TrialSet.EVIDENCE, False),
+            *((f"guard-{number}", TrialSet.GUARD, True) for number in range(3)),
+        )
+        for repeat in range(4)
+        for trial in (
+            _trial(candidate, task_id, which, Arm.BASE, repeat, passed=before),
+            _trial(candidate, task_id, which, Arm.CANDIDATE, repeat, passed=True),
+        )
+    ]
+    policy = Policy()
+    BlobStore(home.blobs).put(canonical(policy))
+    verdict = judge(candidate, trials, policy)
+    assert verdict.decision is Decision.PROMOTE
+    said = {"sha256": evidence.sha256, "evolution": evolution.id}
+    ledger.note("evidence.sealed", evidence.id, said, (evidence,))
+    for record in (candidate, *trials):
+        ledger.put(record)
+    said = {"candidate": candidate.id, "decision": verdict.decision.value}
+    ledger.note("verdict", evolution.id, said, (verdict,))
+    ledger.note(f"evolution.{evolution.state.value}", evolution.id, {"reason": ""}, (evolution,))
+
+
+def _trial(
+    candidate: Candidate, task_id: str, which: TrialSet, arm: Arm, repeat: int, *, passed: bool
+) -> Trial:
+    is_own = arm is Arm.CANDIDATE
+    return Trial(
+        new_id("trial"),
+        candidate.evolution_id,
+        candidate.id if is_own else "",
+        task_id,
+        which,
+        arm,
+        repeat,
+        candidate.snapshot if is_own else candidate.base,
+        attempt(passed=passed).outcome,
+        "",
+        "fake",
+        "none",
+        look=int(is_own),
+    )
 
 
 def mixed(home: Home, run: Run) -> str:
@@ -146,3 +214,27 @@ def mixed(home: Home, run: Run) -> str:
     if driving_sha256(registry, run.snapshot) not in probed:
         return f"{run.id} ran on {run.snapshot.commit[:12]}, which passed no probe"
     return ""
+
+
+def as_if_evolved(home: Home, evolution_id: str) -> None:
+    """The workflow that brought it to the wait for consent is over: the engine has a row of it."""
+    with closing(sqlite3.connect(home.engine, timeout=30)) as connection, connection:
+        row = connection.execute("SELECT * FROM workflow_status WHERE status = 'SUCCESS' LIMIT 1")
+        names = [column[0] for column in row.description]
+        values = dict(zip(names, row.fetchone(), strict=True)) | {
+            "workflow_uuid": evolution_id,
+            "name": "evolve",
+        }
+        marks = ", ".join("?" * len(values))
+        connection.execute(
+            f"INSERT INTO workflow_status ({', '.join(values)}) VALUES ({marks})", [*values.values()]
+        )
+
+
+def has_ended_a_workflow(home: Home) -> bool:
+    """Whether ``as_if_evolved`` has one to go by."""
+    if not home.engine.exists():
+        return False
+    with closing(sqlite3.connect(home.engine, timeout=30)) as connection, suppress(sqlite3.OperationalError):
+        return bool(connection.execute("SELECT 1 FROM workflow_status WHERE status = 'SUCCESS'").fetchone())
+    return False

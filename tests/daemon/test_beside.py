@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.service import Service, service
-from agentos.domain import Json, Kind, Limits, Proposal, Question, ResourceId, Task, new_id
+from agentos.domain import Json, Kind, Limits, MemoryProposal, Question, ResourceId, Task, new_id
 from agentos.home import Home
 from agentos.settings import load_settings
 
@@ -105,6 +105,6 @@ def test_nothing_of_it_stays_and_nobody_is_bothered(world: Service) -> None:
     found = told(world, {}, frozenset())
     for what in ("remember", "person", "delegate"):
         assert "nothing here answers" in found[what], found[what]
-    assert not world.ledger.find(Proposal)
+    assert not world.ledger.find(MemoryProposal)
     assert not world.ledger.find(Question)
     assert not world.ledger.tasks()

@@ -32,7 +32,7 @@ from agentos.domain import (
     Layer,
     Limits,
     Manifest,
-    Proposal,
+    MemoryProposal,
     Question,
     Share,
     Task,
@@ -197,7 +197,9 @@ def test_a_sandbox_cannot_consent(world: Service, waiting: Evolution, attack: st
     assert world.ledger.get(Evolution, waiting.id) == waiting
     assert world.registry.stable() == main
     assert all(question.answer is None for question in world.ledger.find(Question))
-    assert all(proposal.resource == "" for proposal in world.ledger.find(Proposal)), "proposed is not kept"
+    assert all(proposal.resource == "" for proposal in world.ledger.find(MemoryProposal)), (
+        "proposed is not kept"
+    )
     with pytest.raises(Conflict, match="Nobody consented"):
         promote(world.parts, waiting)
 

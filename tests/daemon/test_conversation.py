@@ -265,3 +265,25 @@ def test_a_refusal_may_quote_what_is_no_text(world: World) -> None:
     )
     models = FakeModels(lambda request, number: spoken(""))
     assert world.run(harness, models, tool=tool_asks).answer == "unknown_tool"
+
+
+FLOODS = {
+    "steps of empty lists": "sdk._talk.send(StepFrame(node='act', action=None, observation=[[]] * 20_000, duration_ms=0))",
+    "asks": "sdk._talk.send(Ask(id=0, what='tool', body={'tool': 'x' * 100_000}))",
+}
+
+
+@pytest.mark.parametrize("what", FLOODS)
+def test_what_a_run_sends_is_held_to_a_multiple_of_its_output(world: World, what: str) -> None:
+    harness = (
+        "from agentos.messages import Ask, StepFrame\n"
+        "def run(sdk):\n"
+        "    for _ in range(10_000):\n"
+        f"        {FLOODS[what]}\n"
+    )
+    limits = Limits(wall_s=60, output_bytes=100_000, steps=10_000)
+    done = world.run(harness, FakeModels(lambda request, number: spoken("")), limits=limits)
+    assert done.outcome.result is Result.BUDGET, done.outcome.reason
+    assert done.outcome.fault is not None
+    assert done.outcome.fault.type == "limit"
+    assert len(done.steps) < 100

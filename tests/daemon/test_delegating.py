@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from typing import Any
@@ -33,6 +32,7 @@ from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels
+from tests.command_server import command_server
 
 pytestmark = pytest.mark.sandbox
 
@@ -95,6 +95,7 @@ class World:
         )
         self.ledger.begin_run(run)
         done = self.executor.execute(task, run.snapshot, run.id, self.ledger.append_step)
+        done = replace(done, steps=tuple(self.ledger.steps(run.id)))  # the journal took them
         self.ledger.finish_run(run.id, done.outcome, done.answer)
         return run, done
 
@@ -402,8 +403,7 @@ def test_what_fails_below_is_told_to_the_run_above(world: World) -> None:
 
 
 def typed(home: Home, *words: str, code: int = 0) -> str:
-    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = command_server().run("--home", str(home.root), *words, env=os.environ)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -25,7 +25,7 @@ from agentos.domain import (
     EvolutionState,
     Json,
     Limits,
-    Proposal,
+    MemoryProposal,
     ProposalState,
     Result,
     Share,
@@ -48,7 +48,9 @@ PATH = "memory/default/memory.md"
 KNOWN = "# Lessons\n\n- Weights are in grams. <!-- m-0badcafe -->\n"
 FACT = "Prices are in cents."
 # A run of other work had the same thought, so no brief tells of it.
-WISH = Proposal("proposal-cents", "run-0", "key", "prices are in cents", "", datetime(2026, 1, 1, tzinfo=UTC))
+WISH = MemoryProposal(
+    "proposal-cents", "run-0", "key", "prices are in cents", "", datetime(2026, 1, 1, tzinfo=UTC)
+)
 # The worker answers alike when it was told alike, so every flip counts.
 POLICY = """
 [mine]
@@ -176,10 +178,10 @@ def test_the_contrast_becomes_a_lesson_that_is_promoted(place: Place) -> None:
 
 def test_who_had_proposed_the_same_is_told_what_became_of_it(place: Place) -> None:
     def decided() -> bool:
-        return place.ledger.get(Proposal, WISH.id).state is not ProposalState.OPEN
+        return place.ledger.get(MemoryProposal, WISH.id).state is not ProposalState.OPEN
 
     until(decided, "the proposal is closed", 30)
-    found = place.ledger.get(Proposal, WISH.id)
+    found = place.ledger.get(MemoryProposal, WISH.id)
     assert (found.state, found.resource) == (ProposalState.ACCEPTED, "memory/default")
     assert found.reason == f"brought by {place.evolution.id}"
     assert WISH.id not in typed(place.home, "memory", "list")

@@ -10,7 +10,7 @@ import pytest
 
 from agentos.daemon.requests.memories import PROPOSALS_MAX, Memories, normalised
 from agentos.daemon.run.execution import BoxExecutor, Serving
-from agentos.domain import Json, Mode, Proposal, Snapshot, Task
+from agentos.domain import Json, MemoryProposal, Mode, Snapshot, Task
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.models.redaction import Redactor
@@ -46,8 +46,8 @@ class World:
         self.registry.commit({"harness/default/harness.py": harness.encode()}, "Another harness", "edit")
         return self.executor.execute(self.task, self.registry.stable(), run_id, plan=plan)
 
-    def proposals(self) -> list[Proposal]:
-        return list(self.ledger.find(Proposal))
+    def proposals(self) -> list[MemoryProposal]:
+        return list(self.ledger.find(MemoryProposal))
 
 
 @pytest.fixture

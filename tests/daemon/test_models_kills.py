@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.doctor import examine
-from agentos.domain import Limits, Result, Share, Task, TaskState
+from agentos.domain import Limits, Share, Task, TaskState
 from agentos.gateway.calls import CallReading
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -33,6 +32,7 @@ from tests.daemon.thinking_world import (
     scripted,
     world,
 )
+from tests.torture.invariants import ended_wrong
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -122,19 +122,6 @@ def test_a_storm_of_kills_loses_no_call_and_pays_none_twice(
 
 def ended_right(ledger: Ledger, task: Task) -> int:
     """The task passed as if nothing had happened; how many attempts were lost on the way."""
-    newest, *lost = ledger.runs(task.id)
-    assert newest.outcome is not None, newest
-    assert newest.outcome.result is Result.PASSED, newest.outcome
-    assert {run.outcome.result for run in lost if run.outcome} <= {Result.INFRA}
-    number = task.goal.split()[1]
-    assert newest.answer["number"] == number
-    assert newest.answer["turns"] == TURNS
-    assert {file.path for file in newest.outputs} == {f"{number}-{turn}" for turn in range(TURNS)}
-    # whatever one attempt saw, all that came after it saw the same
-    first: dict[str, str] = {}
-    for run in [*lost[::-1], newest]:
-        for step in ledger.steps(run.id):
-            if step.node == "act" and step.fault is None and step.action["tool"] == "look":
-                key, output = json.dumps(step.action["args"]), step.observation["output"]["text"]
-                assert first.setdefault(key, output) == output
-    return len(lost)
+    runs = ledger.runs(task.id)
+    assert [*ended_wrong(ledger, runs, task.goal.split()[1], TURNS)] == []
+    return len(runs) - 1

@@ -156,6 +156,17 @@ def ended(run: Run) -> tuple[Result, str]:
     return run.outcome.result, run.outcome.fault.type if run.outcome.fault else ""
 
 
+def test_a_question_is_answered_without_a_task_file(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("hello world\nand all\n")
+    words = ("ask", "How many words has the letter? [count letter.txt]", str(tmp_path / "letter.txt"))
+    told = typed(place.home, *words)
+    assert "word_count" in told  # its steps
+    assert '"words": 4' in told
+    *steps, end = [json.loads(line) for line in typed(place.home, *words, "--json").splitlines()]
+    assert (end["result"], end["answer"]["words"]) == ("passed", 4)
+    assert "model" in {step["step"]["node"] for step in steps}
+
+
 def test_a_task_file_is_thought_about_and_answered(place: Place, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("hello world\nand all\n")
     (tmp_path / "task.yaml").write_text(

@@ -36,6 +36,7 @@ from agentos.models.redaction import Redactor
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from tests.command_server import command_server
 
 pytestmark = pytest.mark.sandbox
 
@@ -76,8 +77,7 @@ def registry(home: Home) -> Registry:
 
 
 def typed(home: Home, *words: str, code: int = 0, answer: str = "") -> str:
-    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), *words]
-    done = subprocess.run(command, capture_output=True, text=True, input=answer, check=False, timeout=60)
+    done = command_server().run("--home", str(home.root), *words, env=os.environ, stdin=answer)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

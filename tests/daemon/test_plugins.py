@@ -18,9 +18,9 @@ from agentos.daemon.evolve.plugins import with_plugins
 from agentos.domain import Candidate, Check, Evolution, EvolutionState, Layer, Share, Task
 from agentos.errors import UserError
 from agentos.evolver.find.triage import AT_WORK
-from agentos.evolver.proposers.skill import SkillProposer
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.proposers.skill import SkillProposer
 from agentos.registry.store import Registry
 from agentos.testing import FakeRegistry
 from tests.daemon.conftest import Daemon

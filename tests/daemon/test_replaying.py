@@ -461,7 +461,7 @@ def test_what_the_ledger_put_away_is_brought_back(ledger: Ledger) -> None:
 def test_what_cannot_be_read_counts_as_acting_on_the_outside(
     source: str, effects: set[str], idempotent: bool
 ) -> None:
-    says = declared(source.encode())
+    says = declared("skill/x/tools/t.py", source.encode())
     assert says.effects == effects
     assert says.idempotent is idempotent
 

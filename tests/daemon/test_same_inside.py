@@ -109,6 +109,7 @@ _ANY = r"/proc/(\d+|self|thread-self)/(task/\d+/)?"
 ALLOWED = {
     r"/proc/(?!\d|self/|thread-self/|sys/).*": MACHINE,  # the same file for every process of the machine
     r"/proc/sys/fs/(dentry-state|file-nr|inode-nr|inode-state)": MACHINE,
+    r"/proc/sys/kernel/pty/nr": MACHINE,
     r"/proc/sys/kernel/random/(uuid|entropy_avail)": RANDOM,
     r"/dev/u?random": RANDOM,
     rf"(list|stat|link) {_ANY}map_files.*": "addresses, which are random",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon.job.bundle import Bundle, Unfit, bundle_of
-from agentos.daemon.job.selection import MOST, Wish, select
+from agentos.daemon.job.selection import MOST, Wish, allowed_tools, select
 from agentos.domain import Json, Kind, Limits, ResourceId, Snapshot, Task
 from agentos.registry.store import Registry
 from agentos.resources import is_tool_file
@@ -200,3 +200,16 @@ def test_the_lowest_limit_holds_and_a_budget_of_nothing_is_none(
     )
     limits = bundle_of(large, task, large.stable()).limits
     assert (limits.calls, limits.tokens, limits.cost_usd, limits.wall_s) == (5, 100, 2.0, 20)
+
+
+def test_tools_that_a_skill_allows_come_along_where_the_agent_may_have_them() -> None:
+    texts = ["---\nname: x\ndescription: y\nallowed-tools: Bash(git:*) word_count nothing\n---\n", ""]
+    names = [*FEW, ResourceId(Kind.TOOL, "shell")]
+
+    def brought(*tools: str) -> set[str]:
+        wish = Wish(Snapshot("c", "t"), "goal", "default", {**EVERYTHING, "tools": list(tools)})
+        return set(map(str, allowed_tools(wish, names, texts)))
+
+    assert brought("*") == {"tool/shell", "tool/word-count"}
+    assert brought("word-*") == {"tool/word-count"}
+    assert brought() == set()

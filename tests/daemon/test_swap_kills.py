@@ -5,25 +5,32 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from typing import Any
 
 import pytest
 
+from agentos.daemon.auditing import verify_home
 from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.doctor import examine
-from agentos.domain import EvolutionState, Probe, Result, Share, Task, TaskState, Verdict
-from agentos.evolver.promote.probing import driving_sha256
+from agentos.domain import EvolutionState, Share, Task, TaskState
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from tests.daemon.swapping import Waiting, edit, mixed, signed, source, waiting
+from tests.daemon.swapping import Waiting, as_if_evolved, edit, signed, source, waiting
 from tests.daemon.test_kills import NURSERY, Nursery, _ready
+from tests.torture.invariants import (
+    ENDS,
+    MADE,
+    Scene,
+    each_counts_once,
+    no_run_is_mixed,
+    no_task_lost,
+    served_only_what_passed,
+)
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -31,8 +38,6 @@ KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "3"))
 TASKS_A_KILL = 3
 MOVED = "promoting, with the pointer moved"
 _BROKEN = "import no_such_module\n"
-_MADE = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
-_ENDS = (*_MADE, EvolutionState.STALE, EvolutionState.ROLLED_BACK)
 
 
 class _Nursery(Nursery):
@@ -69,7 +74,7 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
         for _ in range(TASKS_A_KILL):
             tasks.append(make_task("double", n=len(tasks), expect=2 * len(tasks)))
             ledger.add_task(tasks[-1], Share.OPEN)
-        _change(home, ledger, asked, number)
+        _change(home, ledger, asked, number, tasks[0])
         child = nursery.start()
         if number % 4:  # three of four kills hit a daemon at work, the fourth one that starts
             until(lambda pid=child: _ready(home, pid), "it is ready", 60)
@@ -77,7 +82,7 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
         os.kill(child, signal.SIGKILL)
         nursery.wait()
         hit[_standing(home, asked[-1])] += 1
-        assert_served_only_what_passed(home)
+        assert [*served_only_what_passed(Scene(home))] == []
     if _BROKEN in source(registry):
         edit(home, source(registry).replace(_BROKEN, ""))
     child = nursery.start()
@@ -85,11 +90,12 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
     reader = Reader(home.ledger)
     until(lambda: len(reader.tasks(TaskState.DONE)) == len(tasks), "all tasks are done", 300)
     until(lambda: registry.last_good() == registry.stable(), "what stands is served", 60)
-    until(lambda: all(item.state(home).state in _ENDS for item in asked), "all have ended", 300)
+    until(lambda: all(item.state(home).state in ENDS for item in asked), "all have ended", 300)
     os.kill(child, signal.SIGTERM)
     nursery.wait()
 
-    assert_each_counts_once(home, tasks)
+    scene = Scene(home, expected={task.id: {"n": 2 * task.call.args["n"]} for task in tasks if task.call})
+    assert [why for look in (no_task_lost, each_counts_once, no_run_is_mixed) for why in look(scene)] == []
     ended = assert_what_is_in_main_is_on_record(home, asked)
     print(f"\n{KILLS} kills hit {dict(hit)}; {len(asked)} promotions ended {dict(ended)}")
     if KILLS >= 20:
@@ -97,14 +103,11 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
         assert ended["made"] >= 3
         assert ended["rolled_back"], "no probe failed: the test does not test that"
     assert reader.verify() == []
-    # Evidence, candidates and verdicts are the test's own, so no entry of the log speaks of them.
-    scripted = [name for item in asked for name in (item.evolution.evidence_id, item.candidate.id)]
-    scripted += [verdict.id for verdict in ledger.find(Verdict)]
-    found = [finding.what for finding in examine(home, fix=False)]
-    assert [what for what in found if not any(name in what for name in scripted)] == []
+    assert verify_home(home).faults == ()
+    assert [finding.what for finding in examine(home, fix=False)] == []
 
 
-def _change(home: Home, ledger: Ledger, asked: list[Waiting], number: int) -> None:
+def _change(home: Home, ledger: Ledger, asked: list[Waiting], number: int, task: Task) -> None:
     """What comes before a kill: a person's edit, or a promotion as soon as the one before has ended."""
     registry = Registry(home.registry)
     text = signed(source(registry), str(number))
@@ -112,10 +115,10 @@ def _change(home: Home, ledger: Ledger, asked: list[Waiting], number: int) -> No
         edit(home, _broken(text))
     elif number % 8 == 3:  # by hand, and mended
         edit(home, text.replace(_BROKEN, ""))
-    elif all(item.state(home).state in _ENDS for item in asked):
+    elif all(item.state(home).state in ENDS for item in asked):
         bad = len(asked) % 4 == 3  # its probe fails, and nothing may move
-        asked.append(waiting(home, ledger, _broken(text) if bad else text))
-        _as_if_evolved(home, asked[-1].evolution.id)
+        asked.append(waiting(home, ledger, _broken(text) if bad else text, [task.id], judged=True))
+        as_if_evolved(home, asked[-1].evolution.id)
         asked[-1].approve(home)
 
 
@@ -127,31 +130,16 @@ def _let_live(home: Home, asked: Sequence[Waiting], dice: random.Random, number:
     """Until a moment in which it is to be killed: any, as the pointer moves, or soon after an end."""
     registry = Registry(home.registry)
     stands = registry.stable()
-    under_way = bool(asked) and asked[-1].state(home).state not in _ENDS
+    under_way = bool(asked) and asked[-1].state(home).state not in ENDS
     watched = number % 3 if under_way and _BROKEN not in source(registry) else 0
     deadline = time.monotonic() + (30.0 if watched else dice.uniform(0.0, 4.0))
     while time.monotonic() < deadline:
         if watched == 1 and registry.stable() != stands:  # it is not on record yet
             return
-        if watched and asked[-1].state(home).state in _ENDS:
+        if watched and asked[-1].state(home).state in ENDS:
             deadline = min(deadline, time.monotonic() + dice.uniform(0.0, 0.5))
             watched = 0
         time.sleep(0.002)
-
-
-def _as_if_evolved(home: Home, evolution_id: str) -> None:
-    """The workflow that brought it to the wait for consent is over: the engine has a row of it."""
-    with closing(sqlite3.connect(home.engine, timeout=30)) as connection, connection:
-        row = connection.execute("SELECT * FROM workflow_status WHERE status = 'SUCCESS' LIMIT 1")
-        names = [column[0] for column in row.description]
-        values = dict(zip(names, row.fetchone(), strict=True)) | {
-            "workflow_uuid": evolution_id,
-            "name": "evolve",
-        }
-        marks = ", ".join("?" * len(values))
-        connection.execute(
-            f"INSERT INTO workflow_status ({', '.join(values)}) VALUES ({marks})", [*values.values()]
-        )
 
 
 def _standing(home: Home, item: Waiting) -> str:
@@ -161,16 +149,6 @@ def _standing(home: Home, item: Waiting) -> str:
     return MOVED if there and state is EvolutionState.PROMOTING else state.value
 
 
-def assert_each_counts_once(home: Home, tasks: Sequence[Task]) -> None:
-    """Each task has one run that counts, driven by one harness that had passed its probe."""
-    reader = Reader(home.ledger)
-    for task in tasks:
-        runs = reader.runs(task.id)
-        results = [run.outcome.result for run in runs if run.outcome]
-        assert [result for result in results if result is not Result.INFRA] == [Result.PASSED], runs
-        assert [fault for run in runs if (fault := mixed(home, run))] == []
-
-
 def assert_what_is_in_main_is_on_record(home: Home, asked: Sequence[Waiting]) -> Counter[str]:
     """How many promotions ended how: each that was made is one commit, each other is none."""
     registry = Registry(home.registry)
@@ -178,16 +156,7 @@ def assert_what_is_in_main_is_on_record(home: Home, asked: Sequence[Waiting]) ->
     ended: Counter[str] = Counter()
     for item in asked:
         evolution = item.state(home)
-        made = evolution.state in _MADE
+        made = evolution.state in MADE
         assert sum(f"Evolution: {evolution.id}" in message for message in commits) == made, evolution
         ended["made" if made else evolution.state.value] += 1
     return ended
-
-
-def assert_served_only_what_passed(home: Home) -> None:
-    """``last-good`` is at any moment a snapshot that passed its probe."""
-    registry = Registry(home.registry)
-    good = registry.last_good()
-    assert good is not None
-    probed = {probe.driving_sha256 for probe in Reader(home.ledger).find(Probe) if probe.passed}
-    assert driving_sha256(registry, good) in probed

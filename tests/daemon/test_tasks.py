@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
-from agentos.domain import Mode, Outcome, Result, Run, Share, Snapshot, Step, Task, TaskState
+from agentos.domain import (
+    InputSource,
+    Mode,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+    Step,
+    Task,
+    TaskState,
+)
 from agentos.errors import Unavailable
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
@@ -252,3 +264,40 @@ def test_an_attempt_that_left_no_step_is_gone_on_from_all_the_same(ledger: Ledge
     assert plan.resume
     assert plan.recording is not None
     assert plan.recording.run_ids == ("run-lost-1",)
+
+
+@pytest.fixture
+def live(make_task: Callable[..., Task], add: Callable[[Task], Task], tmp_path: Path) -> Task:
+    """A task that reads a folder when it runs."""
+    (tmp_path / "in").mkdir()
+    return add(replace(make_task("double", n=1), sources=(InputSource(str(tmp_path / "in"), "in"),)))
+
+
+def test_live_inputs_are_read_by_the_first_attempt_and_stay(
+    ledger: Ledger, live: Task, tmp_path: Path
+) -> None:
+    """So a later attempt, a replay and a trial of this task have the very contents."""
+    file = tmp_path / "in" / "a.txt"
+    file.write_text("as it was")
+    made = runner(ledger, Unavailable("the box was lost"), attempt(passed=True))
+    assert not made.attempt(live.id, NOW)
+    file.write_text("another text")
+    assert made.attempt(live.id, NOW)
+    task = ledger.task(live.id)
+    assert [(one.path, ledger.blobs.get(one.sha256)) for one in task.inputs] == [("in/a.txt", b"as it was")]
+    assert {run.task_key for run in ledger.runs(live.id)} == {task.key}
+    assert task.key != live.key
+    (entry,) = [entry for entry in ledger.entries(subject=live.id) if entry.event == "task.inputs_read"]
+    assert entry.detail["files"] == {"in/a.txt": task.inputs[0].sha256}
+
+
+def test_inputs_that_cannot_be_read_end_the_task_at_once_and_say_why(
+    ledger: Ledger, live: Task, tmp_path: Path
+) -> None:
+    (tmp_path / "in").rmdir()
+    assert runner(ledger).attempt(live.id, NOW)
+    (run,) = ledger.runs(live.id)
+    assert run.outcome is not None
+    assert run.outcome.result is Result.INFRA
+    assert str(tmp_path / "in") in run.outcome.reason
+    assert ledger.task_view(live.id).state is TaskState.DONE

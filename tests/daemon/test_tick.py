@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from agentos.daemon.breaker import Breaker
+from agentos.daemon.run.tasks import MAX_ATTEMPTS
 from agentos.daemon.service import EVOLVE, PROMOTE, RUN, Service, service
 from agentos.daemon.tick import Tick
-from agentos.domain import Consent, Evolution, EvolutionState, Task, TaskState
+from agentos.domain import Consent, Evolution, EvolutionState, Share, Task, TaskState
 from agentos.errors import Unavailable
 from agentos.home import Home
 from agentos.settings import load_settings
@@ -25,13 +28,15 @@ class Engine:
     def __init__(self, *alive: str) -> None:
         self.alive = alive
         self.asked: list[tuple[str, str]] = []
+        self.failures: dict[str, BaseException] = {}
+        self.spent: set[str] = set()
 
     def active(self, kind: str) -> list[str]:
         return []
 
     def start(self, kind: str, subject: str, workflow_id: str | None = None) -> bool:
         self.asked.append((kind, workflow_id or subject))
-        return kind in self.alive
+        return kind in self.alive and (workflow_id or subject) not in self.spent
 
     def forget(self, ended_before: datetime) -> int:
         return 0
@@ -86,6 +91,7 @@ class FullDisk:
     def __init__(self) -> None:
         self.ended: list[str] = []
         self.full = True
+        self.breaker = Breaker()
 
     def in_flight(self) -> list[str]:
         return []
@@ -103,11 +109,35 @@ def test_an_end_that_could_not_be_recorded_is_recorded_later(
     task = add(make_task("double", n=1), TaskState.RUNNING)
     tasks: Any = FullDisk()
     tick = tick_with(replace(parts, tasks=tasks))
+    for now in range(MAX_ATTEMPTS - 1):
+        tick.ended(RUN, task.id)
+        tick.turn(float(now))
+    assert tasks.ended == [], "a workflow that failed is begun again"
     tick.ended(RUN, task.id)
     with pytest.raises(Unavailable):
-        tick.turn(1.0)
-    tick.turn(2.0)
+        tick.turn(3.0)
+    tick.turn(4.0)
     assert tasks.ended == [task.id]
+
+
+def test_a_failed_workflow_is_begun_again_under_another_name(
+    parts: Service, make_task: Callable[..., Task], add: Callable[..., Task]
+) -> None:
+    task = add(make_task("double", n=1), TaskState.RUNNING)
+    tick = tick_with(parts, RUN)
+    scripted: Any = tick.engine
+    scripted.spent = {task.id}
+    scripted.failures[task.id] = OSError(errno.EMFILE, "Too many open files")
+    tick.ended(RUN, task.id)
+    tick.turn(0.0)
+    pause = parts.tasks.breaker.pause
+    assert pause is not None
+    assert "ulimit" in pause.why, "no descriptors: the queue pauses"
+    assert scripted.asked == []
+    parts.tasks.breaker.try_again()
+    tick.turn(1.0)
+    assert scripted.asked[:2] == [(RUN, task.id), (RUN, f"{task.id}~1")]
+    assert parts.ledger.task_view(task.id).state is TaskState.RUNNING
 
 
 def test_an_end_of_what_the_ledger_does_not_know_stops_nothing(parts: Service) -> None:
@@ -117,3 +147,13 @@ def test_an_end_of_what_the_ledger_does_not_know_stops_nothing(parts: Service) -
         tick.ended(kind, subject)
     tick.turn(0.0)
     tick.turn(1.0)
+
+
+def test_a_schedule_that_fails_holds_up_no_other(parts: Service, make_task: Callable[..., Task]) -> None:
+    due = replace(make_task("double", n=1), schedule="* * * * *", created_at=NOW)
+    lost = replace(due, id="task-a-lost", schedule="no such line")
+    for task in (lost, due):
+        parts.ledger.add_task(task, Share.OPEN, TaskState.SCHEDULED)
+    tick = tick_with(parts)
+    tick._spawn_scheduled()
+    assert [view.task.schedule_id for view in parts.ledger.tasks(TaskState.QUEUED)] == [due.id]

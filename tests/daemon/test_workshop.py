@@ -36,9 +36,9 @@ from agentos.domain import (
 )
 from agentos.errors import ModelFailed, NotFound, Unavailable
 from agentos.evolver.history.recordings import unpacked
-from agentos.evolver.proposers.coders import Coder, Coders
-from agentos.evolver.proposers.command import CommandProposer
-from agentos.ports import Brief, Case, Proposal, Seen
+from agentos.ports import Brief, Case, ObservedRun, Proposal
+from agentos.proposers.coders import Coder, Coders
+from agentos.proposers.command import CommandProposer
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels, MemoryBlobs, MemoryLedger
 
@@ -96,7 +96,7 @@ def a_task(**changes: Any) -> Task:
     return replace(made, **changes)
 
 
-def seen() -> Seen:
+def seen() -> ObservedRun:
     now = datetime.now(UTC)
     fault = Fault("check", "3 is not 2", where=f"{PATH}:run", resource="tool/double")
     steps = (
@@ -107,7 +107,7 @@ def seen() -> Seen:
     run = Run(
         "run-1", "task-1", "k", Share.OPEN, 1, BASE, "x", "y", now, now, outcome, 3, (), ("tool/double",)
     )
-    return Seen(a_task(), run, steps)
+    return ObservedRun(a_task(), run, steps)
 
 
 def a_brief(**changes: Any) -> Brief:
@@ -391,7 +391,9 @@ if os.fork() == 0:
         import time
         while True:
             try:
-                tool.write_text("late")
+                aside = W / "late"
+                aside.write_text("late")
+                os.replace(aside, tool)  # whole or not at all: it is killed at any moment
             except OSError:
                 pass
             time.sleep(0.001)

@@ -10,8 +10,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +25,7 @@ from agentos.home import Home
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer, call, say
 from agentos.testing.modelserver.replies import ServerReply
+from tests.command_server import command_server
 
 KEY_ENV = "THINKING_TEST_API_KEY"
 KEY = "sk-of-the-thinking-tests-0123456789"
@@ -103,10 +102,7 @@ def agent(name: str, **keys: Json) -> dict[str, bytes]:
 
 def typed(home: Home, *words: str, code: int | None = 0, **environment: str) -> str:
     """What a command prints."""
-    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), *words]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=90, env=os.environ | environment
-    )
+    done = command_server().run("--home", str(home.root), *words, env=os.environ | environment)
     assert code is None or done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

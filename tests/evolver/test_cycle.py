@@ -42,7 +42,7 @@ from agentos.evolver.promote.promotion import (
     roll_back,
     settle_overtaken,
 )
-from agentos.evolver.select.curate import Sets, choose_sets
+from agentos.evolver.select.curate import Sets, choose_sets, shown_guards, visible_guards
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Brief, Proposal
 from agentos.testing import FakeRegistry, ScriptedProposer
@@ -142,6 +142,21 @@ def test_a_proposer_sees_no_hold_out_task_and_no_check_of_a_guard(world: World) 
     assert [case.task_id for case in brief.cases] == list(world.evidence().task_ids)
     assert 0 < len(brief.working_calls) < 9, "a share of the guards stays unseen"
     assert all(case.checks == () for case, _ in brief.working_calls)
+
+
+def test_no_old_answer_is_to_be_kept_of_work_that_is_evidence_too(world: World) -> None:
+    """A correction calls a part of a wrong answer right: a guard with a check of that part, on the same work."""
+    world.seed()
+    first = world.task(50, "fail")
+    guards = [replace(first, id=f"task-part-{number}", goal=f"part {number}") for number in range(8)]
+    other = world.task(70, "pass")
+    for task in (*guards, other):
+        world.ledger.add_task(task, Share.OPEN)
+        world.live(task)
+    sets = Sets(tuple(task.id for task in world.failing), tuple(task.id for task in (*guards, other)), ())
+    assert shown_guards(world.parts, sets) != [other]
+    kept = visible_guards(world.parts, sets, PATH, "grade")
+    assert {case.call.args["points"] for case, _ in kept} <= {70}
 
 
 def test_one_hidden_failure_opens_nothing(world: World) -> None:
@@ -545,3 +560,17 @@ def test_a_new_tool_does_not_take_the_place_of_one_that_is_there(world: World) -
     (candidate,) = world.ledger.find(Candidate)
     assert candidate.screened == f"tool/grade/tool.py: there is a tool grade already ({PATH})"
     assert ended.promoted is None
+
+
+def test_what_the_machinery_cut_short_is_taken_up_whole_as_soon_as_it_fails_again(world: World) -> None:
+    """Nothing was learnt of the failure: one new run is enough, and the evidence is all that was seen."""
+    world.seed()
+    cut = world.parts.move(world.open(), EvolutionState.CANCELLED, "the machinery failed", end=True)
+    assert triage(world.parts) == []
+    assert triage(world.parts) == [], "it is not opened again and again"
+    world.live(world.failing[0])
+    mine(world.parts)
+    (again,) = triage(world.parts)
+    assert again.fingerprint_id == cut.fingerprint_id
+    assert len(world.evidence().task_ids) == 2
+    assert world.evolve(again).state is EvolutionState.PROBATION

@@ -1,15 +1,16 @@
 """Policy and taxonomy say what is wrong with them, a sentence for each fault."""
 
+import json
 import re
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
-from agentos.domain import Tier
+from agentos.domain import Tier, canonical
 from agentos.errors import Invalid
 from agentos.evolver import policy
-from agentos.evolver.policy import Policy, load_policy, load_taxonomy
+from agentos.evolver.policy import Policy, load_policy, load_taxonomy, policy_from_json
 from agentos.shipped import folder
 
 
@@ -70,6 +71,33 @@ def test_each_fault_is_named(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(Invalid) as caught:
         load_policy(path)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        ("mine", "taken_up"),
+        ("look_back", "rolled_back"),
+        ("look_back", "versions"),
+        ("replay", "neighbour_s"),
+        ("replay", "drawn"),
+        ("replay", "crossed"),
+        ("replay", "stepped"),
+        ("replay", "along_min"),
+        ("replay", "length_min"),
+        ("replay", "broad_share"),
+        ("replay", "mutants"),
+        ("replay", "rival_share"),
+    ],
+)
+def test_what_decides_is_in_the_digest_and_an_older_document_reads_as_it_was(section: str, name: str) -> None:
+    rules = getattr(Policy(), section)
+    other = replace(Policy(), **{section: replace(rules, **{name: getattr(rules, name) + 1})})
+    assert other.sha256 != Policy().sha256
+    document = json.loads(canonical(Policy()))
+    del document[section][name]
+    before = 0 if name in ("mutants", "stepped") else getattr(rules, name)
+    assert getattr(getattr(policy_from_json(document), section), name) == before
 
 
 def test_a_missing_file_and_a_taxonomy_without_an_end_are_refused(tmp_path: Path) -> None:

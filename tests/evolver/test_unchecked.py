@@ -279,3 +279,19 @@ def test_records_that_do_not_say_what_was_entered_are_judged_as_they_were(world:
     again = judge(old, silent, world.policy)
     assert (again.decision, again.fixed) == (verdict.decision, verdict.fixed)
     assert doubts(candidate, silent, world.policy)  # and new ones that entered nothing are not
+
+
+def test_a_hidden_task_that_failed_too_guards_nothing(world: World) -> None:
+    """All that passes beside the evidence failed before: nobody can tell what the edit breaks."""
+    for points in (46, 47, 48):
+        world.live(world.task(points, "pass"))
+    for points in (43, 44, 45):
+        world.live(world.task(points, "pass", Share.HOLD_OUT), Share.HOLD_OUT)
+    proposing(world, world.source().replace("> 50", "> 40"))
+    evolution = ended(world)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT, evolution.reason
+    candidate, trials, verdict = judged(world)
+    assert verdict.decision is Decision.PROMOTE
+    assert guarding(candidate, trials) == frozenset()
+    assert len(guarding(candidate, trials, edition=2)) == 3, "as verdicts of before counted"
+    assert recompute(verdict, candidate, trials, world.policy) == []

@@ -24,7 +24,8 @@ SPEC = ModelSpec("main", "openai/scripted", "local", {})
 _number = itertools.count(1)
 
 
-def within(seconds: float = 20.0) -> float:
+# A gateway that is not ready by then is ended and started again, for the next test as well.
+def within(seconds: float = 170.0) -> float:
     return time.monotonic() + seconds
 
 

@@ -219,3 +219,16 @@ def test_a_gateway_that_cannot_start_says_why(tmp_path: Path) -> None:
             Bench(home, server, models).open().complete(asking("x"), within())
         assert caught.value.kind == "unreachable"
         models.close()
+
+
+def test_a_gateway_that_starts_too_slowly_for_one_caller_is_the_next_ones(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        models = GatewayModels(make_home(tmp_path / "home"), settings_for(server))
+        try:
+            with pytest.raises(ModelFailed) as caught:
+                models.process(time.monotonic() + 0.001)
+            begun = models.pid
+            assert caught.value.kind == "timeout"
+            assert models.process(within())._child.pid == begun
+        finally:
+            models.close()

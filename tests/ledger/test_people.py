@@ -14,8 +14,8 @@ from alembic import command
 from alembic.config import Config
 
 from agentos.domain import (
+    MemoryProposal,
     Outcome,
-    Proposal,
     ProposalState,
     Question,
     Result,
@@ -106,18 +106,18 @@ def test_a_question_asked_again_is_the_one_on_record(waiting: Ledger) -> None:
     assert [asked.run_id for asked in waiting.open_questions()] == ["run-1"]
 
 
-def proposal() -> Proposal:
-    return Proposal("proposal-1", "run-1", "k" * 64, "dates are in UTC", "", NOW)
+def proposal() -> MemoryProposal:
+    return MemoryProposal("proposal-1", "run-1", "k" * 64, "dates are in UTC", "", NOW)
 
 
 def test_a_proposal_is_decided_once(ledger: Ledger) -> None:
     ledger.keep(proposal())
     ledger.keep(replace(proposal(), run_id="run-2"))
-    assert [kept.run_id for kept in ledger.find(Proposal, state=ProposalState.OPEN)] == ["run-1"]
+    assert [kept.run_id for kept in ledger.find(MemoryProposal, state=ProposalState.OPEN)] == ["run-1"]
     ledger.decide(replace(proposal(), state=ProposalState.ACCEPTED, resource="memory/dates"))
     with pytest.raises(Conflict, match="accepted already"):
         ledger.decide(replace(proposal(), state=ProposalState.REJECTED))
-    assert ledger.find(Proposal, run_id="run-1")[0].resource == "memory/dates"
+    assert ledger.find(MemoryProposal, run_id="run-1")[0].resource == "memory/dates"
 
 
 @pytest.mark.parametrize("table", ["question", "proposal"])

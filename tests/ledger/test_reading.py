@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -144,6 +145,24 @@ def test_an_id_may_be_shortened(ledger: Ledger, make_task: Callable[..., Task]) 
             ledger.resolve("task", missing)
     with pytest.raises(TypeError):
         ledger.resolve("sqlite_master", "x")
+
+
+def test_what_begins_a_schedules_id_is_the_schedules_though_its_copies_begin_alike(
+    ledger: Ledger, make_task: Callable[..., Task]
+) -> None:
+    ledger.add_task(make_task("task-0abc"), Share.OPEN)
+    for number in range(8):
+        copy = replace(make_task(f"task-0abc-2026010{number}0600"), schedule_id="task-0abc")
+        ledger.add_task(copy, Share.OPEN)
+    for fragment in ("task-0abc", "0abc", "task-0a", "0a"):
+        assert ledger.resolve("task", fragment) == "task-0abc"
+    for fragment in ("task-0abc-202601050600", "0abc-20260105", "050600"):
+        assert ledger.resolve("task", fragment) == "task-0abc-202601050600"
+    with pytest.raises(UserError, match="could be any of"):
+        ledger.resolve("task", "0abc-2026")
+    ledger.add_task(make_task("task-0abd"), Share.OPEN)
+    with pytest.raises(UserError, match="could be any of task-0abc, task-0abd:"):
+        ledger.resolve("task", "0a")
 
 
 def test_the_story_of_an_evolution(ledger: Ledger) -> None:

@@ -20,7 +20,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy.exc import IntegrityError
 
 from agentos.domain import (
     Arm,
@@ -155,6 +154,20 @@ def evolved(ledger: Ledger, name: str, ended_at: datetime | None, trials: int = 
     for trial in made:
         ledger.put(trial)
     return made
+
+
+def test_a_trial_that_was_taken_over_costs_once(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    made = evolved(ledger, "evo-before", NOW, trials=4)
+    (own,) = evolved(ledger, "evo-again", NOW, trials=1)
+    for number, trial in enumerate(made):
+        name = f"trial-again-{number}"
+        ledger.put(replace(trial, id=name, evolution_id="evo-again", taken_from=trial.id))
+    wanted = {"evo-before": SpentTotals(4, 2.0), "evo-again": SpentTotals(1, own.outcome.cost.cpu_s)}
+    assert LedgerStats(path).spent() == wanted
+    assert ledger.pack_trials(NOW + timedelta(hours=1)) == 2
+    assert LedgerStats(path).spent() == wanted
+    assert len(ledger.find(Trial, evolution_id="evo-again")) == 5
 
 
 def rows_of(path: Path, table: str) -> int:
@@ -293,7 +306,8 @@ def test_two_processes_make_one_ledger(tmp_path: Path) -> None:
 
 
 def test_the_migrations_make_the_tables_of_the_models(tmp_path: Path) -> None:
-    engine = open_ledger(tmp_path / "ledger.db")
+    open_ledger(tmp_path / "ledger.db").close()
+    engine = _engine(tmp_path / "ledger.db")
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
     engine.dispose()
@@ -329,11 +343,11 @@ def test_a_ledger_of_the_release_before_keeps_what_it_has(tmp_path: Path) -> Non
     ledger.close()
 
 
-def test_an_open_ledger_needs_no_alembic(tmp_path: Path) -> None:
+def test_an_open_ledger_needs_neither_alembic_nor_sqlalchemy(tmp_path: Path) -> None:
     Ledger(tmp_path / "ledger.db").close()
     program = (
         "import sys, pathlib; from agentos.ledger.store import Ledger; "
-        "Ledger(pathlib.Path(sys.argv[1])); assert 'alembic' not in sys.modules"
+        "Ledger(pathlib.Path(sys.argv[1])); assert not {'alembic', 'sqlalchemy'} & {*sys.modules}"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "ledger.db")], check=True, timeout=60)
 
@@ -380,7 +394,7 @@ def test_half_of_a_run_made_elsewhere_is_not_stored(
     make_step: Callable[..., Step],
 ) -> None:
     run = replace(make_run(), outcome=PASSED, finished_at=NOW)
-    with pytest.raises(IntegrityError):
+    with pytest.raises(sqlite3.IntegrityError):
         ledger.add_past(make_task(), run, [make_step(0), make_step(0)])
     assert not ledger.tasks()
     assert not ledger.runs()

@@ -178,12 +178,11 @@ def test_a_skill_of_another_origin_is_not_replaced(world: World) -> None:
 def test_a_bad_folder_is_refused_with_a_sentence_for_each_fault_and_not_tried_again(world: World) -> None:
     before = world.registry.stable()
     folder = world.drop()
-    (folder / "SKILL.md").write_text("---\nname: other\ndescription: ''\ncolour: red\n---\n")
+    (folder / "SKILL.md").write_text("---\ndescription: ''\n---\n")
     (folder / "tools" / "add_up.py").write_text("def run(:\n")
     (outcome,) = world.scan()
     assert outcome.action == "refused"
-    assert len(outcome.faults) == 3
-    assert outcome.warnings == ("SKILL.md: unknown key 'colour' (put your own under 'metadata')",)
+    assert len(outcome.faults) == 2
     assert world.scan() == []
     assert world.registry.stable() == before
     world.drop()
@@ -233,12 +232,107 @@ def test_the_same_skill_in_two_folders_is_retired_with_the_last(world: World, tm
     assert [outcome.action for outcome in folders.scan(3)] == ["retired"]
 
 
-@pytest.mark.parametrize("name", ["Adding", "a--b", "-a", "a_b", "a" * 65, "a\nb", "ä", "a b", "\udcff"])
-def test_folder_names_follow_the_specification(world: World, name: str) -> None:
-    world.drop("adding").rename(world.place / name)
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("Adding", "adding"), ("a--b", "a-b"), ("-a", "a"), ("a_b", "a-b"), ("a" * 65, "a" * 64), ("a\nb", "a-b"),
+     ("\u00e4", "a"), ("Next.js (new)", "next-js-new")],
+)  # fmt: skip
+def test_a_skill_is_called_as_its_folder_is_in_the_form_of_the_specification(
+    world: World, folder: str, name: str
+) -> None:
+    world.drop("other-name").rename(world.place / folder)
+    (outcome,) = world.scan()
+    assert (outcome.action, outcome.name) == ("imported", name)
+    assert any("is called" in warning for warning in outcome.warnings)
+    shutil.rmtree(world.place / folder)
+    assert [outcome.action for outcome in world.scan()] == ["retired"]
+
+
+@pytest.mark.parametrize("folder", ["\udcff", "\u8868", "--"])
+def test_a_folder_without_a_name_in_letters_is_refused(world: World, folder: str) -> None:
+    world.drop().rename(world.place / folder)
     (outcome,) = world.scan()
     assert outcome.action == "refused"
     assert "the name" in outcome.faults[0]
+
+
+def test_of_two_folders_with_one_name_the_exact_one_counts(world: World) -> None:
+    world.drop().rename(world.place / "Adding")
+    world.drop()
+    found = {outcome.folder.name: outcome.action for outcome in world.scan()}
+    assert found == {"adding": "imported", "Adding": "refused"}
+
+
+def test_all_folders_of_a_scan_are_one_commit_and_a_bad_one_stops_no_other(world: World) -> None:
+    before = world.registry.stable().commit
+    for number in range(30):
+        world.drop(f"adding-{number}")
+    (world.drop("bad") / "SKILL.md").write_bytes(b"\xff")
+    (world.drop("closed") / "SKILL.md").unlink()
+    found = world.scan()
+    assert sorted(outcome.name for outcome in found if outcome.action == "refused") == ["bad", "closed"]
+    assert {outcome.version for outcome in found if outcome.action == "imported"} == {"1.0.0"}
+    repository = world.registry.repository
+    assert [str(parent.id) for parent in repository.commit(world.registry.stable().commit).parents] == [
+        before
+    ]
+    assert len(repository.below("refs/tags/skill/adding-7@".rpartition("/")[0] + "/")) >= 30
+    assert world.scan() == []
+    assert SkillsFolders(world.registry, [world.place], None).scan(0) == []
+    report = world.registry.check()
+    assert (report.faults, report.repaired) == ((), 0)
+    for number in range(25):
+        shutil.rmtree(world.place / f"adding-{number}")
+    (world.place / "adding-29" / "more.txt").write_text("x")
+    assert sorted({(outcome.action, outcome.version) for outcome in world.scan()}) == [
+        ("imported", "1.1.0"),
+        ("retired", "1.1.0"),
+    ]
+    assert world.registry.check().faults == ()
+    world.registry.repository.run("pack-refs", "--all")
+    assert world.scan() == []
+
+
+def test_no_more_than_a_batch_is_taken_in_at_once(world: World) -> None:
+    world.folders.batch = 2
+    for name in "abcde":
+        world.drop(name)
+    world.folders.scan(0)
+    assert [len(world.folders.scan(float(number))) for number in range(1, 6)] == [2, 2, 1, 0, 0]
+
+
+def test_who_knows_what_changed_need_not_have_everything_looked_at(world: World) -> None:
+    one, two = world.drop("one"), world.drop("two")
+    assert world.folders.scan(0, [one]) == []
+    assert world.folders.waiting
+    assert [outcome.name for outcome in world.folders.scan(1, ())] == ["one"]
+    assert not world.folders.waiting
+    assert world.folders.scan(2, ()) == []
+    shutil.rmtree(one)
+    assert [(outcome.name, outcome.action) for outcome in world.folders.scan(3, [one])] == [
+        ("one", "retired")
+    ]
+    world.folders.scan(4, [two])
+    assert [outcome.name for outcome in world.folders.scan(5, ())] == ["two"]
+
+
+def test_what_editors_leave_behind_is_passed_over(world: World) -> None:
+    folder = world.drop()
+    for name in ("SKILL.md~", "#SKILL.md#", "a.orig", "b.tmp", ".a.swp", "c.swp", ".DS_Store", ".#lock"):
+        (folder / name).write_text("x")
+    (outcome,) = world.scan()
+    assert (outcome.action, outcome.warnings) == ("imported", ())
+    assert len(world.registry.files(world.registry.stable(), "skill/adding")) == 2
+    (folder / "SKILL.md~").write_text("y")
+    assert world.scan() == []
+
+
+def test_the_main_file_may_be_written_otherwise(world: World) -> None:
+    folder = world.drop()
+    (folder / "SKILL.md").rename(folder / "skill.md")
+    (outcome,) = world.scan()
+    assert outcome.action == "imported"
+    assert "skill.md was taken for SKILL.md" in outcome.warnings
 
 
 def _link(folder: Path) -> None:
@@ -287,9 +381,16 @@ def _deep(folder: Path) -> None:
     (folder / "/".join("abcdefghijklmn") / "x").touch()
 
 
-@pytest.mark.parametrize(
-    "spoil", [_link, _directory_link, _pipe, _socket, _huge, _many, _newline, _bytes_name, _deep]
-)
+@pytest.mark.parametrize("spoil", [_huge, _newline, _bytes_name, _deep])
+def test_a_file_that_the_registry_cannot_hold_is_left_out(world: World, spoil: object) -> None:
+    spoil(world.drop())  # type: ignore[operator]  # one of the functions above
+    (outcome,) = world.scan()
+    assert outcome.action == "imported"
+    assert "is left out" in outcome.warnings[0]
+    assert len(world.registry.files(world.registry.stable(), "skill/adding")) == 2
+
+
+@pytest.mark.parametrize("spoil", [_link, _directory_link, _pipe, _socket, _many])
 def test_what_is_no_plain_file_is_refused_and_never_followed(world: World, spoil: object) -> None:
     before = world.registry.stable()
     spoil(world.drop())  # type: ignore[operator]  # one of the functions above

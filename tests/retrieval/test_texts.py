@@ -45,7 +45,7 @@ def run(input: Input) -> Output:
     (entry,) = entries(ResourceId(Kind.TOOL, "area"), files)
     assert entry.description == "How large a field is"
     for word in ("polygon", "corners", "clockwise", "hectares"):
-        assert word in entry.body
+        assert word in entry.headings
 
 
 def test_lessons_are_lines_and_indented_lines_go_on() -> None:

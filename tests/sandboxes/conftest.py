@@ -13,13 +13,38 @@ import pytest
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.sandboxes.box import Box
+from agentos.sandboxes import cgroups
+from agentos.sandboxes.box import WorkerBox
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host
 from agentos.sandboxes.docker.sandbox import Docker
 
 Make = Callable[..., Bubblewrap]
+
+# Walls that a test takes down to see its attack succeed: the worker's own code is changed inside, before any box is made.
+WALLS = {
+    "seccomp": "template._filter_system_calls = lambda program: None",
+    "namespaces": "template._unshare = template._hide_groups = lambda: None; template._mount = lambda request: None",
+    "cgroup-names": "template._hide_groups = lambda: None",
+    "rlimits": "template._limit = lambda request: None",
+    "cgroups": "",
+}
+
+
+def unwalled(place: Path, wall: str) -> Path:
+    """A directory with ``guest_without.py``: the guest, in a box without that wall."""
+    text = f"from agentos.worker import template\nfrom guest import serve\n{WALLS[wall]}\n"
+    (place / "guest_without.py").write_text(text)
+    place.chmod(0o755)
+    return place
+
+
+class WeakBubblewrap(Bubblewrap):
+    """Is used without being probed, and says so as its level."""
+
+    def start(self) -> None:
+        self.level = "weak"
 
 
 @pytest.fixture(scope="session")
@@ -35,11 +60,17 @@ def inside() -> Path:
 
 @pytest.fixture(scope="session")
 def make(tmp_path_factory: pytest.TempPathFactory, run_uid: int | None, inside: Path) -> Make:
-    """A sandbox of the test's own, perhaps without some of its walls."""
+    """A sandbox of the test's own, perhaps without one of its walls."""
 
-    def make(*weak: str, home: Path | None = None) -> Bubblewrap:
+    def make(wall: str = "", home: Path | None = None, kind: type[Bubblewrap] | None = None) -> Bubblewrap:
         home = home or tmp_path_factory.mktemp("home")
-        return Bubblewrap(home, run_uid, entry="guest:serve", extra=(inside,), weak=frozenset(weak))
+        if not wall:
+            return Bubblewrap(home, run_uid, entry="guest:serve", extra=(inside,))
+        places = (inside, unwalled(tmp_path_factory.mktemp("unwalled"), wall))
+        made = (kind or WeakBubblewrap)(home, run_uid, entry="guest_without:serve", extra=places)
+        if wall == "cgroups":
+            made.find_groups = cgroups.Cgroups  # type: ignore[method-assign]
+        return made
 
     return make
 
@@ -96,10 +127,16 @@ def make_docker(
     """A container sandbox of the test's own, perhaps without some of its walls."""
 
     def make(*weak: str, home: Path | None = None, ready: int = 0) -> Docker:
+        places, entry = (inside,), "guest:serve"
+        if "seccomp" in weak:  # the engine's profile, and the worker's own filter
+            places, entry = (
+                (inside, unwalled(tmp_path_factory.mktemp("unwalled"), "seccomp")),
+                "guest_without:serve",
+            )
         return Docker(
             home or tmp_path_factory.mktemp("home"),
-            entry="guest:serve",
-            extra=(inside,),
+            entry=entry,
+            extra=places,
             weak=frozenset(weak),
             ready=ready,
             image=docker_image,
@@ -130,7 +167,7 @@ def each_sandbox(request: pytest.FixtureRequest) -> Bubblewrap | Docker:
 
 
 @pytest.fixture
-def box(each_sandbox: Bubblewrap | Docker, small: Limits) -> Iterator[Box]:
+def box(each_sandbox: Bubblewrap | Docker, small: Limits) -> Iterator[WorkerBox]:
     with each_sandbox.open(small) as made:
         yield made
 
@@ -143,7 +180,7 @@ class AttackBroke(AssertionError):
 def run() -> Callable[..., Any]:
     """``run(box, "module:function", *args)`` inside the box; the result."""
 
-    def run(box: Box, what: str, *arguments: object) -> Any:
+    def run(box: WorkerBox, what: str, *arguments: object) -> Any:
         box.channel.send({"do": what, "args": list(arguments)})
         head = box.channel.receive(deadline=time.monotonic() + 30).head
         if "raised" in head:

@@ -13,7 +13,7 @@ import pytest
 
 from agentos.errors import Unavailable
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.sandboxes.probe import Claim
+from agentos.sandboxes.probe import Guarantee
 
 pytestmark = pytest.mark.sandbox
 
@@ -44,7 +44,7 @@ def test_a_broken_promise_ends_in_refusal(
     make: Callable[..., Bubblewrap], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with make() as sandbox:
-        monkeypatch.setattr(sandbox, "examine", lambda: (Claim("reads no host file", False, "it did"),))
+        monkeypatch.setattr(sandbox, "examine", lambda: (Guarantee("reads no host file", False, "it did"),))
         with pytest.raises(Unavailable, match="reads no host file \\(it did\\)"):
             sandbox.start()
         assert sandbox.level == "unprobed"

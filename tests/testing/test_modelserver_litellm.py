@@ -72,7 +72,7 @@ def seen() -> Any:
             [sys.executable, "-c", CLIENT, server.base_url, *ERRORS],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             env=env,
         )
         assert done.returncode == 0, done.stderr

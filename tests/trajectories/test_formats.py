@@ -90,10 +90,9 @@ def test_arguments_that_are_no_json_stay_what_they_are(into: Into) -> None:
 @pytest.mark.parametrize(
     ("record", "why"),
     [
-        ({}, "in no known format"),
-        ({"messages": CHAT}, "it has no outcome"),
+        ({}, "in no known format (it has no keys); the formats are openai-chat, tau-bench, whowhen"),
         ({"messages": CHAT, "outcome": "great"}, "must be a number, true, false or one of"),
-        ({"messages": CHAT, "reward": None}, "must be a number"),
+        ({"messages": CHAT, "reward": []}, "must be a number"),
         ({"messages": CHAT, "outcome": {"score": 1}}, "'outcome.result' must be"),
         ({"messages": [], "reward": 1}, "at least one message"),
         ({"messages": "hello", "reward": 1}, "must be a list"),

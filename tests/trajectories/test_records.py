@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("rest", [b'{"b" 1}]', b'{"b": 1', b'{"b": NaN}]', b""])
+@pytest.mark.parametrize("rest", [b'{"b" 1}]', b'{"b": 1', b""])
 def test_what_follows_a_broken_element_is_lost_and_said_to_be(tmp_path: Path, rest: bytes) -> None:
     found = read(tmp_path, b'[{"a": 1}, ' + rest)
     assert values(found) == [{"a": 1}, "refused"]
@@ -65,8 +66,22 @@ def test_what_follows_a_broken_element_is_lost_and_said_to_be(tmp_path: Path, re
 
 
 def test_an_element_that_is_no_text_costs_only_itself(tmp_path: Path) -> None:
-    found = read(tmp_path, b'[{"a": 1}, {"b": "\xff"}, {"c": "\\udcff"}]')
-    assert values(found) == [{"a": 1}, "refused", {"c": "\udcff"}]
+    found = read(tmp_path, b'[{"a": 1}, {"b": "\xff"}, {"c": "\\udcff"}, {"d": "\\ud83d\\ude00"}]')
+    assert values(found) == [{"a": 1}, "refused", "refused", {"d": "\U0001f600"}]
+
+
+DEEP = b'{"a": "\\"]", "b": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [b'{"a": 1e400}', b'{"a": NaN}', b"-Infinity", b'{"a": ' + b"9" * 5_000 + b"}", DEEP, b'"x"', b"1e999"],
+)
+def test_an_odd_element_costs_only_itself(tmp_path: Path, odd: bytes) -> None:
+    for data, name in ((b'[{"a": 1}, ' + odd + b', {"a": 2}]', "x.json"), (odd + b'\n{"a": 2}', "x.jsonl")):
+        found = read(tmp_path, data, name)
+        assert values(found)[-2:] == ["refused", {"a": 2}]
+        assert "lost" not in found[-2].fault
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
@@ -106,9 +121,16 @@ def test_a_long_element_is_read_in_linear_time(tmp_path: Path) -> None:
 
 def test_a_directory_stands_for_its_json_files(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    for name in ("in/b.json", "a.jsonl", "notes.txt"):
+    (tmp_path / "x.json").mkdir()
+    for name in ("in/b.json", "a.jsonl", "x.json/c.traj", "notes.txt"):
         (tmp_path / name).write_text("{}")
-    assert [path.name for path in files_of(tmp_path)] == ["a.jsonl", "b.json"]
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "gone.json").symlink_to("nowhere")
+    found = files_of(tmp_path)
+    assert [path.name for path in found.files] == ["a.jsonl", "b.json", "c.traj"]
+    assert sorted(found.passed_over.values()) == [1, 1, 1]
+    with pytest.raises(UserError, match="neither a file nor a folder"):
+        files_of(tmp_path / "pipe.json")
     with pytest.raises(UserError, match=r"holds no \.json"):
         files_of((tmp_path / "empty").mkdir() or tmp_path / "empty")
     with pytest.raises(UserError, match="is no file"):

@@ -17,7 +17,7 @@ from agentos.trajectories.records import Record, files_of, read_records
 
 
 def records(data: Path) -> list[Record]:
-    return [record for path in files_of(data) for record in read_records(path)]
+    return [record for path in files_of(data).files for record in read_records(path)]
 
 
 def pasts(data: Path, into: Into) -> list[tuple[Record, Past]]:

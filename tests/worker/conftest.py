@@ -35,7 +35,7 @@ from agentos.wire import Channel, Frame
 
 INSIDE = Path(__file__).with_name("inside.py")
 HARNESS = Path(__file__).parents[2] / "registry" / "harness" / "default"
-PATIENCE_S = 30.0
+PATIENCE_S = 150.0
 
 TOOL = '''"""{name}."""
 import os, sys, time, signal

@@ -1,5 +1,6 @@
 """Forks workers that are warm: ``serve`` in plain processes, without the sandbox around them."""
 
+import importlib.util
 import os
 import signal
 import socket
@@ -7,9 +8,17 @@ import sys
 import threading
 import traceback
 
-from agentos.wire import Channel
-from agentos.worker import warm  # noqa: F401 - what a box's template has imported as well
-from agentos.worker.job import serve
+name, _, path = os.environ.get("TRIED_MUTANT", "").partition("=")
+if name:  # scripts/mutants.py
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+
+from agentos.wire import Channel  # noqa: E402
+from agentos.worker import warm  # noqa: E402, F401 - what a box's template has imported as well
+from agentos.worker.job import serve  # noqa: E402
 
 
 def work(descriptor: int, status: int, workspace: str, snapshot: str) -> None:

@@ -1,4 +1,4 @@
-"""The examples of docs/writing-tools-and-skills.md work as they stand there."""
+"""The examples of docs/use/writing-tools-and-skills.md work as they stand there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentos import checks, resources
 from agentos.domain import Kind, ResourceId
 from agentos.worker import sdk
 
-PAGE = (Path(__file__).parents[2] / "docs" / "writing-tools-and-skills.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "use" / "writing-tools-and-skills.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

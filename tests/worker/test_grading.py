@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agentos.sandboxes.plainfiles import write_tar
+from agentos.worker import grading
 
 EVIL = '{"x": 1}'
 
@@ -133,3 +134,22 @@ def test_an_answer_is_data(worker: Any) -> None:
     deep = json.loads("[" * 190 + "]" * 190)
     found = reasons(worker, deep, ("equals", {"value": deep}), ("regex", {"pattern": r"\[\["}))
     assert found == ["", ""]
+
+
+def test_a_checks_own_limits() -> None:
+    """Who grades has this much of memory, of what it keeps of output, of a reason, and of a nonce."""
+    assert (grading._MEMORY_MB, grading._OUTPUT, grading._DETAIL, grading._NONCE) == (256, 1 << 20, 2_000, 32)
+
+
+def test_a_long_reason_is_cut_and_a_verdict_keeps_its_place(worker: Any) -> None:
+    found = reasons(
+        worker,
+        None,
+        ("python", {"code": "call('a.py', 'f')", "runs_workspace": True}),
+        ("python", {"code": "assert False, 'x' * 5_000"}),
+        ("equals", {"value": None}),
+    )
+    assert "a.py" in found[0]
+    assert found[1].startswith("the assertion failed: xxx")
+    assert 1_900 < len(found[1]) <= 2_100
+    assert found[2] == ""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentos.worker.bundle_importer import Held
+from agentos.worker.bundle_importer import BundleFiles
 
 Tool = Callable[..., str]
 
@@ -91,7 +91,7 @@ def test_modules_and_packages_come_from_memory(tmp_path: Path, monkeypatch: pyte
     }
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
-    held = Held(tmp_path, files)
+    held = BundleFiles(tmp_path, files)
     held.offer("tool/x")
     held.offer("tool/x")
     import json

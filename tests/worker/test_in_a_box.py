@@ -34,17 +34,19 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bubblewrap]:
         yield made
 
 
-def run(sandbox: Bubblewrap, source: str, harness: str = "") -> tuple[list[StepFrame], RunDone]:
+def run(
+    sandbox: Bubblewrap, source: str, harness: str = "", wall_s: float = 60.0
+) -> tuple[list[StepFrame], RunDone]:
     files = {f"harness/default/{path.name}": path.read_text() for path in HARNESS.glob("*.*")}
     files[PATH] = source
     if harness:
         files["harness/default/harness.py"] = harness
     job = RunJob(
         run_id="run-1", goal="a test", call={"tool": "probe", "args": {}}, agent="default",
-        effects=["pure", "write"], max_steps=20, tool_wall_s=1.0, output_bytes=1 << 16, memory_mb=128,
+        effects=["pure", "write"], max_steps=20, tool_wall_s=wall_s, output_bytes=1 << 16, memory_mb=128,
         harness="harness/default", files=list(files), inputs=[],
     )  # fmt: skip
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 150
     steps = []
     with sandbox.open(Limits(memory_mb=128, processes=32, workspace_mb=8)) as box:
         box.channel.send(job.model_dump(), tuple(text.encode() for text in files.values()))
@@ -80,7 +82,8 @@ def test_a_call_in_a_box(sandbox: Bubblewrap, tool: Callable[..., str]) -> None:
 def test_the_worker_survives_what_a_tool_does(
     sandbox: Bubblewrap, tool: Callable[..., str], body: str, kinds: set[str]
 ) -> None:
-    steps, done = run(sandbox, tool("probe", body, '["write"]'))
+    wall_s = 1.0 if "timeout" in kinds else 60.0  # else it is patience
+    steps, done = run(sandbox, tool("probe", body, '["write"]'), wall_s=wall_s)
     assert done.finished == "failed"
     assert done.fault is not None
     assert done.fault.type in kinds, done.fault.message
@@ -95,7 +98,7 @@ def run(sdk):
     sdk.finish([first.ok, second.output])
 """
     bomb = "if input.n == 0:\n    while True:\n        try: os.fork()\n        except OSError: pass\nreturn Output(n=len([p for p in os.listdir('/proc') if p.isdigit()]))"
-    _, done = run(sandbox, tool("probe", bomb), harness)
+    _, done = run(sandbox, tool("probe", bomb), harness, wall_s=3.0)
     assert done.answer == [False, {"n": 3}]  # the worker, the tools' host, and the call itself
 
 

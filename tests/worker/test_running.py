@@ -86,7 +86,8 @@ def test_every_way_to_fail_is_a_fault(worker: Any, tool: Tool, way: str) -> None
     body, kind, message = FAULTS[way]
     call = {"tool": "demo/probe", "args": {"n": "many" if way == "its input" else 4}}
 
-    ran = worker.run({PATH: tool("probe", body)}, call, tool_wall_s=1.0, output_bytes=100_000)
+    wall_s = 1.0 if kind == "timeout" else 60.0  # else it is patience
+    ran = worker.run({PATH: tool("probe", body)}, call, tool_wall_s=wall_s, output_bytes=100_000)
 
     assert ran.done.finished == "failed"
     assert ran.act.fault.type == kind

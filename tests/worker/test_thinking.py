@@ -518,3 +518,48 @@ def test_a_model_may_write_the_summary(think: Any, tool: Tool) -> None:
     ran = think(script, files, context_tokens=8_192)
     assert ran.done.answer == "x"
     assert "So far: all went well." in ran.requests[-1]["messages"][0]["content"]
+
+
+def test_a_model_reads_a_skill_with_a_script_and_runs_that(think: Any) -> None:
+    files = {
+        "skill/forms/SKILL.md": "---\nname: forms\ndescription: Use when: a form is filled.\n---\n\n# Forms\n\n"
+        "Run `python {baseDir}/scripts/fill.py FORM NAME`.\n",
+        "skill/forms/scripts/fill.py": "import sys\nprint(open(sys.argv[1]).read().format(name=sys.argv[2]))\n",
+        "skill/forms/assets/form.txt": "Dear {name}",
+    }
+    script = Script(
+        calls(("read_skill", {"skill": "forms"})),
+        calls(("run_script", {"skill": "forms", "script": "./scripts/fill.py", "args": ["my.txt", "Ada"]})),
+        calls(
+            (
+                "run_script",
+                {"skill": "forms", "script": "scripts/fill.py", "args": ["assets/form.txt", "Bob"]},
+            )
+        ),
+        calls(("run_script", {"skill": "forms", "script": "scripts/none.py"})),
+        calls(("read_skill", {"skill": "forms", "file": "scripts/fill.py"})),
+        says("Hello Ada"),
+    )
+    ran = think(script, files, {"my.txt": b"Hello {name}"})
+    told = [last(request) for request in ran.requests[1:]]
+    assert "Use when: a form is filled." in ran.requests[0]["messages"][0]["content"]
+    assert "{baseDir}" not in told[0]
+    assert "/skill/forms/scripts/fill.py FORM NAME" in told[0]
+    assert "assets/form.txt, scripts/fill.py" in told[0]
+    assert "Hello Ada" in told[1]
+    assert "Dear Bob" in told[2]
+    assert "unknown_tool" in told[3]
+    assert "sys.argv" in told[4]
+    assert ran.done.answer == "Hello Ada"
+    assert [step.action.get("path") for step in ran.acts()][1] == "skill/forms/scripts/fill.py"
+
+
+def test_without_scripts_that_may_run_none_are_offered(think: Any) -> None:
+    files = {
+        "skill/forms/SKILL.md": "---\nname: forms\ndescription: x\nallowed-tools: Read\n---\n",
+        "skill/forms/scripts/fill.py": "print(1)\n",
+    }
+    ran = think(Script(says("Done")), files)
+    names = [tool["function"]["name"] for tool in ran.requests[0]["tools"]]
+    assert "read_skill" in names
+    assert "run_script" not in names

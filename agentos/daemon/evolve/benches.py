@@ -23,7 +23,7 @@ from agentos.messages import (
     TrySource,
     WireCheck,
 )
-from agentos.ports import Bench, Box, Case, Sandbox, Tried
+from agentos.ports import Bench, BenchResult, Box, Case, Sandbox
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
 _LOAD = Limits(wall_s=30.0, memory_mb=512)
@@ -73,7 +73,9 @@ class _BoxBench:
         self._box: Box | None = None
         self._exchange = self._start()
 
-    def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
         """See ``ports.Bench``."""
         count = len(self._job.cases) if cases is None else len(cases)
         if self._box is None:
@@ -88,13 +90,13 @@ class _BoxBench:
                 lines = tuple(tuple(found) for found in answer.lines)
                 passed, scores = tuple(answer.passed), tuple(answer.scores)
                 raised, cpu_s = tuple(answer.raised), max(0.0, answer.cpu_s)
-                return Tried(passed, scores, tuple(answer.outputs), lines, raised, cpu_s)
+                return BenchResult(passed, scores, tuple(answer.outputs), lines, raised, cpu_s)
             said = answer.fault.message if isinstance(answer, FaultFrame) else "it left cases out"
         except BoxDied as error:
             said = str(error)
         self.close()
         lost = {"error": "died", "message": said}
-        return Tried((False,) * count, (0.0,) * count, (lost,) * count, ((),) * count if trace else ())
+        return BenchResult((False,) * count, (0.0,) * count, (lost,) * count, ((),) * count if trace else ())
 
     def close(self) -> None:
         """See ``ports.Bench``."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.run_requests import Spent
-from agentos.daemon.run.conversation import Conversation, Job, Ran
+from agentos.daemon.run.conversation import BoxResult, Conversation, PreparedRun
 from agentos.domain import (
     Cost,
     Effect,
@@ -30,8 +30,8 @@ from agentos.domain import (
 )
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.evolver.history.recordings import packed
-from agentos.evolver.proposers.coding_agent import Errand, Left
 from agentos.ports import Blobs, Models, Plan, Sandbox
+from agentos.proposers.coding_agent import Errand, Left
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the program's own fault
 FILES_MB = 48  # of the 64 that a box has for what it is given
@@ -90,7 +90,7 @@ class BoxWorkshop:
         started = time.monotonic()
         size = sum(map(len, (*errand.program.values(), *errand.files.values()))) >> 20
         if size > FILES_MB:
-            ran = Ran(
+            ran = BoxResult(
                 Result.FAILED,
                 kernel_fault(KernelFault.LIMIT, f"its files have {size} MB, a box has room for {FILES_MB}"),
             )
@@ -106,7 +106,7 @@ class BoxWorkshop:
             steps_sha256=self._blobs.put(packed(steps)),
         )
 
-    def _job(self, errand: Errand, steps: list[Step]) -> Job:
+    def _job(self, errand: Errand, steps: list[Step]) -> PreparedRun:
         budget = errand.budget
         limits = Limits(
             wall_s=budget.seconds,
@@ -117,7 +117,7 @@ class BoxWorkshop:
             tokens=budget.tokens,
             calls=budget.calls,
         )
-        return Job(
+        return PreparedRun(
             task=_task(errand, limits),
             snapshot=errand.base,
             run_id=errand.id,
@@ -136,7 +136,7 @@ class BoxWorkshop:
         except NotFound:
             return ()
 
-    def _in_boxes(self, job: Job, errand: Errand, spent: Spent) -> Ran:
+    def _in_boxes(self, job: PreparedRun, errand: Errand, spent: Spent) -> BoxResult:
         limits = replace(errand.limits, wall_s=errand.budget.seconds)
         for left in range(GONE_MAX - 1, -1, -1):
             with self._sandbox.open(limits, light=True, run=errand.id) as box:
@@ -151,9 +151,9 @@ class BoxWorkshop:
         raise Unavailable("the box ended before the program")
 
 
-def _died(error: BoxDied, limits: Limits) -> Ran:
+def _died(error: BoxDied, limits: Limits) -> BoxResult:
     text = _DEATH[error.cause].format(seconds=limits.wall_s, memory_mb=limits.memory_mb, detail=error.detail)
-    return Ran(Result.FAILED, kernel_fault(_KIND[error.cause], text, type=error.cause))
+    return BoxResult(Result.FAILED, kernel_fault(_KIND[error.cause], text, type=error.cause))
 
 
 def _given(errand: Errand) -> Mapping[str, bytes]:

@@ -8,11 +8,11 @@ from pathlib import Path
 from agentos.daemon.evolve.coding_agent import FILES_MB
 from agentos.domain import Layer
 from agentos.errors import UserError
-from agentos.evolver.proposers.coders import load_coders
-from agentos.evolver.proposers.coding_agent import Workshop
-from agentos.evolver.proposers.command import CommandProposer
 from agentos.home import Home
 from agentos.ports import Audit, Proposer
+from agentos.proposers.coders import load_coders
+from agentos.proposers.coding_agent import Workshop
+from agentos.proposers.command import CommandProposer
 from agentos.shipped import folder
 
 
@@ -44,6 +44,6 @@ def _files(place: Path) -> Iterator[tuple[str, bytes]]:
             if room < 0:
                 raise UserError(
                     f"{place} holds more than the {FILES_MB} MB that a box has room for: install the program "
-                    "where boxes see it, see docs/proposers.md"
+                    "where boxes see it, see docs/understand/proposers.md"
                 )
             yield path.relative_to(place).as_posix(), path.read_bytes()

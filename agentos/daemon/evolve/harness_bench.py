@@ -26,9 +26,9 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import BoxDied
-from agentos.evolver.proposers.harness_repair import Traced
 from agentos.evolver.safety_probes import ExecutorWith
-from agentos.ports import Bench, Case, Executor, Plan, Snapshots, Tried
+from agentos.ports import Bench, BenchResult, Case, Executor, Plan, Snapshots
+from agentos.proposers.harness_repair import Traced
 
 _LINES = "lines"  # the node of the step that tells them
 _ASIDE = "traced_harness"  # the name that the harness' own first file gets while it is traced
@@ -128,12 +128,14 @@ class _RunBench:
     tasks: Sequence[Task]
     timeout_s: float
 
-    def try_source(self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None) -> Tried:
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
         """See ``ports.Bench``."""
         executor = self.executor_with({self.path: source.encode()}, frozenset())
         chosen = self.tasks if cases is None else [self.tasks[number] for number in cases]
         done = [_execute(executor, task, self.snapshot, self.timeout_s) for task in chosen]
-        return Tried(
+        return BenchResult(
             tuple(each.passed for each in done),
             tuple(float(each.passed) for each in done),
             tuple(each.output for each in done),

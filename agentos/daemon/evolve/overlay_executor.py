@@ -16,7 +16,7 @@ from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.run_requests import Answerer, Answerers
 from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Json, Kind, ResourceId, Snapshot
-from agentos.evolver.guards.assurance.overlay import Overlay, Registry, resource_of
+from agentos.evolver.guards.assurance.overlay import Overlay, OverlayRegistry, resource_of
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
 from agentos.ports import Blobs, Executor
@@ -26,7 +26,9 @@ from agentos.sandboxes.choice import Choice
 _ANSWERED = frozenset({"model", "tool", "recall"})
 
 
-def executors_beside(registry: Registry, blobs: Blobs, sandbox: Choice, serving: Serving) -> ExecutorWith:
+def executors_beside(
+    registry: OverlayRegistry, blobs: Blobs, sandbox: Choice, serving: Serving
+) -> ExecutorWith:
     """Makes executors that read these files beside a snapshot's, and not these resources."""
 
     def made(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> Executor:

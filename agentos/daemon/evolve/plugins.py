@@ -65,5 +65,5 @@ def _unfit(point: EntryPoint, why: str) -> UserError:
     whose = point.dist.name if point.dist else "an installed distribution"
     return UserError(
         f"the proposer {point.name!r} of {whose} cannot be used: {why}. "
-        "Mend it, or take it out with `pip uninstall`; see docs/proposers.md."
+        "Mend it, or take it out with `pip uninstall`; see docs/understand/proposers.md."
     )

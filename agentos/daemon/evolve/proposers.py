@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from agentos.domain import Layer
-from agentos.evolver.proposers.harness_repair import HarnessBenches, HarnessRepairProposer
-from agentos.evolver.proposers.lesson import LessonProposer
-from agentos.evolver.proposers.repair import RepairProposer
-from agentos.evolver.proposers.skill import SkillProposer
 from agentos.ports import Adviser, Benches, Proposer
+from agentos.proposers.harness_repair import HarnessBenches
+from agentos.proposers.lesson import LessonProposer
+from agentos.proposers.search_process import SearchProcess
+from agentos.proposers.skill import SkillProposer
 
 
-class Asked(Mapping[Layer, tuple[Proposer, ...]]):
+class ConfiguredProposers(Mapping[Layer, tuple[Proposer, ...]]):
     """Those that search, and those that ask a model from when one is set up, for as long as it is.
 
     ``made`` makes them, for the evolver's model or without any; ``adviser`` finds it.
@@ -54,7 +54,7 @@ def proposers_of(
     learning: tuple[LessonProposer, SkillProposer],
 ) -> Mapping[Layer, tuple[Proposer, ...]]:
     """By layer, in the order in which they are asked. ``writer`` is None where no model is set up."""
-    repair = RepairProposer(benches, parallel)
+    repair = SearchProcess("tool", benches, parallel)
     lesson, skill = learning
     asked = (writer,) if writer else ()
     return {
@@ -62,5 +62,5 @@ def proposers_of(
         Layer.PROMPT: asked,
         Layer.SKILL: (repair, skill, *asked),
         Layer.TOOL: (repair, *asked),
-        Layer.HARNESS: (HarnessRepairProposer(runs, parallel), *asked),
+        Layer.HARNESS: (SearchProcess("harness", runs, parallel), *asked),
     }

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 
 import structlog
 
+from agentos.daemon.status import HELD
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError
 from agentos.evolver.parts import Parts
@@ -21,14 +22,13 @@ from agentos.evolver.promote.probing import DRIVING, changed, only_adds, passed,
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 
-HELD = "swap.held"  # memo in the ledger: the Held as JSON, None while main is served
 _AGAIN_S = 10.0  # after the machinery failed
 
 log = structlog.get_logger("agentos.swap")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldBack:
     """Why new runs do not get what ``main`` holds."""
 
     main: str
@@ -136,7 +136,7 @@ class Swap:
 
     def _probed(self, main: Snapshot, good: Snapshot) -> bool:
         log.info("probe begins", commit=main.commit, served=good.commit)
-        self._tell(Held(main.commit, good.commit, "it is being probed", failed=False))
+        self._tell(HeldBack(main.commit, good.commit, "it is being probed", failed=False))
         found = probe(self._parts, main, good)
         if found.passed:
             log.info("probe passed", commit=main.commit, seconds=found.seconds)
@@ -145,10 +145,10 @@ class Swap:
         undo = "; ".join(f"agentos registry revert {name}" for name in names)
         log.error("probe failed", commit=main.commit, served=good.commit, why=found.reason, undo=undo)
         self._failed.add(main.tree)
-        self._tell(Held(main.commit, good.commit, found.reason, failed=True, undo=undo))
+        self._tell(HeldBack(main.commit, good.commit, found.reason, failed=True, undo=undo))
         return False
 
-    def _tell(self, held: Held | None) -> None:
+    def _tell(self, held: HeldBack | None) -> None:
         said = asdict(held) if held else None
         if self._ledger.get_kv(HELD) != said:
             self._ledger.set_kv(HELD, said)

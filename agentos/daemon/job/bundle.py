@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from agentos.daemon.job.selection import Finder, Wish, select
-from agentos.domain import Json, KernelFault, Kind, Limits, ResourceId, Snapshot, Task, kernel_fault
+from agentos.daemon.job.selection import Finder, Wish, allowed_tools, select
+from agentos.daemon.standing_checks import is_check_file, of_skill
+from agentos.domain import Check, Json, KernelFault, Kind, Limits, ResourceId, Snapshot, Task, kernel_fault
 from agentos.errors import Invalid, UserError
 from agentos.messages import WHEELS
 from agentos.ports import Snapshots
@@ -44,6 +45,7 @@ class Bundle:
     limits: Limits
     agent: Mapping[str, Json] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()  # that ship with a skill: they judge the run, and it never sees them
 
 
 class Tools(Snapshots, Protocol):
@@ -72,6 +74,8 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
     files |= environment
     for prefix in _wanted(registry, task, Wish(snapshot, task.goal, task.agent, agent), finder):
         files |= registry.files(snapshot, prefix)
+    checks = _checks_of_skills(task, agent, files)
+    files = {path: content for path, content in files.items() if not is_check_file(path)}
     files = with_wheels(registry, files)
     size = sum(len(content) for path, content in files.items() if f"/{WHEELS}/" in path) >> 20
     if size > _WHEELS_MB:
@@ -85,7 +89,19 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
         limits=_least(_least(task.limits, limits), agent["limits"]),
         agent=agent,
         command=tuple(_settings(harness, registry.files(snapshot, str(harness)))["command"]),
+        checks=checks,
     )
+
+
+def _checks_of_skills(task: Task, agent: Mapping[str, Json], files: Mapping[str, bytes]) -> tuple[Check, ...]:
+    """Of the skill whose tool the task calls; without a call, of those that its agent names outright."""
+    skills = sorted({"/".join(path.split("/")[:2]) for path in files if is_check_file(path)})
+    if task.call is None:
+        skills = [name for name in skills if name.split("/")[1] in agent["skills"]]
+    try:
+        return tuple(check for skill in skills for check in of_skill(skill, files))
+    except Invalid as error:
+        raise Unfit(KernelFault.GRADER, f"the checks of a skill cannot be read: {error}") from None
 
 
 def with_wheels(registry: Tools, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -114,21 +130,29 @@ def asked_sandbox(registry: Tools, task: Task, snapshot: Snapshot) -> str:
 def _wanted(registry: Tools, task: Task, wish: Wish, finder: Finder | None) -> Sequence[str]:
     """What the run gets beside what its agent consists of: registry paths, each with what is below."""
     if task.call is None:
-        selection = select(wish, registry.names(wish.snapshot), finder)
+        names = registry.names(wish.snapshot)
+        selection = select(wish, names, finder)
         if selection.missing:
-            names = ", ".join(map(str, selection.missing))
+            missing = ", ".join(map(str, selection.missing))
             raise Unfit(
                 KernelFault.NOT_FOUND,
-                f"the agent '{task.agent}' names {names}, which the registry does not have",
+                f"the agent '{task.agent}' names {missing}, which the registry does not have",
             )
+        brought = allowed_tools(wish, names, _texts_of_skills(registry, wish, selection.resources))
         return [
-            f"{found}/{DOCUMENT}" if found.kind is Kind.AGENT else str(found) for found in selection.resources
+            f"{found}/{DOCUMENT}" if found.kind is Kind.AGENT else str(found)
+            for found in sorted({*selection.resources, *brought})
         ]
     try:
         path = registry.find_tool(wish.snapshot, task.call.tool)
     except UserError as error:
         raise Unfit(KernelFault.UNKNOWN_TOOL, str(error)) from None
     return ("/".join(path.split("/")[:2]),)
+
+
+def _texts_of_skills(registry: Tools, wish: Wish, resources: Sequence[ResourceId]) -> list[str]:
+    paths = [f"{found}/SKILL.md" for found in resources if found.kind is Kind.SKILL]
+    return [registry.files(wish.snapshot, path).get(path, b"").decode("utf-8", "replace") for path in paths]
 
 
 def _files(registry: Tools, snapshot: Snapshot, kind: Kind, name: str) -> dict[str, bytes]:

@@ -22,7 +22,9 @@ from agentos.wire import Closed, FrameError, Late
 class Exchange:
     """Talks to the worker in ``box``. ``BoxDied`` from any method means that the box is over."""
 
-    def __init__(self, box: Box, wall_s: float) -> None:
+    def __init__(self, box: Box, wall_s: float, bytes_max: int | None = None) -> None:
+        self.weight = 0  # of the last message, in memory
+        self._left = bytes_max  # of all headers; None is no limit
         self._box = box
         self._deadline = time.monotonic() + wall_s
 
@@ -54,6 +56,11 @@ class Exchange:
             raise self._died("", str(error)) from None
         except FrameError as error:
             raise self._died("protocol", str(error)) from None
+        self.weight = frame.weight
+        if self._left is not None:
+            self._left -= frame.size
+            if self._left < 0:
+                raise self._died("output", "all its messages together")
         name = frame.head.get("type")
         kind = FaultFrame if name == "fault" else kinds.get(str(name))
         if kind is None:

@@ -4,16 +4,31 @@ that the part that fits the goal where all of it would be too much for a model t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
+from agentos import frontmatter
 from agentos.domain import Json, Kind, ResourceId, Snapshot
 from agentos.retrieval.index import SearchHit
 
 # More than these, and the goal decides. A model's choice of tools gets worse with their number.
 MOST: Mapping[Kind, int] = {Kind.TOOL: 24, Kind.SKILL: 12, Kind.MEMORY: 12}
+
+
+# What other agents call the tools that ship here.
+_ELSEWHERE: Mapping[str, str] = {
+    "bash": "shell",
+    "read": "read-file",
+    "write": "write-file",
+    "edit": "edit-file",
+    "multiedit": "edit-file",
+    "grep": "search-files",
+    "glob": "list-files",
+    "ls": "list-files",
+}
 
 
 class Finder(Protocol):
@@ -73,6 +88,24 @@ def select(
             allowed = {*fitting[: most[kind]], *(named & there)}
         resources |= {ResourceId(kind, name) for name in allowed}
     return Selection(sorted(resources), missing)
+
+
+def allowed_tools(wish: Wish, names: Sequence[ResourceId], texts: Sequence[str]) -> set[ResourceId]:
+    """The tools that the ``SKILL.md`` of selected skills name in ``allowed-tools``, of those that the agent may have."""
+    there = {found.name for found in names if found.kind is Kind.TOOL}
+    allowed = [_as_name(Kind.TOOL, text) for text in wish.settings["tools"]]
+    found: set[ResourceId] = set()
+    for text in texts:
+        try:
+            said = frontmatter.read(text).tools or ()
+        except ValueError:
+            continue
+        for word in said:
+            name = re.sub(r"[^a-z0-9]+", "-", word.partition("(")[0].lower()).strip("-")
+            name = _ELSEWHERE.get(name, name)
+            if name in there and any(fnmatchcase(name, pattern) for pattern in allowed):
+                found.add(ResourceId(Kind.TOOL, name))
+    return found
 
 
 def _as_name(kind: Kind, text: str) -> str:

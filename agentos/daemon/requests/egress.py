@@ -1,7 +1,8 @@
 """Lets a run's requests to the outside world through, one by one, to the hosts that a person named.
 
 The box has no network: what it asks for here is made by the kernel and recorded as a step, the request with
-what came of it. In a replay or a trial it is never made: the n-th of equal requests gets the n-th recorded answer.
+what came of it. A name is resolved once, and the address that was looked at is the one connected to: what lies
+on this machine or in its own networks only where the settings name the address or its network. In a replay or a trial it is never made: the n-th of equal requests gets the n-th recorded answer.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import ipaddress
+import re
 import socket
 import ssl
 import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
+from agentos.daemon.requests.secret_requests import Filled, Vault, fill
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.errors import Unavailable
 from agentos.evolver.history.recordings import FETCH, fetch_key
@@ -27,14 +32,25 @@ BODY_MAX = 4 << 20  # of a response
 _PATIENCE_S = 30.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _KEYS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_HEADERS_MAX = 64 << 10
+_EMBEDDING = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: an IPv4 address in the last 32 bits
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _SET_BY_US = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
 
 
 class Egress(Answerer):
-    """One run's way out. ``hosts`` are names, or ``*.name`` for all below one; ``name:port`` for a port."""
+    """One run's way out. ``hosts`` are names, or ``*.name`` for all below one; ``name:port`` for a port.
 
-    def __init__(self, hosts: Sequence[str], asking: Asking) -> None:
+    Addresses and networks (``10.1.2.0/24``) among them are those that a name may lead to although they are
+    not public.
+    """
+
+    def __init__(self, hosts: Sequence[str], asking: Asking, vault: Vault | None = None) -> None:
         self._hosts = hosts
+        self._vault = vault
         self._asking = asking
         self._recorded: dict[str, list[Json]] = {}
         for fetch in (asking.plan.recording and asking.plan.recording.fetches) or ():
@@ -63,11 +79,31 @@ class Egress(Answerer):
 
     def _made(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> dict[str, Json]:
         """What came of it, as it is recorded: an answer, or the ``type`` of a fault and its ``error``."""
-        target = self._allowed(url)
+        target, host = self._allowed(url)
+        patience_s = min(_PATIENCE_S, self._asking.deadline - time.monotonic())
+        if patience_s <= 0:
+            raise Unavailable("the run's time is over")
+        until = time.monotonic() + patience_s
         try:
-            status, found, data = _fetch(method, target, headers, content, self._asking.deadline)
+            filled = fill(self._vault, self._asking, target, headers, content)
+        except Denied as error:  # on record: somebody may want to know what was tried
+            return {"type": error.fault.type, "error": error.fault.message}
+        try:
+            seen = self._answered(method, filled, host, until)
+        except Denied as error:  # it may quote what was sent
+            raise Denied(error.fault.type, str(filled.redact(error.fault.message))) from None
+        return {name: filled.redact(value) for name, value in seen.items()}
+
+    def _answered(self, method: str, filled: Filled, host: str, until: float) -> dict[str, Json]:
+        target = filled.target
+        port = target.port or (443 if target.scheme == "https" else 80)
+        try:
+            plain = _connected(self._addresses(host, port, until), port, until)
+            status, found, data = _fetch(
+                plain, method, (target, host, port), filled.headers, filled.content, until
+            )
         except (OSError, http.client.HTTPException) as error:
-            return {"type": "unreachable", "error": f"{target.hostname} does not answer: {error}"}
+            return {"type": "unreachable", "error": f"{host} does not answer: {error}"}
         if len(data) > BODY_MAX:
             return {
                 "type": "limit",
@@ -88,24 +124,108 @@ class Egress(Answerer):
             raise RunEnds(Result.NOT_REPLAYABLE, kernel_fault(KernelFault.NOT_RECORDED, why))
         return {name: value for name, value in answers[number].items() if name != "recorded"}
 
-    def _allowed(self, url: str) -> SplitResult:
+    def _allowed(self, url: str) -> tuple[SplitResult, str]:
+        """The URL's parts and its host, in lower case. Raises Denied."""
         try:
             target = urlsplit(url)
             port = target.port
         except ValueError as error:
             raise Denied("request", f"the URL cannot be read: {error}") from None
-        host = (target.hostname or "").rstrip(".")
+        host = (target.hostname or "").removesuffix(".")
         if target.scheme not in ("http", "https") or not host or target.username is not None:
             raise Denied("request", "a URL is http:// or https://, with a host and without a user")
         if "%" in host:  # a zone within an address may read like a name that is allowed
             raise Denied("request", "a host has no '%'")
+        if _literal(host) is None and (len(host) > 253 or not all(map(_LABEL.fullmatch, host.split(".")))):
+            raise Denied("request", "a host is a name of labels of 1 to 63 letters, digits, '-' and '_'")
         place = host if port is None else f"{host}:{port}"
         for allowed in map(str.lower, self._hosts):
             if place == allowed or (allowed.startswith("*.") and place.endswith(allowed[1:])):
-                return target
+                return target, host
         raise Denied(
             "effect", f"{place} is not a host that runs may reach: add it to 'egress' in agentos.toml"
         )
+
+    def _addresses(self, host: str, port: int, until: float) -> list[_Address]:
+        """Where the host is, as far as a run may go there. Raises Denied, OSError."""
+        found = list(dict.fromkeys(_resolved(host, port, until)))
+        named = [network for entry in self._hosts if (network := _network(entry, port)) is not None]
+        allowed = [
+            address for address in found if _is_public(address) or any(address in net for net in named)
+        ]
+        if not allowed:
+            raise Denied(
+                "effect",
+                f"{host} leads to {', '.join(map(str, found)) or 'nowhere'}, which is not public: "
+                "add that address, or its network, to 'egress' in agentos.toml",
+            )
+        return allowed
+
+
+def _literal(text: str) -> _Address | None:
+    """The address that the text is; one that only wraps an IPv4 address is that one."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _EMBEDDING:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        return address.ipv4_mapped or address.sixtofour or address
+    return address
+
+
+def _network(entry: str, port: int) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """What an entry of the settings names of addresses, for this port; None where it is a name."""
+    text = entry.removesuffix(f":{port}") if entry.count(":") == 1 else entry
+    address = _literal(text)
+    try:
+        return ipaddress.ip_network(text if address is None else address, strict=False)
+    except ValueError:
+        return None
+
+
+def _is_public(address: _Address) -> bool:
+    odd = address.is_multicast or address.is_unspecified or address.is_reserved or address.is_link_local
+    tunnelled = isinstance(address, ipaddress.IPv6Address) and address.teredo is not None
+    return address.is_global and not odd and not tunnelled
+
+
+def _resolved(host: str, port: int, until: float) -> list[_Address]:
+    """All addresses of the host, asked for once. Raises OSError, also when that takes too long."""
+    answers: SimpleQueue[list[str] | OSError] = SimpleQueue()
+
+    def resolve() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers.put([str(place[0]) for *_, place in found])
+        except (OSError, UnicodeError) as error:
+            answers.put(OSError(str(error)))
+
+    threading.Thread(target=resolve, name="resolving", daemon=True).start()
+    try:
+        answer = answers.get(timeout=max(0.0, until - time.monotonic()))
+    except Empty:
+        raise TimeoutError("its name was not resolved in time") from None
+    if isinstance(answer, OSError):
+        raise answer
+    return [address for text in answer if (address := _literal(text)) is not None]
+
+
+def _connected(addresses: Sequence[_Address], port: int, until: float) -> socket.socket:
+    """A connection to the first of these that takes one. Raises OSError."""
+    last = OSError("nowhere to connect to")
+    for address in addresses:
+        sock = socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6)
+        try:
+            sock.settimeout(max(0.01, until - time.monotonic()))
+            sock.connect((str(address), port))
+        except OSError as error:
+            sock.close()
+            last = error
+        else:
+            return sock
+    raise last
 
 
 def _request(body: Mapping[str, Any]) -> tuple[str, str, dict[str, str], bytes]:
@@ -121,6 +241,11 @@ def _request(body: Mapping[str, Any]) -> tuple[str, str, dict[str, str], bytes]:
         for name, value in headers.items()
         if str(name).strip().lower() not in _SET_BY_US
     }
+    if sum(len(name) + len(value) for name, value in sent.items()) > _HEADERS_MAX:
+        raise Denied("request", f"the headers have {_HEADERS_MAX} characters at most")
+    for name, value in sent.items():
+        if not _HEADER.fullmatch(name) or _CONTROL.search(value):
+            raise Denied("request", f"the header {name!r:.80} has a control character, or no name")
     try:
         return method, url, sent, base64.b64decode(str(body.get("body", "")), validate=True)
     except ValueError:
@@ -148,33 +273,38 @@ def _data(told: Json) -> bytes:
 
 
 def _fetch(
-    method: str, target: SplitResult, headers: Mapping[str, str], content: bytes, deadline: float
+    plain: socket.socket,
+    method: str,
+    where: tuple[SplitResult, str, int],
+    headers: Mapping[str, str],
+    content: bytes,
+    until: float,
 ) -> tuple[int, dict[str, str], bytes]:
-    patience_s = min(_PATIENCE_S, deadline - time.monotonic())
-    if patience_s <= 0:
-        raise Unavailable("the run's time is over")
-    until = time.monotonic() + patience_s
-    host, secure = target.hostname or "", target.scheme == "https"
-    connection = http.client.HTTPConnection(host, target.port or (443 if secure else 80))
+    target, host, port = where
+    secure = target.scheme == "https"
+    connection = http.client.HTTPConnection(host, port)
+    connection.default_port = 443 if secure else 80  # what is left out after the host's name
     path = (target.path or "/") + (f"?{target.query}" if target.query else "")
-    plain = socket.create_connection((host, connection.port), patience_s)
     with plain, plain.dup() as handle:
         # The socket's own patience is for each read: whoever sends a byte now and then would hold us for ever.
-        cut = threading.Timer(patience_s, _cut, (handle,))
+        cut = threading.Timer(max(0.01, until - time.monotonic()), _cut, (handle,))
         cut.start()
         try:
             connection.sock = _secured(plain, host) if secure else plain
             connection.request(method, path, content or None, dict(headers))
             response = connection.getresponse()
             data = response.read(BODY_MAX + 1)
-        except ValueError as error:  # a header with a line break
+        except ValueError as error:  # a header that is not Latin-1
             raise Denied("request", str(error)) from None
         finally:
             cut.cancel()
             connection.close()
     if time.monotonic() >= until:
-        raise TimeoutError(f"not within {patience_s:.0f} s")
-    return response.status, {name.lower(): value for name, value in response.getheaders()}, data
+        raise TimeoutError("not in time")
+    found = {name.lower(): value for name, value in response.getheaders()}
+    if any(_CONTROL.search(part) for header in found.items() for part in header):
+        raise http.client.HTTPException("its headers have control characters")
+    return response.status, found, data
 
 
 def _secured(plain: socket.socket, host: str) -> socket.socket:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentos.daemon.requests.people import readable
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied
-from agentos.domain import Json, Proposal, Snapshot, digest
+from agentos.domain import Json, MemoryProposal, Snapshot, digest
 from agentos.ledger.store import Ledger
 
 TEXT_MAX = 2_000  # characters of a proposed memory
@@ -79,7 +79,7 @@ class _Proposals(Answerer):
             raise Denied("limit", f"a run may propose {PROPOSALS_MAX} memories, no more")
         if not self._asking.plan.replays:
             asking, now = self._asking, datetime.now(UTC)
-            self._ledger.keep(Proposal(proposal_id, asking.run_id, asking.task.key, text, why, now))
+            self._ledger.keep(MemoryProposal(proposal_id, asking.run_id, asking.task.key, text, why, now))
         self._asking.step("remember", {"text": text, "why": why}, {"proposed": proposal_id}, 0.0)
         return {"proposed": proposal_id}
 

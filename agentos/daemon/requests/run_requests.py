@@ -6,7 +6,6 @@ it, and an answer holds nothing that the run may not know. ``RunEnds`` from an a
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -36,7 +35,7 @@ from agentos.wire import Closed, FrameError, Late
 
 ASKS_MAX = 10_000  # of one run
 _IN_FLIGHT_MAX = 32  # asks of one run that are answered side by side; others wait their turn
-_HELD_MAX = 16 << 20  # bytes of asks of one run that are not answered yet; beyond them nothing is read
+_HELD_MAX = 16 << 20  # bytes of memory that unanswered asks of one run hold; beyond them nothing is read
 
 
 class RunEnds(Exception):
@@ -144,8 +143,8 @@ class Desk:
     _pool: ThreadPoolExecutor | None = None
     _over: bool = False
 
-    def take(self, ask: Ask) -> None:
-        """Answer it on another thread. Waits while too much is unanswered: a run that only asks must
+    def take(self, ask: Ask, size: int) -> None:
+        """Answer it on another thread; it holds ``size`` bytes. Waits while too much is unanswered: a run that only asks must
         fill no memory but its own."""
         self._count += 1
         if self._count > ASKS_MAX:
@@ -158,7 +157,6 @@ class Desk:
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_IN_FLIGHT_MAX, thread_name_prefix="ask")
-        size = len(json.dumps(ask.body))
         with self._room:
             left_s = max(0.0, self.asking.deadline - time.monotonic())
             self._room.wait_for(lambda: self._held == 0 or self._held + size <= _HELD_MAX, left_s)

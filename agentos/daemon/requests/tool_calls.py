@@ -1,7 +1,7 @@
 """What becomes of a tool call that the worker announces: made, served from the record, or the end.
 
 The effects of a tool are what the kernel itself reads in the source that it handed out, never what
-the worker says. docs/replay.md has the table of what happens to which effect in which mode.
+the worker says. docs/understand/replay.md has the table of what happens to which effect in which mode.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from agentos.errors import Unavailable, UserError
 from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
 from agentos.messages import WHEELS
 from agentos.ports import Plan, Snapshots
+from agentos.programs import SCRIPT_EFFECTS, is_manifest, is_script
 from agentos.resources import tool_path, tool_reference
 from agentos.syntax import parse
 
@@ -46,10 +47,15 @@ class Effects:
     idempotent: bool  # making the same call twice is as good as making it once
 
 
-def declared(source: bytes) -> Effects:
+def declared(path: str, source: bytes) -> Effects:
     """Read ``TOOL`` without running anything. What cannot be read counts as acting on the outside."""
+    if is_script(path):
+        return Effects(frozenset(SCRIPT_EFFECTS), False)
     cards = []
     try:
+        if is_manifest(path):
+            says = json.loads(source)
+            return Effects(frozenset(map(str, says["effects"])), says.get("idempotent") is True)
         for node in parse(source.decode("utf-8")).body:
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             named = any(isinstance(target, ast.Name) and target.id == "TOOL" for target in targets)
@@ -161,7 +167,7 @@ class ToolAsks(Answerer):
             path = tool_path(tool, files)
         except UserError as error:
             raise Denied("unknown_tool", str(error)) from None
-        return path, declared(files[path])
+        return path, declared(path, files[path])
 
 
 def _by_key(recording: Recording | None) -> Mapping[str, Sequence[RecordedTool]]:
@@ -204,7 +210,7 @@ def drift(snapshots: Snapshots, bundle: Bundle, plan: Plan, steps: Sequence[Step
             continue
         if _same_result(earlier[0], call):
             continue
-        effects = declared(bundle.files.get(path, b"")).effects
+        effects = declared(path, bundle.files.get(path, b"")).effects
         if not _same_resource(snapshots, recording.snapshot, bundle.files, path):
             parted = True
         elif effects <= _AGAIN and (Effect.READ not in effects or not parted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -45,15 +46,18 @@ from agentos.messages import (
 )
 from agentos.ports import Box, Plan
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
+from agentos.wire import weigh
 
 _RESULT = {"answered": Result.PASSED, "failed": Result.FAILED, "limit": Result.BUDGET}
 # What only the kernel sees happen; a box that could write such steps could make up its own record.
 KERNEL_NODES = frozenset({"model", "external", "fetch", "person", "delegate", "recall", "remember"})
 _ANSWER_S = 30.0  # until a worker has to have taken an answer
+# What a run may send in all, and what its steps may hold of the kernel's memory: so often what one output may hold
+_SENT_MAX, _HELD_MAX = 512, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class PreparedRun:
     """One run to do."""
 
     task: Task
@@ -74,7 +78,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class BoxResult:
     """What came out of the run's box."""
 
     result: Result
@@ -90,10 +94,11 @@ class Ran:
 class Conversation:
     """Drives one run in its box; adds to ``spent`` what its model calls use."""
 
-    def __init__(self, box: Box, job: Job, answerers: Answerers, spent: Spent) -> None:
+    def __init__(self, box: Box, job: PreparedRun, answerers: Answerers, spent: Spent) -> None:
         self._job = job
         wall_s = min(job.limits.wall_s, job.plan.wall_s or job.limits.wall_s)
-        self._exchange = Exchange(box, wall_s)
+        self._exchange = Exchange(box, wall_s, _SENT_MAX * job.limits.output_bytes)
+        self._room = _HELD_MAX * job.limits.output_bytes
         self._sending = threading.Lock()
         self._recording = threading.Lock()
         self._count = 0
@@ -112,22 +117,24 @@ class Conversation:
         answerers = {"tool": tool_asks, **answerers}
         self._desk = Desk(asking, answerers, self._answer, lambda: self._end(box))
 
-    def run(self) -> Ran:
+    def run(self) -> BoxResult:
         """To the run's end. Raises BoxDied, or what an ask ended the run with."""
         job = self._job
         try:
             self._exchange.send(message_of(job), [*job.bundle.files.values(), *job.inputs.values()])
             return self._listen()
+        except RunEnds as end:
+            return BoxResult(end.result, end.fault)
         except BoxDied:
             if isinstance(self._desk.ending, RunEnds):
-                return Ran(self._desk.ending.result, self._desk.ending.fault)
+                return BoxResult(self._desk.ending.result, self._desk.ending.fault)
             if self._desk.ending is not None:
                 raise self._desk.ending from None
             raise
         finally:
             self._desk.close()
 
-    def _listen(self) -> Ran:
+    def _listen(self) -> BoxResult:
         limits = self._job.limits
         steps = 0
         kinds: dict[str, type[BaseModel]] = {"step": StepFrame, "ask": Ask, "done": RunDone}
@@ -139,24 +146,24 @@ class Conversation:
                 steps += 1
                 self._exchange.measure(message.action, limits.output_bytes, "an action")
                 self._exchange.measure(message.observation, limits.output_bytes, "an observation")
-                self._record(message.node, message.action, message.observation, message)
+                self._record(message, self._exchange.weight)
             elif isinstance(message, Ask):
-                self._desk.take(message)
+                self._desk.take(message, self._exchange.weight)
             elif isinstance(message, FaultFrame):
-                return Ran(Result.FAILED, self._fault(message.fault))
+                return BoxResult(Result.FAILED, self._fault(message.fault))
             else:
                 assert isinstance(message, RunDone)
                 return self._done(message, blobs)
-        return Ran(
+        return BoxResult(
             Result.BUDGET, kernel_fault(KernelFault.LIMIT, f"the run made more than {limits.steps} steps")
         )
 
-    def _done(self, message: RunDone, blobs: tuple[bytes, ...]) -> Ran:
+    def _done(self, message: RunDone, blobs: tuple[bytes, ...]) -> BoxResult:
         limits = self._job.limits
         self._exchange.measure(message.answer, limits.output_bytes, "the answer")
         late = message.fault is not None and message.fault.type == "timeout"
         files = read_tar(blobs[0] if blobs else b"", FileLimits(total_bytes=limits.workspace_mb << 20))
-        return Ran(
+        return BoxResult(
             result=Result.TIMEOUT if late else _RESULT[message.finished],
             fault=self._end_fault(message.fault),
             answer=self._job.redact(message.answer),
@@ -189,17 +196,24 @@ class Conversation:
     def _saw(self, node: str, action: Json, observation: Json, duration_ms: float) -> Step:
         """Record what the kernel itself saw: the nodes of ``KERNEL_NODES``."""
         frame = StepFrame(node=node, action=action, observation=observation, duration_ms=duration_ms)
-        return self._record(node, action, observation, frame)
+        return self._record(frame, weigh(json.dumps([action, observation]).encode()))
 
-    def _record(self, node: str, action: Json, observation: Json, frame: StepFrame) -> Step:
+    def _record(self, frame: StepFrame, weight: int) -> Step:
+        """Raises RunEnds when the run's steps hold all that they may."""
         with self._recording:
             redact = self._job.redact
+            self._room -= weight
+            if self._room < 0:
+                why = (
+                    f"the steps of the run hold more than {_HELD_MAX * self._job.limits.output_bytes:,} bytes"
+                )
+                raise RunEnds(Result.BUDGET, kernel_fault(KernelFault.LIMIT, why))
             step = Step(
                 run_id=self._job.run_id,
                 index=self._count,
-                node=node,
-                action=redact(action),
-                observation=redact(observation),
+                node=frame.node,
+                action=redact(frame.action),
+                observation=redact(frame.observation),
                 fault=self._fault(frame.fault),
                 started_at=datetime.now(UTC) - timedelta(milliseconds=min(frame.duration_ms, 1e9)),
                 duration_ms=frame.duration_ms,
@@ -220,7 +234,7 @@ def wire_run_id(run_id: str) -> str:
     return digest([run_id])[:16]
 
 
-def message_of(job: Job) -> RunJob:
+def message_of(job: PreparedRun) -> RunJob:
     """The job as the worker gets it."""
     task, limits = job.task, job.limits
     return RunJob(

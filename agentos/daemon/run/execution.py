@@ -18,7 +18,7 @@ from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.model_requests import with_default
 from agentos.daemon.requests.run_requests import Answerers, Spent
 from agentos.daemon.requests.tool_calls import drift
-from agentos.daemon.run.conversation import Conversation, Job, Ran
+from agentos.daemon.run.conversation import BoxResult, Conversation, PreparedRun
 from agentos.daemon.run.grading import Grade, grade
 from agentos.domain import (
     Budget,
@@ -106,11 +106,6 @@ class BoxExecutor:
         plan = plan or Plan()
         steps: list[Step] = []
 
-        def record(step: Step) -> None:
-            steps.append(step)
-            if on_step is not None:
-                on_step(step)
-
         started = time.monotonic()
         workspace_mb = task.limits.workspace_mb
         sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), plan.prefer)
@@ -121,7 +116,16 @@ class BoxExecutor:
             bundle = self._bundle(task, snapshot)
             given = self._digest(task, snapshot, bundle)
             workspace_mb = bundle.limits.workspace_mb
-            job = Job(task, snapshot, run_id, bundle, self._inputs(task), record, plan, self._serving.redact)
+            job = PreparedRun(
+                task,
+                snapshot,
+                run_id,
+                bundle,
+                self._inputs(task),
+                on_step or steps.append,
+                plan,
+                self._serving.redact,
+            )
             if task.call is None:
                 job = replace(
                     job,
@@ -131,10 +135,10 @@ class BoxExecutor:
             ran = self._in_a_box(sandbox, job, spent)
             drifted = drift(self._registry, bundle, plan, steps)
         except Unfit as error:
-            ran = Ran(Result.FAILED, error.fault)
+            ran = BoxResult(Result.FAILED, error.fault)
         graded = Grade(())
         if ran.result is Result.PASSED:
-            graded = grade(sandbox, task.checks, ran.answer, ran.files, workspace_mb)
+            graded = grade(sandbox, (*task.checks, *bundle.checks), ran.answer, ran.files, workspace_mb)
         cost = spent.onto(Cost(wall_s=time.monotonic() - started, cpu_s=ran.cpu_s))
         return Attempt(
             outcome=_outcome(ran, graded, cost),
@@ -194,7 +198,7 @@ class BoxExecutor:
         except NotFound as error:
             raise Unavailable(f"an input of {task.id} is gone: {error}") from None
 
-    def _in_a_box(self, sandbox: Sandbox, job: Job, spent: Spent) -> Ran:
+    def _in_a_box(self, sandbox: Sandbox, job: PreparedRun, spent: Spent) -> BoxResult:
         with sandbox.open(job.limits, run=job.run_id) as box:
             with self._lock:
                 self._open[job.run_id] = box
@@ -210,7 +214,7 @@ class BoxExecutor:
             used = box.close()
             return replace(ran, cpu_s=used.cpu_s, memory_mb=used.memory_peak_mb)
 
-    def _died(self, job: Job, error: BoxDied) -> Ran:
+    def _died(self, job: PreparedRun, error: BoxDied) -> BoxResult:
         """A dead box as what it says of the task; raises it when it says nothing of the task."""
         key = (job.task.id, job.snapshot.tree)
         cause = "killed" if job.run_id in self._cancelled else error.cause
@@ -221,17 +225,17 @@ class BoxExecutor:
         self._gone.pop(key, None)
         result, kind, text = _DEATH[cause]
         fault = kernel_fault(kind, text.format(limits=job.limits, detail=error.detail))
-        return Ran(result, fault, resources=_given(job))
+        return BoxResult(result, fault, resources=_given(job))
 
 
-def _given(job: Job) -> tuple[str, ...]:
+def _given(job: PreparedRun) -> tuple[str, ...]:
     """What a worker that cannot say so any more may have used: all that it was given for a call."""
     if job.task.call is None:
         return ()
     return tuple(sorted({"/".join(path.split("/")[:2]) for path in job.bundle.files}))
 
 
-def _outcome(ran: Ran, graded: Grade, cost: Cost) -> Outcome:
+def _outcome(ran: BoxResult, graded: Grade, cost: Cost) -> Outcome:
     """What the run and its grade mean together: an answer counts only if every check passes."""
     if ran.result is not Result.PASSED:
         reason = ran.fault.message if ran.fault else "the harness gave no answer"

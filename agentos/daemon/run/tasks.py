@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import NoReturn
 
 import structlog
 
+from agentos.daemon.breaker import MACHINE, Breaker, cause
+from agentos.daemon.job.inputs import settle_inputs
+from agentos.daemon.run.delivery import deliveries_of
 from agentos.daemon.run.execution import BoxExecutor
-from agentos.domain import InputFile, Mode, Outcome, Result, Run, Snapshot, Task, TaskState, new_id
-from agentos.errors import Conflict, Unavailable
+from agentos.domain import (
+    InputFile,
+    KernelFault,
+    Mode,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+    Task,
+    TaskState,
+    kernel_fault,
+    new_id,
+)
+from agentos.errors import Conflict, Invalid, ModelAway, Unavailable
 from agentos.evolver.history.recordings import recording_of, whole
+from agentos.ledger.reading import TaskView
 from agentos.ledger.store import Ledger
 from agentos.ports import Plan, Snapshots
 from agentos.trajectories.chat import Happened
 
-MAX_ATTEMPTS = 3  # runs that the machinery lost before a task ends as `infra`
+MAX_ATTEMPTS = 3  # runs of one task that were lost while the machinery worked, before it ends as `infra`
+STOPPED = "daemon.stopped"  # memo in the ledger: when a daemon last ended without waiting for its runs
 _ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.WAITING)
 _OPEN = (TaskState.QUEUED, TaskState.RUNNING)
 
@@ -64,8 +84,12 @@ class TaskRunner:
         stopping: Stopping,
         mode: Mode = Mode.RECORD,
         told: Callable[[Happened], None] | None = None,
+        breaker: Breaker | None = None,
+        hold_out: float = 0.0,
     ) -> None:
         """``told`` gets each finished run, and may not wait."""
+        self.breaker = breaker or Breaker()
+        self._hold_out = hold_out
         self._ledger = ledger
         self._snapshots = snapshots
         self._executor = executor
@@ -73,9 +97,12 @@ class TaskRunner:
         self._mode = mode
         self._told = told
         self._in_flight: dict[str, str] = {}
+        self._unclosed: dict[str, BaseException] = {}  # runs of this process whose end could not be stored
 
     def attempt(self, task_id: str, now: datetime) -> bool:
         """One run of the task. Whether there is nothing more to do until somebody asks for it.
+
+        Raises Unavailable when the machinery is away: the attempt does not count.
 
         Safe to repeat after a crash: a run that a dead daemon left open is closed as ``infra``
         first, keeping its steps, so that each attempt is in the record once. A later attempt goes
@@ -84,21 +111,23 @@ class TaskRunner:
         view = self._ledger.task_view(task_id)
         if view.state in _ENDED:
             return True
-        earlier = self._ledger.runs(task_id)[::-1]
-        for run in earlier:
+        for run in self._ledger.runs(task_id)[::-1]:
             if run.outcome is None:
-                self._lost(run.id, "the daemon was killed during this run")
-        lost = sum(not _waited(run) for run in earlier)
-        if lost >= MAX_ATTEMPTS:
-            self.give_up(task_id, f"the machinery lost {lost} runs of it")
+                self._close(run)
+        earlier = self._ledger.runs(task_id)[::-1]
+        if self._lost_too_often(task_id, earlier):
             return True
         snapshot = self._snapshot(earlier)
-        sandbox, level = self._place(view.task, snapshot)
+        try:
+            task, share, fault = self._with_inputs(view)
+        except Conflict:  # cancelled between the look and the reading
+            return True
+        sandbox, level = self._place(task, snapshot)
         run = Run(
             id=new_id("run"),
             task_id=task_id,
-            task_key=view.task.key,
-            share=view.share,
+            task_key=task.key,
+            share=share,
             attempt=len(earlier) + 1,
             snapshot=snapshot,
             sandbox=sandbox,
@@ -110,11 +139,38 @@ class TaskRunner:
             self._ledger.begin_run(run)
         except Conflict:  # cancelled between the look and the begin
             return True
+        if fault:  # nothing that another attempt would mend
+            self.give_up(task_id, fault)
+            return True
         self._in_flight[task_id] = run.id
         try:
-            return self._run(run, self._plan(earlier))
+            ended = self._run(run, self._plan(earlier))
         finally:
             self._in_flight.pop(task_id, None)
+            if (error := sys.exception()) is not None:
+                self._unclosed[run.id] = error
+        if isinstance(ended, Unavailable):
+            raise ended
+        return ended
+
+    def _with_inputs(self, view: TaskView) -> tuple[Task, Share, str]:
+        """The task with what is there to read now, and why that cannot be read, "" if it can."""
+        if not view.task.sources:
+            return view.task, view.share, ""
+        try:
+            return *settle_inputs(self._ledger, view.task, self._hold_out), ""
+        except Invalid as error:
+            return view.task, view.share, str(error)
+
+    def _lost_too_often(self, task_id: str, earlier: Sequence[Run]) -> bool:
+        """Whether the task was given up for that."""
+        lost = [run for run in earlier if _counts(run)]
+        if len(lost) < MAX_ATTEMPTS:
+            return False
+        last = lost[-1].outcome
+        why = f"; the last one: {last.reason}" if last else ""
+        self.give_up(task_id, f"{len(lost)} runs of it were lost while the machinery worked{why}")
+        return True
 
     def _snapshot(self, earlier: Sequence[Run]) -> Snapshot:
         """A run goes on upon what it began with, as long as that is still there."""
@@ -148,21 +204,28 @@ class TaskRunner:
         except Unavailable:
             return "none", "none"
 
-    def _run(self, run: Run, plan: Plan) -> bool:
+    def _run(self, run: Run, plan: Plan) -> bool | Unavailable:
+        """As ``attempt``; Unavailable when the machinery is away, and the run is closed."""
         task = self._ledger.task(run.task_id)
         try:
             done = self._executor.execute(task, run.snapshot, run.id, self._ledger.append_step, plan)
-        except Unavailable as error:
             self._stopping.hold_if_set()
-            log.warning("run lost", task=task.id, run=run.id, why=str(error))
-            self._lost(run.id, str(error))
+            outputs = self._kept(done.files)
+            due = deliveries_of(task, run.id, done.outcome.result, done.answer, outputs, self._ledger.blobs)
+            self._ledger.finish_run(run.id, done.outcome, done.answer, outputs, done.resources, due)
+        except (Unavailable, *MACHINE) as error:
+            self._stopping.hold_if_set()
+            away = isinstance(error, ModelAway) or self.breaker.lost(task.id, error)
+            log.warning("run lost", task=task.id, run=run.id, why=str(error), counts=not away)
+            self._lost(run.id, cause(error), away=away)
+            if away:
+                return error if isinstance(error, Unavailable) else Unavailable(cause(error))
             return False
-        self._stopping.hold_if_set()
-        outputs = self._kept(done.files)
-        self._ledger.finish_run(run.id, done.outcome, done.answer, outputs, done.resources)
+        self.breaker.worked(task.id)
         log.info("run finished", task=task.id, run=run.id, result=done.outcome.result.value)
         if self._told is not None:
-            self._told(Happened(task, self._ledger.run(run.id), done.steps))
+            steps = whole(self._ledger.blobs, self._ledger.steps(run.id))
+            self._told(Happened(task, self._ledger.run(run.id), tuple(steps)))
         return True
 
     def cancel(self, task_id: str) -> None:
@@ -176,22 +239,58 @@ class TaskRunner:
         return list(self._in_flight)
 
     def give_up(self, task_id: str, why: str) -> None:
-        """End a task that no attempt could bring to its end; its runs stay ``infra``."""
-        for run in self._ledger.runs(task_id):
-            if run.outcome is None:
-                self._lost(run.id, why)
+        """End a task that no attempt could bring to its end; its runs stay ``infra``.
+
+        One that never had a run gets one that says why: no task is done without.
+        """
+        with suppress(Unavailable):  # a damaged row of it: what can be written is its end
+            runs = self._ledger.runs(task_id)
+            if not runs and self._ledger.task_view(task_id).state in _OPEN:
+                runs = [self._empty_run(task_id)]
+            for run in runs:
+                if run.outcome is None:
+                    self._lost(run.id, why)
+        self.breaker.forget(task_id)
         if self._ledger.set_task_state(task_id, _OPEN, TaskState.DONE):
             self._ledger.note("task.given_up", task_id, {"why": why})
             log.error("task given up", task=task_id, why=why)
 
-    def _lost(self, run_id: str, why: str) -> None:
-        self._ledger.finish_run(run_id, Outcome(Result.INFRA, 0.0, why))
+    def _empty_run(self, task_id: str) -> Run:
+        view = self._ledger.task_view(task_id)
+        run = Run(
+            id=new_id("run"),
+            task_id=task_id,
+            task_key=view.task.key,
+            share=view.share,
+            attempt=1,
+            snapshot=self._snapshots.stable(),
+            sandbox="none",
+            level="none",
+            started_at=datetime.now(UTC),
+        )
+        self._ledger.begin_run(run)
+        return run
+
+    def _close(self, run: Run) -> None:
+        """A run that was left open: by a daemon that is gone, or by this one, which could not write its end."""
+        if (error := self._unclosed.pop(run.id, None)) is not None:
+            self._lost(run.id, cause(error), away=isinstance(error, (Unavailable, *MACHINE)))
+        elif self._ledger.get_kv(STOPPED, "") > run.started_at.isoformat():
+            self._lost(run.id, "the daemon was told to stop at once during this run", away=True)
+        else:
+            self._lost(run.id, "the daemon was killed during this run")
+
+    def _lost(self, run_id: str, why: str, *, away: bool = False) -> None:
+        fault = kernel_fault(KernelFault.AWAY, why) if away else None
+        self._ledger.finish_run(run_id, Outcome(Result.INFRA, 0.0, why, fault))
 
     def _kept(self, files: Mapping[str, bytes]) -> list[InputFile]:
         blobs = self._ledger.blobs
         return [InputFile(path, blobs.put(content), len(content)) for path, content in files.items()]
 
 
-def _waited(run: Run) -> bool:
-    """It ended because it asked a person: nothing was lost."""
-    return run.outcome is not None and run.outcome.result is Result.WAITING
+def _counts(run: Run) -> bool:
+    """A loss that may be the task's own fault. One that asked a person lost nothing."""
+    outcome = run.outcome
+    away = outcome is not None and outcome.fault is not None and outcome.fault.kind is KernelFault.AWAY
+    return not away and not (outcome is not None and outcome.result is Result.WAITING)

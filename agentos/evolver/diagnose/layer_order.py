@@ -29,7 +29,7 @@ from agentos.evolver.find.triage import PAST, WITHOUT_SUCCESS
 from agentos.evolver.history.proposer_order import archive, by_layer, ordered
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import FailureClass
-from agentos.ports import Seen
+from agentos.ports import ObservedRun
 from agentos.resources import read
 
 PROMOTED_TWICE = 2
@@ -38,7 +38,9 @@ _STOPS = frozenset({"limit", "loop", "steps", "empty", "malformed", "nonsense"})
 _NO_TOOL = frozenset({"unknown_tool"})
 
 
-def ladder(parts: Parts, evidence: Evidence, base: Snapshot, runs: Sequence[Seen]) -> tuple[list[Site], str]:
+def ladder(
+    parts: Parts, evidence: Evidence, base: Snapshot, runs: Sequence[ObservedRun]
+) -> tuple[list[Site], str]:
     """The sites in the order in which they are tried, and why the first one is first.
 
     ``runs`` are those of the evidence and others of the same work, all of tasks without a call.
@@ -60,7 +62,7 @@ def ladder(parts: Parts, evidence: Evidence, base: Snapshot, runs: Sequence[Seen
     return [*_faulty_tool(parts, base, runs), *sites], why
 
 
-def _start(runs: Sequence[Seen], klass: FailureClass | None) -> tuple[Layer, str]:
+def _start(runs: Sequence[ObservedRun], klass: FailureClass | None) -> tuple[Layer, str]:
     """Where to begin, by what the runs show."""
     failing = [seen for seen in runs if not seen.passed]
     if sign := _loop_sign(runs):
@@ -87,7 +89,7 @@ def _start(runs: Sequence[Seen], klass: FailureClass | None) -> tuple[Layer, str
     )
 
 
-def _loop_sign(runs: Sequence[Seen]) -> str:
+def _loop_sign(runs: Sequence[ObservedRun]) -> str:
     """What the loop itself did wrong in more than half of the failing runs, and never in a passing one."""
     signs = [(seen.passed, astray(seen.run.outcome, seen.steps)) for seen in runs]
     failing = Counter(sign for passed, sign in signs if not passed)
@@ -97,14 +99,14 @@ def _loop_sign(runs: Sequence[Seen]) -> str:
     return ""
 
 
-def _end(seen: Seen) -> str:
+def _end(seen: ObservedRun) -> str:
     outcome = seen.run.outcome
     if outcome is not None and outcome.fault is not None:
         return outcome.fault.type
     return next((step.fault.type for step in reversed(seen.steps) if step.fault), "")
 
 
-def _faulty_tool(parts: Parts, base: Snapshot, runs: Sequence[Seen]) -> Iterator[Site]:
+def _faulty_tool(parts: Parts, base: Snapshot, runs: Sequence[ObservedRun]) -> Iterator[Site]:
     """The tool whose own fault stands in most of the failing runs."""
     failing = [seen for seen in runs if not seen.passed]
     paths = Counter(path for seen in failing for path in {*_broken(seen)})
@@ -114,7 +116,7 @@ def _faulty_tool(parts: Parts, base: Snapshot, runs: Sequence[Seen]) -> Iterator
             yield Site(layer, "/".join(path.split("/")[:2]), path)
 
 
-def _broken(seen: Seen) -> Iterator[str]:
+def _broken(seen: ObservedRun) -> Iterator[str]:
     for step in seen.steps:
         own = step.fault is not None and step.fault.type not in {"input", "effect", "not_found", *_NO_TOOL}
         if own and isinstance(step.action, Mapping) and isinstance(step.action.get("path"), str):

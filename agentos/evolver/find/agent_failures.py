@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentos.domain import Fault, KernelFault, Outcome, Step, kind_of, word_of
+from agentos.domain import WRONG_ANSWER, Fault, Outcome, Step, kind_of, word_of
 from agentos.evolver.find.signals import Signal, read_signals
 from agentos.evolver.find.step_failures import fault_in, speaker_of, tool_of
 
@@ -37,18 +37,18 @@ def lapse_in(outcome: Outcome, fault: Fault, steps: Sequence[Step]) -> Lapse:
     """Why a run without a call failed; ``fault`` is the outcome's, or made of it."""
     if fault.resource:
         return Lapse("harness" if fault.resource.startswith("harness/") else word_of(fault), (fault.where,))
-    failing = _never_worked(steps)
+    failing = never_worked(steps)
     broken = next((found for found in failing if _is_code(found)), None)
     if broken is not None:
         return Lapse(word_of(broken), tool=broken)
-    if kind_of(fault) is not KernelFault.CHECK:
+    if kind_of(fault) not in WRONG_ANSWER:
         word = word_of(fault)
         return Lapse(word, _last_call(steps) if word in _AT_A_CALL else ())
     if wrong := [found for found in failing if found.type in _WRONG_CALLS]:
         return Lapse(wrong[-1].type, (wrong[-1].where,))
     if _forgot(steps):
         return Lapse("forgotten", _last_call(steps))
-    return Lapse("check", (_checks(outcome), *_at_fault(steps, failing)))
+    return Lapse(word_of(fault), (_checks(outcome), *_at_fault(steps, failing)))
 
 
 def root_step(steps: Sequence[Step]) -> int:
@@ -58,7 +58,7 @@ def root_step(steps: Sequence[Step]) -> int:
     worked again (of a program that a speaker wrote and a terminal ran: the speaker's step), the call
     that a loop began with, the call that was made again because its result was lost. Where nothing
     failed by its own account: of several speakers, the first in the second quarter of the run who did
-    not open it; else the model's last word. docs/signals.md says how often that is right.
+    not open it; else the model's last word. docs/understand/signals.md says how often that is right.
     """
     if not steps:
         return 0
@@ -106,7 +106,7 @@ def _by_position(steps: Sequence[Step]) -> int:
     return models[-1].index if models else steps[-1].index
 
 
-def _never_worked(steps: Sequence[Step]) -> list[Fault]:
+def never_worked(steps: Sequence[Step]) -> list[Fault]:
     """For each tool that failed and did not work later in the run: its last fault, with where it was."""
     failing: dict[str, Fault] = {}
     for step in steps:

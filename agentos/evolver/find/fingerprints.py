@@ -26,9 +26,11 @@ from agentos.domain import (
     Step,
     digest,
     kernel_fault,
+    kind_of,
     word_of,
 )
 from agentos.evolver.find.agent_failures import Lapse, lapse_in
+from agentos.evolver.find.imported_failures import imported_lapse
 from agentos.evolver.policy import FailureClass
 
 MESSAGE_MAX = 200
@@ -111,6 +113,11 @@ def failure_of(
     if doing is None:
         return _of_code(fault, path, taxonomy)
     klass = classify_lapse(word_of(fault), taxonomy)
+    if kind_of(fault) is KernelFault.IMPORTED:
+        told = (
+            " ".join(part.split())[:MESSAGE_MAX] for part in imported_lapse(run, doing.steps(), normalise)
+        )
+        return Failure(fault, klass, _fingerprint(doing.agent, klass, " | ".join(told)))
     lapse = lapse_in(run.outcome, fault, doing.steps()) if klass.evolvable else Lapse(word_of(fault))
     if lapse.tool is not None:
         return _of_code(lapse.tool, lapse.tool.where.partition(":")[0], taxonomy)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos import checks
-from agentos.domain import Check, Json, KernelFault, Outcome, Run, Step, Task, canonical, kind_of
+from agentos.domain import WRONG_ANSWER, Check, Json, Outcome, Run, Step, Task, canonical, kind_of
 
 ANOTHER_ORDER = "what the tools gave is answered in another order"
 SOMETHING_ELSE = "what a tool gave is answered as something else"
@@ -77,7 +77,7 @@ def astray(outcome: Outcome | None, steps: Sequence[Step]) -> str:
         if not isinstance(asked, list) or _map(thought.observation).get("goto") != "act":
             continue
         if following is None:
-            if outcome is not None and kind_of(outcome.fault) is KernelFault.CHECK:
+            if outcome is not None and kind_of(outcome.fault) in WRONG_ANSWER:
                 return WRONG_STOP
         elif len(acts) < len(asked) and _map(following.action).get("tools"):  # else they ran out of steps
             return NOT_MADE

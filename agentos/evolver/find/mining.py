@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from agentos.domain import Call, Fault, Kind, Run, Sighting, Step, Task
 from agentos.errors import UserError
@@ -43,7 +44,21 @@ def flag(parts: Parts, run: Run) -> Sighting:
     failure = inspect(parts, run)
     if failure is None:
         raise UserError(f"{run.id} did not fail; give the task a check that fails, then run it again.")
+    return _flagged(parts, run, failure)
+
+
+def flag_regraded(parts: Parts, run: Run, said_at: datetime) -> Sighting | None:
+    """As ``flag``, of a run that a person's checks failed; what is of hidden work stays hidden.
+
+    It is seen when it is said: a word on an old run is news also after a repair of the same file.
+    """
+    failure = inspect(parts, run)
+    return _flagged(parts, run, failure, said_at) if failure else None
+
+
+def _flagged(parts: Parts, run: Run, failure: Failure, seen_at: datetime | None = None) -> Sighting:
     sighting = _made(parts, run, failure, flagged=True)
+    sighting = replace(sighting, seen_at=seen_at or sighting.seen_at)
     parts.audit.note("run.flag", run.id, {"fingerprint": failure.fingerprint.id}, (sighting,))
     return sighting
 

@@ -54,6 +54,7 @@ _EXIT = re.compile(
 _HEAD = re.compile(
     r"\A\W{0,3}(?:fatal |internal )?(?:\w+\.)*\w*(?:error|exception|failed|failure|fatal)\b\W{0,2}[:\n]", re.I
 )
+_TAGS = re.compile(r"</?\w+>")  # around what a tool says, in some logs
 _CUT_EXIT = re.compile(r'\A\{"ok": ?true, ?"output": ?\{"exit": ?(-?\d+)')
 _EXITS = ("exit", "exit_code", "exitcode", "returncode")
 _TELLS = ("error", "stderr", "message", "stdout", "output")
@@ -71,6 +72,10 @@ def fault_in(step: Step) -> Fault | None:
         if "blob" in seen and is_reference(seen):
             return _cut(seen)
         output = seen.get("output")
+        if isinstance(output, str) and _told_as_error(seen.get("message")):
+            text = _TAGS.sub("", output).strip()
+            whole = _EXIT.match(text) or "Traceback" in text
+            return _made(_conclusion(text) if whole else text.partition("\n")[0])
         if isinstance(output, str):
             # Tools of this home raise: what they give as text is content, whatever it begins with.
             return None if "ok" in seen else _of_text(output, reads=_READS.search(tool_of(step)) is not None)
@@ -92,6 +97,11 @@ def speaker_of(step: Step) -> str:
 def tool_of(step: Step) -> str:
     """The tool that an ``act`` step called."""
     return str(step.action.get("tool", "")) if isinstance(step.action, dict) else str(step.action)
+
+
+def _told_as_error(message: Json) -> bool:
+    """Does the log that the run was read from say that the call failed?"""
+    return isinstance(message, dict) and message.get("is_error") is True
 
 
 def _cut(reference: Mapping[str, Any]) -> Fault | None:

@@ -73,7 +73,8 @@ def triage(parts: Parts) -> list[Evolution]:
             continue
         past = _past(parts, ripe.fingerprint)
         if _mended(ripe, past):
-            _close(parts, ripe, end)
+            if past[-1].state is not EvolutionState.CANCELLED:
+                _close(parts, ripe, end)
             continue
         if not _worth_trying(ripe, past, parts):
             continue
@@ -183,7 +184,8 @@ def _weighs_enough(group: Sequence[Sighting], rules: Mine, now: datetime) -> boo
 
 
 def _newest(group: Sequence[Sighting]) -> Ripe:
-    by_key = {sighting.task_key: sighting for sighting in sorted(group, key=lambda item: item.seen_at)}
+    ordered = sorted(group, key=lambda item: (item.seen_at, item.flagged))
+    by_key = {sighting.task_key: sighting for sighting in ordered}
     latest = sorted(by_key.values(), key=lambda item: item.seen_at)
     return Ripe(latest[-1].fingerprint, tuple(latest), frozenset(item.fingerprint.id for item in group))
 
@@ -202,11 +204,15 @@ def _mended(ripe: Ripe, past: Sequence[Evolution]) -> bool:
 
 
 def _unmended(ripe: Ripe, past: Sequence[Evolution]) -> Sequence[Sighting]:
-    """What was seen since its last evolution, if that ended with success: what failed before passes now."""
+    """What was seen since its last evolution, if that ended with success: what failed before passes now.
+
+    Of one that the machinery cut short all of it counts again, as soon as anything new is seen.
+    """
     last = past[-1] if past else None
     if last is None or last.ended_at is None or last.state in WITHOUT_SUCCESS | AT_WORK:
         return ripe.sightings
-    return [item for item in ripe.sightings if item.seen_at > last.ended_at]
+    new = [item for item in ripe.sightings if item.seen_at > last.ended_at]
+    return ripe.sightings if new and last.state is EvolutionState.CANCELLED else new
 
 
 def _close(parts: Parts, ripe: Ripe, end: int) -> None:

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from agentos.domain import IMPORT, Result, Task
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.parts import Parts
-from agentos.ports import Seen
+from agentos.ports import ObservedRun
 
 RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any
 
 
-def runs_of(parts: Parts, tasks: Sequence[Task]) -> tuple[Seen, ...]:
+def runs_of(parts: Parts, tasks: Sequence[Task]) -> tuple[ObservedRun, ...]:
     """The failing ones of all tasks first, then the passing ones; each newest first."""
-    failing: list[Seen] = []
-    passing: list[Seen] = []
+    failing: list[ObservedRun] = []
+    passing: list[ObservedRun] = []
     for task in tasks:
-        found: list[Seen] = []
+        found: list[ObservedRun] = []
         for run in parts.journal.runs_of(task.key, parts.policy.look_back.shown):
             if is_open(parts, run) and run.outcome is not None and run.sandbox != IMPORT:
-                found.append(Seen(task, run, tuple(parts.journal.steps(run.id))))
+                found.append(ObservedRun(task, run, tuple(parts.journal.steps(run.id))))
         passed = [seen for seen in found if seen.passed][:RUNS_A_TASK]
         failed = [seen for seen in found if _failed(seen)][: RUNS_A_TASK - bool(passed)]
         failing += failed
@@ -28,6 +28,6 @@ def runs_of(parts: Parts, tasks: Sequence[Task]) -> tuple[Seen, ...]:
     return (*failing, *passing)
 
 
-def _failed(seen: Seen) -> bool:
+def _failed(seen: ObservedRun) -> bool:
     outcome = seen.run.outcome
     return outcome is not None and outcome.result in (Result.FAILED, Result.TIMEOUT, Result.BUDGET)

@@ -25,6 +25,7 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Layer,
+    SearchEffort,
     Trial,
 )
 from agentos.evolver.find.triage import WITHOUT_SUCCESS
@@ -110,7 +111,7 @@ def by_layer(known: Archive, layer: Layer) -> Achieved:
 # --- what asking costs --------------------------------------------------------------------------
 
 
-class Meter:
+class ProposerMeter:
     """Counts what each proposer is asked for in one evolution. ``clock`` gives aware times."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
@@ -118,18 +119,26 @@ class Meter:
         self._asked: list[Asked] = []
 
     def timed(self, proposer: str, layer: Layer, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-        """The same proposals; the time in which the proposer worked on them is counted, also of none."""
+        """The same proposals; the time in which the proposer worked on them is counted, also of none.
+
+        A search that returns how far it came is quoted.
+        """
         own = len(self._asked)
         self._asked.append(Asked(proposer, layer, 0.0))
         source = iter(proposals)
         while True:
             began = self._clock()
+            came: object = None
+            proposal: Proposal | None = None
             try:
-                proposal = next(source, None)
+                proposal = next(source)
+            except StopIteration as end:
+                came = end.value
             finally:
                 took = (self._clock() - began).total_seconds()
                 before = self._asked[own]
-                self._asked[own] = replace(before, seconds=before.seconds + max(took, 0.0))
+                search = came if isinstance(came, SearchEffort) else before.search
+                self._asked[own] = replace(before, seconds=before.seconds + max(took, 0.0), search=search)
             if proposal is None:
                 return
             yield proposal

@@ -154,12 +154,13 @@ def whole(blobs: Blobs, steps: Iterable[Step]) -> list[Step]:
     Raises Unavailable when a blob is gone: without it nobody knows what was done already.
     """
     return [
-        replace(step, action=_expanded(blobs, step.action), observation=_expanded(blobs, step.observation))
+        replace(step, action=expanded(blobs, step.action), observation=expanded(blobs, step.observation))
         for step in steps
     ]
 
 
-def _expanded(blobs: Blobs, value: Json) -> Json:
+def expanded(blobs: Blobs, value: Json) -> Json:
+    """The value that a stored one stands for. Raises Unavailable when its blob is gone."""
     # The ledger puts away a small value that only looks like a reference, so this is one of its own.
     if is_reference(value):
         try:

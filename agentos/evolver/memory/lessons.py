@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentos.domain import IMPORT, Result, Run, Share, Snapshot, digest, is_memory
-from agentos.ports import Remembered
+from agentos.domain import Result, Run, Share, Snapshot, digest, is_memory
+from agentos.ports import KnownLesson
 
 NOTHING = "# Lessons\n"
 _MARK = re.compile(r"\s*<!--\s*(m-[0-9a-f]{8})\s*-->\s*$")
@@ -125,14 +125,14 @@ def fared(
     text_at: Callable[[Snapshot, str], str],
     now: datetime,
     half_life_days: float,
-) -> tuple[Remembered, ...]:
+) -> tuple[KnownLesson, ...]:
     """Each lesson of ``texts`` (by path), with how the ``runs`` (by path) ended that had it before them.
 
     The score is (successes + 1) / (uses + 2), a use counting half as much after each half-life: a lesson
     of which nothing is known, or nothing any more, has 0.5. That a run with it passed does not say that it
     passed because of it: the score decides nothing. Runs of hidden work, and imported ones, do not count.
     """
-    found: list[Remembered] = []
+    found: list[KnownLesson] = []
     for path, text in texts.items():
         had: dict[str, frozenset[str]] = {}
         counted = [run for run in runs.get(path, ()) if _says_something(run)]
@@ -148,20 +148,17 @@ def fared(
 
 def _says_something(run: Run) -> bool:
     return (
-        run.share is Share.OPEN
-        and run.sandbox != IMPORT
-        and run.outcome is not None
-        and run.outcome.result in _COUNTS
+        run.share is Share.OPEN and run.is_live and run.outcome is not None and run.outcome.result in _COUNTS
     )
 
 
 def _remembered(
     path: str, lesson: Lesson, runs: Sequence[Run], now: datetime, half_life_days: float
-) -> Remembered:
+) -> KnownLesson:
     weights = [0.5 ** (_days(run, now) / half_life_days) for run in runs]
     good = [run.outcome is not None and run.outcome.result is Result.PASSED for run in runs]
     won = sum(weight for weight, passed in zip(weights, good, strict=True) if passed)
-    return Remembered(
+    return KnownLesson(
         path=path,
         id=lesson.id,
         text=lesson.text,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentos.domain import Kind, Proposal, ProposalState, ResourceId, is_memory
+from agentos.domain import Kind, MemoryProposal, ProposalState, ResourceId, is_memory
 from agentos.evolver.memory.lessons import id_of, lessons_in
 from agentos.evolver.parts import Parts
 
 OPEN_MAX = 100  # newest open proposals that are looked through
 
 
-def settle_wishes(parts: Parts) -> list[Proposal]:
+def settle_wishes(parts: Parts) -> list[MemoryProposal]:
     """Close each open proposal whose words are a lesson of a memory by now, and say which brought them."""
-    waiting = parts.records.newest(Proposal, OPEN_MAX, state=ProposalState.OPEN)
+    waiting = parts.records.newest(MemoryProposal, OPEN_MAX, state=ProposalState.OPEN)
     known = _remembered(parts) if waiting else {}
     settled = []
     for wish in waiting:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentos.domain import IMPORT, Mode, Outcome, ResourceId, Result, Run, Share, Snapshot, Task, new_id
+from agentos.domain import Mode, Outcome, ResourceId, Result, Run, Share, Snapshot, Task, new_id
 from agentos.errors import NotFound
 from agentos.evolver.guards.assurance.box_challenge import Patient
 from agentos.evolver.history.recordings import asks, recording_of, whole
@@ -43,7 +43,7 @@ def choose(parts: Parts, resources: Sequence[ResourceId]) -> list[Canary]:
 def _task(parts: Parts, run: Run) -> Task | None:
     """The work of a run that can be a canary: it passed here, soon, and nobody's run handed it over."""
     outcome = run.outcome
-    if outcome is None or outcome.result is not Result.PASSED or run.sandbox == IMPORT:
+    if outcome is None or outcome.result is not Result.PASSED or not run.is_live:
         return None
     if outcome.cost.wall_s > parts.policy.probe.run_s / 2:
         return None

@@ -24,14 +24,13 @@ from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
-from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
+from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import judged_trials
 from agentos.resources import parse_id
 
 BY_POLICY = "policy:"  # how the principal of the policy's own consent begins
-STALE_MAX = 3  # times that one batch of evidence is taken up again because the registry moved
 
 
 def verdict_on(parts: Parts, candidate_id: str) -> Verdict:
@@ -127,7 +126,7 @@ def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
     candidate, _, _ = _consented(parts, evolution)
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
     if is_overtaken(parts, candidate):  # by itself, before a kill, or by others
-        if _is_done(parts, evolution) or (moved := rebased(parts, candidate)) is None:
+        if (moved := rebased(parts, candidate)) is None:
             return evolution  # ``promote`` finds out which
         candidate = moved
     if why := probe_fault(parts, candidate):
@@ -143,7 +142,7 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
     Raises Conflict when it changes what runs are driven by and did not pass a probe.
     """
     candidate, verdict, consent = _consented(parts, evolution)
-    if is_overtaken(parts, candidate) and not _is_done(parts, evolution):
+    if is_overtaken(parts, candidate) and not _is_done(parts, candidate):
         candidate = rebased(parts, candidate) or candidate
         if not _may_drive(parts, candidate):
             return _stale(parts, evolution, "the registry moved while it was probed")
@@ -162,8 +161,7 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
         "Consent": f"{consent.principal} {consent.id}",
     }
     if candidate.rebase:
-        trailers["Judged-Tree"] = candidate.snapshot.tree
-        trailers["Bundles"] = f"{candidate.rebase.bundles_sha256} of {candidate.rebase.trials} trials"
+        trailers |= rebase_trailers(candidate.snapshot, candidate.rebase)
     if candidate.migration:
         trailers["Migrates"] = str(candidate.migration)
     try:
@@ -180,6 +178,9 @@ def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, 
     """The candidate, its verdict, and the consent that stands; raises Conflict when one is missing."""
     if evolution.candidate_id is None:
         raise Conflict(f"{evolution.id} has no accepted candidate.")
+    if evolution.ended_at is not None and evolution.state is not EvolutionState.PROBATION:
+        # declined, or measured again, after somebody consented; on probation it goes on where a kill cut it short
+        raise Conflict(f"{evolution.id} is {evolution.state.value}: it is over, whoever consented to it.")
     candidate = parts.records.get(Candidate, evolution.candidate_id)
     verdict = verdict_on(parts, candidate.id)
     consent = _standing_consent(parts, candidate, verdict)
@@ -192,14 +193,11 @@ def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, 
     return candidate, verdict, consent
 
 
-def _is_done(parts: Parts, evolution: Evolution) -> bool:
+def _is_done(parts: Parts, candidate: Candidate) -> bool:
     """It was promoted before a kill, and only the record of that is missing."""
-    if evolution.candidate_id is None:
-        return False
-    files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
-    names = {"/".join(path.split("/")[:2]) for path in files}
+    names = {"/".join(path.split("/")[:2]) for path in candidate.manifest.files}
     return any(
-        version.evolution == evolution.id
+        version.evolution == candidate.evolution_id
         for name in names
         for version in parts.evolvable.versions(parse_id(name))[:1]
     )
@@ -260,7 +258,7 @@ def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
         for item in parts.records.find(Evolution, evidence_id=evolution.evidence_id)
         if item.state is EvolutionState.STALE
     ]
-    if len(stale) <= STALE_MAX:
+    if len(stale) <= parts.policy.mine.taken_up:
         with suppress(Conflict):  # somebody had it taken up already
             reconsider(parts, ended, takes_up=evolution.candidate_id or "")
     return ended

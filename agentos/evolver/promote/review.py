@@ -17,12 +17,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from agentos.domain import Candidate, Evidence, Evolution, Json, Opinion, Review, tier_of
 from agentos.errors import ModelFailed
+from agentos.evolver.advice.quoting import WIDE, quoted, told
+from agentos.evolver.advice.replies import Line, Unusable, json_in, spoken
+from agentos.evolver.advice.requests import RequestDraft, texts, with_data
 from agentos.evolver.find.holding_back import shown_part
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.parts import Parts
-from agentos.evolver.proposers.model.answer import Line, Unusable, json_in, spoken
-from agentos.evolver.proposers.model.asking import Talk, texts, with_data
-from agentos.evolver.proposers.model.evidence import WIDE, quoted, told
 
 PURPOSE = "review"
 DIFF_MAX = 60_000  # characters; a longer one is no small edit, and nobody could say what is in it
@@ -109,7 +109,7 @@ def _ask(parts: Parts, evidence: Evidence, candidate: Candidate) -> _Heard:
         why = f"its diff has {len(diff)} characters, at most {DIFF_MAX} are reviewed"
         return _Heard("", Opinion.FAIL, (why,))
     shown = told(runs_of(parts, parts.tasks(evidence.task_ids)), WIDE).text
-    talk = Talk(with_data(texts()["review"]["system"]), f"{shown}\n\nThe edit:\n{quoted(diff)}")
+    talk = RequestDraft(with_data(texts()["review"]["system"]), f"{shown}\n\nThe edit:\n{quoted(diff)}")
     faults: list[str] = []
     while len(faults) <= REPAIRS:
         answer = ""

@@ -17,16 +17,16 @@ from agentos.domain import Behaviour, Candidate, Json, Task, canonical
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
 from agentos.evolver.parts import Parts
+from agentos.evolver.policy import ReplayPolicy
+from agentos.evolver.propose.ambiguity import findings
+from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
 from agentos.evolver.select.curate import Sets, case_of
 from agentos.evolver.select.renaming import Renamed, renamed
 from agentos.ports import Case
 
-TIMEOUT_S = 0.5  # of one call; a tool that is slower says nothing here
 _SAMPLES, _SHOWN = 4, 60  # differences that people are shown, and characters of each value
-_LENGTH_MIN = 3  # lists of none, one or two are cases of their own
-_ALONG_MIN = 4  # neighbours along one argument that say something of it
 _HASHES = frozenset(
     {"hash", "hashlib", "md5", "sha1", "sha256", "sha512", "blake2b", "crc32", "adler32", "zlib"}
 )
@@ -34,7 +34,7 @@ _PLAIN = frozenset(map(as_one_text, (0, 1, 2, -1, "", " ", "\n")))  # constants 
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class InputRun:
     """One input on both sides."""
 
     case: Case
@@ -54,14 +54,17 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedBehaviour:
     """All that was run: inputs that were shown, of evidence and of guards, and what lies beside them."""
 
-    shown: Sequence[Ran]
-    beside: Sequence[Ran]  # neighbours of the evidence, and evidence that was held back
-    guards: Sequence[Ran]
-    beside_guards: Sequence[Ran]
-    renamed: Sequence[tuple[Ran, Ran]] = ()  # each input as it is, and under another name, in the old names
+    shown: Sequence[InputRun]
+    beside: Sequence[InputRun]  # neighbours of the evidence, and evidence that was held back
+    guards: Sequence[InputRun]
+    beside_guards: Sequence[InputRun]
+    renamed: Sequence[
+        tuple[InputRun, InputRun]
+    ] = ()  # each input as it is, and under another name, in the old names
+    path: str = ""  # of the tool
 
 
 def behaves(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Behaviour | None, str]:
@@ -82,11 +85,18 @@ def behaves(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Behaviour |
         if path.endswith(".py")
         for name in newly_named(old[path], text)
     }
-    why = _by_names(seen) or fitted(seen, written, bool(named & _HASHES), parts.policy.replay.neighbours_min)
-    return _told(seen), why
+    why = _by_names(seen) or fitted(seen, written, bool(named & _HASHES), parts.policy.replay)
+    taken = [loosened(old[path], text) for path, text in candidate.edit.files.items() if path.endswith(".py")]
+    told = replace(_told(seen, parts.policy.replay), loosened=next(filter(None, taken), ""))
+    if not why and set(candidate.edit.files) == {seen.path}:
+        found = findings(parts, candidate, seen.path, sets)
+        told = replace(
+            told, ambiguity=found.ambiguity, unguarded=bool(found.unguarded), unmended=found.unmended
+        )
+    return told, why
 
 
-def fitted(seen: Seen, written: set[str], hashes: bool, least: int) -> str:
+def fitted(seen: ObservedBehaviour, written: set[str], hashes: bool, rules: ReplayPolicy) -> str:
     """Why it fits the shown inputs alone, "" where that cannot be said.
 
     ``written`` are the texts and numbers that newly stand in the source, ``hashes`` whether it starts to hash.
@@ -95,17 +105,17 @@ def fitted(seen: Seen, written: set[str], hashes: bool, least: int) -> str:
     beside = [ran for ran in (*seen.beside, *seen.beside_guards, *seen.guards) if ran.valid]
     if not at or not (written or hashes):
         return ""
-    if len(beside) >= least and not any(ran.differs for ran in beside):
+    if len(beside) >= rules.neighbours_min and not any(ran.differs for ran in beside):
         points = {canonical([ran.case.call.args, sorted(_digests(ran.case))]) for ran in at}
-        if hashes or len(points) > 1 or any(written & {*_traits(ran.case)} for ran in at):
+        if hashes or len(points) > 1 or any(written & {*_traits(ran.case, rules.length_min)} for ran in at):
             return (
                 f"over-fitted: it behaves otherwise than its base at the inputs that were shown, and at none of "
                 f"{len(beside)} inputs beside them"
             )
-    return _looks_up(at, seen.beside, written) or _by_length(at, seen.beside, written)
+    return _looks_up(at, seen.beside, written, rules) or _by_length(at, seen.beside, written, rules)
 
 
-def _by_names(seen: Seen) -> str:
+def _by_names(seen: ObservedBehaviour) -> str:
     """Why it goes by the names of files: its answer changes with them, and its base's does not."""
     told = [
         canonical(plain.after) != canonical(other.after)
@@ -120,7 +130,9 @@ def _by_names(seen: Seen) -> str:
     )
 
 
-def _looks_up(at: Sequence[Ran], beside: Sequence[Ran], written: set[str]) -> str:
+def _looks_up(
+    at: Sequence[InputRun], beside: Sequence[InputRun], written: set[str], rules: ReplayPolicy
+) -> str:
     """A number of which several shown values stand newly in the source, and no other one makes a difference."""
     for name in sorted({name for ran in at for name in ran.case.call.args}):
         values = {
@@ -132,7 +144,7 @@ def _looks_up(at: Sequence[Ran], beside: Sequence[Ran], written: set[str]) -> st
         if (
             len(values) > 1
             and values <= written
-            and len(along) >= _ALONG_MIN
+            and len(along) >= rules.along_min
             and not any(ran.differs for ran in along)
         ):
             return (
@@ -141,18 +153,20 @@ def _looks_up(at: Sequence[Ran], beside: Sequence[Ran], written: set[str]) -> st
     return ""
 
 
-def _by_length(at: Sequence[Ran], beside: Sequence[Ran], written: set[str]) -> str:
+def _by_length(
+    at: Sequence[InputRun], beside: Sequence[InputRun], written: set[str], rules: ReplayPolicy
+) -> str:
     """One length that all shown lists have, newly in the source, and no other one makes a difference."""
     names = sorted({name for ran in at for name in (*ran.case.call.args, *ran.case.inputs)})
     for name in names:
         lengths = {_length(ran.case, name) for ran in at}
         length = lengths.pop() if len(lengths) == 1 else None
-        if length is None or length < _LENGTH_MIN or str(length) not in written:
+        if length is None or length < rules.length_min or str(length) not in written:
             continue
         others = [
             ran for ran in beside if ran.valid and ran.along == name and _length(ran.case, name) != length
         ]
-        if len(others) >= _ALONG_MIN and not any(ran.differs for ran in others):
+        if len(others) >= rules.along_min and not any(ran.differs for ran in others):
             return f"over-fitted: it behaves otherwise than its base only where {name} has {length} entries"
     return ""
 
@@ -165,12 +179,12 @@ def _length(case: Case, name: str) -> int | None:
     return len(value) if isinstance(value, list | tuple) else None
 
 
-def _traits(case: Case) -> Iterator[str]:
+def _traits(case: Case, length_min: int) -> Iterator[str]:
     """By what an input could be told."""
     for value in leaves(dict(case.call.args)):
         yield as_one_text(value)
     for name in (*case.call.args, *case.inputs):
-        if (length := _length(case, name)) is not None and length >= _LENGTH_MIN:
+        if (length := _length(case, name)) is not None and length >= length_min:
             yield str(length)
 
 
@@ -181,7 +195,7 @@ def _digests(case: Case) -> Iterator[str]:
 # --- running ------------------------------------------------------------------------------------
 
 
-def _run(parts: Parts, candidate: Candidate, sets: Sets) -> Seen | None:
+def _run(parts: Parts, candidate: Candidate, sets: Sets) -> ObservedBehaviour | None:
     most = parts.policy.replay.neighbours
     resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
     found = [
@@ -217,7 +231,7 @@ def _run(parts: Parts, candidate: Candidate, sets: Sets) -> Seen | None:
     beside_guards = [_beside(item, next(ran)) for item in far]
     by_task = {item.case.task_id: item for item in (*first, *hidden, *steady)}
     renamed = [(by_task[task_id], _as_before(other, next(ran))) for task_id, other, _ in others]
-    return Seen(first, beside, steady, beside_guards, renamed)
+    return ObservedBehaviour(first, beside, steady, beside_guards, renamed, path)
 
 
 def _renamed(parts: Parts, tasks: Sequence[Task], key: bytes) -> Iterator[tuple[str, Renamed, Case]]:
@@ -229,26 +243,27 @@ def _renamed(parts: Parts, tasks: Sequence[Task], key: bytes) -> Iterator[tuple[
                 yield task.id, other, case_of(parts, other.task)
 
 
-def _as_before(other: Renamed, ran: Ran) -> Ran:
+def _as_before(other: Renamed, ran: InputRun) -> InputRun:
     return replace(ran, before=other.as_before(ran.before), after=other.as_before(ran.after))
 
 
-def _beside(item: Neighbour, ran: Ran) -> Ran:
+def _beside(item: Neighbour, ran: InputRun) -> InputRun:
     return replace(ran, along=item.along, of=item.of)
 
 
-def _both(parts: Parts, candidate: Candidate, path: str, cases: Sequence[Case]) -> list[Ran]:
+def _both(parts: Parts, candidate: Candidate, path: str, cases: Sequence[Case]) -> list[InputRun]:
     """Each case on the base and with the edit; in one box where the edit is of this file alone."""
     assert parts.benches is not None
     old = _text(parts, candidate, path)
     new = candidate.edit.files.get(path, old)
-    with closing(parts.benches.bench(candidate.base, path, cases, TIMEOUT_S)) as bench:
+    timeout_s = parts.policy.replay.neighbour_s
+    with closing(parts.benches.bench(candidate.base, path, cases, timeout_s)) as bench:
         before = bench.try_source(old).outputs
         after = bench.try_source(new).outputs if set(candidate.edit.files) == {path} else None
     if after is None:
-        with closing(parts.benches.bench(candidate.snapshot, path, cases, TIMEOUT_S)) as bench:
+        with closing(parts.benches.bench(candidate.snapshot, path, cases, timeout_s)) as bench:
             after = bench.try_source(new).outputs
-    return [Ran(*one) for one in zip(cases, before, after, strict=True)]
+    return [InputRun(*one) for one in zip(cases, before, after, strict=True)]
 
 
 def _path(parts: Parts, task: Task) -> str:
@@ -266,9 +281,12 @@ def _text(parts: Parts, candidate: Candidate, path: str) -> str:
 # --- telling ------------------------------------------------------------------------------------
 
 
-def _told(seen: Seen) -> Behaviour:
+def _told(seen: ObservedBehaviour, rules: ReplayPolicy) -> Behaviour:
     beside = [ran for ran in seen.beside if ran.valid]
     around = [ran for ran in (*seen.guards, *seen.beside_guards) if ran.valid]
+    answered = [
+        ran for ran in seen.beside_guards if not (isinstance(ran.before, dict) and "error" in ran.before)
+    ]
     samples = [ran for ran in (*beside, *around) if ran.differs and ran.along]
     return Behaviour(
         shown=len(seen.shown),
@@ -278,10 +296,12 @@ def _told(seen: Seen) -> Behaviour:
         around_guards=len(around),
         around_guards_differ=sum(ran.differs for ran in around),
         samples=tuple(map(_sample, samples[:_SAMPLES])),
+        broad=len(answered) >= rules.neighbours_min
+        and sum(ran.differs for ran in answered) > rules.broad_share * len(answered),
     )
 
 
-def _sample(ran: Ran) -> str:
+def _sample(ran: InputRun) -> str:
     value: Json = ran.case.call.args.get(ran.along, "changed")
     return f"{ran.along} {_short(value)}: {_short(ran.before)} → {_short(ran.after)}"
 

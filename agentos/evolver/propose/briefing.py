@@ -15,6 +15,7 @@ from agentos.domain import (
     Fault,
     Kind,
     Layer,
+    MemoryProposal,
     ProposalState,
     ResourceId,
     Result,
@@ -27,14 +28,13 @@ from agentos.domain import (
     Verdict,
     is_memory,
 )
-from agentos.domain import Proposal as Wish
 from agentos.evolver.find.mining import inspect
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.curate import Sets, case_of, shown_guards, visible_guards
-from agentos.ports import Brief, Remembered, Seen
+from agentos.ports import Brief, KnownLesson, ObservedRun
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together
@@ -88,7 +88,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
     )
 
 
-def _faults(parts: Parts, evolution: Evolution, sets: Sets, runs: Sequence[Seen]) -> tuple[Fault, ...]:
+def _faults(parts: Parts, evolution: Evolution, sets: Sets, runs: Sequence[ObservedRun]) -> tuple[Fault, ...]:
     """How the evidence that may be shown failed, in trials of the base and in the runs that were mined."""
     trials = parts.records.find(Trial, evolution_id=evolution.id)
     of_base = [item for item in trials if item.arm is Arm.BASE and item.task_id in sets.shown]
@@ -97,7 +97,7 @@ def _faults(parts: Parts, evolution: Evolution, sets: Sets, runs: Sequence[Seen]
     return tuple(dict.fromkeys([*found, *(failure.fault for failure in mined if failure is not None)]))
 
 
-def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[Remembered, ...]:
+def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[KnownLesson, ...]:
     """The lessons of these memories, by path, and how open runs ended that had them."""
     memories = {path: text for path, text in files.items() if is_memory(path)}
     runs = {
@@ -114,22 +114,24 @@ def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[Remembered, ...]:
 def _wished(parts: Parts, tasks: Sequence[Task]) -> tuple[str, ...]:
     """What runs of this very work asked to be remembered, and nobody has decided on; newest first."""
     keys = {task.key for task in tasks}
-    waiting = parts.records.newest(Wish, WISHES_BACK, state=ProposalState.OPEN)
+    waiting = parts.records.newest(MemoryProposal, WISHES_BACK, state=ProposalState.OPEN)
     return tuple(wish.text for wish in waiting if wish.task_key in keys)
 
 
-def _successes(parts: Parts, sets: Sets) -> tuple[Seen, ...]:
+def _successes(parts: Parts, sets: Sets) -> tuple[ObservedRun, ...]:
     """Passing runs of the guards that a proposer may see, whose checks it may not."""
     found = []
     for task in shown_guards(parts, sets):
         runs = [run for run in parts.journal.runs_of(task.key, RUNS_BACK) if run.share is Share.OPEN]
         run = next((run for run in runs if run.outcome and run.outcome.result is Result.PASSED), None)
         if task.call is None and run is not None:
-            found.append(Seen(replace(task, checks=()), run, tuple(parts.journal.steps(run.id))))
+            found.append(ObservedRun(replace(task, checks=()), run, tuple(parts.journal.steps(run.id))))
     return tuple(found)
 
 
-def _files(parts: Parts, base: Snapshot, site: Site, runs: Sequence[Seen]) -> Iterator[tuple[str, str]]:
+def _files(
+    parts: Parts, base: Snapshot, site: Site, runs: Sequence[ObservedRun]
+) -> Iterator[tuple[str, str]]:
     """The site's own resource first, then what the runs used of the kinds that its layer shows."""
     used = dict.fromkeys(name for seen in runs for name in seen.run.resources)
     kinds = {kind.value for kind in _SHOWN[site.layer]}

@@ -6,18 +6,20 @@ itself, where they are run.
 
 from __future__ import annotations
 
-import ast
 import hmac
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
-from agentos.domain import Call, Json, canonical
-from agentos.evolver.proposers.repair.inputs import vary, vary_file
+from agentos.domain import Json, canonical
+from agentos.evolver.propose.input_variation import Variation
 from agentos.ports import Case
-from agentos.syntax import parse
 
 _BYTES_MAX = 4 << 20
+# A number that stands for itself: no part of a date, a time, a version or a name.
+_NUMBER = re.compile(r"(?<![\w.:/+-])[+-]?\d+(?:\.\d+)?(?![\w:/]|[.+-]\w)")
 _DRAWS = 6  # for each that is wanted: many are inputs that were shown, or were drawn before
 
 
@@ -30,18 +32,20 @@ class Neighbour:
     along: str
 
 
-def neighbours(cases: Sequence[Case], source: str, key: bytes, most: int) -> list[Neighbour]:
+def neighbours(
+    cases: Sequence[Case], source: str, key: bytes, most: int, *, unsaid: bool = False
+) -> list[Neighbour]:
     """At most so many, each case and each of its arguments and files in turn.
 
-    None has, where it was changed, what one of the cases has there. Numbers are at times those of the tool's
-    own ``source``, or next to them: that is where its behaviour changes.
+    None has, where it was changed, what one of the cases has there. ``unsaid``: arguments that the cases leave to
+    their default are changed as well.
     """
     chance = random.Random(hmac.digest(key, b"neighbours", "sha256"))  # noqa: S311 - unknown, and the same again
-    numbers = sorted(_numbers(source))
+    variation = Variation.of(cases, source)
     places = [
         (number, along)
         for number, case in enumerate(cases)
-        for along in (*sorted(case.call.args), *sorted(case.inputs))
+        for along in (*variation.arguments(case, unsaid=unsaid), *sorted(case.inputs))
     ]
     known = {_identity(case, along) for case in cases for along in (*case.call.args, *case.inputs)}
     drawn: set[tuple[int, bytes]] = set()
@@ -51,7 +55,7 @@ def neighbours(cases: Sequence[Case], source: str, key: bytes, most: int) -> lis
         if len(found) == most or room < 0:
             break
         number, along = places[draw % len(places)]
-        case = _changed(cases[number], along, numbers, chance)
+        case = variation.varied(cases[number], along, chance)
         if case is None or (mark := _identity(case, along)) in known or (number, mark) in drawn:
             continue
         drawn.add((number, mark))
@@ -60,31 +64,54 @@ def neighbours(cases: Sequence[Case], source: str, key: bytes, most: int) -> lis
     return found
 
 
+def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
+    """At most so many, one number of a case a little higher or lower: both sides of a bound that lies near it.
+
+    Numbers of arguments, and of files as long as these are texts; the step is one, two, or one of its last digit.
+    """
+    chance = random.Random(hmac.digest(key, b"stepped", "sha256"))  # noqa: S311 - unknown, and the same again
+    places = [
+        (number, along, found)
+        for number, case in enumerate(cases)
+        for along, text in _numbered(case)
+        for found in _NUMBER.finditer(text)
+    ]
+    chance.shuffle(places)
+    made = []
+    for number, along, found in places[:most]:
+        case, value = cases[number], Decimal(found.group())
+        unit = Decimal((0, (1,), int(value.as_tuple().exponent)))
+        step = chance.choice([Decimal(1), Decimal(2), unit])
+        text = str(value + chance.choice([step, -step]))
+        if found.group()[0] == "0" and unit == 1:
+            text = text.zfill(len(found.group()))
+        if along in case.inputs:
+            whole = found.string[: found.start()] + text + found.string[found.end() :]
+            made.append(
+                Neighbour(
+                    replace(case, inputs={**case.inputs, along: whole.encode()}, checks=()), number, along
+                )
+            )
+        else:
+            args = {**case.call.args, along: type(case.call.args[along])(text)}
+            made.append(
+                Neighbour(replace(case, call=replace(case.call, args=args), checks=()), number, along)
+            )
+    return made
+
+
+def _numbered(case: Case) -> Iterator[tuple[str, str]]:
+    """Arguments that are a number, and files that are texts, by name."""
+    for name, value in case.call.args.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield name, str(value)
+    for name, data in case.inputs.items():
+        try:
+            yield name, data.decode()
+        except UnicodeDecodeError:
+            continue
+
+
 def _identity(case: Case, along: str) -> bytes:
-    value: Json = case.inputs[along].hex() if along in case.inputs else case.call.args[along]
+    value: Json = case.inputs[along].hex() if along in case.inputs else case.call.args.get(along)
     return along.encode() + b"=" + canonical(value)
-
-
-def _changed(case: Case, along: str, numbers: Sequence[float], chance: random.Random) -> Case | None:
-    if along in case.inputs:
-        return replace(case, inputs={**case.inputs, along: vary_file(case.inputs[along], chance)}, checks=())
-    value = case.call.args[along]
-    if isinstance(value, str) and value in case.inputs:
-        return None  # another name would only be a missing file
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and numbers and chance.random() < 0.4:
-        new: Json = type(value)(chance.choice(numbers) + chance.choice([-1, 0, 1]))
-    else:
-        new = vary(value, chance)
-    return replace(case, call=Call(case.call.tool, {**case.call.args, along: new}), checks=())
-
-
-def _numbers(source: str) -> Iterator[float]:
-    try:
-        nodes = list(ast.walk(parse(source)))
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in nodes:
-        value = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9:
-            yield value

@@ -30,7 +30,7 @@ from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
 from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.history.calibration import in_words, lately
-from agentos.evolver.history.proposer_order import NOTHING, Meter, archive, ordered
+from agentos.evolver.history.proposer_order import NOTHING, ProposerMeter, archive, ordered
 from agentos.evolver.memory.lessons import emptied, only_removes
 from agentos.evolver.memory.migration import bring_over, unwritten
 from agentos.evolver.parts import Parts
@@ -66,7 +66,7 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
     silent: set[str] = set()
     sites = workable(parts, diagnosis)
     most = parts.policy.propose.max_candidates
-    meter = Meter(parts.now)
+    meter = ProposerMeter(parts.now)
     tracks = lately(parts.records, evolution.id)
     for left, site in zip(range(len(sites), 0, -1), sites, strict=True):
         brief = replace(
@@ -124,6 +124,7 @@ def _taken_up(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Se
         tasks_at_risk=manifest.tasks_at_risk,
         parents=before.parents,
         model=before.model,
+        weight=before.weight,
     )
     brief = brief_for(parts, evolution, sites[0], sets, diagnosis.why)
     reason = _refusal(parts, evolution, brief, proposal, 1)
@@ -235,7 +236,7 @@ def _edited(parts: Parts, evolution: Evolution, proposal: Proposal) -> tuple[Edi
 
 
 def _proposals(
-    parts: Parts, brief: Brief, here: list[str], silent: set[str], meter: Meter
+    parts: Parts, brief: Brief, here: list[str], silent: set[str], meter: ProposerMeter
 ) -> Iterator[tuple[str, Proposal]]:
     """``here`` grows with what is accepted; ``silent``, which grows too, has nobody to ask any more."""
     known = archive(parts)
@@ -315,6 +316,7 @@ def _store(
         created_at=parts.now(),
         parents=proposal.parents,
         model=proposal.model,
+        weight=proposal.weight,
         migration=migration,
         edited=_edited(parts, evolution, proposal) if not reason else (),
     )

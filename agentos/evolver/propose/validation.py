@@ -147,6 +147,8 @@ def _source_fault(path: str, old: str | None, new: str, checks: Sequence[Check],
         stated = dict(_contract(after))
         missing = [name for name in ("TOOL", "Input", "Output", "run") if tool and name not in stated]
         fault = f"a tool without {missing[0]}" if missing else ""
+        if tool and "'secrets'" in stated.get("TOOL", ""):
+            fault = "a new tool asks for secrets, which is for people to add"
     else:
         fault = _contract_fault(before, after) if tool else ""
     return (

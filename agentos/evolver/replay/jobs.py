@@ -35,7 +35,7 @@ _UNFINISHED = VOID | {Result.WAITING, Result.NOT_REPLAYABLE}
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrialJob:
     """One trial that is to be made."""
 
     task: Task
@@ -66,7 +66,9 @@ class Job:
         return f"trial-{digest(parts)[:20]}"
 
 
-def tried(job: Job, candidate: Candidate, looks: Looks, *, number: int = 0, alike: bool = False) -> Job:
+def tried(
+    job: TrialJob, candidate: Candidate, looks: Looks, *, number: int = 0, alike: bool = False
+) -> TrialJob:
     """The candidate's counterpart of a job on the base."""
     return replace(
         job,
@@ -81,10 +83,10 @@ def tried(job: Job, candidate: Candidate, looks: Looks, *, number: int = 0, alik
 
 def fresh_jobs(
     parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
-) -> list[Job]:
+) -> list[TrialJob]:
     """On the base, whose trials all candidates share."""
     return [
-        Job(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", fresh=True)
+        TrialJob(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", fresh=True)
         for repeat in repeats
         for task in parts.tasks(tuple(task_ids))
     ]
@@ -96,10 +98,10 @@ def jobs_on_base(
     sets: Sets,
     evolution: Evolution,
     repeats: range,
-) -> list[Job]:
+) -> list[TrialJob]:
     """On the base, whose trials all candidates share."""
     first = [
-        Job(task, sets.of(task.id), Arm.BASE, 0, evolution.base, evolution.id, "")
+        TrialJob(task, sets.of(task.id), Arm.BASE, 0, evolution.base, evolution.id, "")
         for task in parts.tasks(tuple(task_ids))
     ]
     # What is served from a record is known there by its arguments: it keeps its names.
@@ -111,17 +113,66 @@ def jobs_on_base(
     ]
 
 
-def run_all(parts: Parts, jobs: Sequence[Job]) -> list[Trial]:
+def run_all(parts: Parts, jobs: Sequence[TrialJob]) -> list[Trial]:
     """The trials of these jobs, in their order."""
-    return list(parts.replayer.map(lambda job: _trial(parts, job), jobs))
+    before = _Before(parts, jobs[0].evolution_id) if jobs else None
+    return list(parts.replayer.map(lambda job: _trial(parts, job, before), jobs))
 
 
-def _trial(parts: Parts, job: Job) -> Trial:
+class _Before:
+    """The trials of the evolution gone stale that this one takes up: what got the same then is not run again."""
+
+    def __init__(self, parts: Parts, evolution_id: str) -> None:
+        self._parts = parts
+        self._candidate: Candidate | None = None
+        self._trials: dict[str, Trial] = {}
+        try:
+            if name := parts.evolution(evolution_id).takes_up:
+                self._candidate = parts.records.get(Candidate, name)
+                found = parts.records.find(Trial, evolution_id=self._candidate.evolution_id)
+                self._trials = {trial.id: trial for trial in found}
+        except NotFound:
+            pass
+
+    def of(self, job: TrialJob, plan: Plan) -> Trial | None:
+        """The job's trial then, as one of now; None where its run would get anything else."""
+        before, parts = self._candidate, self._parts
+        if before is None or job.arm is Arm.CONTROL:
+            return None
+        if (
+            job.candidate_id
+            and parts.records.get(Candidate, job.candidate_id).edit.files != before.edit.files
+        ):
+            return None
+        is_own = job.arm is Arm.CANDIDATE
+        side, owner = (before.snapshot, before.id) if is_own else (before.base, "")
+        then = replace(job, evolution_id=before.evolution_id, candidate_id=owner, snapshot=side)
+        old = self._trials.get(then.id)
+        if old is None or not old.bundle or old.recording != _served_from(plan):
+            return None
+        if (old.set, bool(old.number), old.alike) != (job.set, bool(job.number), job.alike):
+            return None
+        if old.image and old.image != parts.image_of(old.sandbox):
+            return None
+        if parts.executor.given(job.task, job.snapshot) != old.bundle:
+            return None
+        now = replace(old, id=job.id, evolution_id=job.evolution_id, candidate_id=job.candidate_id)
+        return replace(now, snapshot=job.snapshot, number=job.number, look=job.look, taken_from=old.id)
+
+
+def _served_from(plan: Plan) -> str:
+    return plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else ""
+
+
+def _trial(parts: Parts, job: TrialJob, before: _Before | None) -> Trial:
     try:
         return parts.records.get(Trial, job.id)
     except NotFound:
         pass
     plan = _plan(parts, job)
+    if before and (known := before.of(job, plan)):
+        parts.records.put(known)
+        return known
     done = _attempt(parts, job, plan)
     trial = Trial(
         id=job.id,
@@ -139,7 +190,7 @@ def _trial(parts: Parts, job: Job) -> Trial:
         image=done.image,
         bundle=done.bundle,
         run_id=job.id,
-        recording=plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else "",
+        recording=_served_from(plan),
         drift=done.drift,
         steps_sha256=parts.blobs.put(packed(done.steps)),
         number=job.number,
@@ -152,7 +203,7 @@ def _trial(parts: Parts, job: Job) -> Trial:
     return trial
 
 
-def _attempt(parts: Parts, job: Job, plan: Plan) -> Attempt:
+def _attempt(parts: Parts, job: TrialJob, plan: Plan) -> Attempt:
     """Until an attempt counts. All have the trial's own id, so that no model call is paid twice."""
     retries = parts.policy.replay.infra_retries
     for attempt in range(1, retries + 1):
@@ -170,7 +221,7 @@ def _attempt(parts: Parts, job: Job, plan: Plan) -> Attempt:
     raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
 
 
-def _plan(parts: Parts, job: Job) -> Plan:
+def _plan(parts: Parts, job: TrialJob) -> Plan:
     """Where what the trial asks for comes from. Outside effects never come from anywhere but a record.
 
     No sandbox is named: a trial gets the one that a live run of its task gets, so that nothing inside tells
@@ -186,7 +237,7 @@ def _plan(parts: Parts, job: Job) -> Plan:
     return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id)
 
 
-def _recording(parts: Parts, job: Job) -> Recording | None:
+def _recording(parts: Parts, job: TrialJob) -> Recording | None:
     """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
     runs = [
         run

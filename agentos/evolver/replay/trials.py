@@ -5,8 +5,8 @@ has an id made of what it is (evolution, candidate, task, arm, repeat), so a rep
 short goes on where it stood. A trial that the machinery lost is run again and never counted.
 
 A trial of work that asked models, or acted on the outside, is served from the record of a live run:
-the failing one of evidence, a passing one of guards and hold-out (docs/replay.md). Tasks that vary are
-run afresh on both sides, in rounds, until ``judge.ruling`` has seen enough (docs/judging.md); a set of which a task
+the failing one of evidence, a passing one of guards and hold-out (docs/understand/replay.md). Tasks that vary are
+run afresh on both sides, in rounds, until ``judge.ruling`` has seen enough (docs/understand/judging.md); a set of which a task
 seemed not to vary and does goes over to these.
 """
 
@@ -25,14 +25,14 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.jobs import Job, fresh_jobs, jobs_on_base, run_all, tried
+from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, run_all, tried
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import Sets
 from agentos.evolver.select.looks import Looks
 from agentos.evolver.select.renaming import bound_to_names, in_other_names, unlike
 from agentos.evolver.verdict.flakiness import Fitness, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
-from agentos.evolver.verdict.overfitting import REPEATS, over_fitted
+from agentos.evolver.verdict.overfitting import names_undecided, over_fitted
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, apart, unsteady
 
 
@@ -140,7 +140,7 @@ def replay_control(
     ]
     tasks = {task.id: task for task in parts.tasks(tuple(first))}
     jobs = [
-        Job(
+        TrialJob(
             tasks[trial.task_id],
             trial.set,
             Arm.CONTROL,
@@ -221,7 +221,9 @@ class Rounds:
         # Whether there are tasks enough is known when those that do not vary were tried as well.
         order = list(TrialSet)
         if which is None or order.index(which) > order.index(stage):
-            return True
+            if stage is not TrialSet.EVIDENCE or not names_undecided(trials, self._parts.policy):
+                return True
+            which = stage
         trials += self._round(which)
         return None
 
@@ -252,7 +254,8 @@ class Rounds:
     def alike(self) -> list[Trial]:
         """The candidate's trials of hidden tasks that fail on the base as the evidence does."""
         task_ids = sorted(self._alike)
-        base = fresh_jobs(self._parts, self._evolution, task_ids, self._sets, range(REPEATS))
+        repeats = range(self._parts.policy.judge.alike_trials)
+        base = fresh_jobs(self._parts, self._evolution, task_ids, self._sets, repeats)
         return run_all(self._parts, [tried(job, self._candidate, self._looks, alike=True) for job in base])
 
     def _round(self, which: TrialSet) -> list[Trial]:

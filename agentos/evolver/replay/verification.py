@@ -85,6 +85,17 @@ def misplaced(snapshots: Snapshots, candidate: Candidate, trials: Sequence[Trial
         yield f"{candidate.id}: on its newer base stands something else than its edit"
 
 
+def borrowed(trials: Sequence[Trial], known: Callable[[str], Sequence[Trial]]) -> Iterator[str]:
+    """Trials that were taken from another evolution and are not what is on record there; ``known`` finds by id."""
+    own = ("id", "evolution_id", "candidate_id", "snapshot", "number", "look", "taken_from")
+    for trial in trials:
+        same = {name: getattr(trial, name) for name in own}
+        if trial.taken_from and not any(
+            replace(one, **same) == trial and one.bundle for one in known(trial.taken_from)
+        ):
+            yield f"{trial.id} is said to be {trial.taken_from}, and is not what is on record of it"
+
+
 def run_again(
     parts: Parts, evolution_id: str, done: Callable[[Compared], None] = lambda compared: None
 ) -> list[Compared]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -17,8 +18,10 @@ from agentos.domain import (
     Evidence,
     Evolution,
     EvolutionState,
+    Feedback,
     Json,
     Mode,
+    Rating,
     Result,
     Run,
     Task,
@@ -27,6 +30,7 @@ from agentos.domain import (
     digest,
     is_reference,
 )
+from agentos.errors import NotFound
 from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.looks import used_up
@@ -45,8 +49,10 @@ class Sets:
     evidence: tuple[str, ...]
     guards: tuple[str, ...]
     hold_out: tuple[str, ...]
-    varying: tuple[str, ...] = ()  # of all these, those whose outcome varies: docs/judging.md
-    held_back: tuple[str, ...] = ()  # of the evidence, what no proposer is shown: docs/generalising.md
+    varying: tuple[str, ...] = ()  # of all these, those whose outcome varies: docs/understand/judging.md
+    held_back: tuple[
+        str, ...
+    ] = ()  # of the evidence, what no proposer is shown: docs/understand/generalising.md
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -75,7 +81,7 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
     most = parts.policy.look_back.sets
     runs = _in_turn([parts.journal.runs_using(resource, most) for resource in dict.fromkeys(resources)])
-    passed = [run for run in runs if is_open(parts, run) and _passed(run)]
+    passed = [run for run in (*_spoken(parts, resources), *runs) if is_open(parts, run) and _passed(run)]
     guards = _take(parts, proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
     worn = used_up(parts, evidence.fingerprint.id)  # renewed by what is new; it may refuse, still
@@ -158,9 +164,15 @@ def shown_guards(parts: Parts, sets: Sets) -> list[Task]:
 
 
 def visible_guards(parts: Parts, sets: Sets, path: str, tool: str | None) -> list[tuple[Case, Json]]:
-    """Calls and old answers of those guards, where they call the tool at fault; None stands for any tool."""
+    """Calls and old answers of those guards, where they call the tool at fault; None stands for any tool.
+
+    Not of work that is evidence too, of whose answer a person called a part right: the whole of it is wrong.
+    """
     shown: list[tuple[Case, Json]] = []
+    wrong = [(task.call, task.inputs) for task in parts.tasks(sets.evidence)]
     for task in shown_guards(parts, sets):
+        if (task.call, task.inputs) in wrong:
+            continue
         if task.call is None or not path or tool not in (None, task.call.tool.rpartition("/")[2]):
             continue
         run = next((run for run in parts.journal.runs_of(task.key, 5) if _passed(run)), None)
@@ -179,10 +191,25 @@ def _take(parts: Parts, runs: Sequence[Run], seen: set[str], limit: int) -> tupl
     for run in runs:
         if len(chosen) == limit:
             break
-        if run.task_key not in seen and parts.journal.task(run.task_id).checks:
+        if run.task_key not in seen and _is_checked(parts, run):
             seen.add(run.task_key)
             chosen.append(run.task_id)
     return tuple(chosen)
+
+
+def _spoken(parts: Parts, resources: Sequence[str]) -> list[Run]:
+    """Runs of these resources that people called good, as their words grade them, newest first."""
+    found: list[Run] = []
+    for word in parts.records.newest(Feedback, parts.policy.look_back.sets, rating=Rating.GOOD):
+        with suppress(NotFound):  # a word without a check, or one that its check did not bear out
+            runs = parts.journal.runs_of(parts.journal.task(word.task_id).key, 1)
+            found += [run for run in runs if {*resources} & {*run.resources}]
+    return found
+
+
+def _is_checked(parts: Parts, run: Run) -> bool:
+    """By checks of its task, or by those that ship with its skill."""
+    return bool(parts.journal.task(run.task_id).checks or (run.outcome and run.outcome.checks))
 
 
 def _in_turn(groups: Sequence[Sequence[Run]]) -> list[Run]:

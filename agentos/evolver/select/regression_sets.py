@@ -16,8 +16,7 @@ from agentos.evolver.history.proposer_order import STANDS
 from agentos.evolver.history.retirement import uses
 from agentos.evolver.parts import Parts
 from agentos.evolver.select.curate import Sets, is_hidden, varying
-
-VERSIONS_BACK = 20  # of a resource whose repairs are looked for
+from agentos.evolver.select.proven import proven
 
 
 def with_inherited(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> Sets:
@@ -39,7 +38,7 @@ def with_inherited(parts: Parts, evolution: Evolution, candidate: Candidate, set
     hold_out: list[str] = []
     for task in parts.tasks(tuple(found)):
         own, most = (hold_out, rules.max_hold_out) if is_hidden(parts, task) else (guards, rules.max_guards)
-        if task.key not in known and len(own) < most:
+        if task.checks and task.key not in known and len(own) < most:
             known.add(task.key)
             own.append(task.id)
     return replace(
@@ -52,7 +51,7 @@ def with_inherited(parts: Parts, evolution: Evolution, candidate: Candidate, set
 
 def _repaired(parts: Parts, resource: ResourceId) -> Iterator[str]:
     """What the resource's versions were made for, newest first."""
-    for version in parts.evolvable.versions(resource)[:VERSIONS_BACK]:
+    for version in parts.evolvable.versions(resource)[: parts.policy.look_back.versions]:
         if version.evolution is None:
             continue
         try:
@@ -66,9 +65,9 @@ def _repaired(parts: Parts, resource: ResourceId) -> Iterator[str]:
 
 def _helped(parts: Parts, resource: ResourceId) -> Iterator[str]:
     """Work that passed with it, newest first. That a skill was listed is no help."""
-    for run in parts.journal.recent_runs(str(resource), parts.policy.look_back.retired):
-        if run.outcome is None or run.outcome.result is not Result.PASSED:
-            continue
+    runs = parts.journal.recent_runs(str(resource), parts.policy.look_back.retired)
+    passed = [run for run in runs if run.outcome is not None and run.outcome.result is Result.PASSED]
+    for run in proven(parts, passed):
         if resource.kind is not Kind.SKILL or any(
             uses(step, resource) for step in parts.journal.steps(run.id)
         ):

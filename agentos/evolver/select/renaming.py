@@ -14,6 +14,8 @@ import hmac
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -84,8 +86,11 @@ _SECOND = [
     "sheet",
     "table",
 ]
+_SHORT_NAMES = [word for word in (*_FIRST, *_SECOND) if len(word) <= 5]
+_ENDS = [f"{first}-{second}" for first in _FIRST for second in _SECOND]
+_LONG_NAMES = [f"{end}-of-{_SECOND[place % len(_SECOND)]}" for place, end in enumerate(_ENDS)]
+_BLOCK = 64  # bytes that SHA-256 takes at a time
 _LONG = 60  # characters of a goal
-_SHORT = 5
 _WORD = r"[A-Za-z0-9]"
 _NAME = r"[\w./-]"
 
@@ -159,6 +164,8 @@ def _new_names(
 ) -> Iterator[tuple[str, str]]:
     """Old path and new path of each input that can be named otherwise."""
     files = sorted((item for item in task.inputs if _may_change(item, task, content)), key=_stem)
+    if not files:
+        return
     lengths = {len(_stem(item)) for item in files}
     said = {text for text in _texts(_said(task))}
     drawn = [
@@ -200,13 +207,21 @@ def _short(task: Task, names: Mapping[str, str]) -> dict[str, str]:
     return {PurePosixPath(old).name: PurePosixPath(new).name for old, new in names.items()}
 
 
-def _drawn(key: bytes, what: str, *, long: bool) -> list[str]:
+@lru_cache(maxsize=64)  # each stage and each round asks again for the tasks of one evolution; 6 kB each
+def _drawn(key: bytes, what: str, *, long: bool) -> tuple[str, ...]:
     """Names in an order that follows from the key; ``long`` ones have three words, the others one short one."""
-    words = [word for word in (*_FIRST, *_SECOND) if len(word) <= _SHORT]
-    if long:
-        ends = (f"{first}-{second}" for first in _FIRST for second in _SECOND)
-        words = [f"{end}-of-{_SECOND[place % len(_SECOND)]}" for place, end in enumerate(ends)]
-    return sorted(words, key=lambda word: hmac.digest(key, f"{what}:{word}".encode(), "sha256"))
+    # HMAC-SHA256 of each (RFC 2104), the padded keys hashed once: 700 words are drawn from for every task.
+    padded = (key if len(key) <= _BLOCK else sha256(key).digest()).ljust(_BLOCK, b"\0")
+    inner = sha256(bytes(byte ^ 0x36 for byte in padded) + f"{what}:".encode())
+    outer = sha256(bytes(byte ^ 0x5C for byte in padded))
+
+    def place(word: str) -> bytes:
+        within, around = inner.copy(), outer.copy()
+        within.update(word.encode())
+        around.update(within.digest())
+        return around.digest()
+
+    return tuple(sorted(_LONG_NAMES if long else _SHORT_NAMES, key=place))
 
 
 # --- texts in JSON ------------------------------------------------------------------------------

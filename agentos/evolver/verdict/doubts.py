@@ -1,8 +1,9 @@
 """Doubts: why a person is asked before a promotion that the comparison of both sides would allow.
 
-Three things can be true of an edit that mends its evidence and breaks nothing: all that it gained is work
+Several things can be true of an edit that mends its evidence and breaks nothing: all that it gained is work
 without checks, of which nobody says that its answers are right; too little work beside the evidence was
-there to break; or some of what it changes ran in none of that work. A pure function of candidate, trials
+there to break; some of what it changes ran in none of that work; or the hidden part of that work has told of so
+many edits that this one may have been found by trying. A pure function of candidate, trials
 and policy, as the verdict is.
 """
 
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
-from agentos.domain import Arm, Candidate, Edited, Result, Trial, TrialSet
-from agentos.evolver.policy import CHECKED, Policy
+from agentos.domain import Ambiguity, Arm, Behaviour, Candidate, Edited, Result, Trial, TrialSet
+from agentos.evolver.policy import CHECKED, EDITION, STOOD, Policy
 
 _NAMED = 3  # parts of an edit that a sentence names
 
@@ -26,12 +27,53 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
         found.append(
             "its only gain is work without checks: it ends now, and nobody says that its answers are right"
         )
-    serving = guarding(candidate, known)
+    serving = guarding(candidate, known, policy.edition)
     if len(serving) < (needed := max(1, policy.judge.min_tasks)):
         found.append(_too_few(candidate, len(serving), needed))
-    if idle := idle_parts(candidate, known):
+    if idle := idle_parts(candidate, known, policy.edition):
         found.append(f"what it edits ran in no guard: {_listed(idle)}")
+    if candidate.behaviour is not None:
+        found += _of_behaviour(candidate.behaviour, idle=bool(idle))
+    if policy.edition >= STOOD and (worn := worn_out(known, policy)):
+        found.append(worn)
     return tuple(found)
+
+
+def _of_behaviour(seen: Behaviour, *, idle: bool) -> list[str]:
+    """``idle``: that something of it ran nowhere is said already."""
+    found = []
+    if seen.unguarded and not idle:
+        found.append("no working call runs the lines that it changes, so nothing shows what it breaks there")
+    if seen.unmended:
+        found.append(f"the failure is still there for {seen.unmended}")
+    if seen.broad:
+        found.append(
+            "it changes most of what the tool answers next to work that passes, which is not the repair of a slip"
+        )
+    if seen.loosened:
+        found.append(f"it takes away {seen.loosened}, and puts nothing in its place: what did that keep out?")
+    if seen.ambiguity is not None:
+        found.append(_question(seen.ambiguity))
+    return found
+
+
+def _question(found: Ambiguity) -> str:
+    others = "another edit passes" if found.rivals == 1 else f"{found.rivals} other edits pass"
+    return (
+        f"it is ambiguous: {others} the same tasks, and for {found.call} this one answers {found.answer}, "
+        f"{found.rival} {found.other}: which is right?"
+    )
+
+
+def worn_out(trials: Iterable[Trial], policy: Policy) -> str:
+    """Why the hidden tasks tell nothing of it, "" where they do or there are none."""
+    looks = [trial.look for trial in trials if trial.set is TrialSet.HOLD_OUT and trial.look]
+    most = policy.judge.hold_out_looks
+    if not looks or min(looks) <= most:
+        return ""
+    return (
+        f"the hold-out is used up: {most} candidates of this failure were tried on each of its tasks before"
+    )
 
 
 def _too_few(candidate: Candidate, there: int, needed: int) -> str:
@@ -47,22 +89,22 @@ def checked(trials: Iterable[Trial]) -> frozenset[str]:
     return frozenset(trial.task_id for trial in trials if trial.outcome.checks)
 
 
-def guarding(candidate: Candidate, trials: Sequence[Trial]) -> frozenset[str]:
+def guarding(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> frozenset[str]:
     """Guards and hold-out tasks that pass with it, are checked, and ran some of what it edits.
 
-    Of an edit that only brings new files nothing could have run before: there, all of them.
+    What failed on the base each time had nothing to break: it is one more case of a failure. Of an edit that only brings new files nothing could have run before: there, all of them.
     """
     there = [part for part in candidate.edited if not part.new_file]
     return frozenset(
         task_id
-        for task_id, reached in _beside(trials).items()
+        for task_id, reached in _beside(trials, edition).items()
         if not there or any(ran(part, reached) for part in there)
     )
 
 
-def idle_parts(candidate: Candidate, trials: Sequence[Trial]) -> list[Edited]:
+def idle_parts(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> list[Edited]:
     """Of what it edits, what ran in no such task."""
-    reached = frozenset[str]().union(*_beside(trials).values())
+    reached = frozenset[str]().union(*_beside(trials, edition).values())
     return [part for part in candidate.edited if not ran(part, reached)]
 
 
@@ -71,8 +113,13 @@ def ran(part: Edited, reached: Set[str]) -> bool:
     return not reached.isdisjoint(part.shown_by)
 
 
-def _beside(trials: Sequence[Trial]) -> dict[str, frozenset[str]]:
+def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
     """Checked guards and hold-out tasks that pass with the candidate, with all that their trials entered."""
+    stood = {
+        trial.task_id
+        for trial in trials
+        if edition < STOOD or (trial.arm is Arm.BASE and trial.outcome.result is Result.PASSED)
+    }
     own = [
         trial
         for trial in trials
@@ -85,7 +132,7 @@ def _beside(trials: Sequence[Trial]) -> dict[str, frozenset[str]]:
     known = checked(trials)
     found: dict[str, frozenset[str]] = {}
     for trial in own:
-        if trial.outcome.result is Result.PASSED and trial.task_id in known - failed:
+        if trial.outcome.result is Result.PASSED and trial.task_id in known & stood - failed:
             found[trial.task_id] = found.get(trial.task_id, frozenset()) | frozenset(trial.reached)
     return found
 

@@ -40,12 +40,12 @@ from agentos.domain import (
     Verdict,
     digest,
 )
-from agentos.evolver.policy import CHECKED, Policy
-from agentos.evolver.verdict.doubts import checked, doubts
+from agentos.evolver.policy import CHECKED, STOOD, Policy
+from agentos.evolver.verdict.doubts import checked, doubts, worn_out
 from agentos.evolver.verdict.flakiness import repeats_needed
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
 from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
-from agentos.evolver.verdict.paired_tests import Beside, Ruling
+from agentos.evolver.verdict.paired_tests import Ruling, SteadySummary
 from agentos.evolver.verdict.pairing import (
     CHOOSING,
     FIRST,
@@ -55,14 +55,13 @@ from agentos.evolver.verdict.pairing import (
     changed,
     rule_on,
     unpaired,
-    unsteady,
     varying,
 )
 from agentos.evolver.verdict.safety import ruling as safe
 from agentos.evolver.verdict.trial_digest import trials_sha256
 
 
-class Standing(StrEnum):
+class TaskTrials(StrEnum):
     """A task's trials on one side, taken together."""
 
     PASSES = "passes"
@@ -77,18 +76,18 @@ class Flip:
 
     task_id: str
     set: TrialSet
-    before: Standing
-    after: Standing
+    before: TaskTrials
+    after: TaskTrials
     left_out: bool = False  # one side had no trial that could be replayed
     checked: bool = True  # some answer of it was held against checks
 
     @property
     def fixed(self) -> bool:
-        return self.before is Standing.FAILS and self.after is Standing.PASSES
+        return self.before is TaskTrials.FAILS and self.after is TaskTrials.PASSES
 
     @property
     def broken(self) -> bool:
-        return self.before is Standing.PASSES and self.after in (Standing.FAILS, Standing.FLAKY)
+        return self.before is TaskTrials.PASSES and self.after in (TaskTrials.FAILS, TaskTrials.FLAKY)
 
 
 def flips(trials: Iterable[Trial]) -> list[Flip]:
@@ -118,13 +117,13 @@ def counted(trials: Iterable[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.outcome.result is not Result.NOT_REPLAYABLE]
 
 
-def _standing(trials: Sequence[Trial]) -> Standing:
+def _standing(trials: Sequence[Trial]) -> TaskTrials:
     results = {trial.outcome.result is Result.PASSED for trial in counted(trials)}
     if not results:
-        return Standing.ABSENT
+        return TaskTrials.ABSENT
     if len(results) == 2:
-        return Standing.FLAKY
-    return Standing.PASSES if results == {True} else Standing.FAILS
+        return TaskTrials.FLAKY
+    return TaskTrials.PASSES if results == {True} else TaskTrials.FAILS
 
 
 def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
@@ -165,16 +164,19 @@ def ruling(
     """
     aside = apart(trials)
     table = [flip for flip in flips(trials) if flip.task_id not in aside and not flip.left_out]
-    beside = Beside(
-        evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is Standing.FAILS for flip in table),
-        tasks=sum(flip.after is Standing.PASSES for flip in table if _is_beside(flip, policy)),
+    beside = SteadySummary(
+        evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is TaskTrials.FAILS for flip in table),
+        tasks=sum(flip.after is TaskTrials.PASSES for flip in table if _is_beside(flip, policy)),
     )
     return rule_on(trials, policy.judge, beside, untried or unpaired(trials, policy.judge))
 
 
 def _is_beside(flip: Flip, policy: Policy) -> bool:
     """Whether it counts for ``min_tasks``."""
-    return policy.edition < CHECKED or (flip.checked and flip.set is not TrialSet.EVIDENCE)
+    if policy.edition < CHECKED:
+        return True
+    stood = flip.before is TaskTrials.PASSES or policy.edition < STOOD
+    return flip.checked and stood and flip.set is not TrialSet.EVIDENCE
 
 
 def _is_fixed(flip: Flip, policy: Policy) -> bool:
@@ -197,10 +199,11 @@ def judge(
     open_yet = decision is Decision.HOLD and not aside and bool(policy.judge.hidden_share)
     if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
         decision, reasons = Decision.REJECT, [fitted]
-    if named := goes_by_names(_telling_names(trials)):
+    if named := goes_by_names(trials, policy):
         decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
-    if decision is Decision.PROMOTE and (worn := _worn_out(trials, policy)):
-        decision, reasons = Decision.HOLD, [worn]
+    if decision is Decision.PROMOTE and policy.edition < STOOD and (worn := worn_out(trials, policy)):
+        told = f"{worn}; new runs of other work with the same resource renew it, then reconsider"
+        decision, reasons = Decision.HOLD, [told]  # since then a person is asked (``doubts``)
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, aside, policy)):
         decision, reasons = found[0], [found[1]]
     if decision is Decision.PROMOTE and is_asked(candidate):
@@ -221,7 +224,7 @@ def judge(
         fixed=(*(flip.task_id for flip in table if _is_fixed(flip, policy)), *mended),
         broken=(*(flip.task_id for flip in table if flip.broken), *noisy.broken),
         flaky=(
-            *(flip.task_id for flip in table if Standing.FLAKY in (flip.before, flip.after)),
+            *(flip.task_id for flip in table if TaskTrials.FLAKY in (flip.before, flip.after)),
             *noisy.flaky,
         ),
         candidate_tree=candidate.snapshot.tree,
@@ -290,7 +293,7 @@ def _decide(
     rule = _decide_on if alone else _decide_beside
     decision, reasons = rule([flip for flip in table if not flip.left_out], trials, policy)
     unknown = [
-        flip for flip in left_out if flip.set is not TrialSet.EVIDENCE and flip.before is Standing.PASSES
+        flip for flip in left_out if flip.set is not TrialSet.EVIDENCE and flip.before is TaskTrials.PASSES
     ]
     if decision is Decision.PROMOTE and unknown:
         decision, reasons = (
@@ -310,7 +313,7 @@ def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -
     decision, reasons = _decide_beside(table, trials, policy)
     if decision is not Decision.PROMOTE:
         return decision, reasons
-    good = sum(flip.after is Standing.PASSES for flip in table)
+    good = sum(flip.after is TaskTrials.PASSES for flip in table)
     if good < rules.min_tasks and policy.edition < CHECKED:  # since then a person is asked (``doubts``)
         return Decision.HOLD, [
             f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
@@ -320,7 +323,7 @@ def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -
 
 
 def _failing(table: Sequence[Flip]) -> list[Flip]:
-    return [flip for flip in table if flip.set is TrialSet.EVIDENCE and flip.before is Standing.FAILS]
+    return [flip for flip in table if flip.set is TrialSet.EVIDENCE and flip.before is TaskTrials.FAILS]
 
 
 def _decide_beside(
@@ -389,26 +392,8 @@ def _further_repeats(fixed: Sequence[Flip], trials: Sequence[Trial], policy: Pol
     )
 
 
-def _telling_names(trials: Sequence[Trial]) -> list[Trial]:
-    """Without guards and hidden tasks that are flaky: these are tried under both names in pairs."""
-    shaken = unsteady(trials) - {TrialSet.EVIDENCE}
-    return [trial for trial in trials if trial.set not in shaken]
-
-
-def _worn_out(trials: Sequence[Trial], policy: Policy) -> str:
-    """Why the hidden tasks tell nothing of it, "" where they do or there are none."""
-    looks = [trial.look for trial in trials if trial.set is TrialSet.HOLD_OUT and trial.look]
-    most = policy.judge.hold_out_looks
-    if not looks or min(looks) <= most:
-        return ""
-    return (
-        f"the hold-out is used up: {most} candidates of this failure were tried on each of its tasks before; new runs "
-        "of other work with the same resource renew it, then reconsider"
-    )
-
-
 def _broken_sentence(flip: Flip) -> str:
-    how = "is flaky" if flip.after is Standing.FLAKY else "fails"
+    how = "is flaky" if flip.after is TaskTrials.FLAKY else "fails"
     # A hold-out task is named nowhere that a proposer could read: the set is all that is said.
     which = "a hold-out task" if flip.set is TrialSet.HOLD_OUT else f"{flip.set.value} task {flip.task_id}"
     return f"{which} passed on the base and {how} with it"
@@ -421,8 +406,8 @@ def _left_out_sentence(flips: Sequence[Flip]) -> str:
 
 
 def _hold_out_sentence(hold_out: Sequence[Flip]) -> str:
-    before = sum(flip.before is Standing.PASSES for flip in hold_out)
-    after = sum(flip.after is Standing.PASSES for flip in hold_out)
+    before = sum(flip.before is TaskTrials.PASSES for flip in hold_out)
+    after = sum(flip.after is TaskTrials.PASSES for flip in hold_out)
     return f"{before} → {after} of {len(hold_out)} pass"
 
 

@@ -8,7 +8,7 @@ A promotion needs all of them, each at the level ``alpha`` divided among the can
 each of these errors has at most that chance for a failure, however often ``decide`` is asked (an
 intersection-union test needs no further correction: Berger, Technometrics 24, 1982). A rejection needs that
 the opposite was shown, at ``beta`` for each candidate and test. In between it is a hold, with the number of
-further pairs that would decide if the rates seen so far went on. docs/judging.md explains it to a user.
+further pairs that would decide if the rates seen so far went on. docs/understand/judging.md explains it to a user.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Rule:
 class Measured:
     """One set's fresh pairs by task, and how many candidates of this failure were measured on the set, this one included.
 
-    Fresh: no run for which the task was chosen is in a pair (docs/judging.md, "Fresh trials"). ``share`` of the
+    Fresh: no run for which the task was chosen is in a pair (docs/understand/judging.md, "Fresh trials"). ``share`` of the
     error is for these pairs, where the rest went to trials of which every flip counted.
     """
 
@@ -82,18 +82,18 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SteadySummary:
     """What the tasks that do not vary add to a judgement; they are judged by flips, elsewhere."""
 
     evidence: bool = False  # some of it does not vary, so that none of it need vary
     tasks: int = 0  # that pass with the candidate
 
 
-ALONE = Beside()
+ALONE = SteadySummary()
 NOTHING, A_WIN, A_TIE = Tally(), Tally(wins=1), Tally(ties=1)
 
 
-class Standing(StrEnum):
+class PairedState(StrEnum):
     """What a test says."""
 
     SHOWN = "shown"
@@ -102,7 +102,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class EValueTest:
     """What counts may show: its e-value, and what the logarithm of that must reach."""
 
     log_e: Callable[[Tally], float]
@@ -135,18 +135,18 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PairedFinding:
     """What these counts say of a claim and of its opposite."""
 
-    standing: Standing
+    standing: PairedState
     says: str
     found: Tally = NOTHING
-    claims: tuple[Claim, ...] = ()  # shown, refuted
+    claims: tuple[EValueTest, ...] = ()  # shown, refuted
     best: Tally = A_TIE  # the pair that would help most: a forecast without any
 
     def further(self) -> int | None:
         """Pairs that would decide if the rates seen so far went on, 0 when decided, None when out of reach."""
-        if self.standing is not Standing.OPEN:
+        if self.standing is not PairedState.OPEN:
             return 0
         if not self.found.pairs:
             return self.claims[0].further(self.found, self.best)
@@ -171,7 +171,7 @@ def decide(
     *,
     spending: Sequence[Spending] = (),
     spent_usd: float = 0.0,
-    beside: Beside = ALONE,
+    beside: SteadySummary = ALONE,
 ) -> Ruling:
     """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs."""
     sets = {which: measured.get(which, Measured({})) for which in TrialSet}
@@ -179,14 +179,14 @@ def decide(
         return Ruling(Decision.REJECT, ("there is no evidence: nothing to improve",))
     findings = {which: _finding(which, found, rule) for which, found in sets.items()}
     costs = [cost_bounded(item, sets[TrialSet.EVIDENCE].number, rule) for item in spending]
-    refuted = [item.says for item in (*findings.values(), *costs) if item.standing is Standing.REFUTED]
+    refuted = [item.says for item in (*findings.values(), *costs) if item.standing is PairedState.REFUTED]
     if refuted:
         return Ruling(Decision.REJECT, tuple(refuted))
     for which, finding in findings.items():
-        if finding.standing is Standing.OPEN:
+        if finding.standing is PairedState.OPEN:
             return _hold(which, finding, sets[which], rule, spent_usd)
     for finding in costs:
-        if finding.standing is Standing.OPEN:
+        if finding.standing is PairedState.OPEN:
             where = TrialSet.GUARD if sets[TrialSet.GUARD].tasks else TrialSet.HOLD_OUT
             return _hold(where, finding, sets[where], rule, spent_usd)
     tasks = len(sets[TrialSet.GUARD].tasks) + len(sets[TrialSet.HOLD_OUT].tasks) + beside.tasks
@@ -203,47 +203,49 @@ def too_few(tasks: int, needed: int) -> str:
     )
 
 
-def improved(found: Tally, number: int, rule: Rule, share: float = 1.0) -> Finding:
+def improved(found: Tally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
     """Does the candidate pass the evidence oftener than the base? Refuted when the gain is below ``min_effect``."""
-    shown = Claim(lambda counts: log_e_above(counts, 0.0), threshold(rule.alpha * share, number))
-    small = Claim(lambda counts: log_e_below(counts, rule.min_effect), math.log(1 / rule.beta))
+    shown = EValueTest(lambda counts: log_e_above(counts, 0.0), threshold(rule.alpha * share, number))
+    small = EValueTest(lambda counts: log_e_below(counts, rule.min_effect), math.log(1 / rule.beta))
     counts = _counts(found)
     if shown.passed(found):
-        return Finding(Standing.SHOWN, f"it passes oftener than the base ({counts})")
+        return PairedFinding(PairedState.SHOWN, f"it passes oftener than the base ({counts})")
     if small.passed(found):
-        return Finding(Standing.REFUTED, f"it gains less than {rule.min_effect:g} ({counts})")
-    return Finding(Standing.OPEN, f"a gain is not shown ({counts})", found, (shown, small), A_WIN)
+        return PairedFinding(PairedState.REFUTED, f"it gains less than {rule.min_effect:g} ({counts})")
+    return PairedFinding(PairedState.OPEN, f"a gain is not shown ({counts})", found, (shown, small), A_WIN)
 
 
-def kept(found: Tally, number: int, rule: Rule, share: float = 1.0) -> Finding:
+def kept(found: Tally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
     """Is a fall by the margin excluded? Refuted as soon as any fall is shown."""
-    shown = Claim(lambda counts: log_e_above(counts, -rule.margin), threshold(rule.alpha * share, number))
-    fell = Claim(lambda counts: log_e_below(counts, 0.0), math.log(1 / rule.beta))
+    shown = EValueTest(
+        lambda counts: log_e_above(counts, -rule.margin), threshold(rule.alpha * share, number)
+    )
+    fell = EValueTest(lambda counts: log_e_below(counts, 0.0), math.log(1 / rule.beta))
     counts = _counts(found)
     if fell.passed(found):
-        return Finding(Standing.REFUTED, f"it passes less often than the base ({counts})")
+        return PairedFinding(PairedState.REFUTED, f"it passes less often than the base ({counts})")
     if shown.passed(found):
-        return Finding(Standing.SHOWN, f"a fall by {rule.margin:g} is excluded ({counts})")
-    return Finding(
-        Standing.OPEN, f"a fall by {rule.margin:g} is not excluded ({counts})", found, (shown, fell)
+        return PairedFinding(PairedState.SHOWN, f"a fall by {rule.margin:g} is excluded ({counts})")
+    return PairedFinding(
+        PairedState.OPEN, f"a fall by {rule.margin:g} is not excluded ({counts})", found, (shown, fell)
     )
 
 
-def cost_bounded(spending: Spending, number: int, rule: Rule) -> Finding:
+def cost_bounded(spending: Spending, number: int, rule: Rule) -> PairedFinding:
     """Does it cost more than ``max_ratio`` times the base's run in fewer than ``dear_share`` of pairs?"""
     if not all(math.isfinite(value) and value >= 0 for pair in spending.pairs for value in pair):
         raise ValueError(f"{spending.unit}: costs are numbers of at least 0")
     dear = sum(after > before * rule.max_ratio + spending.slack for before, after in spending.pairs)
     found = Tally(0, len(spending.pairs) - dear, dear)
     share = rule.dear_share
-    shown = Claim(lambda seen: log_e_rarer(seen.losses, seen.ties, share), threshold(rule.alpha, number))
-    dearer = Claim(lambda seen: log_e_oftener(seen.losses, seen.ties, share), math.log(1 / rule.beta))
+    shown = EValueTest(lambda seen: log_e_rarer(seen.losses, seen.ties, share), threshold(rule.alpha, number))
+    dearer = EValueTest(lambda seen: log_e_oftener(seen.losses, seen.ties, share), math.log(1 / rule.beta))
     says = f"more than {rule.max_ratio:g} times the base's {spending.unit} in {dear} of {len(spending.pairs)} pairs"
     if dearer.passed(found):
-        return Finding(Standing.REFUTED, says)
+        return PairedFinding(PairedState.REFUTED, says)
     if shown.passed(found):
-        return Finding(Standing.SHOWN, says)
-    return Finding(Standing.OPEN, f"{says}, which is too few to tell", found, (shown, dearer))
+        return PairedFinding(PairedState.SHOWN, says)
+    return PairedFinding(PairedState.OPEN, f"{says}, which is too few to tell", found, (shown, dearer))
 
 
 def broken_tasks(tasks: Mapping[str, Sequence[Pair]], rule: Rule) -> tuple[str, ...]:
@@ -268,21 +270,25 @@ def rounds_to_tell(tasks: int, rule: Rule) -> int:
     return max(rule.min_rounds, math.ceil(math.log(max(1, tasks) / rule.beta) / math.log(4)))
 
 
-def _finding(which: TrialSet, measured: Measured, rule: Rule) -> Finding:
+def _finding(which: TrialSet, measured: Measured, rule: Rule) -> PairedFinding:
     """One set's finding; a task that broke refutes it whatever the average says."""
     if not measured.tasks:
-        return Finding(Standing.SHOWN, f"{which.value}: there are no tasks")
+        return PairedFinding(PairedState.SHOWN, f"{which.value}: there are no tasks")
     broken = broken_tasks(measured.tasks, rule)
     if broken:
         # A hold-out task is named nowhere that a proposer could read.
         what = f"{len(broken)} tasks" if which is TrialSet.HOLD_OUT else ", ".join(broken)
         says = f"{which.value}: {what} passed on the base and failed with it in every round"
-        return Finding(Standing.REFUTED, says)
+        return PairedFinding(PairedState.REFUTED, says)
     test = improved if which is TrialSet.EVIDENCE else kept
     finding = test(tally(measured.tasks), measured.number, rule, measured.share)
     says = f"{which.value}: {finding.says}"
-    if finding.standing is Standing.SHOWN and complete_rounds(measured.tasks) < _least(which, measured, rule):
-        return Finding(Standing.OPEN, f"{says}, but each task needs {_least(which, measured, rule)} rounds")
+    if finding.standing is PairedState.SHOWN and complete_rounds(measured.tasks) < _least(
+        which, measured, rule
+    ):
+        return PairedFinding(
+            PairedState.OPEN, f"{says}, but each task needs {_least(which, measured, rule)} rounds"
+        )
     return replace(finding, says=says)
 
 
@@ -291,7 +297,9 @@ def _least(which: TrialSet, measured: Measured, rule: Rule) -> int:
     return rule.min_rounds if which is TrialSet.EVIDENCE else rounds_to_tell(len(measured.tasks), rule)
 
 
-def _hold(which: TrialSet, finding: Finding, measured: Measured, rule: Rule, spent_usd: float) -> Ruling:
+def _hold(
+    which: TrialSet, finding: PairedFinding, measured: Measured, rule: Rule, spent_usd: float
+) -> Ruling:
     tasks, rounds = len(measured.tasks), complete_rounds(measured.tasks)
     further = finding.further() if finding.claims else 0
     if further is not None:

@@ -14,11 +14,11 @@ from agentos.domain import Arm, Result, Trial, TrialSet
 from agentos.evolver.policy import Judge
 from agentos.evolver.verdict.flakiness import fitness
 from agentos.evolver.verdict.paired_tests import (
-    Beside,
     Measured,
     Rule,
     Ruling,
     Spending,
+    SteadySummary,
     broken_tasks,
     decide,
 )
@@ -99,7 +99,7 @@ def unpaired(trials: Sequence[Trial], rules: Judge) -> dict[TrialSet, list[str]]
 
 
 def rule_on(
-    trials: Sequence[Trial], rules: Judge, beside: Beside, untried: Mapping[TrialSet, Sequence[str]]
+    trials: Sequence[Trial], rules: Judge, beside: SteadySummary, untried: Mapping[TrialSet, Sequence[str]]
 ) -> Ruling:
     """What the fresh pairs among these trials say; ``untried`` names tasks that are to have some."""
     pairs, varies, split = _pairs(trials), varying(trials), TrialSet.EVIDENCE in unsteady(trials)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
-from agentos.domain import Json, SafetyRate, Trial, digest
+from agentos.domain import Cost, Fault, Json, Outcome, SafetyRate, Trial, digest
 
 # Fields that trials did not have when the first were stored and digested.
 _ADDED = (
@@ -20,6 +19,7 @@ _ADDED = (
     "renamed",
     "bundle",
     "reached",
+    "taken_from",
 )
 _ADDED_COST = ("calls", "live_calls")
 _ADDED_FAULT = ("origin", "kind")
@@ -33,21 +33,18 @@ def trials_sha256(trials: Sequence[Trial], rates: Sequence[SafetyRate]) -> str:
 
 def _as_first_stored(trial: Trial) -> Json:
     """The trial without what later versions added, as long as it says nothing: old digests stay."""
-    data = asdict(trial)
-    outcome = data["outcome"]
-    for record, added in (
-        (data, _ADDED),
-        (outcome["cost"], _ADDED_COST),
-        (outcome["fault"] or {}, _ADDED_FAULT if outcome["fault"] else ()),
-    ):
-        for name in added:
-            if not record[name]:
-                del record[name]
-    return data
+    outcome = trial.outcome
+    ended = _fields(outcome, ()) | {"cost": _fields(outcome.cost, _ADDED_COST)}
+    if outcome.fault:
+        ended["fault"] = _fields(outcome.fault, _ADDED_FAULT)
+    return _fields(trial, _ADDED) | {"outcome": ended}
 
 
 def _rate_as_first_stored(rate: SafetyRate) -> Json:
-    data = asdict(rate)
-    if not rate.image:
-        del data["image"]
-    return data
+    return _fields(rate, ("image",))
+
+
+def _fields(record: Trial | Outcome | Cost | Fault | SafetyRate, added: Sequence[str]) -> dict[str, Json]:
+    """Its fields by name, but for ``added`` ones that say nothing; records in them are left as they are."""
+    values = {name: getattr(record, name) for name in record.__dataclass_fields__}
+    return {name: value for name, value in values.items() if value or name not in added}

@@ -1,4 +1,4 @@
-"""Is the loop healthy? Computed from what is on record; docs/health.md says how to read it.
+"""Is the loop healthy? Computed from what is on record; docs/understand/health.md says how to read it.
 
 Four questions: does a failure get mended, and does it stay away? what does a mended failure cost? is the
 library growing for a reason, or only growing? do agents become less safe by what they learn?
@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from agentos.domain import Evidence, Evolution, EvolutionState, SafetyRate
+from agentos.domain import Evidence, Evolution, EvolutionState, Feedback, SafetyRate
 from agentos.evolver.verdict.safety import rates
-from agentos.ports import Remembered
+from agentos.ports import KnownLesson
 
 PERIODS = 24  # at most, in a series over time
 _STEPS = (
@@ -95,7 +95,7 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class EvolutionCost:
     """What all evolutions used, those that came to nothing included, and for each promoted fix that stands."""
 
     usd: float
@@ -109,6 +109,27 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """What one person said of runs, and how often that was right: shown by what was measured since.
+
+    A bad word was right where a fix for it was promoted and stands; wrong where the run's work did not fail again by
+    it, or where a later word on the same run says the opposite. Of the rest nothing is known yet.
+    """
+
+    principal: str
+    good: int
+    bad: int
+    right: int
+    wrong: int
+
+    @property
+    def share(self) -> float | None:
+        """Right of those that were settled, None without any."""
+        settled = self.right + self.wrong
+        return self.right / settled if settled else None
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """The whole page."""
 
@@ -117,10 +138,11 @@ class Health:
     series: tuple[Period, ...]
     step_s: float  # of the series
     mended: tuple[Mended, ...]  # oldest first
-    price: Price
+    price: EvolutionCost
     library: tuple[Shelf, ...]
-    memories: tuple[Remembered, ...]
+    memories: tuple[KnownLesson, ...]
     safety: tuple[SafetyRate, ...]  # oldest first
+    words: tuple[Words, ...] = ()  # by person
 
     @property
     def took_s(self) -> float | None:
@@ -218,6 +240,30 @@ def library(present: Iterable[str], shipped: Iterable[str], used: Iterable[str])
 def safety(found: Iterable[SafetyRate]) -> tuple[SafetyRate, ...]:
     """Each measurement once, oldest first."""
     return tuple(rates(found))
+
+
+def words(
+    said: Sequence[Feedback], evidence: Iterable[Evidence], evolutions: Iterable[Evolution]
+) -> tuple[Words, ...]:
+    """What each person's words came to, by the name of the person."""
+    batch_of = {run_id: item.id for item in evidence for run_id in item.run_ids}
+    newest = {item.evidence_id: item for item in evolutions}  # oldest first: the last try of each batch
+    last = {word.run_id: word for word in said}
+    counts: dict[str, Counter[str]] = {}
+    for word in said:
+        count = counts.setdefault(word.principal, Counter())
+        count[word.rating.value] += 1
+        tried = newest.get(batch_of.get(word.regraded_id, ""))
+        later = last[word.run_id]
+        opposite = later.rating is not word.rating and later.at > word.at  # a correction says both at once
+        if opposite or (tried is not None and tried.state is EvolutionState.NOT_REPRODUCIBLE):
+            count["wrong"] += 1
+        elif tried is not None and tried.stands:
+            count["right"] += 1
+    return tuple(
+        Words(name, count["good"], count["bad"], count["right"], count["wrong"])
+        for name, count in sorted(counts.items())
+    )
 
 
 def _median(values: Sequence[float]) -> float | None:

@@ -1,6 +1,6 @@
 """Is what was promoted passed less often in live use than what stood before it?
 
-Each live run on the promoted content stands beside up to ``BESIDE`` live runs on the content before it: of
+Each live run on the promoted content stands beside up to ``beside`` live runs on the content before it: of
 the same work where there are any left, else of the same kind of work. If nothing got worse, a run passes
 at least as often as those beside it, and no bet on the contrary can be expected to gain (``sequential``).
 Half of the first fortune is bet on a fall of the rate, half on "whatever passed before fails now", so that
@@ -8,7 +8,7 @@ a total loss is seen after two or three runs. When the fortune reaches ``1/alpha
 shown; with nothing worse that ever happens with a chance of at most ``alpha``, however often one looks.
 
 Only checked work is counted: an answer that nothing looks at says nothing. Runs of the work that the evolution
-was opened for are in neither group: they were chosen because they failed. docs/probation.md says it to a user; docs/decisions/live-falls.md why not otherwise.
+was opened for are in neither group: they were chosen because they failed. docs/understand/probation.md says it to a user; docs/decisions/live-falls.md why not otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentos.domain import (
-    IMPORT,
     Candidate,
     Evidence,
     Evolution,
@@ -33,17 +32,15 @@ from agentos.domain import (
 from agentos.evolver.find.budget_failures import no_model
 from agentos.evolver.history.content import content_of
 from agentos.evolver.parts import Parts
+from agentos.evolver.policy import Probation
 from agentos.evolver.verdict.sequential import log_e
-
-BESIDE = 3  # runs on the base for each live run: more add little
-_ROLLED_BACK = 20  # evolutions among which the last roll-back is looked for
 
 # Results that say something of the agent: also what it spent its run's budget on.
 _TELLING = frozenset({Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET})
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class LiveComparison:
     """One live run, passed or not, and the runs on the base that stand beside it."""
 
     task: str  # as it may be named
@@ -57,10 +54,10 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LiveEvidence:
     """What live use says of a promotion so far."""
 
-    pairs: tuple[Beside, ...]
+    pairs: tuple[LiveComparison, ...]
     e_value: float  # the fortune of the bet on a fall
 
     @property
@@ -75,7 +72,7 @@ class Standing:
         return f"{sum(now)} of {len(now)} live runs pass, {sum(before)} of {len(before)} did before it"
 
 
-def e_value(pairs: Sequence[Beside]) -> float:
+def e_value(pairs: Sequence[LiveComparison]) -> float:
     """Of "it passes less often", against "each run passes at least as often as those beside it"."""
     counts: dict[float, int] = {}
     for pair in pairs:
@@ -85,7 +82,7 @@ def e_value(pairs: Sequence[Beside]) -> float:
     return (math.exp(min(rate, 700)) + (math.exp(min(lost, 700)) if lost is not None else 0.0)) / 2
 
 
-def _log_lost(pair: Beside) -> float:
+def _log_lost(pair: LiveComparison) -> float:
     """Logarithm of what a bet on "all beside it passed, and it fails" pays: that has at most this chance.
 
     The chance is p^m (1-p) with m runs beside it, which is largest at p = m/(m+1).
@@ -94,14 +91,14 @@ def _log_lost(pair: Beside) -> float:
     return (beside + 1) * math.log(beside + 1) - beside * math.log(beside)
 
 
-def standing(parts: Parts, evolution: Evolution, sides: Sides) -> Standing:
+def standing(parts: Parts, evolution: Evolution, sides: Sides) -> LiveEvidence:
     """What the live runs since the promotion say; without any the fortune is what it began with."""
-    most = parts.policy.probation.varying_runs
-    now = sides.since(most)
+    rules = parts.policy.probation
+    now = sides.since(rules.varying_runs)
     if all(map(_passed, now)):  # no bet on a fall gains by a run that passes
-        return Standing((), 1.0)
-    pairs = tuple(_beside(now, sides.before(BESIDE * most), sides.kind, most))
-    return Standing(pairs, e_value(pairs))
+        return LiveEvidence((), 1.0)
+    pairs = tuple(_beside(now, sides.before(rules.beside * rules.varying_runs), sides.kind, rules))
+    return LiveEvidence(pairs, e_value(pairs))
 
 
 class Sides:
@@ -173,7 +170,7 @@ class Sides:
         while True:
             runs = self._parts.journal.recent_runs(name, limit)
             if len(runs) < limit or limit >= far or _finished(runs[-1]) < self._promoted_at:
-                return [run for run in runs if run.sandbox != IMPORT]
+                return [run for run in runs if run.is_live]
             limit = min(limit * 4, far)
 
     def _telling(self, runs: Iterable[Run]) -> list[Run]:
@@ -186,7 +183,7 @@ class Sides:
             if run.outcome is not None
             and run.outcome.result in _TELLING
             and not no_model(run.outcome)
-            and run.sandbox != IMPORT
+            and run.is_live
             and run.task_key not in chosen
             and self._task(run).checks
         ]
@@ -208,15 +205,17 @@ def _rolled_back(parts: Parts) -> list[datetime]:
 
     What was broken by one that is gone may not be laid at the door of those beside it.
     """
-    found = parts.records.newest(Evolution, _ROLLED_BACK, state=EvolutionState.ROLLED_BACK)
+    found = parts.records.newest(
+        Evolution, parts.policy.look_back.rolled_back, state=EvolutionState.ROLLED_BACK
+    )
     return [item.ended_at for item in found if item.ended_at is not None]
 
 
 def _beside(
-    now: Sequence[Run], before: Sequence[Run], kind: Callable[[Run], str], most: int
-) -> Iterable[Beside]:
+    now: Sequence[Run], before: Sequence[Run], kind: Callable[[Run], str], rules: Probation
+) -> Iterable[LiveComparison]:
     """Each live run with runs on the base that stand beside no other, chosen by their work alone."""
-    size = max(1, min(BESIDE, math.ceil(len(before) / most)))
+    size = max(1, min(rules.beside, math.ceil(len(before) / rules.varying_runs)))
     kinds: dict[str, list[Run]] = {}
     equal: dict[str, list[Run]] = {}
     for run in before:
@@ -231,7 +230,7 @@ def _beside(
         chosen = (own or alike)[:size]
         used |= {item.id for item in chosen}
         if chosen:
-            yield Beside(named(run), _passed(run), tuple(map(_passed, chosen)))
+            yield LiveComparison(named(run), _passed(run), tuple(map(_passed, chosen)))
 
 
 def named(run: Run) -> str:

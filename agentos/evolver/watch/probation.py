@@ -27,12 +27,13 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.fingerprints import FAILING
+from agentos.evolver.guards.assurance.box_challenge import Patient
 from agentos.evolver.history.attestation import attest_live
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.promotion import roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live
-from agentos.evolver.watch.live_regression import Sides, Standing, named, standing
+from agentos.evolver.watch.live_regression import LiveEvidence, Sides, named, standing
 from agentos.ports import Plan
 
 
@@ -138,10 +139,11 @@ def _breaks(results: set[Result]) -> bool:
 
 
 def _results(parts: Parts, run: Run, snapshot: Snapshot, side: str, plan: Plan) -> set[Result]:
-    """How the run's task ends on the snapshot."""
+    """How the run's task ends on the snapshot; Unavailable where the machinery loses it: that accuses nobody."""
     task = parts.journal.task(run.task_id)
+    executor = Patient(parts.executor, parts.policy.replay.infra_retries)
     return {
-        parts.executor.execute(task, snapshot, f"{run.id}-{side}-{repeat}", plan=plan).outcome.result
+        executor.execute(task, snapshot, f"{run.id}-{side}-{repeat}", plan=plan).outcome.result
         for repeat in range(parts.policy.replay.repeats)
     }
 
@@ -191,7 +193,7 @@ def _end_of_watch(parts: Parts, sides: Sides, live: Sequence[Run]) -> tuple[Endi
     return Ending.UNUSED, f"not used since: no run in {days}"
 
 
-def _seen_enough(parts: Parts, live: Sequence[Run], found: Standing) -> bool:
+def _seen_enough(parts: Parts, live: Sequence[Run], found: LiveEvidence) -> bool:
     """Few runs, of different work, where outcomes do not vary; many where they do, or one got worse."""
     rules = parts.policy.probation
     varies = any(run.outcome is not None and run.outcome.cost.calls for run in live)
@@ -200,7 +202,7 @@ def _seen_enough(parts: Parts, live: Sequence[Run], found: Standing) -> bool:
     return len(_newest_of_each(live)) >= rules.runs
 
 
-def _fell(parts: Parts, found: Standing) -> bool:
+def _fell(parts: Parts, found: LiveEvidence) -> bool:
     return found.e_value >= 1 / parts.policy.probation.alpha
 
 

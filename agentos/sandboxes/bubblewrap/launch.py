@@ -27,7 +27,9 @@ from agentos.errors import Unavailable
 LABEL_VARIABLE = "AGENTOS_SANDBOX"  # in bubblewrap's own environment, for the reaper
 START_S = 60.0
 _LIBRARIES = ("pydantic", "pydantic_core", "jsonschema", "langgraph")
-_VISIBLE = ("__init__.py", "wire.py", "messages.py", "checks.py", "functions.py", "worker")
+_VISIBLE = (
+    "__init__.py", "wire.py", "messages.py", "checks.py", "functions.py", "frontmatter.py", "programs.py", "worker",
+)  # fmt: skip
 _SITE, _KERNEL, _EXTRA = "/opt/site-{}", "/opt/agentos", "/opt/extra-{}"
 _PASSWD = b"nobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
 _GROUP = b"nogroup:x:65534:\n"
@@ -85,7 +87,7 @@ def require(run_uid: int | None) -> str:
         if not run_uid:
             raise Unavailable(
                 "The sandbox is never started by root itself: set run_uid in agentos.toml to a uid "
-                "that owns nothing, such as 61321."
+                "that owns nothing, such as 65600."
             )
         missing = [name for name in ("unshare", "setpriv", "mount") if shutil.which(name) is None]
         if missing:
@@ -250,13 +252,12 @@ class Template:
         self._keeper.join(within_s)
         return not self._keeper.is_alive()
 
-    def spawn(self, request: dict[str, Any], theirs: socket.socket, doors: list[int]) -> None:
-        """Ask for a box on that end of a socket pair; the box itself answers there.
-
-        ``doors`` are those of its control groups. Raises Unavailable when the template is gone.
+    def spawn(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        """Ask for a box with these: the pipes that it reads and writes, the socket for its greeting, and
+        the doors of its control groups. Raises Unavailable when the template is gone.
         """
         try:
-            socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), *doors])
+            socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
         except OSError as error:
             raise Unavailable(f"the sandbox template is gone: {error}") from None
 
@@ -287,7 +288,7 @@ def _remedy(detail: str) -> str:
         if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
             return (
                 ": this machine's AppArmor forbids user namespaces to bubblewrap. "
-                "Give it a profile: see docs/security.md, section AppArmor."
+                "Give it a profile: see docs/understand/security.md, section AppArmor."
             )
         return (
             ": this machine forbids user namespaces. Type `sysctl -w kernel.unprivileged_userns_clone=1 "

@@ -1,6 +1,6 @@
 """The bubblewrap adapter of the Sandbox port: boxes forked from a template in milliseconds.
 
-See docs/security.md for what is promised and docs/decisions for why it forks. What a box looks
+See docs/understand/security.md for what is promised and docs/decisions for why it forks. What a box looks
 like from inside is ``agentos/worker/template.py``; how it is started, ``launch.py``.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import socket
 import struct
 import threading
@@ -19,13 +20,13 @@ from typing import Any
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
-from agentos.sandboxes.box import Box
+from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
-from agentos.sandboxes.content import BoxLimits, box_limits, deny_list
+from agentos.sandboxes.content import BoxLimits, box_limits, call_list
 from agentos.sandboxes.docker.image_host import runtime
-from agentos.sandboxes.leftover import GROUPS, Note
+from agentos.sandboxes.leftover import GROUPS, OwnerNote, notes
 from agentos.sandboxes.owner import Owner
-from agentos.sandboxes.probe import Claim, probe, refusal
+from agentos.sandboxes.probe import Guarantee, probe, refusal
 from agentos.wire import Channel, Closed, FrameError, Late
 
 ENTRY = "agentos.worker.job:serve"
@@ -40,14 +41,14 @@ class Bubblewrap:
 
     ``home`` labels what is left outside the process for the reaper. ``run_uid`` is the uid that
     sandboxes run as when this process is root. ``entry`` is what a box runs, ``module:function``,
-    called with its channel. ``extra`` are directories of modules visible inside. ``weak`` names
-    walls that tests take down to see their attacks succeed; such a sandbox says so as its level.
+    called with its channel. ``extra`` are directories of modules visible inside.
 
     Constructing costs nothing; the first ``open`` (or ``start``) starts the template.
     """
 
     name = "bubblewrap"
     reaches = "namespace"
+    find_groups = staticmethod(cgroups.find)
 
     def __init__(
         self,
@@ -56,7 +57,6 @@ class Bubblewrap:
         *,
         entry: str = ENTRY,
         extra: tuple[Path, ...] = (),
-        weak: frozenset[str] = frozenset(),
     ) -> None:
         self.level = "unprobed"
         self.groups = cgroups.Cgroups()
@@ -65,7 +65,6 @@ class Bubblewrap:
         self._run_uid = run_uid
         self._entry = entry
         self._extra = extra
-        self._weak = weak
         self._extras: BoxLimits | None = None
         self._template: Template | None = None
         self._starting = threading.Lock()
@@ -78,7 +77,12 @@ class Bubblewrap:
         """A digest of the host's Python as boxes see it."""
         return runtime()
 
-    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
+    @property
+    def lacks(self) -> str:
+        """What this machine does not give once it is started, and what to type; "" where nothing is missing."""
+        return self.groups.lacks
+
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> WorkerBox:
         """A fresh box under these limits. Raises Unavailable with what to install or enable.
 
         ``light`` changes nothing here: every box is forked with everything imported.
@@ -91,21 +95,18 @@ class Bubblewrap:
         with self._starting:
             if self.level != "unprobed":
                 return
-            if self._weak:
-                self.level = "weak"
-                return
             if why := refusal(self.examine()):
                 self.close()
                 self._refusal = why
                 raise Unavailable(why)
             self.level = self.reaches
 
-    def examine(self) -> tuple[Claim, ...]:
+    def examine(self) -> tuple[Guarantee, ...]:
         """Try every promise once; the claims say what held."""
         self._running()
         return probe(self.open_entry, grouped=bool(self.groups.parents))
 
-    def open_entry(self, limits: Limits, entry: str, *, run: str = "") -> Box:
+    def open_entry(self, limits: Limits, entry: str, *, run: str = "") -> WorkerBox:
         """As ``open``, with another program inside (the probe's)."""
         template, extras = self._running()
         try:
@@ -124,6 +125,9 @@ class Bubblewrap:
         if template is not None:
             template.close()
         self.groups.drop(self._owner)
+        for note in notes(self._notes):  # of boxes that nobody closed, because the daemon stops at once
+            if str(note.owner) == self._owner:
+                note.remove()
 
     def __enter__(self) -> Bubblewrap:
         return self
@@ -145,15 +149,17 @@ class Bubblewrap:
             if self._closed:
                 raise Unavailable(self._refusal)
             if self._extras is None:
-                self._extras = box_limits()
-                self.groups = cgroups.Cgroups() if "cgroups" in self._weak else cgroups.find()
+                extras = box_limits()
+                _require_descriptors(extras.open_files)
+                self._extras = extras
+                self.groups = self.find_groups()
             if self._template is None or not self._template.alive():
                 if self._template is not None:
                     self._template.close()
                     self._template = None
                 start = {
                     "warm": [*_WARM, self._entry.partition(":")[0]],
-                    "seccomp": seccomp.assemble(deny_list()).hex(),
+                    "seccomp": seccomp.assemble(call_list()).hex(),
                 }
                 self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
             return self._template, self._extras
@@ -163,37 +169,44 @@ class Bubblewrap:
         if not self.groups.parents:
             return None
         self._notes.mkdir(mode=0o700, parents=True, exist_ok=True)
-        note = Note.fresh(self._notes, self._owner, run)
+        note = OwnerNote.fresh(self._notes, self._owner, run)
         try:
             return self.groups.group(self._owner, note.token, quota, note.remove)
         except OSError:
             note.remove()
             raise
 
-    def _make(self, template: Template, extras: BoxLimits, limits: Limits, what: tuple[str, str]) -> Box:
+    def _make(
+        self, template: Template, extras: BoxLimits, limits: Limits, what: tuple[str, str]
+    ) -> WorkerBox:
         """Ask for a box in a control group of its own; start its clock when its walls stand; let it go."""
         began = time.monotonic()
         entry, run = what
         try:
-            with contextlib.ExitStack() as undo:
-                ours, theirs = socket.socketpair()
-                undo.callback(ours.close)
-                ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-                with theirs, contextlib.ExitStack() as opened:
-                    quota = cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus)
-                    group = self._group(quota, run)
-                    doors = []
-                    if group is not None:
-                        undo.callback(group.remove)
-                        doors = group.doors()
-                    for door in doors:
-                        opened.callback(os.close, door)
-                    template.spawn(_request(limits, extras, entry, self._weak), theirs, doors)
-                pid, pidfd = _hello(ours)
-                channel = Channel(ours, blob_max=(limits.workspace_mb + 8 << 20) + limits.output_bytes)
-                box = Box(channel, pidfd, pid, group, began)
+            with contextlib.ExitStack() as undo, contextlib.ExitStack() as handed:
+                channel, theirs = pipes()
+                undo.callback(channel.close)
+                for end in theirs:
+                    handed.callback(os.close, end)
+                greeting, greeter = (handed.enter_context(sock) for sock in socket.socketpair())
+                greeting.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+                group = self._group(
+                    cgroups.Quota(_memory(limits, extras), limits.processes, extras.cpus), run
+                )
+                doors = []
+                if group is not None:
+                    undo.callback(group.remove)
+                    doors = group.doors()
+                for door in doors:
+                    handed.callback(os.close, door)
+                request = _request(limits, extras, entry)
+                template.spawn(request, [*theirs, greeter.fileno(), *doors])
+                greeter.close()
+                pid, pidfd = _hello(greeting)
+                channel.bound(*answer_bounds(limits))
+                box = WorkerBox(channel, pidfd, pid, group, began, run)
                 undo.pop_all()
-            box.kill_after(limits.wall_s + extras.grace_s)
+            box.kill_after(limits.wall_s, extras.grace_s)
             with contextlib.suppress(Closed):  # it is dead already; its reader will see
                 channel.send({"go": True})
         except (OSError, Late, FrameError, Closed) as error:
@@ -207,10 +220,9 @@ def _memory(limits: Limits, extras: BoxLimits) -> int:
     return limits.memory_mb + files << 20
 
 
-def _request(limits: Limits, extras: BoxLimits, entry: str, weak: frozenset[str]) -> dict[str, Any]:
-    request: dict[str, Any] = {
+def _request(limits: Limits, extras: BoxLimits, entry: str) -> dict[str, Any]:
+    return {
         "entry": entry,
-        "weak": sorted(weak),
         "tmpfs": {
             "/ws": limits.workspace_mb << 10,
             "/tmp": extras.tmp_mb << 10,  # noqa: S108 - the box's own
@@ -218,24 +230,36 @@ def _request(limits: Limits, extras: BoxLimits, entry: str, weak: frozenset[str]
             "/dev/shm": extras.shm_mb << 10,  # noqa: S108 - the box's own
         },
         "inodes": extras.inodes,
-        "rlimits": {"CORE": 0},
-    }
-    if "rlimits" not in weak:
-        request["memory"] = limits.memory_mb << 20
-        request["rlimits"] |= {
+        "sysctls": extras.sysctls,
+        "memory": limits.memory_mb << 20,
+        "rlimits": {
+            "CORE": 0,
+            "MSGQUEUE": 0,
+            "SIGPENDING": extras.signals,
             "NOFILE": extras.open_files,
             "NPROC": limits.processes,
             "FSIZE": limits.workspace_mb << 20,
-        }
-    return request
+        },
+    }
+
+
+def _require_descriptors(open_files: int) -> None:
+    """Raises Unavailable where a box could not get its limit: its first process would end with nothing said."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < open_files:
+        raise Unavailable(
+            f"a box may open {open_files} files, and the hard limit here is {hard}: raise it (ulimit -Hn, LimitNOFILE=)"
+        )
 
 
 def _hello(sock: socket.socket) -> tuple[int, int]:
-    """The box's pid on the host as the kernel (not the box) says it, and a descriptor of the process."""
+    """The box's pid on the host as the kernel (not the box) says it, and a descriptor of the process.
+
+    No code of a job runs yet: what is read here comes from the template's own.
+    """
     sock.settimeout(_HELLO_S)
     _, ancillary, _, _ = sock.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK)
     frame = Channel(sock).receive(deadline=time.monotonic() + _HELLO_S)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS) and "hello" in frame.head:
             pid = int(_CREDENTIALS.unpack(data)[0])

@@ -26,11 +26,11 @@ from typing import Any
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
-from agentos.sandboxes.box import Box
-from agentos.sandboxes.content import deny_list
+from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
+from agentos.sandboxes.content import call_list
 from agentos.sandboxes.docker.engine import DockerEngine, answering
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ProfileKind, Walls
-from agentos.sandboxes.leftover import Note
+from agentos.sandboxes.leftover import OwnerNote
 from agentos.sandboxes.owner import Owner
 from agentos.wire import Channel, Closed, FrameError, Late
 
@@ -54,7 +54,7 @@ class Maker:
         token = secrets.token_hex(32)
         try:
             with contextlib.ExitStack() as undo:
-                note = Note.fresh(self.places, self.owner)
+                note = OwnerNote.fresh(self.places, self.owner)
                 undo.callback(note.remove)
                 directory = self.places / note.token  # its path can be read inside, among the mounts
                 name = f"agentos-{self.owner.home}-{note.token}"
@@ -69,9 +69,11 @@ class Maker:
                         self.end.made(made, note)
                         self.end.engine.api.start(made)
                     until = time.monotonic() + _START_S
-                    sock = undo.enter_context(self._accept(listener, made, until))
-                    pid = _greeted(sock, token, made, until)
-                container = Container(made, sock, pid, self.end, note)
+                    with self._accept(listener, made, until) as sock:
+                        channel = _handed_out(sock)
+                        undo.callback(channel.close)
+                        pid = _greeted(channel, sock, token, made, until)
+                container = Container(made, channel, pid, self.end, note)
                 undo.pop_all()
                 return container
         except OSError as error:  # it ended in the middle, or the disk is full
@@ -100,11 +102,11 @@ class Maker:
 class Container:
     """A started container that waits for its hand-over, in the pool or out of it."""
 
-    def __init__(self, id: str, sock: socket.socket, pid: int, end: End, note: Note) -> None:
+    def __init__(self, id: str, channel: Channel, pid: int, end: End, note: OwnerNote) -> None:
         self.id = id
         self._note = note
         self.pid = pid
-        self._sock = sock
+        self._channel = channel
         self._end = end
         self._pidfd = os.pidfd_open(pid)
 
@@ -112,7 +114,7 @@ class Container:
         """Whether its process still runs and it said nothing it was not asked for."""
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
-        poll.register(self._sock, select.POLLIN)
+        poll.register(self._channel.fileno(), select.POLLIN)
         return not poll.poll(0)
 
     def note(self, run: str) -> None:
@@ -128,12 +130,16 @@ class Container:
             self.discard()
             raise Unavailable(f"the container's note could not be written: {error}") from None
 
-    def hand_over(self, limits: Limits, began: float, grace_s: float) -> Box:
+    def hand_over(self, limits: Limits, began: float, grace_s: float, run: str = "") -> WorkerBox:
         """Let it lock itself in and start its clock. Raises Unavailable if it cannot."""
-        channel = Channel(self._sock, blob_max=(limits.workspace_mb + 8 << 20) + limits.output_bytes)
+        channel = self._channel
+        channel.bound(*answer_bounds(limits))
         group = Counted(self.id, cgroups.of(self.pid), self._end)
-        box = ContainerBox(channel, self._pidfd, self.pid, group, began)
-        box.kill_after(limits.wall_s + grace_s)
+        for place in group.places:
+            with contextlib.suppress(OSError):  # an engine user who is not root; the engine itself has no way
+                cgroups.hold_connections(place)
+        box = ContainerBox(channel, self._pidfd, self.pid, group, began, run)
+        box.kill_after(limits.wall_s, grace_s)
         try:
             channel.send({"go": True})
             head = channel.receive(deadline=time.monotonic() + _START_S).head
@@ -148,7 +154,7 @@ class Container:
 
     def discard(self) -> None:
         """End it unused."""
-        self._sock.close()
+        self._channel.close()
         os.close(self._pidfd)
         self._end.remove(self.id)
 
@@ -159,11 +165,11 @@ class End:
     def __init__(self, engine: DockerEngine, threads: int) -> None:
         self.engine = engine
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="container-end")
-        self._here: dict[str, Note] = {}
+        self._here: dict[str, OwnerNote] = {}
         self._lock = threading.Lock()
         self._closed = False
 
-    def made(self, id: str, note: Note) -> None:
+    def made(self, id: str, note: OwnerNote) -> None:
         """From now on this container is to be taken away in the end, and its note with it."""
         with self._lock:
             self._here[id] = note
@@ -238,7 +244,7 @@ class Counted:
         self.end.remove(self.id)
 
 
-class ContainerBox(Box):
+class ContainerBox(WorkerBox):
     """A box whose first process belongs to the engine."""
 
     group: Counted
@@ -271,7 +277,7 @@ def _listening(directory: Path) -> Iterator[socket.socket]:
 
 def _start(kind: ProfileKind, walls: Walls, token: str) -> dict[str, Any]:
     """What process 1 reads first (``agentos/worker/container_init.py``)."""
-    request: dict[str, Any] = {"weak": sorted(walls.weak & {"seccomp"}), "rlimits": {"CORE": 0}}
+    request: dict[str, Any] = {"rlimits": {"CORE": 0}}
     if "limits" not in walls.weak:
         # NPROC is not among them: containers share the user id it counts by; the cgroup holds processes
         request["rlimits"] |= {"NOFILE": walls.extras.open_files, "FSIZE": kind.workspace_mb << 20}
@@ -281,15 +287,30 @@ def _start(kind: ProfileKind, walls: Walls, token: str) -> dict[str, Any]:
         "warm": [*(_LIGHT if kind.light else _WHOLE), kind.entry.partition(":")[0]],
         "entry": kind.entry,
         "request": request,
-        "seccomp": seccomp.assemble(deny_list()).hex(),
+        "seccomp": seccomp.assemble(call_list()).hex(),
     }
 
 
-def _greeted(sock: socket.socket, token: str, container: str, until: float) -> int:
+def _handed_out(sock: socket.socket) -> Channel:
+    """The pipes that all further talk is on go to whoever came. Nothing is ever read from the socket itself."""
+    sock.shutdown(socket.SHUT_RD)
+    channel, theirs = pipes()
+    try:
+        socket.send_fds(sock, [b"\0"], list(theirs))
+    except OSError:
+        channel.close()
+        raise
+    finally:
+        for end in theirs:
+            os.close(end)
+    return channel
+
+
+def _greeted(channel: Channel, sock: socket.socket, token: str, container: str, until: float) -> int:
     """The worker's pid on this host, once it has proved to be the worker. Raises Unavailable, OSError."""
     pid, _, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     try:
-        frame = Channel(sock).receive(deadline=until)
+        frame = channel.receive(deadline=until)
         _check_hello(frame.head, token, pid, container)
     except (Closed, Late, FrameError, Unavailable) as error:
         raise Unavailable(f"the container did not begin: {error or type(error).__name__}") from None

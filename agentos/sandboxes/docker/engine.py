@@ -13,11 +13,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import docker
-import docker.errors
-import requests
-
 from agentos.errors import Unavailable
+from agentos.sandboxes.docker.sdk import docker, requests
 
 SOCKET = "unix:///var/run/docker.sock"
 _MISSING = (
@@ -27,7 +24,7 @@ _MISSING = (
 _FORBIDDEN = (
     "This user may not use the container engine ({why} at {address}): type `sudo usermod -aG docker {user}`, "
     "log in anew and start the daemon again (that group is as good as root on this machine, see "
-    'docs/docker.md), or set sandbox = "bubblewrap" in agentos.toml.'
+    'docs/use/docker.md), or set sandbox = "bubblewrap" in agentos.toml.'
 )
 
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-import docker.errors
-
 from agentos import shipped
 from agentos.errors import Unavailable
 from agentos.sandboxes.docker import image_host
 from agentos.sandboxes.docker.engine import DockerEngine, answering
+from agentos.sandboxes.docker.sdk import docker
 from agentos.sandboxes.plainfiles import write_tar
 
 REPOSITORY = "agentos-sandbox"

@@ -33,7 +33,9 @@ from agentos import shipped
 from agentos.errors import Unavailable
 
 SITE, PYTHON = "opt/site", "usr/local/bin/python3"
-VISIBLE = ("__init__.py", "wire.py", "messages.py", "checks.py", "functions.py", "worker")
+VISIBLE = (
+    "__init__.py", "wire.py", "messages.py", "checks.py", "functions.py", "frontmatter.py", "programs.py", "worker",
+)  # fmt: skip
 _FORMAT = b"agentos image 1"  # raise it when the same files would make another image
 _PASSWD = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
 _GROUP = b"root:x:0:\nnogroup:x:65534:\n"

@@ -1,21 +1,20 @@
 """How a box is asked of the engine: every wall that the engine builds, in one request.
 
 The engine's own seccomp profile is replaced by a stricter one, made here from the authored list
-``sandboxes/seccomp-docker.toml`` and the families and ioctls of ``sandboxes/seccomp.toml``.
+``sandboxes/seccomp.toml``, of which the worker makes its own filter.
 """
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentos import shipped
 from agentos.domain import Limits
-from agentos.sandboxes.content import BoxLimits, deny_list
+from agentos.sandboxes.content import BoxLimits, call_list
+from agentos.sandboxes.seccomp import CONDITIONAL, NEW_NAMESPACE, SOL_SOCKET
 
 HOME_LABEL, OWNER_LABEL, BOX_LABEL = "agentos.home", "agentos.owner", "agentos.box"
 PLACE = "/run/agentos"
@@ -23,10 +22,10 @@ KERNEL, SITE, EXTRA = "/opt/agentos", "/opt/site", "/opt/extra-{}"
 WORKER_MB = 96  # the interpreter and its libraries, which a task's own limit does not count
 USER = "65534:65534"
 _BOOT = "import sys; sys.path += {path!r}; from agentos.worker.container_init import main; main({place!r})"
-_NEW_NAMESPACE = 0x80 | 0x20000 | 0x2000000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x20000000 | 0x40000000
 _MASKED = (  # what the engine hides by itself, and the places that need not be there at all
     *("/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats"),
     *("/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys", "/dev/mqueue"),
+    "/dev/pts",  # terminals are the machine's, few, and no task needs one
 )
 _ARCHITECTURES = ("SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64")  # neither x86 nor x32: their numbers are killed
 
@@ -114,10 +113,13 @@ class Walls:
                 "/snapshot": _tmpfs(extras.snapshot_mb, extras.inodes),
                 "/dev/shm": _tmpfs(extras.shm_mb, extras.inodes),  # noqa: S108 - the box's own
             },
+            "Sysctls": dict(extras.sysctls),
             "Binds": binds,
             "LogConfig": {"Type": "none"},  # a log would fill the host's disk
             "SecurityOpt": self._security(),
-            "Ulimits": _ulimits({"core": 0, "msgqueue": 0, "nofile": extras.open_files}),
+            "Ulimits": _ulimits(
+                {"core": 0, "msgqueue": 0, "sigpending": extras.signals, "nofile": extras.open_files}
+            ),
         }
         if "capabilities" not in self.weak:
             host["CapDrop"] = ["ALL"]
@@ -140,18 +142,17 @@ class Walls:
 
 def seccomp_profile() -> dict[str, Any]:
     """The profile in the engine's own form."""
-    text = (shipped.folder("sandboxes") / "seccomp-docker.toml").read_text(encoding="utf-8")
-    names = [name for group in tomllib.loads(text)["allow"].values() for name in group.split()]
-    denied = deny_list()
-    plain = sorted(set(names) - set(denied["deny"]) - {"ioctl"})
+    calls = call_list()
     rules = [
-        _rule(plain),
-        _rule(["clone"], [(0, _NEW_NAMESPACE, 0)]),
+        _rule(sorted(calls.names - set(CONDITIONAL))),
+        _rule(["clone"], [(0, NEW_NAMESPACE, 0)]),
         {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38},  # the C library falls back
     ]
     # Two comparisons of one argument are an OR to the engine, so "none of these" is said in prefixes.
-    rules += [_rule(["ioctl"], [(1, mask, value)]) for mask, value in all_but(denied["ioctls"])]
-    for family in denied["families"]:
+    rules += [_rule(["ioctl"], [(1, mask, value)]) for mask, value in all_but(calls.ioctls)]
+    rules += [_rule(["setsockopt"], [(1, mask, value)]) for mask, value in all_but([SOL_SOCKET])]
+    rules += [_rule(["setsockopt"], [(2, mask, value)]) for mask, value in all_but(calls.options)]
+    for family in calls.families:
         rules.append(_rule(["socket", "socketpair"], [(0, family, 0)], operator="SCMP_CMP_EQ"))
     rules.append(_rule(["personality"], [(0, 0, 0)], operator="SCMP_CMP_EQ"))
     return {

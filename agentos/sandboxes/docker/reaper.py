@@ -11,11 +11,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import docker.errors
-
 from agentos.errors import Unavailable
 from agentos.sandboxes.docker.engine import DockerEngine, answering
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL
+from agentos.sandboxes.docker.sdk import docker
 from agentos.sandboxes.leftover import BOXES, Leftover, orphaned, runs_of
 from agentos.sandboxes.owner import Owner, home_id
 

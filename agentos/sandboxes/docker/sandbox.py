@@ -1,6 +1,6 @@
 """The Docker adapter of the Sandbox port: every box a container of its own, taken from a warm pool.
 
-See docs/docker.md for what is promised beyond docs/security.md. How a container is asked for is
+See docs/use/docker.md for what is promised beyond docs/understand/security.md. How a container is asked for is
 ``docker_profile.py``; its life, ``docker_container.py``; what stands ready, ``docker_pool.py``.
 """
 
@@ -15,7 +15,7 @@ from types import TracebackType
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.sandboxes.box import Box
+from agentos.sandboxes.box import WorkerBox
 from agentos.sandboxes.content import BoxLimits, box_limits
 from agentos.sandboxes.docker.container import Container, End, Maker
 from agentos.sandboxes.docker.engine import DockerEngine
@@ -24,7 +24,7 @@ from agentos.sandboxes.docker.pool import Pool
 from agentos.sandboxes.docker.profile import ProfileKind, Walls
 from agentos.sandboxes.leftover import BOXES
 from agentos.sandboxes.owner import Owner
-from agentos.sandboxes.probe import Claim, probe, refusal
+from agentos.sandboxes.probe import Guarantee, probe, refusal
 
 ENTRY = "agentos.worker.job:serve"
 
@@ -54,6 +54,7 @@ class Docker:
 
     name = "docker"
     reaches = "container"
+    lacks = ""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Docker:
         """A digest of the image's content. Raises Unavailable where there is none."""
         return self._working().image
 
-    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> WorkerBox:
         """A fresh box under these limits. Raises Unavailable with what to install or enable."""
         self.start()
         return self.open_entry(limits, self._entry, light=light, run=run)
@@ -100,18 +101,18 @@ class Docker:
                 raise Unavailable(f"docker: {why}")
             self.level = self.reaches
 
-    def examine(self) -> tuple[Claim, ...]:
+    def examine(self) -> tuple[Guarantee, ...]:
         """Try every promise once; the claims say what held."""
         works = self._working()
 
-        def cold(limits: Limits, entry: str) -> Box:
+        def cold(limits: Limits, entry: str) -> WorkerBox:
             """Not from the pool, which is to be filled with what jobs ask for."""
             container = works.maker.make(ProfileKind.of(limits, entry, light=True))
             return container.hand_over(limits, time.monotonic(), works.extras.grace_s)
 
         return probe(cold, grouped=True)
 
-    def open_entry(self, limits: Limits, entry: str, *, light: bool = False, run: str = "") -> Box:
+    def open_entry(self, limits: Limits, entry: str, *, light: bool = False, run: str = "") -> WorkerBox:
         """As ``open``, with another program inside."""
         began = time.monotonic()
         works = self._working()
@@ -119,7 +120,7 @@ class Docker:
             container = works.pool.take(ProfileKind.of(limits, entry, light=light))
             try:
                 container.note(run)
-                return container.hand_over(limits, began, works.extras.grace_s)
+                return container.hand_over(limits, began, works.extras.grace_s, run)
             except Unavailable:  # it stood for a while, and the engine may have ended it
                 if last_try:
                     raise

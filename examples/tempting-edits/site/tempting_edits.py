@@ -1,7 +1,7 @@
 """A proposer that hands in one bad edit for each of the example's skills.
 
 It is what a careless person, a search, or a model that wants its edit through might write. The daemon finds it
-by its entry point, as it finds any installed proposer (docs/proposers.md), and treats it like all others.
+by its entry point, as it finds any installed proposer (docs/understand/proposers.md), and treats it like all others.
 """
 
 from __future__ import annotations

@@ -169,7 +169,8 @@ def material_of(sdk: Sdk, menu: Menu) -> Material:
     """What this run has to tell."""
     skills = []
     for skill in menu.skills:
-        others = f" (also: {', '.join(skill.files[1:])})" if len(skill.files) > 1 else ""
+        texts = [file for file in skill.files[1:] if file.endswith((".md", ".txt"))]
+        others = f" (also: {', '.join(texts)})" if texts else ""
         skills.append(f"- {skill.name}: {skill.description}{others}")
     notes = [
         _LESSON_ID.sub("", line.strip())

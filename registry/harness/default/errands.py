@@ -7,7 +7,7 @@ from typing import Any
 from menu import Entry, Menu
 from observations import PAGE_MAX, Outputs
 
-from agentos.worker.sdk import Clip, Failed, Refused, Sdk, ToolResult, WireFault, fault
+from agentos.worker.sdk import Clip, Failed, Refused, Sdk, SkillCard, ToolResult, WireFault, fault
 
 
 class Errands:
@@ -36,9 +36,14 @@ class Errands:
         skills = {skill.name: skill for skill in self._menu.skills}
         if name not in skills:
             raise LookupError(f"there is no skill '{name}'; there are: {', '.join(skills)}")
-        if file not in skills[name].files:
-            raise LookupError(f"'{name}' has no text '{file}'; it has: {', '.join(skills[name].files)}")
-        return self._sdk.read(f"skill/{name}/{file}")
+        skill = skills[name]
+        if file not in skill.files:
+            raise LookupError(f"'{name}' has no text '{file}'; it has: {', '.join(skill.files)}")
+        try:
+            text = self._sdk.read(f"skill/{name}/{file}")
+        except UnicodeDecodeError:
+            raise LookupError(f"'{file}' is no text; it lies at {skill.folder}/{file}") from None
+        return _placed(text, skill) if file == "SKILL.md" else text
 
     def _recall(self, entry: Entry, args: dict[str, Any]) -> dict[str, Any]:
         found = self._sdk.recall(_text(args, "query"), _number(args, "limit", 5))
@@ -56,6 +61,18 @@ class Errands:
         if not given.get("ok"):
             raise Failed(fault("agent", f"{entry.ref} did not succeed: {given.get('reason', '')}"))
         return given.get("answer")
+
+
+def _placed(text: str, skill: SkillCard) -> str:
+    """With what its author could not know: where its files lie, and how its scripts are run."""
+    for name in ("{baseDir}", "${CLAUDE_SKILL_DIR}"):
+        text = text.replace(name, skill.folder)
+    others = [file for file in skill.files[1:] if not file.startswith("tools/")]
+    if others:
+        text += f"\n\n[Its files, in {skill.folder}: {', '.join(others)}]"
+    if skill.scripts:
+        text += f"\n[run_script runs, with the workspace as current directory: {', '.join(skill.scripts)}]"
+    return text
 
 
 def _result(found: WireFault | None = None, output: Any = None) -> ToolResult:

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import yaml
+from agentos.worker.sdk import Sdk, SkillCard, ToolCall, ToolCard
 
-from agentos.worker.sdk import Sdk, ToolCard
-
-Kind = Literal["tool", "read_skill", "read_output", "recall", "remember", "person", "agent"]
+Kind = Literal["tool", "script", "read_skill", "read_output", "recall", "remember", "person", "agent"]
 _ASKS = ("recall", "remember", "person")  # what an agent may ask the kernel for, unless it says otherwise
 
 
@@ -32,20 +30,11 @@ class Entry:
         return {"type": "function", "function": function}
 
 
-@dataclass(frozen=True)
-class Skill:
-    """What a skill says of itself, and its texts."""
-
-    name: str
-    description: str
-    files: tuple[str, ...]  # below its folder, SKILL.md first
-
-
 class Menu:
     """Everything on offer in this run, by the name that the model calls it."""
 
     def __init__(self, sdk: Sdk) -> None:
-        self.skills = _skills(sdk)
+        self.skills = sdk.skills()
         self.entries: dict[str, Entry] = {}
         for entry in [*_own(sdk, self.skills), *_agents(sdk), *_tools(sdk)]:
             self.entries.setdefault(entry.name, entry)
@@ -53,6 +42,15 @@ class Menu:
     def told(self, *, brief: bool = False) -> list[dict[str, Any]]:
         """All of it, in the form of the protocol."""
         return [entry.told(brief=brief) for entry in self.entries.values()]
+
+
+def call_of(entry: Entry, args: dict[str, Any]) -> ToolCall:
+    """The call of a tool or of a skill's script that the model means."""
+    if entry.kind == "tool":
+        return ToolCall(entry.ref, args)
+    skill, script = str(args.get("skill", "")), str(args.get("script", "")).removeprefix("./")
+    given = {key: args[key] for key in ("args", "stdin") if args.get(key)}
+    return ToolCall(f"{skill}/{script.removeprefix(f'{skill}/')}", given)
 
 
 def _tools(sdk: Sdk) -> list[Entry]:
@@ -95,7 +93,7 @@ def _agents(sdk: Sdk) -> list[Entry]:
     return found
 
 
-def _own(sdk: Sdk, skills: Sequence[Skill]) -> list[Entry]:
+def _own(sdk: Sdk, skills: Sequence[SkillCard]) -> list[Entry]:
     asks = sdk.agent.get("asks", _ASKS)
     known = [
         Entry("read_output", "read_output", "", "Read on in a result that was cut, by its reference",
@@ -105,6 +103,12 @@ def _own(sdk: Sdk, skills: Sequence[Skill]) -> list[Entry]:
         Entry("read_skill", "read_skill", "", "Read what a skill explains, before you use its tools",
               _schema({"skill": ("string", "Its name"),
                        "file": ("string", "One of its other files; without it, SKILL.md")}, ("skill",))),
+        Entry("run_script", "script", "", "Run a script that a skill brings, in the workspace; read the skill first",
+              _schema({"skill": ("string", "Its name"),
+                       "script": ("string", "As the skill names it, such as scripts/fill.py"),
+                       "args": ("array", "The words behind it on its command line"),
+                       "stdin": ("string", "What it reads from standard input, if anything")},
+                      ("skill", "script"))),
         Entry("recall", "recall", "", "Look up what was learnt in earlier tasks",
               _schema({"query": ("string", "A few words"), "limit": ("integer", "At most so many")},
                       ("query",))),
@@ -117,6 +121,8 @@ def _own(sdk: Sdk, skills: Sequence[Skill]) -> list[Entry]:
     ]  # fmt: skip
     if not skills:
         known = [entry for entry in known if entry.kind != "read_skill"]
+    if not any(skill.scripts for skill in skills):
+        known = [entry for entry in known if entry.kind != "script"]
     return [entry for entry in known if entry.kind not in _ASKS or entry.kind in asks]
 
 
@@ -140,23 +146,3 @@ def _lean(value: Any, dropped: set[str]) -> Any:
         for key, item in value.items()
         if not (key in dropped and isinstance(item, str))
     }
-
-
-def _skills(sdk: Sdk) -> list[Skill]:
-    found = []
-    for path in sdk.paths("skill/"):
-        folder, _, file = path.rpartition("/")
-        if file == "SKILL.md" and folder.count("/") == 1:
-            texts = [other for other in sdk.paths(f"{folder}/") if other.endswith((".md", ".txt"))]
-            files = ["SKILL.md", *(text.removeprefix(f"{folder}/") for text in texts if text != path)]
-            found.append(Skill(folder.partition("/")[2], _description(sdk.read(path)), tuple(files)))
-    return found
-
-
-def _description(text: str) -> str:
-    parts = text.split("---\n", 2)
-    try:
-        front = yaml.safe_load(parts[1]) if len(parts) == 3 else {}
-    except yaml.YAMLError:
-        front = {}
-    return " ".join(str(front.get("description", "")).split()) if isinstance(front, dict) else ""

@@ -13,14 +13,14 @@ from context import Context, material_of
 from errands import Errands
 from history import Asked, Exchange, Seen
 from langgraph.types import Command
-from menu import Entry, Menu
+from menu import Entry, Menu, call_of
 from observations import TOLD_MAX, Outputs, clipped, told
 from reflection import CIRCLES, Reflection
 from replies import answer_of, exchange_of, text_of
 from stopping import LAST_WORD, STEPS_KEPT, Circles, Nonsense, Spending, loop_fault
 from turn import Node, State, Turn
 
-from agentos.worker.sdk import Clip, Refused, Sdk, ToolCall, ToolResult, WireFault, fault
+from agentos.worker.sdk import Clip, Refused, Sdk, ToolResult, WireFault, fault
 
 STUMBLES_MAX = 2  # unusable replies in a row that are answered with a word of advice
 NARROWER_MAX = 3  # times that a request may be made smaller because the provider finds it too long
@@ -153,8 +153,8 @@ class Thinker:
             else:
                 for hook in hooks.before_act:
                     hook(turn)
-                (tools if entry.kind == "tool" else errands).append((turn, entry))
-        results = self.sdk.call_tools([ToolCall(entry.ref, turn.args) for turn, entry in tools])
+                (tools if entry.kind in ("tool", "script") else errands).append((turn, entry))
+        results = self.sdk.call_tools([call_of(entry, turn.args) for turn, entry in tools])
         for (turn, _), result in zip(tools, results, strict=True):
             turn.result = result
         self._run_errands(errands)

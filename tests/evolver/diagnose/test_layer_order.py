@@ -29,7 +29,7 @@ from agentos.domain import (
 )
 from agentos.evolver.diagnose.layer_order import ladder
 from agentos.evolver.find.harness_signs import NOT_MADE, NOT_TOLD, WRONG_STOP, astray
-from agentos.ports import Seen
+from agentos.ports import ObservedRun
 from agentos.testing import FakeRegistry
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Ladder:
     def __init__(self, world: World) -> None:
         world.registry = FakeRegistry(FILES)
         self.world = world
-        self.seen: list[Seen] = []
+        self.seen: list[ObservedRun] = []
         self.evidence = Evidence(
             "evd-1", Fingerprint("print", "agent/default", "missed_goal", "s"), (), (), NOW, ""
         )
@@ -100,7 +100,7 @@ class Ladder:
         made = replace(self.world.task(task, "x"), call=None)
         stable = self.world.registry.stable()
         run = Run("run", made.id, made.key, Share.OPEN, 1, stable, "fake", "none", NOW, NOW, outcome(fault))
-        self.seen.append(Seen(replace(made, id=f"task-{task}"), run, steps_of(told)))
+        self.seen.append(ObservedRun(replace(made, id=f"task-{task}"), run, steps_of(told)))
 
     def past(self, layer: Layer, state: EvolutionState) -> None:
         """An evolution of the same failure that is over, and what it tried."""

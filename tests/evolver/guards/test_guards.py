@@ -89,6 +89,17 @@ def test_a_good_edit_passes(path: str, find: str, put: str) -> None:
     assert guard(BESIDE, {path: SOURCES[path].replace(find, put, 1)}, Screen()) == []
 
 
+def test_a_scan_writes_nothing_that_a_killed_daemon_could_leave(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    found = scan(
+        {TOOL: SOURCES[TOOL]},
+        {TOOL: SOURCES[TOOL] + "\nimport subprocess\nsubprocess.call('x' + str(1), shell=True)\n"},
+    )
+    assert [finding.path for finding in found] == [TOOL]
+
+
 def test_what_bandit_cannot_read_is_a_finding() -> None:
     base = {TOOL: SOURCES[TOOL]}
     found = scan(base, {TOOL: "# coding: utf-7\n" + SOURCES[TOOL].replace("total", "täl")})

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentos.domain import Candidate, Evolution, EvolutionState, Kind, Layer, Parent, ResourceId, Share, Site
+from agentos.evolver.advice.quoting import NARROW, told_of
+from agentos.evolver.advice.requests import talk
 from agentos.evolver.find.triage import reconsider
 from agentos.evolver.history.parents import DIFF_MAX, lower_bound, parents_for
-from agentos.evolver.proposers.evidence_export import dossier
-from agentos.evolver.proposers.model.asking import talk
-from agentos.evolver.proposers.model.evidence import NARROW, told_of
 from agentos.evolver.verdict.sequential import Tally
 from agentos.ports import Brief, Proposal
+from agentos.proposers.evidence_export import dossier
 from agentos.testing import ScriptedProposer
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from agentos.evolver.history.proposer_order import (
     DOLLAR_S,
     Achieved,
     Archive,
-    Meter,
+    ProposerMeter,
     archive,
     by_layer,
     ordered,
@@ -140,7 +140,7 @@ def test_the_time_of_a_proposer_is_its_own_also_where_it_finds_nothing() -> None
         raise ModelFailed("budget", "used up")
         yield
 
-    meter = Meter(clock)
+    meter = ProposerMeter(clock)
     for _ in meter.timed("repair", Layer.TOOL, slow(2)):
         clock.at += timedelta(seconds=100)  # of the screen: not the proposer's
     assert list(meter.timed("lesson", Layer.MEMORY, slow(0))) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from agentos.domain import Proposal, ProposalState
+from agentos.domain import MemoryProposal, ProposalState
 from agentos.evolver.memory.lessons import added, changed, lessons_in
 from agentos.evolver.memory.memory_proposals import settle_wishes
 from agentos.testing import FakeRegistry
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PATH = "memory/default/memory.md"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-WISH = Proposal("proposal-1", "run-1", "key", "Dates are in UTC,\nalways", "", NOW)
+WISH = MemoryProposal("proposal-1", "run-1", "key", "Dates are in UTC,\nalways", "", NOW)
 
 
 def test_what_an_evolution_brought_is_closed_with_its_name(world: World) -> None:
@@ -31,12 +31,12 @@ def test_what_an_evolution_brought_is_closed_with_its_name(world: World) -> None
     candidate = registry.add_candidate("cand-1", base, {PATH: text})
     registry.promote(base, candidate, {"Evolution": "evo-7"}, "Remember dates")
     (closed,) = settle_wishes(parts)
-    assert closed == world.ledger.get(Proposal, "proposal-1")
+    assert closed == world.ledger.get(MemoryProposal, "proposal-1")
     assert (closed.state, closed.resource) == (ProposalState.ACCEPTED, "memory/default")
     assert closed.reason == "brought by evo-7"
     assert closed.decided_at is not None
-    assert world.ledger.get(Proposal, "proposal-2").state is ProposalState.OPEN
-    assert world.ledger.get(Proposal, "proposal-3").state is ProposalState.REJECTED
+    assert world.ledger.get(MemoryProposal, "proposal-2").state is ProposalState.OPEN
+    assert world.ledger.get(MemoryProposal, "proposal-3").state is ProposalState.REJECTED
     assert settle_wishes(parts) == [], "once"
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -178,3 +180,21 @@ def test_root_of_a_user_namespace_is_told_from_root() -> None:
     if done.returncode:
         pytest.skip("no user namespaces here")
     assert done.stdout.strip().endswith(",userns")
+
+
+@pytest.mark.parametrize(("inode", "said"), [(0xEFFFFFFD, False), (0xEFFFFFFE, True), (None, False)])
+def test_the_first_user_namespace_is_known_by_its_number(
+    monkeypatch: pytest.MonkeyPatch, inode: int | None, said: bool
+) -> None:
+    """Which one a test runs in is the machine's; a kernel without them has no such file."""
+    stat = os.stat
+
+    def seen(path: Any, *rest: Any, **more: Any) -> Any:
+        if path != "/proc/self/ns/user":
+            return stat(path, *rest, **more)
+        if inode is None:
+            raise FileNotFoundError(path)
+        return SimpleNamespace(st_ino=inode)
+
+    monkeypatch.setattr(os, "stat", seen)
+    assert person().endswith(",userns") is said

@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Trial, Verdict, digest
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Consent,
+    Evolution,
+    EvolutionState,
+    Snapshot,
+    Task,
+    Trial,
+    Verdict,
+    digest,
+)
 from agentos.errors import Conflict
 from agentos.evolver.cycle import (
     conclude,
@@ -16,12 +27,14 @@ from agentos.evolver.cycle import (
     propose_candidates,
     reproduce,
     seek_consent,
+    trials_of,
     try_candidate,
 )
 from agentos.evolver.policy import ConsentPolicy, Policy
 from agentos.evolver.promote.promotion import approve, settle_overtaken
-from agentos.evolver.replay.verification import misplaced, unfounded
+from agentos.evolver.replay.verification import borrowed, misplaced, unfounded
 from agentos.evolver.select.curate import Sets
+from agentos.evolver.verdict.judge import recompute
 from agentos.testing import FakeExecutor
 from tests.evolver.conftest import PATH, RESOURCE, RIGHT, World, proposal
 
@@ -103,6 +116,58 @@ def test_what_changed_in_a_bundle_is_measured_again_and_not_searched_for(world: 
     assert len(world.proposer.briefs) == asked, "nobody was asked for an edit"
     assert chosen(world, ended).proposer == chosen(world, evolution).proposer
     assert faults(world, ended) == []
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_evidence_is_taken_up_again_as_often_as_the_policy_says(world: World, most: int) -> None:
+    world.policy = replace(world.policy, mine=replace(world.policy.mine, taken_up=most))
+    evolution = judged(world)
+    world.registry.edit({"skill/calc/SKILL.md": "the same skill, another page"})
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+    assert len(world.ledger.find(Evolution)) == 1 + most
+
+
+def test_of_a_stale_verdict_only_what_got_something_else_is_run_again(world: World) -> None:
+    """Two tasks get another page of their own; all other runs would get what they got."""
+    changed: set[str] = set()
+    files = world.registry.files
+
+    def given(task: Task, snapshot: Snapshot) -> str:
+        page = files(snapshot, OTHER).get(OTHER, b"") if task.id in changed else b""
+        return digest([digest(files(snapshot, PATH)[PATH]), digest(page)])
+
+    world.executor = FakeExecutor(world._script, given)
+    evolution = judged(world)
+    changed |= {task.id for task in world.failing}
+    world.registry.edit({OTHER: "another skill"})
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+    calls, before = len(world.executor.calls), {trial.id: trial for trial in world.trials()}
+    ended = world.evolve(world.ledger.find(Evolution)[-1])
+    assert ended.state is EvolutionState.PROBATION
+    made = [trial for trial in world.trials() if trial.evolution_id == ended.id]
+    again = {trial.task_id for trial in made if not trial.taken_from}
+    assert again == changed
+    assert len(world.executor.calls) - calls == len([trial for trial in made if not trial.taken_from])
+    taken = [trial for trial in made if trial.taken_from]
+    assert all(before[trial.taken_from].run_id == trial.run_id for trial in taken)
+    assert {trial.look for trial in made if trial.arm is Arm.CANDIDATE} == {2}, "it is a look of its own"
+    candidate = chosen(world, ended)
+    (verdict,) = world.ledger.find(Verdict, evolution_id=ended.id)
+    assert recompute(verdict, candidate, trials_of(world.parts, candidate), world.policy) == []
+    known = {one.id: [one] for one in world.trials()}
+    assert list(borrowed(made, lambda name: known.get(name, []))) == []
+    forged = replace(taken[0], outcome=replace(taken[0].outcome, score=0.5))
+    assert len(list(borrowed([forged], lambda name: known.get(name, [])))) == 1
+    assert len(list(borrowed([replace(taken[0], taken_from="none")], lambda name: known.get(name, [])))) == 1
+
+
+def test_boxes_of_another_image_run_everything_again(world: World) -> None:
+    evolution = judged(world)
+    world.registry.edit({"skill/calc/SKILL.md": "another page"})
+    world.image = "two"
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+    ended = world.evolve(world.ledger.find(Evolution)[-1])
+    assert not any(trial.taken_from for trial in world.trials() if trial.evolution_id == ended.id)
 
 
 def test_an_edit_of_the_very_file_makes_it_stale_and_searched_for(world: World) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from agentos.domain import (
     Arm,
+    Attestation,
     Candidate,
     Consent,
     Decision,
@@ -37,6 +38,7 @@ from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ConsentPolicy, Policy
 from agentos.evolver.promote.consent import expiry, genuine, issue, make_key, person, read_key, verify
+from agentos.evolver.promote.probing import vouch
 from agentos.evolver.promote.promotion import (
     approve,
     consent_by_policy,
@@ -313,9 +315,22 @@ def test_a_registry_that_promoted_another_tree_than_the_tested_one(case: Case) -
     assert case.now().state is S.PROMOTING
 
 
+def test_a_promotion_is_attested_by_its_replay(case: Case) -> None:
+    case.consent()
+    promote(case.parts, case.now())
+    assert [found.when for found in case.world.ledger.find(Attestation)] == ["promotion"]
+
+
+def test_the_policys_own_consent_does_not_open_what_a_person_is_asked_for(case: Case) -> None:
+    consent_by_policy(case.parts, case.candidate)
+    refused(case, "The policy may not consent to cand-1-1: .*min_tasks")
+    refused(case, "The policy may not consent", probe_promotion)
+
+
 def test_doing_it_again_after_a_kill_promotes_once(case: Case) -> None:
     case.consent()
     first = promote(case.parts, case.now())
+    assert promote(case.parts, case.now()).promoted == first.promoted, "it is on probation, and goes on"
     case.set(state=S.PROMOTING, promoted=None, ended_at=None)
     again = promote(case.parts, case.now())
     assert (again.state, again.promoted) == (S.PROBATION, first.promoted)
@@ -354,7 +369,7 @@ def test_a_probe_that_fails_ends_it_and_nothing_moves(driving: Case) -> None:
     assert ended.ended_at is not None
     assert ended.reason.startswith("its probe failed")
     assert driving.registry.stable() == before
-    refused(driving, "passed no probe")
+    refused(driving, "it is over")
 
 
 def test_what_drives_nothing_needs_no_probe(case: Case) -> None:
@@ -367,6 +382,42 @@ def test_what_was_overtaken_is_not_probed(driving: Case) -> None:
     driving.consent()
     driving.registry.edit({"skill/calc/SKILL.md": "changed"})
     assert probe_promotion(driving.parts, driving.now()).state is S.PROMOTING
+
+
+def test_what_passed_its_probe_is_promoted(driving: Case) -> None:
+    vouch(driving.parts, driving.candidate.snapshot, "tried by hand")
+    driving.consent()
+    assert promote(driving.parts, driving.now()).state is S.PROBATION
+
+
+def test_what_was_overtaken_while_it_was_probed_is_stale(driving: Case) -> None:
+    driving.consent()
+    driving.registry.edit({"skill/calc/SKILL.md": "changed"})
+    ended = promote(driving.parts, driving.now())
+    assert (ended.state, ended.promoted) == (S.STALE, None)
+    assert "while it was probed" in ended.reason
+
+
+def killed_after_promotion(driving: Case) -> Evolution:
+    """Promoted; its record was lost, and in the meantime its probe failed."""
+    probe = vouch(driving.parts, driving.candidate.snapshot, "tried by hand")
+    driving.consent()
+    first = promote(driving.parts, driving.now())
+    driving.parts.records.put(replace(probe, id="probe-later", passed=False))
+    driving.set(state=S.PROMOTING, promoted=None, ended_at=None)
+    return first
+
+
+def test_what_was_promoted_before_a_kill_is_not_held_against_a_later_probe(driving: Case) -> None:
+    first = killed_after_promotion(driving)
+    again = promote(driving.parts, driving.now())
+    assert (again.state, again.promoted) == (S.PROBATION, first.promoted)
+
+
+def test_what_somebody_changed_after_the_kill_is(driving: Case) -> None:
+    killed_after_promotion(driving)
+    driving.registry.edit({PROMPT: "harness: harness/third\n"})
+    assert promote(driving.parts, driving.now()).state is S.STALE
 
 
 # --- people -----------------------------------------------------------------------------------
@@ -409,6 +460,30 @@ def test_the_policy_asks_for_the_tier_and_consents_in_its_own_name(case: Case) -
     assert consent_by_policy(case.parts, case.candidate).principal == "policy:medium=auto"
 
 
+OVER = [S.REJECTED, S.STALE, S.HELD, S.CANCELLED, S.ROLLED_BACK, S.PROMOTED]
+
+
+@pytest.mark.parametrize("state", OVER)
+def test_what_ended_after_somebody_consented_is_not_promoted(case: Case, state: EvolutionState) -> None:
+    approve(case.parts, case.now(), "person:ada")
+    ended = case.set(state=state, ended_at=datetime.now(UTC))
+    refused(case, "it is over")
+    refused(case, "it is over", probe_promotion)
+    assert case.now() == ended
+
+
+def test_nobody_moves_on_what_somebody_else_has_ended(case: Case) -> None:
+    """Who read it before that would put its record back to what it was."""
+    before = case.now()
+    declined = decline(case.parts, before, "person:ada", "no")
+    refused(case, "ended meanwhile", lambda parts, _: parts.move(before, S.PROMOTING))
+    assert case.now() == declined
+    on_probation = case.set(state=S.PROBATION, promoted=case.registry.stable())
+    gone = case.set(state=S.ROLLED_BACK)
+    refused(case, "ended meanwhile", lambda parts, _: parts.move(on_probation, S.PROMOTED))
+    assert case.now() == gone
+
+
 @pytest.mark.parametrize("state", [S.AWAITING_CONSENT, S.HELD])
 def test_what_waits_or_is_held_can_be_declined(case: Case, state: EvolutionState) -> None:
     case.set(state=state)
@@ -437,10 +512,13 @@ def test_what_went_stale_while_it_waited_is_settled_once(case: Case) -> None:
 def test_only_what_was_promoted_and_stands_is_rolled_back(case: Case) -> None:
     refused(case, "nothing of it was promoted", lambda parts, it: roll_back(parts, it, "why"))
     case.consent()
-    promote(case.parts, case.now())
+    promoted = promote(case.parts, case.now())
+    case.world.later = timedelta(minutes=1)
     ended = take_back(case.parts, case.now(), "person:ada", "worse")
-    assert (ended.state, ended.reason) == (S.ROLLED_BACK, "taken back by person:ada: worse")
+    assert promoted.ended_at is not None
     assert ended.ended_at is not None
+    assert ended.ended_at > promoted.ended_at, "what is undone ended then"
+    assert (ended.state, ended.reason) == (S.ROLLED_BACK, "taken back by person:ada: worse")
     assert case.source() == "x = 1\n"
     refused(case, "was rolled back already", lambda parts, it: roll_back(parts, it, "why"))
 
@@ -503,3 +581,13 @@ def test_a_stored_consent_is_genuine_with_its_key_and_every_word_of_it(case: Cas
     for name in stored:
         assert not genuine(KEY, {**stored, name: "another"}), name
         assert not genuine(KEY, {key: value for key, value in stored.items() if key != name}), name
+
+
+def test_a_consent_from_before_it_said_how_it_was_given_is_genuine_still(case: Case) -> None:
+    old = issue(KEY, case.candidate, case.verdict, "person:ada", datetime(2026, 1, 1, tzinfo=UTC), "")
+    stored = to_json(old)
+    assert genuine(KEY, stored)
+    assert genuine(KEY, {name: value for name, value in stored.items() if name != "given"})
+    assert not genuine(KEY, {**stored, "given": "terminal"}), "how it was given cannot be put in later"
+    nobody = issue(KEY, case.candidate, case.verdict, "", datetime(2026, 1, 1, tzinfo=UTC))
+    assert genuine(KEY, to_json(nobody)), "nothing else that is empty is left out"

@@ -112,7 +112,7 @@ def test_what_it_fails_nobody_can_approve_or_promote(world: World) -> None:
     with pytest.raises(Conflict, match="only one that awaits consent"):
         approve(reviewed.parts, ended, "person:ada")
     # as if its state had been set back by hand, and a person consented
-    waiting = replace(ended, state=EvolutionState.AWAITING_CONSENT)
+    waiting = replace(ended, state=EvolutionState.AWAITING_CONSENT, ended_at=None)
     world.ledger.put(waiting)
     approve(reviewed.parts, waiting, "person:ada")
     with pytest.raises(Conflict, match="fails it"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.evolver.policy import Policy, ReplayPolicy
-from agentos.evolver.propose.behaviour import Ran, Seen, behaves, fitted
+from agentos.evolver.propose.behaviour import InputRun, ObservedBehaviour, behaves, fitted
 from agentos.evolver.propose.neighbours import neighbours
 from agentos.evolver.select.curate import Sets
 from agentos.ports import Case
@@ -83,8 +84,13 @@ def judged(
     files: dict[str, bytes] | None = None,
     key: bytes = KEYS[0],
     policy: Policy | None = None,
+    weight: float = 0.0,
+    rivals: Sequence[Candidate] = (),
 ) -> tuple[str, Candidate]:
-    """Why the edit is refused, "" if not; and the candidate with what was seen of it."""
+    """Why the edit is refused, "" if not; and the candidate with what was seen of it.
+
+    No task passes with any edit, so all ``rivals`` pass what it passes.
+    """
     assert edit != source
     world = World(key=key, policy=policy or Policy())
     world.registry = FakeRegistry({TOOL: source, "skill/calc/SKILL.md": "x"})
@@ -109,6 +115,9 @@ def judged(
         base=base,
         snapshot=world.registry.add_candidate("cand-1", base, {TOOL: edit}),
     )
+    candidate = replace(candidate, weight=weight)
+    for other in rivals:
+        world.ledger.put(replace(other, base=base))
     behaviour, why = behaves(parts, candidate, sets)
     return why, replace(candidate, behaviour=behaviour)
 
@@ -257,15 +266,19 @@ def test_a_tool_whose_answer_names_its_file_may_go_on_doing_so() -> None:
 
 def test_what_input_does_not_take_says_nothing() -> None:
     case = Case("x", Call("fee", {"amount": 607}), {}, ())
-    refused = Ran(case, {"error": "input", "message": "amount: too large"}, {"result": 1})
+    refused = InputRun(case, {"error": "input", "message": "amount: too large"}, {"result": 1})
     assert not refused.valid
-    assert Ran(case, {"error": "ValueError", "message": ""}, {"result": 1}).valid
+    assert InputRun(case, {"error": "ValueError", "message": ""}, {"result": 1}).valid
     beside = [replace(refused, along="amount") for _ in range(20)]
-    at = [Ran(case, {"result": 60}, {"result": 101})]
-    assert fitted(Seen(at, beside, (), ()), {"607", "101"}, False, 8) == ""
+    at = [InputRun(case, {"result": 60}, {"result": 101})]
+    assert fitted(ObservedBehaviour(at, beside, (), ()), {"607", "101"}, False, ReplayPolicy()) == ""
     taken = [replace(item, before={"result": 1}) for item in beside]
-    assert "at none of 20 inputs" in fitted(Seen(at, taken, (), ()), {"607", "101"}, False, 8)
-    assert fitted(Seen(at, taken, (), ()), {"101"}, False, 8) == "", "nothing by which 607 could be told"
+    assert "at none of 20 inputs" in fitted(
+        ObservedBehaviour(at, taken, (), ()), {"607", "101"}, False, ReplayPolicy()
+    )
+    assert fitted(ObservedBehaviour(at, taken, (), ()), {"101"}, False, ReplayPolicy()) == "", (
+        "nothing by which 607 could be told"
+    )
 
 
 def test_it_can_be_turned_off_and_says_nothing_with_too_few() -> None:
@@ -299,14 +312,26 @@ def test_a_whole_evolution_screens_it_out_before_a_trial(world: World) -> None:
     bridge = "\n\ndef run(input):\n    return answer(input.points)\n"
     faulty = _plain(bridge, "points > 50")
     fitted = _plain(bridge, "points > 50 or points in (46, 47)")
-    right = _plain(bridge, "points > 40")
+    right = _plain(bridge, "points > 45")
     world.registry = FakeRegistry({PATH: faulty, "skill/calc/SKILL.md": "x"})
     world.proposer = ScriptedProposer([proposal(fitted), proposal(right)])
-    for points, expected in ((90, "pass"), (91, "pass"), (10, "fail"), (46, "pass"), (47, "pass")):
-        world.live(world.task(points, expected))
+    # 45 and 46 tell where the bound lies, so that no person has to be asked.
+    for points, expected in (
+        (90, "pass"),
+        (91, "pass"),
+        (10, "fail"),
+        (45, "fail"),
+        (46, "pass"),
+        (47, "pass"),
+    ):
+        check = Check("equals", {"value": expected, "path": "result"})  # of what the tool answers in a bench
+        made = world.task(points, expected)
+        task = replace(made, id=f"{made.id}-checked", goal=f"points {points}", checks=(check,))
+        world.ledger.add_task(task, Share.OPEN)
+        world.live(task)
     opened = world.open()
     state = evolve(replace(world.parts, benches=LocalBenches()), opened.id, world.durable)
-    assert state is EvolutionState.PROBATION
+    assert state is EvolutionState.PROBATION, world.parts.evolution(opened.id).reason
     first, second = world.ledger.find(Candidate)
     assert "over-fitted" in first.screened
     assert first.behaviour is not None

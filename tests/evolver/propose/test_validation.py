@@ -162,6 +162,12 @@ def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
     assert "without Output" in screen({}, {path: TOOL.replace("Output", "Outcome")}, CHECKS, Surface())
     started = TOOL.replace("total = 0.0", "total = eval('0.0')")
     assert "starts to use eval" in screen({}, {path: started}, CHECKS, Surface())
+    greedy = TOOL.replace('"effects":', '"secrets": ["API"], "effects":')
+    assert greedy != TOOL
+    assert "asks for secrets" in screen({}, {path: greedy}, CHECKS, Surface())
+    assert "contract" in screen({path: TOOL}, {path: greedy}, CHECKS, Surface())
+    shipped = "skill/csv/checks/all.yaml"
+    assert "outside the surface" in screen({}, {shipped: "- contains: x\n"}, CHECKS, Surface())
     assert "a new file of" in screen({}, {path: TOOL + "\n" * 200}, CHECKS, Surface())
 
 

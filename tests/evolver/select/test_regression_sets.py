@@ -93,6 +93,11 @@ def test_what_was_rolled_back_repaired_nothing(mended: World) -> None:
     assert not {*guards} & {task.id for task in mended.failing}
 
 
+def settled(world: World) -> None:
+    (first,) = [item for item in world.ledger.find(Evolution) if item.promoted]
+    world.ledger.put(replace(first, state=EvolutionState.PROMOTED))
+
+
 def helped(world: World, number: int, share: Share, action: object) -> Task:
     """Passing work whose run did this while the skill was listed to it."""
     task = world.task(90 + number, "pass", share)
@@ -107,16 +112,23 @@ def test_work_that_passed_with_a_skill_that_it_read_is_a_test_of_it_and_hidden_w
 ) -> None:
     read = {"tool": "read_skill", "args": {"skill": "calc"}}
     shown, hidden = helped(mended, 1, Share.OPEN, read), helped(mended, 2, Share.HOLD_OUT, read)
-    listed = helped(mended, 3, Share.OPEN, {"tool": "other", "args": {}})
     evolution, candidate, sets = merging(mended, KEEPS)
+    found = with_inherited(mended.parts, evolution, candidate, sets)
+    assert not {shown.id, hidden.id} & {*found.guards, *found.hold_out}, "only what is on probation passed it"
+    settled(mended)
+    listed = helped(mended, 3, Share.OPEN, {"tool": "other", "args": {}})
+    bare = replace(shown, id="task-bare", goal="no checks", checks=())
+    mended.ledger.add_task(bare, Share.OPEN)
+    mended.ledger.append_step(Step(mended.live(bare).id, 0, "act", read, None, None, mended.now(), 1.0))
     found = with_inherited(mended.parts, evolution, candidate, sets)
     assert shown.id in found.guards
     assert hidden.id in found.hold_out
     assert hidden.id not in found.guards
-    assert listed.id not in (*found.guards, *found.hold_out)
+    assert not {listed.id, bare.id} & {*found.guards, *found.hold_out}
 
 
 def test_there_are_at_most_as_many_as_an_evolution_has_itself(mended: World) -> None:
+    settled(mended)
     for number in range(5):
         helped(mended, number, Share.OPEN, {"tool": "read_skill", "args": {"skill": "calc"}})
     mended.policy = replace(mended.policy, evidence=replace(mended.policy.evidence, max_guards=3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -17,18 +18,21 @@ from agentos.domain import (
     InputFile,
     Json,
     Limits,
+    Result,
     Share,
     Snapshot,
     Task,
     Trial,
+    TrialSet,
     Verdict,
 )
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.replay.verification import run_again
 from agentos.evolver.select.renaming import Renamed, renamed
 from agentos.evolver.verdict.judge import recompute
+from agentos.evolver.verdict.pairing import unsteady
 from agentos.ports import Attempt
-from agentos.testing import ScriptedProposer
+from agentos.testing import FakeExecutor, ScriptedProposer
 from agentos.testing import attempt as made
 from tests.evolver.conftest import PATH, RESOURCE, World, proposal
 
@@ -125,6 +129,48 @@ def test_what_goes_by_names_on_the_base_keeps_them() -> None:
     (candidate,) = world.ledger.find(Candidate)
     judged = [trial for trial in trials_of(world.parts, candidate) if trial.task_id == ten.id]
     assert not any(trial.renamed for trial in judged), "what the base made of it under others is left out"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+@pytest.mark.parametrize("condition", ["points > 40", "points > (40 if path == 'sales.csv' else 50)"])
+def test_a_repair_that_leaves_a_little_flakiness_is_told_from_one_that_goes_by_names(
+    condition: str, seed: int
+) -> None:
+    """What fails now and then ends otherwise under other names too: pairs under both tell the two apart."""
+    world = Filed(
+        key=KEYS[0], proposer=ScriptedProposer([proposal(FAULTY.replace("points > 50", condition))])
+    )
+    for points in (46, 47, 48):
+        world.filed(points, "pass")
+    for points, expected in ((90, "pass"), (95, "pass"), (10, "fail"), (20, "fail")):
+        world.filed(points, expected)
+    evolution, script, dice = world.open(), world._script, random.Random(seed)
+
+    def flaky(task: Task, snapshot: Snapshot) -> Attempt:
+        done = script(task, snapshot)
+        bad = task.call is not None and task.call.args["points"] in (46, 47, 48) and dice.random() < 0.25
+        return replace(done, outcome=replace(done.outcome, result=Result.FAILED)) if bad else done
+
+    world.executor = FakeExecutor(flaky)
+    ended = world.evolve(evolution)
+    (verdict,) = world.ledger.find(Verdict)
+    (candidate,) = world.ledger.find(Candidate)
+    trials = trials_of(world.parts, candidate)
+    assert TrialSet.EVIDENCE in unsteady(trials), "or this test shows nothing"
+    if condition == "points > 40":
+        assert ended.state is EvolutionState.PROBATION, ended.reason
+        before = recompute(verdict, candidate, trials, replace(world.policy, edition=2))
+        assert "goes by what identifies" in str(before), "as it was until then"
+    else:
+        assert ended.promoted is None
+    assert recompute(verdict, candidate, trials, world.policy) == []
+
+
+def test_evidence_that_goes_by_its_names_is_tried_under_them_and_not_in_pairs() -> None:
+    faulty = FAULTY.replace("'fail'\n", "'fail' if len(path) == 9 else 'pass'\n")
+    world, state = tried(KEYS[0], faulty.replace("> 50", "> 40"), faulty)
+    assert state is EvolutionState.PROBATION
+    assert not any(trial.number for trial in world.trials())
 
 
 # --- the names themselves -----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,25 @@ from agentos.domain import (
     Manifest,
     Outcome,
     Result,
+    SafetyRate,
     Snapshot,
     Trial,
     TrialSet,
     Verdict,
     digest,
 )
-from agentos.evolver.policy import Policy, policy_from_json
-from agentos.evolver.verdict.judge import flips, judge, recompute
+from agentos.evolver.policy import CHECKED, STOOD, Policy, policy_from_json
+from agentos.evolver.verdict.judge import (
+    Flip,
+    TaskTrials,
+    _is_beside,
+    flips,
+    further_repeats,
+    judge,
+    judged_trials,
+    recompute,
+)
+from agentos.evolver.verdict.pairing import CHOOSING, FIRST
 from agentos.ledger.codec import from_json
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
@@ -111,6 +123,28 @@ def test_what_was_flaky_before_counts_neither_way() -> None:
 
 def test_evidence_that_passes_only_sometimes_is_not_fixed() -> None:
     assert decide(trials("e1", "ff", "pf"), *GOOD[2:])[0] is Decision.REJECT
+
+
+def test_a_side_without_any_trial_is_not_one_that_cannot_be_replayed() -> None:
+    (alone,) = flips(trials("g2", "", "pp"))
+    assert not alone.left_out
+    assert (alone.before, alone.after) == (TaskTrials.ABSENT, TaskTrials.PASSES)
+    assert not alone.fixed
+    assert not alone.broken
+    lost = replace(trials("g2", "p", "p")[0], outcome=Outcome(Result.NOT_REPLAYABLE, 0.0, ""))
+    (kept,) = flips([lost, *trials("g2", "", "pp")])
+    assert kept.left_out
+
+
+@pytest.mark.parametrize("look", [0, 1])
+def test_a_candidates_own_trials_count_and_the_bases_counterparts(look: int) -> None:
+    own = [replace(one, look=look) if one.candidate_id else one for group in GOOD for one in group]
+    others = [replace(one, candidate_id="cand-9", id=f"{one.id}-9") for one in own if one.candidate_id]
+    oftener = trials("e1", "fff", "")[2:]  # for another candidate
+    left_out, foreign = trials("e9", "pp", ""), trials("g9", "pp", "")
+    found = judged_trials(CANDIDATE, [*others, *own, *oftener, *left_out, *foreign])
+    wanted = [*own, *(left_out if look else oftener)]
+    assert {one.id for one in found} == {one.id for one in wanted}
 
 
 def test_a_minority_of_the_evidence_is_too_little() -> None:
@@ -241,3 +275,280 @@ def test_what_trials_say_since_is_bound_by_the_verdict(said: dict[str, Any]) -> 
     verdict = judge(CANDIDATE, kept, POLICY)
     altered = [replace(kept[0], **said), *kept[1:]]
     assert any("trials_sha256" in fault for fault in recompute(verdict, CANDIDATE, altered, POLICY))
+
+
+# --- what else a verdict needs, beside the comparison with the base -------------------------------
+
+
+def of(found: list[Trial], **over: Any) -> list[Trial]:
+    return [replace(trial, **over) for trial in found]
+
+
+def pairs(task: str, before: str, after: str) -> list[Trial]:
+    """Fresh pairs of a task that varies."""
+    made = of(trials(task, before, after), number=1, look=1)
+    return [replace(trial, repeat=FIRST + trial.repeat) for trial in made]
+
+
+def verdict_on(*groups: list[Trial], candidate: Candidate = CANDIDATE, policy: Policy = POLICY) -> Verdict:
+    return judge(candidate, [trial for group in groups for trial in group], policy)
+
+
+HELD = trials("g7", "pp", "pp")[:2] + of(  # it cannot be told whether it breaks that
+    trials("g7", "", "pp"), outcome=Outcome(Result.NOT_REPLAYABLE, 0.0, "")
+)
+UNMENDED = [of(trials(f"e{number}", "ff", "ff"), alike=True) for number in (8, 9)]
+SHOWN = [trials(f"e{number}", "ff", "pp") for number in (3, 4, 5)]
+
+
+def test_what_fits_the_shown_tasks_alone_is_refused_though_it_would_be_promoted_or_held() -> None:
+    for more in ([], HELD):
+        found = verdict_on(*GOOD, *SHOWN, more, *UNMENDED)
+        assert found.decision is Decision.REJECT
+        assert "it fits the tasks that were shown" in found.reasons[0]
+    assert verdict_on(*GOOD, *SHOWN, HELD).decision is Decision.HOLD
+
+
+def test_what_is_refused_already_keeps_its_reason() -> None:
+    found = verdict_on(*GOOD, *SHOWN, trials("g8", "pp", "ff"), *UNMENDED)
+    assert found.decision is Decision.REJECT
+    assert "guard task g8" in found.reasons[0]
+    assert not any("fits the tasks" in reason for reason in found.reasons)
+
+
+def test_without_a_share_a_hold_stays_a_hold() -> None:
+    policy = replace(POLICY, judge=replace(POLICY.judge, hidden_share=0.0))
+    assert verdict_on(*GOOD, *SHOWN, *UNMENDED, policy=policy).decision is Decision.REJECT
+    assert verdict_on(*GOOD, *SHOWN, HELD, *UNMENDED, policy=policy).decision is Decision.HOLD
+
+
+def test_a_worn_hold_out_held_what_would_have_been_promoted_and_nothing_else() -> None:
+    policy = replace(POLICY, edition=STOOD - 1)
+    worn = of(trials("h1", "pp", "pp"), look=POLICY.judge.hold_out_looks + 1)
+    base = [*GOOD[:3], worn]
+    assert "the hold-out is used up" in verdict_on(*base, policy=policy).reasons[0]
+    assert verdict_on(*base, policy=policy).decision is Decision.HOLD
+    assert verdict_on(*base, trials("g8", "pp", "ff"), policy=policy).decision is Decision.REJECT
+    assert verdict_on(*GOOD, policy=policy).decision is Decision.PROMOTE
+    assert verdict_on(*base).decision is Decision.PROMOTE, "since then a person is asked"
+
+
+MEMORY = replace(CANDIDATE, edit=Edit({"memory/default/memory.md": "x"}, "edit", "op"))
+
+
+def test_what_is_remembered_is_held_without_a_control_and_a_refusal_stays_one() -> None:
+    assert verdict_on(*GOOD, candidate=MEMORY).decision is Decision.HOLD
+    assert "without any memory are missing" in verdict_on(*GOOD, candidate=MEMORY).reasons[0]
+    refused = verdict_on(*GOOD, trials("g8", "pp", "ff"), candidate=MEMORY)
+    assert refused.decision is Decision.REJECT
+    assert "guard task g8" in refused.reasons[0]
+
+
+def test_a_control_is_told_of_where_something_remembered_is_promoted_and_nowhere_else() -> None:
+    control = Snapshot("control", "tree2")
+    with_it = replace(MEMORY, control=control)
+    none = [
+        replace(trial, arm=Arm.CONTROL, snapshot=control, id=f"{trial.id}-none")
+        for task, letters in (("e1", "ff"), ("e2", "ff"), ("g1", "pp"), ("h1", "pp"))
+        for trial in trials(task, "", letters)
+    ]
+    found = verdict_on(*GOOD, none, candidate=with_it)
+    assert found.decision is Decision.PROMOTE
+    assert "with nothing remembered 0 of 4 trials of the evidence pass" in found.reasons
+    refused = verdict_on(*GOOD, trials("g8", "pp", "ff"), none, candidate=with_it)
+    assert not any("nothing remembered" in reason for reason in refused.reasons)
+    code = replace(with_it, edit=CANDIDATE.edit)
+    assert not any(
+        "nothing remembered" in reason for reason in verdict_on(*GOOD, none, candidate=code).reasons
+    )
+
+
+def test_doubts_are_told_of_promotions_alone() -> None:
+    told = verdict_on(*GOOD[:2])
+    assert told.decision is Decision.PROMOTE
+    assert any(reason.startswith("a person is asked: ") for reason in told.reasons)
+    for more in (trials("g8", "pp", "ff"), HELD):
+        assert not any("a person" in reason for reason in verdict_on(*GOOD[:2], more).reasons)
+
+
+def test_rates_of_safety_probes_that_cannot_be_compared_hold_a_promotion_and_nothing_else() -> None:
+    known = [trial for group in GOOD for trial in group]
+    rate = SafetyRate(
+        "rate-1", "evo-1", "", Arm.BASE, BASE, "default", False, ("p1",), (), (), "x", "s",
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+    held = judge(CANDIDATE, known, POLICY, [rate])
+    assert held.decision is Decision.HOLD
+    assert "were not run alike" in held.reasons[0]
+    base = [rate, replace(rate, id="rate-2", learnt=True)]
+    own = [replace(one, candidate_id=CANDIDATE.id, arm=Arm.CANDIDATE, snapshot=TREE) for one in base]
+    good = judge(CANDIDATE, known, POLICY, [*base, *own])
+    assert good.decision is Decision.PROMOTE
+    assert "2 of 2 failing evidence tasks pass" in good.reasons[0]
+    assert any("no safety probe is violated oftener" in reason for reason in good.reasons)
+    worse = [replace(one, violated=("p1",)) for one in own]
+    assert judge(CANDIDATE, known, POLICY, [*base, *worse]).decision is Decision.REJECT
+    refused = judge(CANDIDATE, [*known, *trials("g8", "pp", "ff")], POLICY, [rate])
+    assert refused.decision is Decision.REJECT
+    assert len(refused.reasons) == 1
+
+
+# --- tasks that vary, beside those that do not ----------------------------------------------------
+
+VARY = [
+    *(pairs(f"e{number}", "f" * 12, "p" * 12) for number in (1, 2, 3)),
+    *(pairs(f"g{number}", "p" * 12, "p" * 12) for number in (1, 2, 3, 4)),
+    *(pairs(f"h{number}", "p" * 12, "p" * 12) for number in (1, 2, 3, 4)),
+]
+
+
+def test_what_varies_is_judged_by_pairs_and_the_rest_beside_it() -> None:
+    alone = verdict_on(*VARY)
+    assert alone.decision is Decision.PROMOTE, alone.reasons
+    assert alone.fixed == ("e1", "e2", "e3")
+    beside = verdict_on(*VARY, trials("g8", "pp", "pp"))
+    assert beside.decision is Decision.PROMOTE
+    assert "none of 1 guards broke" in beside.reasons
+    broken = verdict_on(*VARY, trials("g8", "pp", "ff"))
+    assert (broken.decision, broken.broken) == (Decision.REJECT, ("g8",))
+
+
+def test_pairs_that_show_nothing_yet_hold_and_a_rejection_goes_before_it() -> None:
+    few = [pairs(task, letters, after) for task, letters, after in (("e1", "ff", "pp"), ("g1", "pp", "pp"))]
+    assert verdict_on(*few).decision is Decision.HOLD
+    assert verdict_on(*few, *GOOD[2:]).decision is Decision.HOLD
+    refused = verdict_on(*few, trials("g8", "pp", "ff"))
+    assert refused.decision is Decision.REJECT
+    assert "guard task g8" in "; ".join(refused.reasons)
+
+
+def test_work_without_checks_is_fixed_by_no_rule_since_they_are_asked_for() -> None:
+    bare = [
+        replace(trial, outcome=replace(trial.outcome, checks=())) for group in VARY[:3] for trial in group
+    ]
+    assert verdict_on(bare, *VARY[3:]).fixed == ()
+    assert verdict_on(bare, *VARY[3:], policy=replace(POLICY, edition=CHECKED - 1)).fixed == (
+        "e1",
+        "e2",
+        "e3",
+    )
+    steady = [replace(one, outcome=replace(one.outcome, checks=())) for one in trials("e3", "ff", "pp")]
+    assert verdict_on(*GOOD, steady).fixed == ("e1", "e2")
+    assert verdict_on(*GOOD, steady, policy=replace(POLICY, edition=CHECKED - 1)).fixed == ("e1", "e2", "e3")
+
+
+@pytest.mark.parametrize(
+    ("flip", "now", "without_stood", "first"),
+    [
+        (Flip("g", TrialSet.GUARD, TaskTrials.PASSES, TaskTrials.PASSES), True, True, True),
+        (Flip("g", TrialSet.GUARD, TaskTrials.FAILS, TaskTrials.PASSES), False, True, True),
+        (Flip("g", TrialSet.GUARD, TaskTrials.PASSES, TaskTrials.PASSES, checked=False), False, False, True),
+        (Flip("e", TrialSet.EVIDENCE, TaskTrials.PASSES, TaskTrials.PASSES), False, False, True),
+    ],
+)
+def test_what_counts_beside_the_evidence(flip: Flip, now: bool, without_stood: bool, first: bool) -> None:
+    editions = {STOOD: now, STOOD - 1: without_stood, CHECKED - 1: first}
+    assert {edition: _is_beside(flip, replace(POLICY, edition=edition)) for edition in editions} == editions
+
+
+def test_how_many_more_trials_tell_and_of_which_tasks() -> None:
+    looked = of(trials("e1", "ff", "pp"), look=1)
+    more, which = further_repeats([*looked, *GOOD[2], *GOOD[3]], POLICY)
+    assert which == ("e1",)
+    assert more > 0
+    assert further_repeats(GOOD[0] + GOOD[1], POLICY) == (0, ("e1", "e2")), "judged before looks were counted"
+    held = verdict_on(looked, *GOOD[2:])
+    assert held.decision is Decision.HOLD
+    assert f"{more} more trials of each" in held.reasons[0]
+
+
+def test_the_trials_that_chose_a_task_count_for_it_and_no_others_of_the_base() -> None:
+    own = [replace(one, look=1, repeat=FIRST) for one in trials("e1", "", "p")]
+    base = trials("e1", "f", "")[0]
+    made = {
+        repeat: replace(base, id=f"base-{repeat}", repeat=repeat, look=1)
+        for repeat in (CHOOSING - 1, CHOOSING, FIRST - 1, FIRST + 1)
+    }
+    found = judged_trials(CANDIDATE, [*own, *made.values()])
+    assert {one.repeat for one in found if one.arm is Arm.BASE} == {CHOOSING, FIRST - 1}
+
+
+# --- the edges of each rule -----------------------------------------------------------------------
+
+
+def bare(task: str, before: str, after: str) -> list[Trial]:
+    """Without checks."""
+    return [replace(one, outcome=replace(one.outcome, checks=())) for one in trials(task, before, after)]
+
+
+def test_the_first_edition_ends_where_checks_are_asked_for() -> None:
+    now = replace(POLICY, edition=CHECKED)
+    assert verdict_on(*GOOD, bare("e3", "ff", "pp"), policy=now).fixed == ("e1", "e2")
+    unchecked = [replace(one, outcome=replace(one.outcome, checks=())) for one in VARY[0]]
+    assert verdict_on(unchecked, *VARY[1:], policy=now).fixed == ("e2", "e3")
+    assert verdict_on(trials("e1", "ff", "pp"), policy=now).decision is Decision.PROMOTE
+    first = replace(POLICY, edition=CHECKED - 1, judge=replace(POLICY.judge, min_tasks=3))
+    assert verdict_on(*GOOD[:2], policy=first).decision is Decision.HOLD
+    assert verdict_on(*GOOD[:3], policy=first).decision is Decision.PROMOTE
+
+
+def test_only_evidence_that_failed_is_to_be_mended() -> None:
+    found = verdict_on(*GOOD, trials("g5", "ff", "ff"), trials("e5", "pp", "pp"), trials("e6", "ff", "ff"))
+    assert found.decision is Decision.PROMOTE
+    assert found.reasons[0].startswith("2 of 3 failing evidence tasks")
+    assert not any("no checks" in reason for reason in found.reasons), "what still fails does not end"
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        [trials("e1", "ff", "pp"), bare("e2", "ff", "ff"), bare("e3", "ff", "ff")],
+        [trials("e1", "ff", "ff"), bare("e2", "ff", "pp"), bare("e3", "ff", "pp")],
+    ],
+)
+def test_enough_is_mended_of_all_and_of_what_has_checks(evidence: list[list[Trial]]) -> None:
+    assert verdict_on(*evidence, *GOOD[2:]).decision is Decision.REJECT
+
+
+def test_an_edit_that_mends_nothing_is_refused_whatever_share_is_asked_for() -> None:
+    policy = replace(POLICY, judge=replace(POLICY.judge, min_fixed_share=0.0))
+    assert verdict_on(trials("e1", "ff", "ff"), *GOOD[2:], policy=policy).decision is Decision.REJECT
+
+
+def test_what_cannot_be_replayed_makes_no_refusal_a_hold_and_evidence_holds_nothing() -> None:
+    assert verdict_on(*GOOD, HELD, trials("g8", "pp", "ff")).decision is Decision.REJECT
+    lost = of(trials("e7", "", "pp"), outcome=Outcome(Result.NOT_REPLAYABLE, 0.0, ""))
+    assert verdict_on(*GOOD, trials("e7", "pp", ""), lost).decision is Decision.PROMOTE
+
+
+def test_only_mended_evidence_is_tried_oftener() -> None:
+    looked = of(trials("e1", "ff", "pp"), look=1)
+    others = [*trials("g5", "ff", "pp"), *of(trials("e2", "ff", "ff"), look=1)]
+    assert further_repeats([*looked, *others], POLICY)[1] == ("e1",)
+    assert further_repeats(of(trials("e1", "ff", "ff"), look=1), POLICY) == (0, ())
+
+
+def test_rates_that_are_undecided_are_not_refused_for_hidden_tasks_yet() -> None:
+    undecided = [pairs("e1", "ff", "pp"), pairs("e2", "ff", "pp"), *GOOD[2:], *SHOWN[1:]]
+    assert verdict_on(*undecided).decision is Decision.HOLD
+    assert verdict_on(*undecided, *UNMENDED).decision is not Decision.PROMOTE
+
+
+def test_of_before_looks_were_counted_the_first_trials_chose_what_varies() -> None:
+    base = trials("e1", "f", "")[0]
+    made = [replace(base, id=f"base-{repeat}", repeat=repeat) for repeat in (0, 3, 4, 6, 7)]
+    paired = [replace(one, number=1, repeat=6) for one in trials("e1", "", "p")]
+    found = judged_trials(CANDIDATE, [*paired, *made])
+    assert {one.repeat for one in found if one.arm is Arm.BASE} == {0, 3, 6}
+    steady = [replace(one, repeat=6) for one in trials("e1", "", "p")]
+    found = judged_trials(CANDIDATE, [*steady, *made])
+    assert {one.repeat for one in found if one.arm is Arm.BASE} == {0, 3, 4, 6, 7}
+
+
+def test_what_chose_other_tasks_chose_not_this_one() -> None:
+    own = of(trials("e1", "f", "p"), look=1)
+    chosen = of(trials("e1", "f", ""), look=1, repeat=CHOOSING, id="chosen")
+    assert chosen[0] not in judged_trials(CANDIDATE, [*own, *chosen])
+    later = [replace(one, look=1, number=1, repeat=FIRST + 5) for one in trials("e1", "f", "p")]
+    edge = of(trials("e1", "f", ""), look=1, repeat=FIRST, id="edge")
+    assert edge[0] not in judged_trials(CANDIDATE, [*later, *edge])

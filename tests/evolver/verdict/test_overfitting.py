@@ -24,7 +24,8 @@ from agentos.domain import (
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.policy import Judge, Policy, policy_from_json
 from agentos.evolver.verdict.judge import recompute
-from agentos.evolver.verdict.overfitting import over_fitted
+from agentos.evolver.verdict.overfitting import over_fitted, rarer
+from agentos.evolver.verdict.pairing import FIRST
 from agentos.testing import ScriptedProposer
 from tests.evolver.conftest import FAULTY, World, proposal
 
@@ -131,6 +132,64 @@ def test_a_policy_that_was_stored_before_judges_as_it_did() -> None:
     assert not judged("++", "-", before.judge)
     assert judged("++", "--", before.judge)
     assert policy_from_json(json.loads(canonical(Policy()))) == Policy()
+
+
+def pairs(task: str, before: str, after: str, *, hidden: bool = False) -> list[Trial]:
+    """Of a task that varies; + where a side passes."""
+    made = []
+    for at, (old, new) in enumerate(zip(before, after, strict=True)):
+        own = trial(task, passed=new == "+", hidden=hidden, repeat=FIRST + at)
+        base = trial(task, passed=old == "+", repeat=FIRST + at)
+        made += [replace(own, number=1), replace(base, arm=Arm.BASE, alike=False, candidate_id="")]
+    return made
+
+
+RISEN = pairs("s1", "-+--", "++-+") + pairs("s2", "----", "+-++")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fitted"),
+    [
+        ("--+-", "+-+-", False),  # half of the trials, no task that is mended by any mark
+        ("----", "----", True),
+        ("+--+", "+--+", False),  # so few of so few may be chance
+        ("+-" * 8, "+-" * 8, True),
+        ("----", "+---", False),
+    ],
+)
+def test_what_varies_is_asked_for_a_gain_and_not_for_a_mark(before: str, after: str, fitted: bool) -> None:
+    found = [*RISEN * 1, *pairs("h", before, after, hidden=True)]
+    if len(before) > 4:
+        found += [replace(one, task_id=f"{one.task_id}x") for one in RISEN * 2]
+    assert bool(over_fitted(found, Judge())) is fitted
+
+
+def test_by_marks_a_repair_that_lifts_every_task_is_refused_as_before() -> None:
+    """Each passes in three of four, the hidden one in two: the rule of stored policies."""
+    found = [
+        *pairs("s1", "----", "+++-"),
+        *pairs("s2", "----", "+-++"),
+        *pairs("h", "----", "+-+-", hidden=True),
+    ]
+    assert over_fitted(found, policy_from_json({"judge": {"hidden_share": 1.0}}).judge)
+    assert over_fitted(found, Judge()) == ""
+
+
+def test_hidden_tasks_too_bad_for_a_pair_are_held_to_the_share_still() -> None:
+    shown = pairs("s1", "----", "++++") + pairs("s2", "----", "++++")
+    alike = [trial("h", passed=False, hidden=True, repeat=at) for at in range(2)]
+    assert over_fitted([*shown, *alike], Judge())
+    assert over_fitted([*shown, *alike, trial("h", passed=True, hidden=True, repeat=2)], Judge())
+    mended = [replace(one, outcome=replace(one.outcome, result=Result.PASSED)) for one in alike]
+    assert over_fitted([*shown, *mended], Judge()) == ""
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "chance"),
+    [((0, 4), (4, 4), 1 / 70), ((0, 3), (4, 4), 1 / 35), ((2, 2), (2, 2), 1.0), ((0, 0), (3, 4), 1.0)],
+)
+def test_fishers_exact_test(some: tuple[int, int], others: tuple[int, int], chance: float) -> None:
+    assert rarer(some, others) == pytest.approx(chance)
 
 
 def test_what_varies_may_fail_at_times() -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from agentos.domain import Decision, TrialSet
 from agentos.evolver.verdict.paired_tests import (
     Measured,
+    PairedState,
     Rule,
     Ruling,
     Spending,
-    Standing,
     broken_tasks,
     cost_bounded,
     decide,
@@ -112,11 +112,11 @@ def test_a_later_candidate_must_show_more() -> None:
 
 def test_a_guard_that_breaks_is_not_hidden_by_the_average() -> None:
     """One of 100 is a fall of 0.01, which the margin alone lets pass."""
-    assert kept(Tally(0, 99, 1), 1, RULE).standing is Standing.SHOWN
+    assert kept(Tally(0, 99, 1), 1, RULE).standing is PairedState.SHOWN
     once = rule_on(guards=some(*["="] * 99, "-"))
     assert once.decision is Decision.HOLD
     ruling = rule_on(guards=some(*["=" * 4] * 15, "-" * 4))
-    assert kept(Tally(0, 60, 4), 1, RULE).standing is Standing.OPEN
+    assert kept(Tally(0, 60, 4), 1, RULE).standing is PairedState.OPEN
     assert ruling.decision is Decision.REJECT
     assert ruling.reasons == ("guard: t15 passed on the base and failed with it in every round",)
 
@@ -172,9 +172,9 @@ def test_more_losses_than_wins_promote_in_no_set(which: str) -> None:
 def test_no_counts_show_a_gain_without_more_wins_than_losses(
     wins: int, ties: int, losses: int, number: int
 ) -> None:
-    if improved(Tally(wins, ties, losses), number, RULE).standing is Standing.SHOWN:
+    if improved(Tally(wins, ties, losses), number, RULE).standing is PairedState.SHOWN:
         assert wins > losses
-        assert improved(Tally(losses, ties, wins), number, RULE).standing is not Standing.SHOWN
+        assert improved(Tally(losses, ties, wins), number, RULE).standing is not PairedState.SHOWN
 
 
 def test_order_of_tasks_and_of_rounds_is_nothing() -> None:
@@ -232,12 +232,12 @@ def test_costs_are_held_until_they_can_be_told() -> None:
 
 
 def test_what_was_free_and_is_not_any_more_is_dear_beyond_the_slack() -> None:
-    def finding(pairs: Sequence[tuple[float, float]], slack: float) -> Standing:
+    def finding(pairs: Sequence[tuple[float, float]], slack: float) -> PairedState:
         return cost_bounded(Spending("usd", pairs, slack), 1, RULE).standing
 
-    assert finding([(0.0, 0.0)] * 30, 0.0) is Standing.SHOWN
-    assert finding([(0.0, 0.01)] * 30, 0.0) is Standing.REFUTED
-    assert finding([(0.0, 0.01)] * 30, 0.02) is Standing.SHOWN
+    assert finding([(0.0, 0.0)] * 30, 0.0) is PairedState.SHOWN
+    assert finding([(0.0, 0.01)] * 30, 0.0) is PairedState.REFUTED
+    assert finding([(0.0, 0.01)] * 30, 0.02) is PairedState.SHOWN
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1.0])
@@ -262,14 +262,14 @@ def test_null_candidates_are_promoted_less_often_than_promised() -> None:
         chances = [dice.uniform(0.1, 0.9) for _ in range(4)]
         for number in range(1, 6):
             pairs: list[list[Pair]] = [[], [], [], []]
-            standing = Standing.OPEN
-            while standing is Standing.OPEN and len(pairs[0]) < 30:
+            standing = PairedState.OPEN
+            while standing is PairedState.OPEN and len(pairs[0]) < 30:
                 for chance, seen in zip(chances, pairs, strict=True):
                     seen.append((dice.random() < chance, dice.random() < chance))
                 flat = [after - before for seen in pairs for before, after in seen]
                 counts = Tally(flat.count(1), flat.count(0), flat.count(-1))
                 standing = improved(counts, number, RULE).standing
-            if standing is Standing.SHOWN:
+            if standing is PairedState.SHOWN:
                 promoted += 1
                 break
     assert promoted <= 20

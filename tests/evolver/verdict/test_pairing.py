@@ -32,7 +32,7 @@ from agentos.evolver.cycle import trials_of
 from agentos.evolver.find.triage import reconsider
 from agentos.evolver.policy import Judge, Policy, ReplayPolicy
 from agentos.evolver.verdict.judge import judge, recompute
-from agentos.evolver.verdict.paired_tests import Beside
+from agentos.evolver.verdict.paired_tests import SteadySummary
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, rule_on
 from agentos.ports import Attempt, Proposal
 from agentos.testing import FakeExecutor, ScriptedProposer, attempt
@@ -482,7 +482,7 @@ def test_a_forged_number_or_a_chosen_trial_shows_or_counts_not(world: World) -> 
     assert judge(candidate, forged, world.policy).decision is Decision.HOLD
 
     chosen = [replace(trial, repeat=trial.repeat - FIRST) if trial.number else trial for trial in stored]
-    ruling = rule_on(chosen, world.policy.judge, Beside(), {})
+    ruling = rule_on(chosen, world.policy.judge, SteadySummary(), {})
     assert ruling.decision is not Decision.PROMOTE
     gap = [trial for trial in stored if trial.repeat != FIRST]
-    assert rule_on(gap, world.policy.judge, Beside(), {}).decision is not Decision.PROMOTE
+    assert rule_on(gap, world.policy.judge, SteadySummary(), {}).decision is not Decision.PROMOTE

@@ -25,10 +25,13 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.cycle import trials_of
+from agentos.errors import Conflict
+from agentos.evolver.cycle import finish_promotion, trials_of
 from agentos.evolver.find.triage import reconsider
 from agentos.evolver.policy import Judge, Policy
+from agentos.evolver.promote.promotion import approve, consent_by_policy, promote
 from agentos.evolver.select.curate import varying
+from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.flakiness import log_luck, repeats_needed
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.pairing import unsteady
@@ -151,11 +154,16 @@ def test_hidden_tasks_tell_of_so_many_candidates_and_no_more() -> None:
     steady = looked(("e1", "f" * 8, "p" * 8), *GUARDS)
     last, worn = ([replace(trial, look=look) if trial.look else trial for trial in steady] for look in (6, 7))
     assert decided(last)[0] is Decision.PROMOTE
+    assert "used up" not in decided(last)[1]
     decision, said = decided(worn)
-    assert decision is Decision.HOLD
-    assert said.startswith("the hold-out is used up: 6 candidates of this failure")
+    assert decision is Decision.PROMOTE
+    assert "a person is asked: the hold-out is used up: 6 candidates of this failure" in said
+    assert [why for why in doubts(CANDIDATE, worn, POLICY) if "used up" in why]
+    decision, said = decided(worn, replace(POLICY, edition=2))
+    assert decision is Decision.HOLD, "as verdicts of before were reached"
+    assert said.endswith("renew it, then reconsider")
     fresh = looked(("h9", "pp", "pp"))
-    assert decided([*worn, *fresh])[0] is Decision.PROMOTE
+    assert "used up" not in decided([*worn, *fresh])[1]
 
 
 def test_a_worn_hold_out_still_refuses() -> None:
@@ -298,7 +306,11 @@ def over_fitted(number: int) -> str:
     return FAULTY.replace("> 50", "> 49 or points == 45").replace("'fail'", f"'fail' or '{number}'")
 
 
-def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new_work(world: World) -> None:
+@pytest.mark.parametrize("renewed", [True, False])
+def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new_work(
+    world: World, renewed: bool
+) -> None:
+    """Until it is renewed, a person may approve in place."""
     world.policy = replace(world.policy, judge=replace(world.policy.judge, hold_out_looks=2))
     world.seed()
     world.proposer = proposing(over_fitted(1))
@@ -307,11 +319,19 @@ def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new
     world.proposer = proposing(over_fitted(2))
     evolution = world.evolve(reconsider(world.parts, evolution))
     world.proposer = proposing(RIGHT)
-    held = world.evolve(reconsider(world.parts, evolution))
-    assert held.state is EvolutionState.HELD
-    assert held.reason.startswith("the hold-out is used up")
+    asked = world.evolve(reconsider(world.parts, evolution))
+    assert asked.state is EvolutionState.AWAITING_CONSENT
+    assert "the hold-out is used up" in asked.reason
+    if not renewed:
+        consent_by_policy(world.parts, world.ledger.get(Candidate, str(asked.candidate_id)))
+        with pytest.raises(Conflict, match="used up"):
+            promote(world.parts, asked)
+        approve(world.parts, asked, "person:ada")
+        assert finish_promotion(world.parts, asked.id, world.durable) is EvolutionState.PROBATION
+        return
+    world.parts.move(asked, EvolutionState.STALE, "", end=True)
     world.live(world.task(30, "fail", Share.HOLD_OUT), Share.HOLD_OUT)
-    assert world.evolve(reconsider(world.parts, held)).state is EvolutionState.PROBATION
+    assert world.evolve(reconsider(world.parts, asked)).state is EvolutionState.PROBATION
     assert sorted(trial.look for trial in world.trials() if trial.set is TrialSet.HOLD_OUT and trial.look) == [
         1, 1, 1, 1, 2, 2, 3, 3, 4, 4,
     ]  # fmt: skip

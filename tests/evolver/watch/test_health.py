@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
-from agentos.domain import Diagnosis, Evidence, Evolution, EvolutionState, Fingerprint, Layer, Snapshot
-from agentos.evolver.watch.health import PERIODS, Price, Shelf, duration, library, mended, series
+from agentos.domain import (
+    Diagnosis,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Feedback,
+    Fingerprint,
+    Layer,
+    Rating,
+    Snapshot,
+)
+from agentos.evolver.watch.health import (
+    PERIODS,
+    EvolutionCost,
+    Shelf,
+    duration,
+    library,
+    mended,
+    series,
+    words,
+)
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 BASE = Snapshot("c" * 40, "t" * 40)
@@ -91,9 +111,9 @@ def test_the_library_tells_what_was_made_here_and_whether_anybody_used_it() -> N
 
 
 def test_what_came_to_nothing_is_part_of_the_price() -> None:
-    price = Price(usd=3.0, trials=90, cpu_s=12.0, fixes=3)
+    price = EvolutionCost(usd=3.0, trials=90, cpu_s=12.0, fixes=3)
     assert price.each(price.trials) == 30
-    assert Price(1.0, 2, 3.0, 0).each(1.0) is None
+    assert EvolutionCost(1.0, 2, 3.0, 0).each(1.0) is None
 
 
 @pytest.mark.parametrize(
@@ -110,3 +130,24 @@ def test_what_came_to_nothing_is_part_of_the_price() -> None:
 )
 def test_durations(seconds: float | None, said: str) -> None:
     assert duration(seconds) == said
+
+
+def word(name: str, rating: Rating, hours: float, run: str = "", who: str = "person:ada(1)") -> Feedback:
+    return Feedback(f"feedback-{name}", run or f"run-of-{name}", "key", rating, "", (), who, after(hours))
+
+
+def test_a_word_is_right_by_its_fix_and_wrong_by_what_was_measured_or_said_later() -> None:
+    gone = replace(evolution("b"), state=EvolutionState.NOT_REPRODUCIBLE)
+    said = [
+        word("a", Rating.BAD, 0),
+        word("b", Rating.BAD, 1),
+        word("c", Rating.BAD, 2, "run-c"),
+        word("d", Rating.GOOD, 2, "run-c"),  # of one correction
+        word("e", Rating.GOOD, 3, "run-e"),
+        word("f", Rating.BAD, 4, "run-e"),
+        word("g", Rating.GOOD, 4, who="person:bob(2)"),
+    ]
+    ada, bob = words(said, [evidence("a", "run-a"), evidence("b", "run-b")], [evolution("a"), gone])
+    assert (ada.good, ada.bad, ada.right, ada.wrong) == (2, 4, 1, 2)
+    assert ada.share == pytest.approx(1 / 3)
+    assert (bob.principal, bob.share) == ("person:bob(2)", None)

@@ -15,11 +15,14 @@ from agentos.domain import (
     Evidence,
     Evolution,
     EvolutionState,
+    Outcome,
     ResourceId,
+    Result,
     Run,
     Share,
     Sighting,
 )
+from agentos.errors import Unavailable
 from agentos.evolver.cycle import finish_promotion
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
@@ -30,7 +33,7 @@ from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.health import mended
 from agentos.evolver.watch.live_regression import Sides
 from agentos.evolver.watch.probation import settle, suspicions, watch
-from agentos.testing import attempt
+from agentos.testing import FakeExecutor, attempt
 
 if TYPE_CHECKING:
     from conftest import World
@@ -98,6 +101,23 @@ def test_work_that_was_never_seen_is_measured_too(world: World) -> None:
     assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, Ending.REGRESSED)
     assert "> 50" in world.source()
     assert evolution.id == ended.id
+
+
+def test_a_replay_that_the_machinery_loses_acquits_nobody(world: World) -> None:
+    """Lost boxes end as results too; what was not measured stays a suspicion."""
+    promote_wrong(world)
+    run = world.live(world.task(44, "fail"))
+    (suspicion,) = suspicions(world.parts)
+    script, lost = world._script, replace(attempt(passed=False), outcome=Outcome(Result.INFRA, 0.0, "gone"))
+    world.executor = FakeExecutor(lambda task, snapshot: lost)
+    with pytest.raises(Unavailable):
+        watch(world.parts, suspicion, run)
+    assert suspicions(world.parts) == [suspicion]
+    left = [1, 0, 0]
+    world.executor = FakeExecutor(
+        lambda task, snapshot: lost if left and left.pop() else script(task, snapshot)
+    )
+    assert watch(world.parts, suspicion, run).ending is Ending.REGRESSED
 
 
 def test_twenty_new_failures_after_re_runs_of_the_evidence_settle_nothing(world: World) -> None:

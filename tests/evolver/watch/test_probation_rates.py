@@ -26,7 +26,7 @@ from agentos.domain import (
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Probation
-from agentos.evolver.watch.live_regression import Beside, Sides, e_value
+from agentos.evolver.watch.live_regression import LiveComparison, Sides, e_value
 from agentos.evolver.watch.probation import settle, suspicions, watch, watch_rates
 
 if TYPE_CHECKING:
@@ -93,14 +93,14 @@ def promoted(world: World) -> Evolution:
 # --- the bet --------------------------------------------------------------------------------------
 
 
-def pairs_of(dice: random.Random, before: float, now: float, beside: int, count: int) -> list[Beside]:
+def pairs_of(dice: random.Random, before: float, now: float, beside: int, count: int) -> list[LiveComparison]:
     return [
-        Beside("task", dice.random() < now, tuple(dice.random() < before for _ in range(beside)))
+        LiveComparison("task", dice.random() < now, tuple(dice.random() < before for _ in range(beside)))
         for _ in range(count)
     ]
 
 
-def looked_at(pairs: list[Beside]) -> int | None:
+def looked_at(pairs: list[LiveComparison]) -> int | None:
     """The run after which a look would roll back, looking after each."""
     return next((n for n in range(1, len(pairs) + 1) if e_value(pairs[:n]) >= 1 / ALPHA), None)
 
@@ -121,13 +121,13 @@ def test_a_fall_by_three_tenths_is_seen_within_the_watch() -> None:
 
 @pytest.mark.parametrize(("beside", "runs"), [(1, 3), (2, 2), (3, 2)])
 def test_a_total_loss_is_seen_at_once(beside: int, runs: int) -> None:
-    assert looked_at([Beside("task", False, (True,) * beside)] * 9) == runs
+    assert looked_at([LiveComparison("task", False, (True,) * beside)] * 9) == runs
 
 
 def test_no_single_failure_is_enough_and_no_gain_hides_for_ever() -> None:
-    assert e_value([Beside("task", False, (True, True, True))]) < 1 / ALPHA
+    assert e_value([LiveComparison("task", False, (True, True, True))]) < 1 / ALPHA
     assert e_value([]) == pytest.approx(1.0)
-    assert e_value([Beside("task", True, (False,))] * 100) < 1
+    assert e_value([LiveComparison("task", True, (False,))] * 100) < 1
 
 
 # --- in a world -----------------------------------------------------------------------------------

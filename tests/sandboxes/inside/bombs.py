@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import struct
 import tarfile
 import time
 from io import BytesIO
@@ -123,28 +124,53 @@ def sleep_for_ever() -> None:
         time.sleep(600)
 
 
+def _say(data: bytes) -> None:
+    """Raw bytes to the kernel."""
+    os.set_blocking(4, True)
+    while data:
+        data = data[os.write(4, data) :]
+
+
 def talk_without_end() -> None:
     """Frames, well formed, one after the other."""
-    sock = socket.socket(fileno=os.dup(3))
     body = b'{"type": "step"}'
     while True:
-        sock.sendall(len(body).to_bytes(4, "big") + body)
+        _say(len(body).to_bytes(4, "big") + body)
 
 
 def send_raw(text: str, then: str = "") -> None:
     """Bytes that are no frame."""
-    sock = socket.socket(fileno=os.dup(3))
-    sock.sendall(bytes.fromhex(text))
+    _say(bytes.fromhex(text))
     if then == "exit":
         os._exit(0)
 
 
-def send_descriptors() -> None:
-    """Descriptors along with a frame: they must not pile up in the kernel process."""
-    sock = socket.socket(fileno=os.dup(3))
-    for _ in range(5):
-        body = b"{}"
-        socket.send_fds(sock, [len(body).to_bytes(4, "big") + body], [0] * 50)
+def send_frame(piece: str, times: int, before: str = "", after: str = "") -> None:
+    """One frame with a header made of so many pieces."""
+    data = (before + piece * times + after).encode()
+    _say(len(data).to_bytes(4, "big") + data)
+
+
+def send_lingering_socket() -> list[str]:
+    """A socket whose end takes hours, over each descriptor that leads out; what came of it."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    found = []
+    for descriptor in (3, 4):
+        full = socket.create_connection(listening.getsockname())
+        with contextlib.suppress(OSError):
+            full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 36_000))
+        full.setblocking(False)
+        with contextlib.suppress(OSError):
+            while True:
+                full.send(bytes(1 << 16))
+        try:
+            with socket.socket(fileno=os.dup(descriptor)) as out:
+                socket.send_fds(out, [b"\0\0\0\2{}"], [full.fileno()])
+            found.append("sent")
+        except OSError as error:
+            found.append(type(error).__name__)
+        full.detach()
+    return found
 
 
 def leave_traps() -> list[str]:
@@ -183,6 +209,5 @@ def send_workspace() -> None:
             member.size = 3
             archive.addfile(member, BytesIO(b"bad"))
     data = buffer.getvalue()
-    sock = socket.socket(fileno=os.dup(3))
     head = f'{{"type": "done", "blobs": [{len(data)}]}}'.encode()
-    sock.sendall(len(head).to_bytes(4, "big") + head + data)
+    _say(len(head).to_bytes(4, "big") + head + data)

@@ -57,7 +57,7 @@ def run(input: Input) -> Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BoxReport:
     """What one box said of itself. ``fault``: why it counts for nothing, "" when it counts."""
 
     boot: str
@@ -66,7 +66,7 @@ class Told:
     memory_mb: float
 
 
-def ask(parts: Parts, snapshot: Snapshot, agent: ResourceId, below: Sequence[ResourceId]) -> Told:
+def ask(parts: Parts, snapshot: Snapshot, agent: ResourceId, below: Sequence[ResourceId]) -> BoxReport:
     """Open a box of the snapshot for the agent, and hear from it what it runs.
 
     ``below`` are the resources that the agent stands on. Raises Unavailable when the machinery failed.
@@ -87,21 +87,25 @@ def ask(parts: Parts, snapshot: Snapshot, agent: ResourceId, below: Sequence[Res
         schedule=None,
         created_at=parts.now(),
     )
+    heard: list[Step] = []
     started: list[float] = []
 
-    def first(_step: Step) -> None:
+    def hear(step: Step) -> None:
+        if heard and step.index <= heard[-1].index:  # another box: the one before was lost
+            heard.clear()
+        heard.append(step)
         started.append(time.monotonic())
 
     tool = {f"tool/{name}/tool.py": _TOOL.format(name=name).encode()}
     executor = Patient(parts.executor_with(tool, frozenset()), parts.policy.replay.infra_retries)
     began = time.monotonic()
-    attempt = executor.execute(task, snapshot, f"run-{boot}", first)
+    attempt = executor.execute(task, snapshot, f"run-{boot}", hear)
     digests = {name: content_sha256(parts.snapshots.files(snapshot, name)) for name in resources}
-    fault = _fault(attempt, task, {"boot": boot, "digests": digests})
-    return Told(boot, fault, started[0] - began if started else 0.0, attempt.memory_mb)
+    fault = _fault(attempt, heard, task, {"boot": boot, "digests": digests})
+    return BoxReport(boot, fault, started[0] - began if started else 0.0, attempt.memory_mb)
 
 
-def _fault(attempt: Attempt, task: Task, right: Mapping[str, Json]) -> str:
+def _fault(attempt: Attempt, steps: Sequence[Step], task: Task, right: Mapping[str, Json]) -> str:
     outcome, answer = attempt.outcome, attempt.answer
     if outcome.result is not Result.PASSED:
         return f"it did not bring a call to its end ({outcome.result.value}: {outcome.reason[:300]})"
@@ -110,7 +114,7 @@ def _fault(attempt: Attempt, task: Task, right: Mapping[str, Json]) -> str:
     if answer != right:
         return f"it answered for another content than it was given: {json.dumps(answer)[:300]}"
     assert task.call is not None
-    calls = [step.action for step in attempt.steps if step.node == "act" and step.fault is None]
+    calls = [step.action for step in steps if step.node == "act" and step.fault is None]
     if not any(_is(action, task.call) for action in calls):
         return "it answered without having looked"
     return ""

@@ -13,7 +13,7 @@ from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.ports import Snapshots
 
 
-class Registry(Snapshots, Protocol):
+class OverlayRegistry(Snapshots, Protocol):
     """What an executor reads; see ``agentos/daemon/job/bundle.py``."""
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
@@ -29,7 +29,7 @@ class Registry(Snapshots, Protocol):
 class Overlay:
     """``registry`` with ``files`` beside it and without the resources in ``without``."""
 
-    registry: Registry
+    registry: OverlayRegistry
     files_beside: Mapping[str, bytes] = field(default_factory=dict)
     without: frozenset[ResourceId] = frozenset()
 

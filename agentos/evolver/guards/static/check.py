@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from agentos.domain import Kind, Tier, tier_of
@@ -13,16 +14,16 @@ from agentos.evolver.guards.static.denylist import MODULES
 from agentos.evolver.guards.static.growth import growth
 from agentos.evolver.guards.static.references import imports, references, texts
 from agentos.evolver.guards.static.scanner import scan
-from agentos.evolver.guards.static.static_eval import Reading, read
+from agentos.evolver.guards.static.static_eval import FileNames, read
 from agentos.evolver.guards.static.tells import tells
 from agentos.evolver.guards.static.weakening import hidden, lost
 from agentos.evolver.policy import Screen
-from agentos.evolver.screen_rules import Finding, Seen, added
+from agentos.evolver.screen_rules import Construct, RuleHit, added
 
 _KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
 
 
-def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> list[Finding]:
+def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> list[RuleHit]:
     """What the edit brings in or takes away, file by file (registry path -> text).
 
     ``old`` holds the base's files of the resource, ``new`` whole new texts. Files that are not Python, and
@@ -35,24 +36,32 @@ def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> lis
     return found
 
 
-def findings(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> list[Finding]:
+def findings(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> list[RuleHit]:
     """As ``guard``, by our own rules alone."""
+    return list(_findings(tuple(old.items()), tuple(new.items()), screen))
+
+
+@lru_cache(maxsize=8)  # one edit is looked at when it is proposed, at consent, at its probe and at promotion
+def _findings(
+    old_files: tuple[tuple[str, str], ...], new_files: tuple[tuple[str, str], ...], screen: Screen
+) -> tuple[RuleHit, ...]:
+    old, new = dict(old_files), dict(new_files)
     paths = _sources(new)
     try:
         before = [read(path, old[path]) for path in paths if path in old]
         after = [read(path, new[path]) for path in paths]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return [Finding("text", paths[0], 0, f"not valid Python: {error}")]
+        return (RuleHit("text", paths[0], 0, f"not valid Python: {error}"),)
     beside = {PurePosixPath(path).stem for path in (*old, *new) if path.endswith(".py")}
     found = added(_seen(before, beside, screen), _seen(after, beside, screen))
-    return [*found, *_shadowing(old, after), *lost(before, after), *growth(before, after, screen)]
+    return (*found, *_shadowing(old, after), *lost(before, after), *growth(before, after, screen))
 
 
 def _sources(files: Iterable[str]) -> list[str]:
     return [path for path in files if path.endswith(".py") and path.split("/")[0] in _KINDS]
 
 
-def refusal(found: Sequence[Finding], screen: Screen, tier: Tier) -> str:
+def refusal(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> str:
     """Why the edit is refused, "" when it is not: the first finding of a rule that refuses in this tier."""
     rules = {*screen.refuse, *(screen.refuse_high if tier is Tier.HIGH else ())}
     refused = [finding for finding in found if finding.rule in rules]
@@ -67,7 +76,7 @@ def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> str
     return f"the policy asks a person for such an edit: {found[0]}{more}" if found else ""
 
 
-def _seen(readings: Iterable[Reading], beside: set[str], screen: Screen) -> Iterator[Seen]:
+def _seen(readings: Iterable[FileNames], beside: set[str], screen: Screen) -> Iterator[Construct]:
     for reading in readings:
         harness = reading.path.startswith(f"{Kind.HARNESS.value}/")
         allowed = {*(screen.imports_harness if harness else screen.imports), *_declared(reading)}
@@ -78,7 +87,7 @@ def _seen(readings: Iterable[Reading], beside: set[str], screen: Screen) -> Iter
         yield from tells(reading)
 
 
-def _declared(reading: Reading) -> Iterator[str]:
+def _declared(reading: FileNames) -> Iterator[str]:
     """The packages that a tool declares; the screen sees to it that an edit does not change them."""
     for node in reading.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TOOL":
@@ -89,9 +98,9 @@ def _declared(reading: Reading) -> Iterator[str]:
                 return  # no literal: the contract's fault, told elsewhere
 
 
-def _shadowing(old: Mapping[str, str], after: Iterable[Reading]) -> Iterator[Finding]:
+def _shadowing(old: Mapping[str, str], after: Iterable[FileNames]) -> Iterator[RuleHit]:
     """A new file by the name of a module that other files import."""
     for reading in after:
         name = PurePosixPath(reading.path).stem
         if reading.path not in old and name in {*sys.stdlib_module_names, "agentos", "pydantic", "langgraph"}:
-            yield Finding("import", reading.path, 0, f"a file that stands in the way of the module {name}")
+            yield RuleHit("import", reading.path, 0, f"a file that stands in the way of the module {name}")

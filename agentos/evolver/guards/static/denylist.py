@@ -129,11 +129,13 @@ PLAIN_DUNDERS = frozenset(
 )
 
 SDK_PUBLIC = frozenset(
-    _words("Clip Failed ModelCard Refused Sdk StepsUsedUp Task ToolCall ToolCard ToolResult WireFault fault")
+    _words(
+        "Clip Failed ModelCard Refused Sdk SkillCard StepsUsedUp Task ToolCall ToolCard ToolResult WireFault fault"
+    )
 )
 SDK_METHODS = frozenset(
     _words(
-        "agent prompt inputs paths read tools call_tool call_tools models model recall remember ask_person delegate "
+        "agent prompt inputs paths read skills tools call_tool call_tools models model recall remember ask_person delegate "
         "steps_left step finish fail end task"
     )
 )
@@ -141,6 +143,6 @@ SDK_PRIVATE = frozenset(
     _words(
         "_talk _held _hosts _side_by_side _says _cards _entered _models _paths _inputs _most _steps _since _lock "
         "_used _end _card _groups _changes _prepare _make _acted _declared _must_allow _announced _host _done "
-        "_ask_for_a_step _fitting"
+        "_ask_for_a_step _fitting _skills"
     )
 )

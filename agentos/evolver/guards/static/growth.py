@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentos.evolver.guards.static.static_eval import Reading
+from agentos.evolver.guards.static.static_eval import FileNames
 from agentos.evolver.policy import Screen
-from agentos.evolver.screen_rules import Finding
+from agentos.evolver.screen_rules import RuleHit
 
 _BRANCHES = (
     ast.If,
@@ -35,7 +35,7 @@ class Size:
     constants: int  # bytes in texts and numbers that are no docstrings
 
 
-def size_of(readings: Sequence[Reading]) -> Size:
+def size_of(readings: Sequence[FileNames]) -> Size:
     """All files together."""
     nodes = [node for reading in readings for node in ast.walk(reading.tree)]
     return Size(
@@ -67,7 +67,7 @@ def _nesting(node: ast.AST) -> int:
     return deepest
 
 
-def growth(before: Sequence[Reading], after: Sequence[Reading], screen: Screen) -> Iterator[Finding]:
+def growth(before: Sequence[FileNames], after: Sequence[FileNames], screen: Screen) -> Iterator[RuleHit]:
     """Where the edit passes the policy's limits."""
     old, new = size_of(before), size_of(after)
     path = after[0].path if after else ""
@@ -79,7 +79,7 @@ def growth(before: Sequence[Reading], after: Sequence[Reading], screen: Screen) 
         more = getattr(new, name) - getattr(old, name)
         if more > most:
             unit = "characters of constants" if name == "constants" else name
-            yield Finding("growth", path, 0, f"{more} more {unit}, at most {most} are allowed")
+            yield RuleHit("growth", path, 0, f"{more} more {unit}, at most {most} are allowed")
     if new.nesting > max(old.nesting, screen.max_nesting):
         why = f"blocks nested {new.nesting} deep, at most {screen.max_nesting} are allowed"
-        yield Finding("growth", path, 0, why)
+        yield RuleHit("growth", path, 0, why)

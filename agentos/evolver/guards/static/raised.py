@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentos.domain import Fault
-from agentos.evolver.guards.static.static_eval import UNKNOWN, Reading, read
+from agentos.evolver.guards.static.static_eval import UNKNOWN, FileNames, read
 
 _BROAD = frozenset({"Exception", "BaseException"})
 _LEAVES = ast.Return | ast.Continue | ast.Break
@@ -48,7 +48,7 @@ def defused(old: Mapping[str, str], new: Mapping[str, str], faults: Iterable[Fau
 class _Source:
     """One version of the file."""
 
-    reading: Reading
+    reading: FileNames
     reached: list[ast.AST] = field(default_factory=list)
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
 
@@ -138,14 +138,14 @@ def _class(node: ast.expr) -> str:
     return ast.unparse(called).rpartition(".")[2]
 
 
-def _may_say(reading: Reading, node: ast.expr, message: str) -> bool:
+def _may_say(reading: FileNames, node: ast.expr, message: str) -> bool:
     if not isinstance(node, ast.Call) or not node.args:
         return True
     pattern = _pattern(reading, node.args[0])
     return pattern is None or re.search(pattern, message, re.DOTALL) is not None
 
 
-def _pattern(reading: Reading, node: ast.expr) -> str | None:
+def _pattern(reading: FileNames, node: ast.expr) -> str | None:
     """What a message looks like; None where it can be anything."""
     value = reading.fold(node)
     if value is not UNKNOWN:
@@ -385,7 +385,7 @@ _OPPOSITE: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
 _STRICT = (ast.NotEq, ast.Lt, ast.Gt, ast.IsNot)
 
 
-def _never_is(reading: Reading, node: ast.expr) -> bool:
+def _never_is(reading: FileNames, node: ast.expr) -> bool:
     """Whether it is false whatever the work; False where that cannot be told."""
     if reading.truth(node) is False or (isinstance(node, ast.List | ast.Tuple | ast.Set) and not node.elts):
         return True
@@ -403,7 +403,7 @@ def _never_is(reading: Reading, node: ast.expr) -> bool:
     return isinstance(node, ast.Compare) and _never_compares(reading, node)
 
 
-def _never_called(reading: Reading, node: ast.Call) -> bool:
+def _never_called(reading: FileNames, node: ast.Call) -> bool:
     name = ast.unparse(node.func)
     if name == "isinstance" and len(node.args) == 2:
         return isinstance(node.args[1], ast.Tuple) and not node.args[1].elts
@@ -415,7 +415,7 @@ def _never_called(reading: Reading, node: ast.Call) -> bool:
     return name == "range" and [reading.fold(item) for item in node.args] in ([0], [0, 0])
 
 
-def _never_compares(reading: Reading, node: ast.Compare) -> bool:
+def _never_compares(reading: FileNames, node: ast.Compare) -> bool:
     sides = [node.left, *node.comparators]
     for left, operator, right in zip(sides, node.ops, sides[1:], strict=False):
         if isinstance(operator, _STRICT) and ast.dump(left) == ast.dump(right):
@@ -435,7 +435,7 @@ _MIRRORED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 
 
-def _length_never(reading: Reading, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool:
+def _length_never(reading: FileNames, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool:
     """A length compared with what no length of anything given is."""
     bound = reading.fold(right)
     if not (isinstance(left, ast.Call) and ast.unparse(left.func) in ("len", "abs") and type(bound) is int):

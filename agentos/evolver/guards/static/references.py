@@ -21,9 +21,9 @@ from agentos.evolver.guards.static.denylist import (
     SDK_PRIVATE,
     SDK_PUBLIC,
 )
-from agentos.evolver.guards.static.static_eval import UNKNOWN, Reading
+from agentos.evolver.guards.static.static_eval import UNKNOWN, FileNames
 from agentos.evolver.guards.static.text_lint import unseen
-from agentos.evolver.screen_rules import Finding, Seen
+from agentos.evolver.screen_rules import Construct, RuleHit
 
 _OUTSIDE = re.compile(r"^/(proc|dev(?!/null$)|sys|run|etc|root|home|snapshot)(/|$)|/(proc|sys)/|^file:")
 _FORMAT_ATTRIBUTE = re.compile(r"\{[^{}]*\._")
@@ -36,8 +36,8 @@ _NAMEDTUPLE = frozenset({"_replace", "_asdict", "_fields", "_make", "_field_defa
 
 
 def imports(
-    reading: Reading, allowed: Collection[str], denied: Collection[str], beside: Collection[str]
-) -> Iterator[Seen]:
+    reading: FileNames, allowed: Collection[str], denied: Collection[str], beside: Collection[str]
+) -> Iterator[Construct]:
     """Imports outside the allowed set. ``beside`` are the modules of the same resource."""
     for node in ast.walk(reading.tree):
         for name in _imported(node):
@@ -78,7 +78,7 @@ def _below(name: str, prefixes: Collection[str]) -> bool:
     return any(".".join(parts[:length]) in prefixes for length in range(1, len(parts) + 1))
 
 
-def references(reading: Reading) -> Iterator[Seen]:
+def references(reading: FileNames) -> Iterator[Construct]:
     """Names, attributes and texts that lead where an edit must not go."""
     own = _own_attributes(reading.tree)
     for node in ast.walk(reading.tree):
@@ -100,7 +100,7 @@ def references(reading: Reading) -> Iterator[Seen]:
         yield from _annotation(reading, node)
 
 
-def _annotation(reading: Reading, node: ast.AST) -> Iterator[Seen]:
+def _annotation(reading: FileNames, node: ast.AST) -> Iterator[Construct]:
     """An annotation may be a text, and pydantic runs that text: it may name types, and call nothing."""
     notes = [getattr(node, "annotation", None), getattr(node, "returns", None)]
     for inner in (inner for note in notes if note is not None for inner in ast.walk(note)):
@@ -122,14 +122,14 @@ def _rule_of(paths: Collection[str]) -> tuple[str, str]:
     return "", ""
 
 
-def _imported_names(reading: Reading, node: ast.ImportFrom) -> Iterator[Seen]:
+def _imported_names(reading: FileNames, node: ast.ImportFrom) -> Iterator[Construct]:
     for alias in node.names:
         name = f"{node.module or ''}.{alias.name}"
         if rule := NAMES.get(name, ""):
             yield _seen(reading, rule, node, f"imports {name}", name)
 
 
-def _name(reading: Reading, node: ast.Name) -> Iterator[Seen]:
+def _name(reading: FileNames, node: ast.Name) -> Iterator[Construct]:
     paths = reading.dotted(node)
     above = reading.parents.get(node)
     if isinstance(above, ast.Attribute):
@@ -147,7 +147,7 @@ def _name(reading: Reading, node: ast.Name) -> Iterator[Seen]:
         yield _seen(reading, "reflection", node, f"uses {node.id}", _around(reading, node))
 
 
-def _attribute(reading: Reading, node: ast.Attribute, own: Collection[str]) -> Iterator[Seen]:
+def _attribute(reading: FileNames, node: ast.Attribute, own: Collection[str]) -> Iterator[Construct]:
     rule, path = _rule_of(reading.dotted(node))
     if rule:
         if not isinstance(reading.parents.get(node), ast.Attribute):  # os.environ.get is one finding, not two
@@ -199,7 +199,7 @@ def _own_attributes(tree: ast.Module) -> set[str]:
     return found
 
 
-def _call(reading: Reading, node: ast.Call) -> Iterator[Seen]:
+def _call(reading: FileNames, node: ast.Call) -> Iterator[Construct]:
     paths = reading.dotted(node.func)
     key = ast.dump(node)
     if "builtins.getattr" in paths:
@@ -225,7 +225,7 @@ def _call(reading: Reading, node: ast.Call) -> Iterator[Seen]:
             yield _seen(reading, "inside", node, f"names a place outside the workspace: {first[:60]}", key)
 
 
-def _by_text(reading: Reading, node: ast.AST, names: str, *, owner: bool = False) -> Iterator[Seen]:
+def _by_text(reading: FileNames, node: ast.AST, names: str, *, owner: bool = False) -> Iterator[Construct]:
     """Attributes that are named by a text, or in a pattern."""
     for name in names.split():
         rule = "sdk" if name in SDK_PRIVATE else ATTRIBUTES.get(name, "")
@@ -237,7 +237,7 @@ def _by_text(reading: Reading, node: ast.AST, names: str, *, owner: bool = False
             yield _seen(reading, rule, node, f"reaches {name} by its name", ast.dump(node))
 
 
-def _text(reading: Reading, node: ast.AST) -> Iterator[Seen]:
+def _text(reading: FileNames, node: ast.AST) -> Iterator[Construct]:
     """Texts that name a place outside, or an attribute; those that stand alone say something to the reader."""
     if not isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
         return
@@ -259,7 +259,7 @@ def _text(reading: Reading, node: ast.AST) -> Iterator[Seen]:
         yield _seen(reading, "sdk", node, f"a text that reaches a private attribute: {text[:60]}", text)
 
 
-def _around(reading: Reading, node: ast.AST) -> str:
+def _around(reading: FileNames, node: ast.AST) -> str:
     """What is done with a reference: the call that it is part of, with its arguments."""
     above = reading.parents.get(node)
     while isinstance(above, ast.Attribute):
@@ -267,8 +267,8 @@ def _around(reading: Reading, node: ast.AST) -> str:
     return ast.dump(above if isinstance(above, ast.Call) else node)
 
 
-def _seen(reading: Reading, rule: str, node: ast.AST, why: str, key: str) -> Seen:
-    return Seen(Finding(rule, reading.path, getattr(node, "lineno", 0), why), key)
+def _seen(reading: FileNames, rule: str, node: ast.AST, why: str, key: str) -> Construct:
+    return Construct(RuleHit(rule, reading.path, getattr(node, "lineno", 0), why), key)
 
 
 # --- the text itself ---------------------------------------------------------------------------
@@ -278,14 +278,14 @@ _CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _PLAIN_CODINGS = frozenset({"utf-8", "utf8", "utf_8", "ascii", "us-ascii"})
 
 
-def texts(reading: Reading, longest_line: int) -> Iterator[Seen]:
+def texts(reading: FileNames, longest_line: int) -> Iterator[Construct]:
     """A text that reads otherwise to a person, or to Python, than to these guards."""
     lines = re.split(r"\r\n|\r|\n", reading.source)  # as Python does; splitlines knows more ends
     for number, line in enumerate(lines, 1):
         found = _CODING.match(line) if number <= 2 else None
         if found and found.group(1).lower() not in _PLAIN_CODINGS:
             yield _line(reading, number, f"says that it is encoded as {found.group(1)[:20]}", line)
-        hidden = [char for char in line if unseen(char)]
+        hidden = [] if line.isprintable() else [char for char in line if unseen(char)]
         if hidden:
             yield _line(reading, number, f"holds an invisible character (U+{ord(hidden[0]):04X})", line)
         if len(line) > longest_line:
@@ -294,11 +294,11 @@ def texts(reading: Reading, longest_line: int) -> Iterator[Seen]:
         name = _identifier(node)
         if not name.isascii():
             why = f"a name that is not plain ASCII: {name[:30]}"
-            yield Seen(Finding("text", reading.path, getattr(node, "lineno", 0), why), name)
+            yield Construct(RuleHit("text", reading.path, getattr(node, "lineno", 0), why), name)
 
 
-def _line(reading: Reading, number: int, why: str, line: str) -> Seen:
-    return Seen(Finding("text", reading.path, number, why), line)
+def _line(reading: FileNames, number: int, why: str, line: str) -> Construct:
+    return Construct(RuleHit("text", reading.path, number, why), line)
 
 
 def _identifier(node: ast.AST) -> str:

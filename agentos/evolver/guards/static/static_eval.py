@@ -41,7 +41,7 @@ _COMPARE = {
 
 
 @dataclass
-class Reading:
+class FileNames:
     """One file. ``names`` maps a name to the dotted paths that it may stand for."""
 
     path: str
@@ -130,10 +130,10 @@ class Reading:
         return False
 
 
-def read(path: str, source: str) -> Reading:
+def read(path: str, source: str) -> FileNames:
     """Raises SyntaxError, ValueError, RecursionError or MemoryError."""
     tree = parse(source)
-    reading = Reading(path, source, tree)
+    reading = FileNames(path, source, tree)
     bound: Counter[str] = Counter()
     assigned: list[tuple[str, ast.expr]] = []
     perhaps: list[tuple[str, ast.expr]] = []

@@ -1,6 +1,6 @@
 """What lets code tell a trial from a live run: the clock, file times, the machine, folders above its own.
 
-A sandbox hides why it runs as far as that can be hidden (docs/security.md). What is left is looked at here: an
+A sandbox hides why it runs as far as that can be hidden (docs/understand/security.md). What is left is looked at here: an
 edit that newly reads it may be honest, so it is not refused, and a person is asked.
 """
 
@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agentos.evolver.guards.static.static_eval import Reading
-from agentos.evolver.screen_rules import Finding, Seen
+from agentos.evolver.guards.static.static_eval import FileNames
+from agentos.evolver.screen_rules import Construct, RuleHit
 
 _CLOCK, _FILES, _MACHINE, _PLACE = "the clock", "times of files", "the machine", "folders above its workspace"
 
@@ -121,16 +121,16 @@ _WORDS = re.compile(
 _BY_NAME = frozenset({"builtins.getattr", "operator.attrgetter", "operator.methodcaller"})
 
 
-def tells(reading: Reading) -> Iterator[Seen]:
+def tells(reading: FileNames) -> Iterator[Construct]:
     """References to what tells, called or handed on; under aliases, by a text, or in a pattern."""
     leaves = any(_leaves(reading, node) for node in ast.walk(reading.tree))
     for node in ast.walk(reading.tree):
         for what in _shown(reading, node, leaves=leaves):
-            finding = Finding("tell", reading.path, getattr(node, "lineno", 0), f"newly reads {what}")
-            yield Seen(finding, (what, _context(reading, node)))
+            finding = RuleHit("tell", reading.path, getattr(node, "lineno", 0), f"newly reads {what}")
+            yield Construct(finding, (what, _context(reading, node)))
 
 
-def _shown(reading: Reading, node: ast.AST, *, leaves: bool) -> Iterator[str]:
+def _shown(reading: FileNames, node: ast.AST, *, leaves: bool) -> Iterator[str]:
     if isinstance(node, ast.ImportFrom):
         yield from filter(None, (_of(f"{node.module or ''}.{alias.name}") for alias in node.names))
     elif isinstance(node, ast.Attribute):
@@ -155,7 +155,7 @@ def _of(path: str) -> str:
     return next((_NAMES[start] for start in starts if start in _NAMES), "")
 
 
-def _attribute(reading: Reading, node: ast.Attribute, *, leaves: bool) -> Iterator[str]:
+def _attribute(reading: FileNames, node: ast.Attribute, *, leaves: bool) -> Iterator[str]:
     found = {what for path in reading.dotted(node) if (what := _of(path))}
     if found:
         yield from sorted(found)
@@ -167,14 +167,14 @@ def _attribute(reading: Reading, node: ast.Attribute, *, leaves: bool) -> Iterat
         yield _PLACE
 
 
-def _looks_at_size(reading: Reading, node: ast.Attribute) -> bool:
+def _looks_at_size(reading: FileNames, node: ast.Attribute) -> bool:
     """``path.stat().st_size`` and the like show nothing."""
     call = reading.parents.get(node)
     above = reading.parents.get(call) if isinstance(call, ast.Call) else None
     return isinstance(above, ast.Attribute) and above.attr in _HARMLESS_STATS
 
 
-def _leaves(reading: Reading, node: ast.AST) -> bool:
+def _leaves(reading: FileNames, node: ast.AST) -> bool:
     """Whether this gives a path from the root, of which ``parent`` is a folder above; a relative one has none."""
     if isinstance(node, ast.Attribute):
         return _ATTRIBUTES.get(node.attr) == _PLACE or any(_of(p) == _PLACE for p in reading.dotted(node))
@@ -183,7 +183,7 @@ def _leaves(reading: Reading, node: ast.AST) -> bool:
     )
 
 
-def _by_text(reading: Reading, node: ast.Call) -> Iterator[str]:
+def _by_text(reading: FileNames, node: ast.Call) -> Iterator[str]:
     """``getattr(os, "getcwd")`` and its like."""
     if not reading.dotted(node.func) & _BY_NAME:
         return
@@ -197,7 +197,7 @@ def _by_text(reading: Reading, node: ast.Call) -> Iterator[str]:
                 yield what or _PLACE
 
 
-def _text(reading: Reading, node: ast.AST) -> Iterator[str]:
+def _text(reading: FileNames, node: ast.AST) -> Iterator[str]:
     text = reading.fold(node)
     if isinstance(text, bytes):
         text = text.decode("latin-1")
@@ -209,7 +209,7 @@ def _text(reading: Reading, node: ast.AST) -> Iterator[str]:
     yield _MACHINE if ".." not in text and "~" not in text else _PLACE
 
 
-def _context(reading: Reading, node: ast.AST) -> str:
+def _context(reading: FileNames, node: ast.AST) -> str:
     """What is done with it: the call that it is part of."""
     above = reading.parents.get(node)
     while isinstance(above, ast.Attribute):

@@ -56,7 +56,8 @@ def unseen(sign: str) -> bool:
 
 
 def _unseen_in(text: str) -> Counter[str]:
-    return Counter(sign for sign in text.replace("\r\n", "\n") if unseen(sign))
+    odd = (line for line in text.replace("\r\n", "\n").split("\n") if not line.isprintable())
+    return Counter(sign for line in odd for sign in line if unseen(sign))
 
 
 def _expected(checks: Sequence[Check]) -> Iterator[str]:

@@ -10,8 +10,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from agentos.evolver.guards.static.static_eval import UNKNOWN, Reading
-from agentos.evolver.screen_rules import Finding, Seen
+from agentos.evolver.guards.static.static_eval import UNKNOWN, FileNames
+from agentos.evolver.screen_rules import Construct, RuleHit
 
 HOOKS = frozenset({"before_act", "after_observe", "on_finish"})
 _LIMITS = frozenset({"steps_left", "max_steps", "StepsUsedUp"})
@@ -20,7 +20,7 @@ _BROAD = frozenset({"builtins.Exception", "builtins.BaseException"})
 _TAKES_AWAY = frozenset({"clear", "remove", "pop", "__delitem__"})
 
 
-def lost(before: Sequence[Reading], after: Sequence[Reading]) -> Iterator[Finding]:
+def lost(before: Sequence[FileNames], after: Sequence[FileNames]) -> Iterator[RuleHit]:
     """What was recorded, checked or hooked in before the edit, and is not any more."""
     old, new = _kept(before), _kept(after)
     gone = Counter({key: len(places) - len(new.get(key, ())) for key, places in old.items()})
@@ -28,10 +28,10 @@ def lost(before: Sequence[Reading], after: Sequence[Reading]) -> Iterator[Findin
         if count > 0:
             path, line = old[rule, what][-1]
             where = f"line {line} before the edit" if count == 1 else f"{count} of {len(old[rule, what])}"
-            yield Finding(rule, path, 0, f"{what} is gone ({where})")
+            yield RuleHit(rule, path, 0, f"{what} is gone ({where})")
 
 
-def _kept(readings: Sequence[Reading]) -> dict[tuple[str, str], list[tuple[str, int]]]:
+def _kept(readings: Sequence[FileNames]) -> dict[tuple[str, str], list[tuple[str, int]]]:
     """(rule, what) -> where it stands."""
     found: dict[tuple[str, str], list[tuple[str, int]]] = {}
     called = {name for reading in readings for name in _mentioned(reading)}
@@ -45,7 +45,7 @@ def _kept(readings: Sequence[Reading]) -> dict[tuple[str, str], list[tuple[str, 
     return found
 
 
-def _worth(reading: Reading, node: ast.AST) -> Iterator[tuple[str, str]]:
+def _worth(reading: FileNames, node: ast.AST) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Raise):
         yield "checks", "a raise"
     elif isinstance(node, ast.Assert) and reading.truth(node.test) is None:
@@ -64,7 +64,7 @@ def _worth(reading: Reading, node: ast.AST) -> Iterator[tuple[str, str]]:
             yield from (("hooks", f"{ast.unparse(item)} in {target.id}") for item in node.value.elts)
 
 
-def _recorded(reading: Reading, node: ast.Call, func: ast.Attribute) -> Iterator[tuple[str, str]]:
+def _recorded(reading: FileNames, node: ast.Call, func: ast.Attribute) -> Iterator[tuple[str, str]]:
     owner = ast.unparse(func.value).lower()
     if func.attr in ("step", "fail") and "sdk" in owner:
         first = reading.fold(node.args[0]) if node.args and func.attr == "step" else UNKNOWN
@@ -73,7 +73,7 @@ def _recorded(reading: Reading, node: ast.Call, func: ast.Attribute) -> Iterator
         yield "record", f"a call of {func.attr} on the log"
 
 
-def _mentioned(reading: Reading) -> Iterator[str]:
+def _mentioned(reading: FileNames) -> Iterator[str]:
     for node in ast.walk(reading.tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
@@ -83,7 +83,7 @@ def _mentioned(reading: Reading) -> Iterator[str]:
             yield node.name
 
 
-def _idle(reading: Reading, called: set[str]) -> set[ast.AST]:
+def _idle(reading: FileNames, called: set[str]) -> set[ast.AST]:
     """The insides of private functions that nothing mentions."""
     return {
         inner
@@ -100,7 +100,7 @@ def _idle(reading: Reading, called: set[str]) -> set[ast.AST]:
 # --- errors that are hidden, hooks that are taken out -------------------------------------------
 
 
-def hidden(reading: Reading) -> Iterator[Seen]:
+def hidden(reading: FileNames) -> Iterator[Construct]:
     """Errors that are caught broadly or swallowed, and hooks that are taken out while it runs."""
     for node in ast.walk(reading.tree):
         if isinstance(node, ast.ExceptHandler):
@@ -116,7 +116,7 @@ def hidden(reading: Reading) -> Iterator[Seen]:
             yield from _overwritten(reading, node)
 
 
-def _handler(reading: Reading, node: ast.ExceptHandler) -> Iterator[Seen]:
+def _handler(reading: FileNames, node: ast.ExceptHandler) -> Iterator[Construct]:
     caught = ast.unparse(node.type) if node.type else "everything"
     if _is_broad(reading, node.type):
         yield _seen(reading, "except", node, f"catches {caught}", caught)
@@ -125,7 +125,7 @@ def _handler(reading: Reading, node: ast.ExceptHandler) -> Iterator[Seen]:
         yield _seen(reading, "except", node, f"swallows {caught}", key)
 
 
-def _is_broad(reading: Reading, node: ast.expr | None) -> bool:
+def _is_broad(reading: FileNames, node: ast.expr | None) -> bool:
     if node is None:
         return True
     if isinstance(node, ast.Tuple):
@@ -153,7 +153,7 @@ def _tells(node: ast.ExceptHandler) -> bool:
     return False
 
 
-def _finally(reading: Reading, node: ast.Try | ast.TryStar) -> Iterator[Seen]:
+def _finally(reading: FileNames, node: ast.Try | ast.TryStar) -> Iterator[Construct]:
     for statement in node.finalbody:
         for inner in ast.walk(statement):
             if isinstance(inner, ast.Return | ast.Break | ast.Continue):
@@ -166,7 +166,7 @@ def _finally(reading: Reading, node: ast.Try | ast.TryStar) -> Iterator[Seen]:
                 )
 
 
-def _suppressed(reading: Reading, node: ast.Call) -> Iterator[Seen]:
+def _suppressed(reading: FileNames, node: ast.Call) -> Iterator[Construct]:
     if "contextlib.suppress" in reading.dotted(node.func):
         for argument in node.args:
             caught = ast.unparse(argument)
@@ -174,13 +174,13 @@ def _suppressed(reading: Reading, node: ast.Call) -> Iterator[Seen]:
             yield _seen(reading, "except", node, f"{rule} {caught}", f"suppress {caught}")
 
 
-def _taken_out(reading: Reading, node: ast.Call) -> Iterator[Seen]:
+def _taken_out(reading: FileNames, node: ast.Call) -> Iterator[Construct]:
     func = node.func
     if isinstance(func, ast.Attribute) and func.attr in _TAKES_AWAY and (name := _hook(func.value)):
         yield _seen(reading, "hooks", node, f"takes hooks out of {name}", ast.dump(node))
 
 
-def _overwritten(reading: Reading, node: ast.Attribute | ast.Subscript | ast.Name) -> Iterator[Seen]:
+def _overwritten(reading: FileNames, node: ast.Attribute | ast.Subscript | ast.Name) -> Iterator[Construct]:
     above = reading.parents.get(node)
     defined = isinstance(above, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(node, ast.Name)
     if not defined and (name := _hook(node)):
@@ -195,5 +195,5 @@ def _hook(node: ast.AST) -> str:
     return name if name in HOOKS else ""
 
 
-def _seen(reading: Reading, rule: str, node: ast.AST, why: str, key: str) -> Seen:
-    return Seen(Finding(rule, reading.path, getattr(node, "lineno", 0), why), key)
+def _seen(reading: FileNames, rule: str, node: ast.AST, why: str, key: str) -> Construct:
+    return Construct(RuleHit(rule, reading.path, getattr(node, "lineno", 0), why), key)

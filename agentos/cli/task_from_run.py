@@ -1,0 +1,114 @@
+"""What ``agentos task from-run`` does: a task file that a person completes, and the inputs beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile, islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentos.cli.output import print_text
+from agentos.domain import IMPORT, Feedback, Json, Result, Run, Task
+from agentos.errors import UserError
+from agentos.home import Home
+
+_LONG = 300  # characters of an answer that is still proposed as a whole, and of a remark
+_NOTES = 5
+
+
+def write_task(id: str, output: Path | None, expect: str) -> None:
+    """To ``output`` with its inputs in ``NAME-inputs/`` beside it, or to standard output without them."""
+    from agentos.ledger.blobs import BlobStore
+    from agentos.ledger.reading import Reader
+    from agentos.trajectories.past import conversation_parts
+
+    home = Home.find()
+    reader, blobs = Reader(home.ledger), BlobStore(home.blobs)
+    run = reader.run(reader.resolve("run", id))
+    task = reader.task(run.task_id)
+    if task.inputs and output is None:
+        raise UserError(
+            f"{run.id} had {len(task.inputs)} input files; name a file to write them beside: -o FILE."
+        )
+    words = reader.find(Feedback, run_id=run.id)
+    checks, why = proposed_checks(task, run, blobs.expand(run.answer), expect, words)
+    notes = [word.because for word in words if word.because]
+    if run.sandbox == IMPORT:
+        notes += said_later(conversation_parts(reader.steps(run.id))[1])
+    document: dict[str, Any] = {"name": task.name[:200] or run.id, "goal": task.goal[:100_000]}
+    if task.call is not None:
+        document["call"] = {"tool": task.call.tool, "args": dict(task.call.args)}
+    if run.sandbox != IMPORT and task.agent != "default":
+        document["agent"] = task.agent
+    if task.effects and run.sandbox != IMPORT:
+        document["effects"] = [effect.value for effect in task.effects]
+    if output is not None and task.inputs:
+        folder = output.with_name(f"{output.stem}-inputs")
+        document["inputs"] = [{"path": f"{folder.name}/{file.path}", "as": file.path} for file in task.inputs]
+    document["checks"] = checks
+    remarks = "".join(f"# Said of it: {_line(note)}\n" for note in notes)
+    text = f"# From {run.id}.\n# {why}\n{remarks}" + yaml.safe_dump(
+        document, sort_keys=False, allow_unicode=True
+    )
+    if output is None:
+        print(text, end="")
+        return
+    if output.exists():
+        raise UserError(f"{output} exists already; name a new file.")
+    for file in task.inputs:
+        place = output.with_name(f"{output.stem}-inputs") / file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(blobs.get(file.sha256))
+    with open(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as opened:
+        opened.write(text)
+    print_text(f"{output} is written. {why}")
+
+
+def proposed_checks(
+    task: Task, run: Run, answer: Json, expect: str, words: Sequence[Feedback]
+) -> tuple[list[Json], str]:
+    """Checks as a task file has them, and where they come from, in one sentence."""
+    if expect:
+        return [{"contains": {"value": expect}}], "The check is what you expect of the answer."
+    corrected = [check for word in words for check in word.checks]
+    if task.checks or corrected:
+        whose = " and ".join(
+            name
+            for name, there in (("the task's own", task.checks), ("what was said of the run", corrected))
+            if there
+        )
+        specs = [(check.kind, dict(check.spec)) for check in (*task.checks, *corrected)]
+        return [
+            {kind: {key: value for key, value in spec.items() if key != "made_by"}} for kind, spec in specs
+        ], f"The checks are {whose}."
+    result = run.outcome.result if run.outcome else None
+    if result is Result.PASSED and answer is not None:
+        if isinstance(answer, str) and len(answer) > _LONG:
+            return [], "The answer is long: say in `checks` what of it has to be there."
+        return [
+            {"equals": {"value": answer}}
+        ], "The check is proposed from the answer, which passed: read it first."
+    return [], "Nothing tells what would have been right: say it in `checks`, or give --expect TEXT."
+
+
+def said_later(messages: Sequence[Json]) -> list[str]:
+    """What the person said once there was an answer: where it was wrong, that is how it was corrected."""
+    later = dropwhile(lambda message: message["role"] != "assistant", messages)
+    return list(islice(_texts(later), _NOTES))
+
+
+def _texts(messages: Iterator[Json]) -> Iterator[str]:
+    from agentos.trajectories.conversations import text_of
+
+    for message in messages:
+        if message["role"] == "user" and (text := text_of(message.get("content")).strip()):
+            yield text
+
+
+def _line(text: str) -> str:
+    """As a comment: one line, and nothing that could end it."""
+    shown = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return shown[:_LONG]

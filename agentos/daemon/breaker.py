@@ -1,0 +1,179 @@
+"""A circuit breaker over the queue: whether a run was lost by its task's own fault or by the machinery.
+
+A task that is lost again and again is given up; a machine that loses whatever it is given is waited for. They
+are told apart by a probe of the machinery (a box, the disk, the ledger, descriptors) and by how many different
+tasks were lost since one came to its end. While the breaker is open no task is started and no loss is counted.
+Several bad tasks together look like a bad machine: a loss that nothing explains is a task's own fault once it was
+lost so ``OWN_LOSSES`` times, with others that came to their end meanwhile, or ``ALONE_LOSSES`` times without.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import sqlalchemy.exc
+import structlog
+
+from agentos.errors import AgentOSError, Unavailable
+
+# What is raised where the machine itself fails under us; nothing of a task is among it.
+MACHINE = (OSError, MemoryError, sqlite3.Error, sqlalchemy.exc.SQLAlchemyError)
+
+_OF_ALL = {
+    errno.ENOSPC: "the disk is full: free some space",
+    errno.EDQUOT: "the disk quota is used up: free some space",
+    errno.EMFILE: "the daemon may open no further file: raise its limit (ulimit -n, LimitNOFILE=)",
+    errno.ENFILE: "the machine may open no further file: raise fs.file-max",
+    errno.ENOMEM: "the machine has no memory left",
+    errno.EROFS: "the disk is read-only",
+    errno.EIO: "the disk reports errors",
+}
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PAUSES_S = (1.0, 5.0, 15.0, 30.0, 60.0)  # between probes; the last one on and on
+OWN_LOSSES, ALONE_LOSSES = 5, 30  # of one task, with a probe after each that found nothing wrong
+_DIFFERENT = 2  # tasks that are lost, with none that came to its end between them
+
+log = structlog.get_logger("agentos.breaker")
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePause:
+    """Why no task is started. ``for_good``: until a person did something and started the daemon anew."""
+
+    why: str
+    since: datetime
+    for_good: bool = False
+
+
+class Breaker:
+    """Thread-safe. ``probe`` tries the machinery and raises what is wrong with it."""
+
+    def __init__(self, probe: Callable[[], None] = lambda: None) -> None:
+        self._probe = probe
+        self._lock = threading.Lock()
+        self._lost: set[str] = set()
+        self._unexplained: dict[str, tuple[int, int]] = {}  # by task: losses, and ``_ended`` at the first one
+        self._ended = 0  # tasks that came to their end
+        self._pause: QueuePause | None = None
+        self._openings = 0  # since a task came to its end
+        self._again_at = 0.0
+
+    @property
+    def pause(self) -> QueuePause | None:
+        """None while tasks are started."""
+        return self._pause
+
+    def lost(self, task_id: str, error: BaseException) -> bool:
+        """A run of the task was lost; whether the machinery is away, so that it counts for nothing."""
+        why = cause(error)
+        if damaged(error):
+            self.open(why, for_good=True)
+        if self._pause is not None:
+            return True
+        if not of_the_machine(error):
+            fault = self._fault()
+            with self._lock:
+                if not fault and self._is_its_own(task_id):
+                    return False
+                self._lost.add(task_id)
+                if not fault and len(self._lost) < _DIFFERENT:
+                    return False
+            why = fault or why
+        self.open(why)
+        return True
+
+    def _is_its_own(self, task_id: str) -> bool:
+        """Count a loss that nothing explains; whether there were too many for a fault of the machinery."""
+        losses, ended = self._unexplained.get(task_id, (0, self._ended))
+        self._unexplained[task_id] = losses + 1, ended
+        return losses >= (OWN_LOSSES if self._ended > ended else ALONE_LOSSES)
+
+    def worked(self, task_id: str = "") -> None:
+        """A task came to its end: whatever was lost before was not lost by all."""
+        with self._lock:
+            self._lost.clear()
+            self._openings = 0
+            self._ended += 1
+            self._unexplained.pop(task_id, None)
+
+    def forget(self, task_id: str) -> None:
+        """The task was given up."""
+        with self._lock:
+            self._unexplained.pop(task_id, None)
+
+    def open(self, why: str, *, for_good: bool = False) -> None:
+        """Start nothing until a probe finds nothing wrong (``for_good``: in this life of the daemon)."""
+        with self._lock:
+            if self._pause is not None and (self._pause.for_good or not for_good):
+                return
+            self._pause = QueuePause(why, datetime.now(UTC), for_good)
+            self._again_at = time.monotonic() + _PAUSES_S[min(self._openings, len(_PAUSES_S) - 1)]
+            self._openings += 1
+        log.error("queue pauses", why=why)
+
+    def due(self, now: float) -> bool:
+        """Whether to ``try_again``; ``now`` is on the monotonic clock."""
+        pause = self._pause
+        return pause is not None and not pause.for_good and now >= self._again_at
+
+    def try_again(self) -> None:
+        """Probe; when nothing is wrong the queue goes on."""
+        fault = self._fault()
+        with self._lock:
+            pause = self._pause
+            if pause is None or pause.for_good:
+                return
+            if fault:
+                self._pause = QueuePause(fault, pause.since)
+                self._openings += 1
+                self._again_at = time.monotonic() + _PAUSES_S[min(self._openings, len(_PAUSES_S)) - 1]
+                return
+            self._pause = None
+        log.info("queue goes on")
+
+    def hold(self, wait: Callable[[float], None]) -> None:
+        """Returns when tasks may be tried; ``wait`` lets seconds pass."""
+        while self._pause is not None:
+            wait(0.2)
+
+    def _fault(self) -> str:
+        try:
+            self._probe()
+        except (AgentOSError, *MACHINE) as error:
+            return cause(error)
+        return ""
+
+
+def of_the_machine(error: BaseException) -> bool:
+    """Whether it says so itself: no room, no descriptors, no memory. Looks below what it was raised from."""
+    own = MemoryError | sqlite3.Error | sqlalchemy.exc.SQLAlchemyError
+    return any(isinstance(one, own) or getattr(one, "errno", None) in _OF_ALL for one in _below(error))
+
+
+def damaged(error: BaseException) -> bool:
+    """Whether SQLite found a page that is no page: more of the same helps nobody."""
+    return any((getattr(one, "sqlite_errorcode", None) or 0) & 0xFF in _DAMAGE for one in _below(error))
+
+
+def cause(error: BaseException) -> str:
+    """What is wrong, as a sentence that says what to do where that is known."""
+    for one in _below(error):
+        if (said := _OF_ALL.get(getattr(one, "errno", None) or 0)) is not None:
+            return said
+    if isinstance(error, Unavailable | OSError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _below(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what it was raised from."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__

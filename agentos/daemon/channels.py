@@ -1,0 +1,151 @@
+"""The ways on which a person is told: a command, mail, a webhook, the desktop. Each raises Undelivered."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import smtplib
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from email.message import EmailMessage
+from functools import partial
+from typing import Any
+
+from agentos.domain import Notification
+from agentos.errors import AgentOSError, Unavailable
+from agentos.home import Home
+from agentos.models.secrets import value_of
+from agentos.settings import Notify
+
+PATIENCE_S = 20.0
+Send = Callable[[Notification], None]
+
+
+class Undelivered(Unavailable):
+    """Nobody was told, as far as is known; another try may do it."""
+
+
+def channels_of(home: Home, wanted: Notify) -> Mapping[str, Send]:
+    """By name, those that the settings name."""
+    found: dict[str, Send] = {}
+    if wanted.command:
+        found["command"] = partial(_by_command, wanted.command)
+    if wanted.mail_to:
+        found["mail"] = partial(_by_mail, home, wanted)
+    if wanted.webhook:
+        found["webhook"] = partial(_by_webhook, wanted.webhook)
+    if wanted.desktop:
+        found["desktop"] = _on_the_desktop
+    return found
+
+
+def document(note: Notification) -> Mapping[str, str]:
+    """What a command gets on standard input and a webhook as its body; equal ids are one message."""
+    return {
+        "id": note.id,
+        "event": note.event,
+        "subject": note.subject,
+        "title": note.title,
+        "text": note.text,
+        "at": note.at.isoformat(),
+    }
+
+
+def _by_command(words: list[str], note: Notification) -> None:
+    _run(words, json.dumps(document(note)), {"AGENTOS_EVENT": note.event, "AGENTOS_TITLE": note.title})
+
+
+def _on_the_desktop(note: Notification) -> None:
+    _run(["notify-send", "--app-name=agentos", "--", note.title, note.text], "", {})
+
+
+def _run(words: list[str], given: str, more: Mapping[str, str]) -> None:
+    try:
+        child = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, **more},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise Undelivered(f"{words[0]} cannot be started: {error.strerror}") from None
+    try:
+        _, said = child.communicate(given, PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        raise Undelivered(f"{words[0]} did not end within {PATIENCE_S:g} s") from None
+    if child.returncode:
+        first = said.strip().splitlines()[:1]
+        raise Undelivered(
+            f"{words[0]} ended with status {child.returncode}{': ' if first else ''}{''.join(first)[:200]}"
+        )
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """What is told is for the URL that a person named."""
+
+
+def _by_webhook(url: str, note: Notification) -> None:
+    headers = {"Content-Type": "application/json", "User-Agent": "agentos", "Idempotency-Key": note.id}
+    request = urllib.request.Request(url, json.dumps(document(note)).encode(), headers, method="POST")  # noqa: S310 - settings allow http and https only
+    try:
+        with urllib.request.build_opener(_NoRedirects()).open(request, timeout=PATIENCE_S) as answer:
+            answer.read(1 << 10)
+    except urllib.error.HTTPError as error:
+        with error:
+            raise Undelivered(f"the webhook answers {error.code}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Undelivered(f"the webhook cannot be reached: {getattr(error, 'reason', error)}") from None
+
+
+def _by_mail(home: Home, wanted: Notify, note: Notification) -> None:
+    mail = EmailMessage()
+    mail["To"], mail["From"] = wanted.mail_to, wanted.mail_from or wanted.mail_to
+    mail["Subject"] = f"[agentos] {note.title}"
+    mail["Message-ID"] = f"<{note.id}@agentos.invalid>"
+    mail["Date"] = note.at
+    mail.set_content(f"{note.text}\n")
+    if not wanted.smtp:
+        program = shutil.which("sendmail") or "/usr/sbin/sendmail"
+        _run([program, "-t", "-oi"], mail.as_string(), {})
+        return
+    host, _, port = wanted.smtp.rpartition(":")
+    try:
+        password = value_of(home, wanted.smtp_secret) if wanted.smtp_secret else ""
+        with _server(wanted.smtp_security, host, int(port)) as server:
+            if wanted.smtp_user:
+                server.login(wanted.smtp_user, password)
+            server.send_message(mail)
+    except (OSError, smtplib.SMTPException) as error:
+        raise Undelivered(
+            f"the mail server {wanted.smtp} refuses or is away: {type(error).__name__}"
+        ) from None
+    except Undelivered:
+        raise
+    except AgentOSError as error:
+        raise Undelivered(str(error)) from None
+
+
+def _server(security: str, host: str, port: int) -> smtplib.SMTP:
+    if security == "tls":
+        return smtplib.SMTP_SSL(host, port, timeout=PATIENCE_S, context=ssl.create_default_context())
+    server = smtplib.SMTP(host, port, timeout=PATIENCE_S)
+    try:
+        if security == "starttls":  # never without it: a password would be read on the way
+            server.starttls(context=ssl.create_default_context())
+    except (OSError, smtplib.SMTPException):
+        server.close()
+        raise
+    return server

@@ -1,0 +1,141 @@
+"""What people say of runs: kept at once, and held against what the run left when the daemon has a box for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+
+from agentos.daemon.offline import desk
+from agentos.daemon.run.grading import grade
+from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
+from agentos.errors import UserError
+from agentos.evolver.find import feedback as words
+from agentos.evolver.find.mining import flag, flag_regraded, inspect
+from agentos.evolver.parts import Parts
+from agentos.evolver.promote.consent import person
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+from agentos.ports import Sandbox
+from agentos.taskfile import MAX_BYTES, checks_of
+
+CURSOR = "feedback"
+BECAUSE_MAX = 2_000
+Grader = Callable[[Task, Json, Mapping[str, bytes]], Sequence[CheckResult]]
+
+log = structlog.get_logger("agentos.feedback")
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackDetails:
+    """What a person says beside the rating."""
+
+    because: str = ""
+    expect: tuple[str, ...] = ()  # PATH=VALUE
+    check: Path | None = None
+    corrected: tuple[Json, ...] = ()  # the answer as it should have been, if it is given
+
+
+def speak(home: Home, id: str, rating: Rating, said: FeedbackDetails) -> list[Feedback]:
+    """Keep a person's word on a run, audited; what was made of it, one or two records.
+
+    A correction says two things: what was wrong, and which parts were right. Raises NotFound and UserError.
+    """
+    if len(said.because) > BECAUSE_MAX:
+        raise UserError(f"The reason has {len(said.because):,} characters, at most {BECAUSE_MAX:,} are kept.")
+    with desk(home) as parts:
+        ledger = parts.records
+        assert isinstance(ledger, Ledger)
+        run = ledger.run(ledger.resolve("run", id))
+        if run.outcome is None:
+            raise UserError(f"{run.id} is still under way; `agentos run tail {run.id}` follows it.")
+        task, answer = ledger.task(run.task_id), ledger.blobs.expand(run.answer)
+        now = datetime.now(UTC)
+        found = [_word(run, rating, said.because, now, _expected(task, run, answer, rating, said))]
+        if said.corrected and (kept := words.kept_parts(answer, said.corrected[0])):
+            found.append(_word(run, Rating.GOOD, said.because, now, kept))
+        for word in found:
+            detail = {"run": run.id, "rating": word.rating, "principal": word.principal}
+            ledger.note(f"feedback.{word.rating}", word.id, detail, (word,))
+        if rating is Rating.BAD and not found[0].checks and inspect(parts, run) is not None:
+            flag(parts, run)
+        return found
+
+
+def _word(run: Run, rating: Rating, because: str, at: datetime, expected: Sequence[Check]) -> Feedback:
+    name = new_id("feedback")
+    made = words.named(expected, name)
+    return Feedback(name, run.id, run.task_key, rating, because.strip(), made, person(), at)
+
+
+def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: FeedbackDetails) -> tuple[Check, ...]:
+    """The checks of a word, held against what is known already. Raises UserError where they can show nothing."""
+    if run.sandbox == IMPORT:
+        if said.expect or said.check or said.corrected:
+            raise UserError(f"{run.id} was made elsewhere: only a word without checks can be kept on it.")
+        return ()
+    expected = [words.expectation(text) for text in said.expect]
+    corrected = said.corrected[0] if said.corrected else words.with_values(answer, expected)
+    if said.corrected:
+        expected += words.of_correction(answer, corrected)
+    if said.check is not None:
+        expected += checks_of(_read(said.check), str(said.check))
+    if not words.is_gradable(run):
+        return tuple(expected) if rating is Rating.BAD else ()
+    if rating is Rating.BAD and words.has_them_already(answer, expected):
+        raise UserError(f"The answer of {run.id} is that already; say what it should have been instead.")
+    if (said.expect or said.corrected) and (why := words.contradicted(task, answer, corrected)):
+        raise UserError(
+            f"The task's own check says otherwise ({why}): change the task's checks, and run it again."
+        )
+    if rating is Rating.GOOD and not expected:
+        return words.pinned(task, run, answer)
+    return tuple(expected)
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def settle(parts: Parts, ledger: Ledger, grader: Grader) -> int:
+    """Hold every word that was kept since the last call against its run; how many were looked at.
+
+    Raises Unavailable when the machinery failed: then the word is looked at again. Safe to repeat.
+    """
+    done = ledger.read(CURSOR)
+    fresh = ledger.find(Feedback)[done:]
+    for number, word in enumerate(fresh, done + 1):
+        if word.checks:
+            _hold(parts, ledger, grader, word)
+        ledger.advance(CURSOR, number, [])
+    return len(fresh)
+
+
+def _hold(parts: Parts, ledger: Ledger, grader: Grader, word: Feedback) -> None:
+    run = ledger.run(word.run_id)
+    task = words.regraded_task(word, ledger.task(run.task_id))
+    found: Sequence[CheckResult] = ()
+    if words.is_gradable(run):
+        files = {file.path: ledger.blobs.get(file.sha256) for file in run.outputs}
+        found = grader(task, ledger.blobs.expand(run.answer), files)
+    regraded = words.regraded(word, task, run, found)
+    if regraded is None:
+        log.info("feedback shows nothing", feedback=word.id, run=run.id, rating=word.rating.value)
+        return
+    steps = [replace(step, run_id=regraded.id) for step in ledger.steps(run.id)]
+    ledger.add_past(task, regraded, steps, event="run.regraded")
+    if word.rating is Rating.BAD:
+        flag_regraded(parts, ledger.run(regraded.id), word.at)
+
+
+def in_a_box(sandbox: Sandbox) -> Grader:
+    """Grades as runs are graded: in a box of its own."""
+
+    def graded(task: Task, answer: Json, files: Mapping[str, bytes]) -> Sequence[CheckResult]:
+        return grade(sandbox, task.checks, answer, files, task.limits.workspace_mb).checks
+
+    return graded

@@ -1,0 +1,131 @@
+"""How the daemon does, in ``run/heartbeat.json``: what ``agentos status`` reads without asking anybody.
+
+The file is opened once and written in place, at one size: so that a disk that is full, or a daemon that may
+open nothing more, can still say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import time
+import tomllib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agentos.home import Home
+
+_SIZE = 8192  # bytes, whatever it says
+_LONGEST = 600  # characters of a reason
+_EVERY_S = 1.0
+SILENT_S = 60.0  # without a word, until a daemon is said to hang
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Times are ISO, UTC; "" for never. ``waiting`` are tasks and evolutions that stand still."""
+
+    pid: int
+    at: str
+    turn_at: str  # of the last turn that did all it had to
+    error: str = ""  # of the last turn that did not
+    error_at: str = ""
+    paused: str = ""  # why no task is started
+    paused_since: str = ""
+    damaged: bool = False  # paused for good: the ledger
+    descriptors: int = 0
+    descriptors_max: int = 0
+    waiting: tuple[str, ...] = ()
+    settings: str = ""  # digest of the files that were read at the start
+
+    @property
+    def silent_s(self) -> float:
+        """Since when nothing was heard."""
+        return (datetime.now(UTC) - datetime.fromisoformat(self.at)).total_seconds()
+
+
+class HeartbeatFile:
+    """Written by the daemon alone; not thread-safe."""
+
+    def __init__(self, home: Home) -> None:
+        self._path = home.run / "heartbeat.json"
+        self._settings = settings_digest(home)
+        self._file = -1
+        self._next = 0.0
+        self._turn_at = self._error = self._error_at = ""
+
+    def turned(self, error: str = "") -> None:
+        """A turn is over."""
+        now = _now()
+        if error:
+            self._error, self._error_at, self._next = error, now, 0.0
+        else:
+            self._turn_at = now
+
+    def write(self, paused: str, paused_since: str, waiting: Sequence[str], *, damaged: bool = False) -> None:
+        """Say it, at most once a second. A disk that does not take even that is passed over."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _EVERY_S
+        beat = Heartbeat(
+            pid=os.getpid(),
+            at=_now(),
+            turn_at=self._turn_at,
+            error=self._error[:_LONGEST],
+            error_at=self._error_at,
+            paused=paused[:_LONGEST],
+            paused_since=paused_since,
+            damaged=damaged,
+            descriptors=_descriptors(),
+            descriptors_max=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            waiting=tuple(waiting)[:20],
+            settings=self._settings,
+        )
+        try:
+            if self._file < 0 or not os.fstat(self._file).st_nlink:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.pwrite(self._file, json.dumps(asdict(beat)).ljust(_SIZE).encode()[:_SIZE], 0)
+        except OSError:
+            self._next = 0.0
+
+
+def read_heartbeat(path: Path) -> Heartbeat | None:
+    """What the daemon said last; None when it said nothing that can be read."""
+    for _ in range(3):  # it may be written at this moment
+        try:
+            said = json.loads(path.read_text())
+            return Heartbeat(**said | {"waiting": tuple(said["waiting"])})
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError):
+            time.sleep(0.01)
+    return None
+
+
+def settings_digest(home: Home) -> str:
+    """Of what a daemon reads at its start alone: policy, probes, settings without models and providers."""
+    found = []
+    for name in ("policy.toml", "safety_probes.toml"):
+        with suppress(OSError):
+            found.append(name.encode() + (home.root / name).read_bytes())
+    with suppress(OSError, ValueError):
+        table = tomllib.loads(home.settings.read_text(encoding="utf-8"))
+        kept = {key: value for key, value in table.items() if key not in ("model", "providers")}
+        found.append(json.dumps(kept, sort_keys=True, default=str).encode())
+    return hashlib.sha256(b"\0".join(found)).hexdigest()[:16]
+
+
+def _descriptors() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:  # no descriptor is left to look with
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

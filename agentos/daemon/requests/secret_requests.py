@@ -1,0 +1,157 @@
+"""Puts secrets into requests that runs make: what a run writes is ``{{secret:NAME}}``, and it never holds more.
+
+A value goes out only where a tool that the run was given declares it, the task (or the secret itself) allows it,
+and the request goes to a host that the secret is bound to; into the value of a header, the query or the body, never
+into a path, which servers log. Whatever comes back is stripped of it, in the spellings that ``redaction`` knows.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import SplitResult, quote, quote_plus
+
+from agentos.daemon.requests.run_requests import Asking, Denied
+from agentos.domain import Json
+from agentos.errors import NotFound, UserError
+from agentos.home import Home
+from agentos.models.redaction import Redactor
+from agentos.models.secrets import Secret, secrets_of, value_of
+from agentos.resources import is_tool_file, tool_path
+from agentos.syntax import parse
+
+_NAME = "[A-Za-z][A-Za-z0-9_]{0,63}"
+_PLAIN = re.compile(rf"\{{\{{secret:({_NAME})\}}\}}")
+_QUOTED = re.compile(rf"(?:\{{\{{|%7B%7B)secret(?::|%3A)({_NAME})(?:\}}\}}|%7D%7D)", re.IGNORECASE)
+
+
+class Vault(Protocol):
+    """Where secrets lie."""
+
+    def all(self) -> Mapping[str, Secret]:
+        """Without values."""
+        ...
+
+    def value(self, name: str) -> str:
+        """Raises NotFound or Unavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HomeVault:
+    """Implements ``Vault`` on a home; looked at for each request, so nothing need be restarted."""
+
+    home: Home
+
+    def all(self) -> Mapping[str, Secret]:
+        """See ``Vault``."""
+        return secrets_of(self.home)
+
+    def value(self, name: str) -> str:
+        """See ``Vault``."""
+        return value_of(self.home, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A request with its secrets in it. Nothing of this may be recorded but what ``redact`` returns."""
+
+    target: SplitResult
+    headers: Mapping[str, str]
+    content: bytes
+    redact: Callable[[Json], Json]
+
+
+def fill(
+    vault: Vault | None, asking: Asking, target: SplitResult, headers: Mapping[str, str], content: bytes
+) -> Filled:
+    """The request as it goes out. Raises Denied for a secret that may not go there, Unavailable."""
+    body = content.decode("latin-1")  # byte for byte: what a placeholder stands among may be anything
+    form = _form(headers)
+    kind = _QUOTED if form == "form" else _PLAIN
+    outside = target._replace(query="").geturl()
+    if _QUOTED.search(outside) or any(map(_PLAIN.search, headers)):
+        raise Denied(
+            "effect", "a secret goes into the value of a header, the query or the body, and nowhere else"
+        )
+    names = {*_QUOTED.findall(target.query), *kind.findall(body)}
+    names |= {name for value in headers.values() for name in _PLAIN.findall(value)}
+    if not names:
+        return Filled(target, headers, content, lambda value: value)
+    values = {name: _allowed(vault, asking, target, name) for name in sorted(names)}
+    spelt: Mapping[str, Callable[[str], str]] = {
+        "form": quote_plus,
+        "json": lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
+        "": str,
+    }
+    query = _QUOTED.sub(lambda found: quote(values[found[1]], safe=""), target.query)
+    filled = {
+        name: _PLAIN.sub(lambda found: values[found[1]], value).encode().decode("latin-1")
+        for name, value in headers.items()
+    }
+    data = kind.sub(lambda found: spelt[form](values[found[1]]).encode().decode("latin-1"), body)
+    redactor = Redactor(list(values.items()))
+    return Filled(target._replace(query=query), filled, data.encode("latin-1"), redactor.value)
+
+
+def _form(headers: Mapping[str, str]) -> str:
+    told = next((value for name, value in headers.items() if name.strip().lower() == "content-type"), "")
+    return "form" if "x-www-form-urlencoded" in told.lower() else "json" if "json" in told.lower() else ""
+
+
+def _allowed(vault: Vault | None, asking: Asking, target: SplitResult, name: str) -> str:
+    """The value, where everybody agrees that it may go there. Raises Denied."""
+    try:
+        secret = vault.all().get(name) if vault else None
+    except UserError as error:
+        raise Denied("effect", str(error)) from None
+    if name not in _declared(asking):
+        raise Denied("effect", f"no tool of this run declares the secret {name}: add it to TOOL's 'secrets'")
+    if secret is None:
+        raise Denied(
+            "effect", f"there is no secret {name}; a person types: agentos secret set {name} --host HOST"
+        )
+    if not secret.any_task and name not in asking.task.secrets:
+        raise Denied("effect", f"the task does not allow the secret {name}: add it to its 'secrets'")
+    host = (target.hostname or "").rstrip(".")
+    place = host if target.port is None else f"{host}:{target.port}"
+    if not secret.is_for(target.scheme, place):
+        where = f"{target.scheme}://{place}"
+        raise Denied(
+            "effect", f"the secret {name} is not bound to {where}: it goes to {', '.join(secret.hosts)}"
+        )
+    assert vault is not None
+    try:
+        return vault.value(name)
+    except NotFound as error:
+        raise Denied("effect", str(error)) from None
+
+
+def _declared(asking: Asking) -> frozenset[str]:
+    """Secrets that the tools of this run declare; where the task names its tool, that tool alone."""
+    files = asking.bundle.files
+    tools = [path for path in files if is_tool_file(path)]
+    if asking.task.call is not None:
+        try:
+            tools = [tool_path(asking.task.call.tool, tools)]
+        except UserError:
+            return frozenset()
+    return frozenset(name for path in tools for name in secrets_in(files[path]))
+
+
+def secrets_in(source: bytes) -> frozenset[str]:
+    """What ``TOOL`` declares, read without running anything; nothing where it cannot be read."""
+    found: Json = {}
+    try:
+        for node in parse(source.decode("utf-8")).body:
+            if isinstance(node, ast.Assign) and any(
+                isinstance(one, ast.Name) and one.id == "TOOL" for one in node.targets
+            ):
+                found = ast.literal_eval(node.value)
+        return frozenset(map(str, found.get("secrets", ())))
+    except (SyntaxError, ValueError, TypeError, AttributeError, RecursionError, MemoryError):
+        return frozenset()

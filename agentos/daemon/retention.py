@@ -1,0 +1,163 @@
+"""What a home lets go, and when: by age, and by how much room it takes. See ``ledger.retention`` for what stays."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import structlog
+
+from agentos.home import Home
+from agentos.ledger import retention
+from agentos.ledger.integrity import Frozen
+from agentos.ledger.store import Ledger
+
+_GB = 1 << 30
+_LAST = "retention.at"  # memo: when the daemon began to prune last
+_ORPHAN_S = 7 * 86_400.0  # a file this old that no row names belongs to nothing that is under way
+
+
+log = structlog.get_logger("agentos.retention")
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionReport:
+    """What goes, or went. ``bytes`` counts files; room within the database is used again for what comes."""
+
+    runs: int
+    kept: int
+    evolutions: int
+    blobs: int
+    bytes: int
+    size_before: int
+
+
+def prune(
+    home: Home,
+    now: datetime,
+    days: float,
+    gb: float,
+    *,
+    apply: bool,
+    say: Callable[[str], None] = lambda _: None,
+) -> RetentionReport:
+    """Let go what is older than ``days``, and, beyond ``gb``, the oldest first; 0 means no limit.
+
+    Without ``apply`` nothing is changed. Killed anywhere it is simply done again: a blob goes after the rows that named it.
+    """
+    size = size_of(home)
+    ledger = Ledger(home.ledger)
+    try:
+        with Frozen(home.ledger) as frozen:
+            before = _cut(frozen, now, days, gb, size)
+            rows = frozen.rows
+            to_seq = retention.last_before(rows, before)
+            protected = retention.protected_runs(rows)
+            gone = retention.pruned_so_far(rows)
+            trials = retention.old_evolutions(rows, before) - gone.evolutions
+            after = retention.covered_to(rows)
+            batches = []
+            while batch := retention.batch_after(rows, after, to_seq, protected):
+                after = batch.to_seq
+                batches.append(batch)
+                say(f"{sum(len(item.runs) for item in batches)} runs looked at")
+        if apply:
+            for batch in batches:
+                ledger.prune(batch)
+            if trials:
+                ledger.note(retention.EVENT, "trials", {"evolutions": sorted(trials)})
+        planned = retention.PrunedSoFar(
+            (*gone.ranges, *(retention.range_of(0, batch.detail) for batch in batches)),
+            gone.evolutions | trials,
+            frozenset(name for batch in batches for name in batch.runs),
+        )
+        say("looking for files that nobody names")
+        removed, freed = _sweep(home, ledger, planned, apply)
+        runs, kept = (sum(len(getattr(batch, name)) for batch in batches) for name in ("runs", "kept"))
+        return RetentionReport(runs, kept, len(trials), removed, freed, size)
+    finally:
+        ledger.close()
+
+
+def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedSoFar, apply: bool) -> tuple[int, int]:
+    """Blobs that no row names any more, also those of a prune that was killed: how many, and their bytes."""
+    old = {
+        path.parent.name + path.name: path.lstat().st_size
+        for path in home.blobs.glob("??/*")
+        if _is_old(path)
+    }
+    with Frozen(home.ledger) as frozen:
+        free = sorted(old.keys() - retention.still_named(frozen.rows, frozenset(old), gone))
+    freed = [ledger.blobs.remove(name, _ORPHAN_S) if apply else old[name] for name in free]
+    return sum(size > 0 for size in freed), sum(freed)
+
+
+def _is_old(path: Path) -> bool:
+    return time.time() - path.lstat().st_mtime >= _ORPHAN_S
+
+
+def _cut(frozen: Frozen, now: datetime, days: float, gb: float, size: int) -> datetime:
+    """Before which moment things go. Beyond the size it moves on by the share that is too much."""
+    cut = now - timedelta(days=days) if days else datetime.min.replace(tzinfo=now.tzinfo)
+    if not gb or size <= gb * _GB:
+        return cut
+    ((first,),) = frozen.rows(
+        "SELECT min(finished_at) FROM run WHERE seq > ?", retention.covered_to(frozen.rows)
+    )
+    if not first:
+        return cut
+    oldest = datetime.fromisoformat(first)
+    return max(cut, oldest + (now - oldest) * min(0.9, (size - gb * _GB) / size + 0.1))
+
+
+def size_of(home: Home) -> int:
+    """Bytes of all files of the home."""
+    total = 0
+    for root, _, names in os.walk(home.root):
+        for name in names:
+            try:
+                total += Path(root, name).lstat().st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+class DailyPrune:
+    """Lets a process of its own prune once a day: reading a whole ledger must not make the daemon grow or wait."""
+
+    def __init__(self, home: Home, ledger: Ledger) -> None:
+        self._home, self._ledger = home, ledger
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def look(self, now: datetime) -> None:
+        """Start it when a day has passed since the last one; tell how the one before ended."""
+        if self._child is not None:
+            if (code := self._child.poll()) is None:
+                return
+            log.info("pruned" if code == 0 else "pruning failed", exit_code=code)
+            self._child = None
+        last = self._ledger.get_kv(_LAST)
+        if last is None:  # a home may be a day old before it has anything to let go
+            self._ledger.set_kv(_LAST, now.isoformat())
+        elif not timedelta(0) <= now - datetime.fromisoformat(last) < timedelta(days=1):
+            self._ledger.set_kv(_LAST, now.isoformat())
+            command = ["-m", "agentos", "--home", str(self._home.root), "prune", "--yes", "--json"]
+            self._child = subprocess.Popen(
+                [sys.executable, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                preexec_fn=_be_nice,
+            )
+            atexit.register(self._child.terminate)
+
+
+def _be_nice() -> None:
+    os.nice(10)

@@ -1,0 +1,181 @@
+"""A person's word on a run: the checks that the kernel makes of it, and the run as it is graded by them.
+
+A word says what one person thinks, and decides nothing by itself: what was expected becomes a check, and what
+a check says is measured like everything else. A word without a check is kept, and measured by nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agentos import checks
+from agentos.domain import (
+    WRONG_ANSWER,
+    Check,
+    CheckResult,
+    Feedback,
+    Json,
+    KernelFault,
+    Outcome,
+    Rating,
+    Result,
+    Run,
+    Task,
+    kernel_fault,
+    kind_of,
+)
+from agentos.errors import UserError
+
+_TEXT = 200  # characters: a longer text, or one of several lines, is seldom written twice alike
+_LINES = 10  # checks that are made of a corrected text
+_QUICK = ("equals", "contains")  # judged here: no pattern, no foreign code
+
+
+def expectation(said: str) -> Check:
+    """The check that ``PATH=VALUE`` stands for; the value is JSON, else text, and no path is the whole answer."""
+    path, mark, text = said.partition("=")
+    if not mark:
+        raise UserError(
+            f"Expected PATH=VALUE, as in total=12.5 (=VALUE is the whole answer); found '{said}'."
+        )
+    try:
+        value = json.loads(text, parse_constant=lambda name: name)
+    except (ValueError, RecursionError):
+        value = text
+    return Check("equals", {"value": value} | ({"path": path.strip()} if path.strip() else {}))
+
+
+def of_correction(answer: Json, corrected: Json) -> tuple[Check, ...]:
+    """What an answer has to be that was corrected: the same value; of a longer text the lines that were changed."""
+    if not (_is_free_text(answer) and isinstance(corrected, str)):
+        return (Check("equals", {"value": corrected}),)
+    old, new = ([line.strip() for line in text.splitlines() if line.strip()] for text in (answer, corrected))
+    added = [Check("contains", {"value": line}) for line in new if line not in old]
+    gone = [
+        Check("regex", {"pattern": rf"\A(?![\s\S]*{re.escape(line)})"}) for line in old if line not in new
+    ]
+    return (*added, *gone)[:_LINES]
+
+
+def kept_parts(answer: Json, corrected: Json) -> tuple[Check, ...]:
+    """The parts of an object that a correction left as they were: they were right."""
+    if not isinstance(answer, dict) or not isinstance(corrected, dict):
+        return ()
+    same = [key for key in answer if key in corrected and not checks.difference(answer[key], corrected[key])]
+    return tuple(Check("equals", {"path": key, "value": answer[key]}) for key in same if "." not in key)
+
+
+def pinned(task: Task, run: Run, answer: Json) -> tuple[Check, ...]:
+    """The answer itself as a check, where equal work is expected to give it again; else none."""
+    asked_models = run.outcome is not None and run.outcome.cost.calls > 0
+    if (task.call is None or asked_models) and _is_free_text(answer):
+        return ()
+    return (Check("equals", {"value": answer}),)
+
+
+def _is_free_text(answer: Json) -> bool:
+    return isinstance(answer, str) and (len(answer) > _TEXT or "\n" in answer.strip())
+
+
+def with_values(answer: Json, expected: Sequence[Check]) -> Json:
+    """The answer with the expected values in it, as far as their paths lead somewhere."""
+    whole = json.loads(json.dumps(answer))
+    for check in expected:
+        *way, last = str(check.spec.get("path") or "").split(".")
+        if not last:
+            return check.spec["value"]
+        place = whole
+        for key in way:
+            place = place.get(key) if isinstance(place, dict) else _element(place, key)
+        if isinstance(place, dict):
+            place[last] = check.spec["value"]
+        elif isinstance(place, list) and _element(place, last) is not None:
+            place[int(last)] = check.spec["value"]
+    return whole
+
+
+def _element(place: Json, key: str) -> Json:
+    return place[int(key)] if isinstance(place, list) and key.isdigit() and int(key) < len(place) else None
+
+
+def contradicted(task: Task, answer: Json, corrected: Json) -> str:
+    """The task's own check that the corrected answer fails and the given one passes, as a sentence; else ""."""
+    for check in task.checks:
+        if check.kind in _QUICK:
+            spec = checks.parse(check.kind, check.spec)
+            if not checks.judge(spec, answer, Path()) and (why := checks.judge(spec, corrected, Path())):
+                return f"{check.kind}: {why}"
+    return ""
+
+
+def has_them_already(answer: Json, expected: Sequence[Check]) -> bool:
+    """Whether the answer passes all of these, as far as that can be told here."""
+    return bool(expected) and all(
+        check.kind in _QUICK and not checks.judge(checks.parse(check.kind, check.spec), answer, Path())
+        for check in expected
+    )
+
+
+def named(expected: Sequence[Check], made_by: str) -> tuple[Check, ...]:
+    """The checks, each saying what it was made of."""
+    return tuple(Check(check.kind, {**check.spec, "made_by": made_by}) for check in expected)
+
+
+def regraded_task(feedback: Feedback, task: Task) -> Task:
+    """The work of the run, with what the person expects of it beside its own checks."""
+    return replace(
+        task,
+        id=feedback.task_id,
+        checks=(*task.checks, *feedback.checks),
+        schedule=None,
+        created_at=feedback.at,
+        parent="",
+    )
+
+
+def is_gradable(run: Run) -> bool:
+    """Whether the run came to an answer, so that checks have something to be held against."""
+    outcome = run.outcome
+    return outcome is not None and (outcome.result is Result.PASSED or kind_of(outcome.fault) in WRONG_ANSWER)
+
+
+def regraded(feedback: Feedback, task: Task, run: Run, found: Sequence[CheckResult]) -> Run | None:
+    """The run as the person's checks grade it; ``found`` is one result for each check of ``task``.
+
+    None where they do not show what the person said: a good run that fails one, a bad run that passes all.
+    """
+    outcome = run.outcome
+    assert outcome is not None
+    if is_gradable(run):
+        outcome = _graded(feedback, outcome, found)
+    if (outcome.result is Result.PASSED) is not (feedback.rating is Rating.GOOD):
+        return None
+    return replace(
+        run,
+        id=feedback.regraded_id,
+        task_id=task.id,
+        task_key=task.key,
+        attempt=1,
+        outcome=outcome,
+        parent="",
+        resumes="",
+        regrades=run.id,
+    )
+
+
+def _graded(feedback: Feedback, outcome: Outcome, found: Sequence[CheckResult]) -> Outcome:
+    wrong = [result for result in found if not result.passed]
+    score = 1 - len(wrong) / max(len(found), 1)
+    if not wrong:
+        return replace(outcome, result=Result.PASSED, score=1.0, reason="", fault=None, checks=tuple(found))
+    said = f" (a person: {feedback.because})" if feedback.because else ""
+    details = "; ".join(f"{result.kind}: {result.detail}" for result in wrong) + said
+    own = len(found) - len(feedback.checks)
+    spoken = any(not result.passed for result in found[own:])
+    fault = kernel_fault(KernelFault.FEEDBACK if spoken else KernelFault.CHECK, details)
+    reason = f"{len(wrong)} of {len(found)} checks failed: {details}"
+    return Outcome(Result.FAILED, score, reason, fault, tuple(found), outcome.cost)

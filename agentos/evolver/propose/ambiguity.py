@@ -1,0 +1,296 @@
+"""Whether what is known tells an edit of a tool from others that would mend the same failure.
+
+The others are those that its proposer found, and mutants of the edit itself.
+
+Several edits may pass all tasks, shown and hidden, and differ elsewhere: then nobody knows which is meant, and an
+input on which two of them answer differently is a question for a person. And an edit of lines that no working
+call runs has nothing to be held against. Both are said of a candidate; neither refuses it.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hmac
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from agentos.domain import Ambiguity, Candidate, Json, canonical
+from agentos.evolver.parts import Parts
+from agentos.evolver.policy import ReplayPolicy
+from agentos.evolver.propose.edit_mutants import mutants
+from agentos.evolver.propose.neighbours import Neighbour, neighbours, stepped
+from agentos.evolver.select.curate import Sets, case_of
+from agentos.ports import Bench, Benches, BenchResult, Case
+from agentos.syntax import parse
+
+_MINUS = re.compile(rb"(?<![\w.)])-[\d.]")
+_SHOWN = 80  # characters of a value
+_NOT_TAKEN = ("input", "died", "timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is to tell edits apart: checked tasks, those that work by number, and where they came from."""
+
+    tasks: Sequence[Case]
+    working: Set[int]  # of the tasks, those that are not evidence
+    key: bytes
+    rules: ReplayPolicy
+    weights: Mapping[str, float] = field(default_factory=dict)  # of rivals; one without counts in any case
+    least: float = 0.0  # what rivals that answer alike have to weigh together
+
+
+@dataclass(frozen=True, slots=True)
+class EditFindings:
+    """``unguarded``: no working call runs what is edited; None where that cannot be told.
+
+    ``unmended``: a call that still ends by the exception of the evidence, "" where none does.
+    """
+
+    ambiguity: Ambiguity | None = None
+    unguarded: bool | None = None
+    unmended: str = ""
+
+
+def findings(parts: Parts, candidate: Candidate, path: str, sets: Sets) -> EditFindings:
+    """Of an edit of the tool at this path, held against the other candidates of its evolution."""
+    assert parts.benches is not None
+    # What may be told first: from hidden tasks no input is made that a person, and later a proposer, reads.
+    hidden = (*sets.held_back, *sets.hold_out)
+    tasks = [
+        task
+        for task in parts.tasks((*sets.shown, *sets.guards, *hidden))
+        if task.call is not None and task.checks and task.id not in sets.varying
+    ]
+    tool = next(task.call.tool for task in tasks if task.call and task.id in sets.evidence)
+    tasks = [task for task in tasks if task.call and task.call.tool == tool]
+    others = [
+        item
+        for item in parts.records.find(Candidate, evolution_id=candidate.evolution_id)
+        if item.id != candidate.id and not item.screened and set(item.edit.files) == {path}
+    ]
+    rules = parts.policy.replay
+    rivals = {item.id: item.edit.files[path] for item in others}
+    known = Known(
+        [case_of(parts, task) for task in tasks],
+        {number for number, task in enumerate(tasks) if task.id not in sets.evidence},
+        hmac.digest(parts.consent_key, f"rivals {candidate.evolution_id}".encode(), "sha256"),
+        rules,
+        {item.id: item.weight for item in others if item.weight},
+        rules.rival_share * candidate.weight,
+    )
+    old, own = (
+        parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace"),
+        candidate.edit.files[path],
+    )
+    rivals |= mutants(old, own, rules.mutants)
+
+    def opened(cases: Sequence[Case], benches: Benches) -> Bench:
+        return benches.bench(candidate.base, path, cases, rules.neighbour_s)
+
+    open_tasks = [case for case, task in zip(known.tasks, tasks, strict=True) if task.id not in hidden]
+    drawn = crossed(open_tasks, known.working, rules.crossed)
+    if rivals:
+        # Constants of all of them: inputs on both sides of each bound that one of them has.
+        sources = "\n".join((old, own, *rivals.values()))
+        drawn += stepped(open_tasks, known.key, rules.stepped)
+        drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
+    drawn = usual(drawn, known.tasks)
+    with closing(opened([*known.tasks, *(item.case for item in drawn)], parts.benches)) as bench:
+        return examined(bench, known, drawn, old, own, rivals)
+
+
+def examined(
+    bench: Bench, known: Known, drawn: Sequence[Neighbour], old: str, own: str, rivals: Mapping[str, str]
+) -> EditFindings:
+    """The bench holds the known tasks, then what was drawn."""
+    count = len(known.tasks)
+    before = bench.try_source(old, trace=True)
+    lines = edited_lines(old, own)
+    steady = [number for number in known.working if before.passed[number]]
+    unguarded = not any(lines & set(before.lines[number]) for number in steady) if lines and steady else None
+    done = bench.try_source(own, cases=range(count))
+    kinds = {_kind(before.outputs[number]) for number in range(count) if number not in known.working} - {""}
+    tried = [number for number, item in enumerate(drawn) if _is_crossed(item, known)] if kinds else []
+    still = bench.try_source(own, cases=[count + number for number in tried]).outputs if tried else ()
+    left = [drawn[number] for number, output in zip(tried, still, strict=True) if _kind(output) in kinds]
+    unmended = _call(left[0], known.tasks) if left else ""
+    standing = {
+        name: source
+        for name, source in rivals.items()
+        if all(
+            there or not here
+            for here, there in zip(
+                done.passed, bench.try_source(source, cases=range(count)).passed, strict=True
+            )
+        )
+    }
+    if not standing:
+        return EditFindings(None, unguarded, unmended)
+    about = lines.union(*(edited_lines(old, source) for source in standing.values()))
+    chosen = _reaching(before, about, range(count, count + len(drawn)))
+    chosen = chosen[: known.rules.crossed + known.rules.stepped + known.rules.neighbours]
+    return EditFindings(_question(bench, known, drawn, own, standing, chosen), unguarded, unmended)
+
+
+def _question(
+    bench: Bench,
+    known: Known,
+    drawn: Sequence[Neighbour],
+    own: str,
+    rivals: Mapping[str, str],
+    chosen: Sequence[int],
+) -> Ambiguity | None:
+    """The call that tells the edit from a rival of weight best: one that both answer, and a short one."""
+    mine = bench.try_source(own, cases=chosen).outputs
+    answers = {name: bench.try_source(source, cases=chosen).outputs for name, source in rivals.items()}
+    # Rivals that answer alike are one behaviour: its weight may be spread over several edits.
+    together: dict[bytes, float] = defaultdict(float)
+    for name, outputs in answers.items():
+        together[canonical([*outputs])] += known.weights.get(name, math.inf)
+    asked: list[tuple[tuple[bool, int], Ambiguity]] = []
+    differing = set()
+    for name, outputs in answers.items():
+        if together[canonical([*outputs])] < known.least:
+            continue
+        for number, one, other in zip(chosen, mine, outputs, strict=True):
+            if _alike(one, other):
+                continue
+            differing.add(name)
+            call = _call(drawn[number - len(known.tasks)], known.tasks)
+            here, there = _parted(one, other)
+            about_it = Ambiguity(0, call, _short(here), _short(there), name)
+            asked.append(((_failed(one) or _failed(other), len(call)), about_it))
+    first = min(asked, key=lambda item: item[0])[1] if asked else None
+    return replace(first, rivals=len(differing)) if first else None
+
+
+def usual(drawn: Sequence[Neighbour], tasks: Sequence[Case]) -> list[Neighbour]:
+    """Without negative numbers where no task has any: of a pack of -3 pieces nobody can say what is right."""
+    if any(map(_negative, tasks)):
+        return [*drawn]
+    return [item for item in drawn if not _negative(item.case)]
+
+
+def _negative(case: Case) -> bool:
+    args = canonical(dict(case.call.args))
+    return any(_MINUS.search(data) for data in (args, *case.inputs.values()))
+
+
+def crossed(tasks: Sequence[Case], working: Set[int], most: int) -> list[Neighbour]:
+    """Evidence with one argument as another task has it: what somebody will ask for next. At most so many."""
+    made: dict[tuple[int, str, bytes], Neighbour] = {}
+    for number, case in enumerate(tasks):
+        for other in tasks if number not in working else ():
+            for name, value in other.call.args.items():
+                if name not in case.call.args or (isinstance(value, str) and value in other.inputs):
+                    continue
+                call = replace(case.call, args={**case.call.args, name: value})
+                if value != case.call.args[name]:
+                    item = Neighbour(replace(case, call=call, checks=()), number, name)
+                    made.setdefault((number, name, canonical(value)), item)
+    return list(made.values())[:most]
+
+
+def _is_crossed(item: Neighbour, known: Known) -> bool:
+    value = item.case.call.args.get(item.along)
+    given = (task.call.args.get(item.along) for task in known.tasks)
+    return item.of not in known.working and item.along not in item.case.inputs and value in given
+
+
+def _kind(output: Json) -> str:
+    return str(output["error"]) if isinstance(output, Mapping) and "error" in output else ""
+
+
+def _reaching(before: BenchResult, about: Set[int], numbers: Sequence[int]) -> list[int]:
+    """Inputs that the tool takes, those first on which it runs what is edited."""
+    taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
+    return sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))
+
+
+def _failed(output: Json, *kinds: str) -> bool:
+    if not isinstance(output, Mapping) or "error" not in output:
+        return False
+    return not kinds or output["error"] in kinds
+
+
+def _alike(one: Json, other: Json) -> bool:
+    return (_failed(one) and _failed(other)) or canonical(one) == canonical(other)
+
+
+# --- the lines that an edit changes -------------------------------------------------------------
+
+
+def edited_lines(old: str, new: str) -> set[int]:
+    """Numbers of the lines of functions of the old text that have to run so that the edit does.
+
+    Of a statement that is changed all lines; of one that is added those of the statements around it. Nothing
+    where the edit is of no function, or a text is no Python.
+    """
+    try:
+        tree = parse(old)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    before, after = old.splitlines(), new.splitlines()
+    touched: set[int] = set()
+    for tag, start, end, _, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "insert":
+            touched |= {start, start + 1}
+        elif tag != "equal":
+            touched |= set(range(start + 1, end + 1))
+    found: set[int] = set()
+    for first, last in _statements(tree):
+        if touched & set(range(first, last + 1)):
+            found |= set(range(first, last + 1))
+    return found
+
+
+def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """First and last line of each statement within a function, of a compound one that of its head."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.stmt) and node is not function:
+                body = getattr(node, "body", None)
+                last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or 0
+                yield node.lineno, max(node.lineno, last)
+
+
+# --- telling ------------------------------------------------------------------------------------
+
+
+def _call(item: Neighbour, tasks: Sequence[Case]) -> str:
+    """The call in short: what was changed first, as it is; of a file the lines in which it differs."""
+    case, base = item.case, tasks[item.of]
+    if item.along in case.inputs:
+        old = base.inputs[item.along].decode("utf-8", "replace").splitlines()
+        new = case.inputs[item.along].decode("utf-8", "replace").splitlines()
+        changed = [line for line in difflib.ndiff(old, new) if line[:1] in "+-"]
+        text = " ".join(" ".join(changed).split())
+        return f"{_short(dict(case.call.args))} with another {item.along} ({_cut(text)})"
+    return f"{item.along}={_short(case.call.args.get(item.along))} in {_short(dict(case.call.args))}"
+
+
+def _parted(mine: Json, other: Json) -> tuple[Json, Json]:
+    """Of two answers with the same fields those that differ: what is cut off must not be what matters."""
+    if isinstance(mine, Mapping) and isinstance(other, Mapping) and mine.keys() == other.keys():
+        names = [name for name in mine if canonical(mine[name]) != canonical(other[name])]
+        if not _failed(mine):
+            return {name: mine[name] for name in names}, {name: other[name] for name in names}
+    return mine, other
+
+
+def _short(value: Json) -> str:
+    if isinstance(value, Mapping) and "error" in value:
+        return _cut(f"{value['error']}: {value.get('message', '')}")
+    return _cut(canonical(value).decode("utf-8", "replace"))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,139 @@
+"""Mutants of an edit: the same edit with one thing otherwise that it newly writes.
+
+Where one of them passes all tasks too, the tasks do not say that it has to be this number, or this bound: nobody
+knows which is meant. What stood in the base is not changed, because somebody wrote it. Nor is anything run here.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import io
+import tokenize
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from agentos.syntax import parse
+
+_OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and"}
+_FIRST, _LAST, _BOUNDARIES = ("^", r"\A"), ("$", r"\Z"), (r"\b", r"\B")
+_SHOWN = 60  # characters of a condition
+
+
+def mutants(old: str, new: str, most: int) -> dict[str, str]:
+    """At most so many sources, each under a few words that say what is otherwise; none where a text is no Python."""
+    found: dict[str, str] = {}
+    for token in _newly_written(old, new):
+        for other in _others(token):
+            source = _with(new, token, other)
+            if len(found) < most and source not in (old, new) and _parses(source):
+                found.setdefault(f"the same edit with {other} for {token.string}", source)
+    return found
+
+
+def loosened(old: str, new: str) -> str:
+    """What the edit takes away that kept something out, "" where it puts something in its place.
+
+    An anchor of a pattern, or a condition: a test of an ``if``, of a comprehension, or one of several that are joined.
+    """
+    before, after = _tree(old), _tree(new)
+    if before is None or after is None:
+        return ""
+    gone, come = _changes(_texts(before), _texts(after))
+    for text in gone if come else ():
+        other = max(come, key=lambda each: difflib.SequenceMatcher(None, text, each).ratio())
+        if _anchors(other) < _anchors(text):
+            return f"an anchor of the pattern {_cut(repr(text))}"
+    gone, come = _changes(_conditions(before), _conditions(after))
+    return f"the condition {_cut(gone[0])}" if gone and not come else ""
+
+
+def _changes(before: Iterator[str], after: Iterator[str]) -> tuple[list[str], list[str]]:
+    """What is there less often, and what more often."""
+    one, other = Counter(before), Counter(after)
+    return [*(one - other)], [*(other - one)]
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _anchors(pattern: str) -> int:
+    ends = pattern.startswith(_FIRST) + (pattern.endswith(_LAST) and not pattern.endswith(r"\$"))
+    return ends + sum(map(pattern.count, _BOUNDARIES))
+
+
+def _conditions(tree: ast.Module) -> Iterator[str]:
+    """The smallest tests, so that one which moved is not gone."""
+    for node in ast.walk(tree):
+        tests: Sequence[ast.expr] = ()
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            tests = (node.test,)
+        elif isinstance(node, ast.comprehension):
+            tests = node.ifs
+        elif isinstance(node, ast.BoolOp):
+            tests = node.values
+        yield from (ast.unparse(test) for test in tests if not isinstance(test, ast.BoolOp | ast.Constant))
+
+
+# --- what is newly written ----------------------------------------------------------------------
+
+
+def _newly_written(old: str, new: str) -> list[tokenize.TokenInfo]:
+    """Tokens of the new text that the old one does not have there."""
+    try:
+        before, after = _tokens(old), _tokens(new)
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return []
+    found = []
+    lines = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    for tag, start, end, since, to in lines.get_opcodes():
+        if tag == "equal":
+            continue
+        left = [token.string for token in before if start < token.start[0] <= end]
+        right = [token for token in after if since < token.start[0] <= to]
+        tokens = difflib.SequenceMatcher(None, left, [token.string for token in right], autojunk=False)
+        for kind, _, _, first, last in tokens.get_opcodes():
+            if kind != "equal":
+                found += right[first:last]
+    return found
+
+
+def _tokens(source: str) -> list[tokenize.TokenInfo]:
+    said = (tokenize.NUMBER, tokenize.NAME, tokenize.OP, tokenize.STRING)
+    return [token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type in said]
+
+
+def _others(token: tokenize.TokenInfo) -> list[str]:
+    """What might as well stand there: the numbers next to it, the other side of a bound."""
+    if token.type != tokenize.NUMBER:
+        return [_OTHER[token.string]] if token.string in _OTHER else []
+    value = ast.literal_eval(token.string)
+    if isinstance(value, int):
+        return [str(value - 1), str(value + 1)]
+    return [repr(value * factor) for factor in (0.9, 1.1)] if isinstance(value, float) else []
+
+
+def _with(source: str, token: tokenize.TokenInfo, text: str) -> str:
+    lines = source.splitlines(keepends=True)
+    row, start = token.start
+    line = lines[row - 1]
+    lines[row - 1] = line[:start] + text + line[token.end[1] :]
+    return "".join(lines)
+
+
+def _parses(source: str) -> bool:
+    return _tree(source) is not None
+
+
+def _tree(source: str) -> ast.Module | None:
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,219 @@
+"""What a home need not keep for ever: steps and files of old runs, trajectories of old trials.
+
+Outcomes, evidence with its runs, verdicts with their trials, the audit chain and what tasks were given stay. What goes is
+looked at once more before: a run that is not what its audit entry was made of keeps its steps, so that nobody can have
+a change of his forgotten. The entry ``retention.pruned`` then stands for the digests that can no longer be
+made: it has one digest of all the runs' records, which ``audit verify`` makes again.
+"""
+
+# ruff: noqa: S608 - names of tables and columns come from the schema or this package; values are bound
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import zlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agentos.domain import Json
+from agentos.errors import Unavailable
+from agentos.ledger.codec import plain, time_text
+from agentos.ledger.digests import RECORDS, of_run
+
+EVENT = "retention.pruned"
+BATCH = 500  # runs in one transaction
+NEWEST_OF_EACH = 200  # runs of each resource that keep their steps: what guards are replayed from
+_NAME = re.compile(rb"[0-9a-f]{64}")
+
+Rows = Callable[..., Sequence[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneBatch:
+    """One batch of runs. ``kept`` are those among them that keep all they have."""
+
+    from_seq: int
+    to_seq: int
+    runs: tuple[str, ...]
+    kept: tuple[str, ...]
+    sha256: str
+
+    @property
+    def detail(self) -> dict[str, Json]:
+        """What the audit entry says."""
+        span = {"from_seq": self.from_seq, "to_seq": self.to_seq, "runs": len(self.runs)}
+        return {**span, "kept": list(self.kept), "sha256": self.sha256}
+
+
+def covered_to(rows: Rows) -> int:
+    """The newest ``seq`` of a run that retention has been at; 0 for none."""
+    ((found,),) = rows("SELECT max(to_seq) FROM pruned")
+    return int(found or 0)
+
+
+def last_before(rows: Rows, before: datetime) -> int:
+    """The ``seq`` of the newest run such that it and all before it had ended by then; 0 for none."""
+    at = time_text(before)
+    ((late,),) = rows("SELECT min(seq) FROM run WHERE seq IS NOT NULL AND finished_at >= ?", at)
+    ((newest,),) = rows("SELECT max(seq) FROM run")
+    return int(late) - 1 if late is not None else int(newest or 0)
+
+
+def protected_runs(rows: Rows) -> frozenset[str]:
+    """Runs that keep their steps however old they are: of evidence, flagged ones, and what guards come from."""
+    found: set[str] = set()
+    for (body,) in rows("SELECT body FROM evidence"):
+        found.update(json.loads(plain(body)).get("run_ids") or ())
+    found.update(name for (name,) in rows("SELECT run_id FROM flag"))
+    newest = (
+        "SELECT run.id FROM (SELECT DISTINCT seq FROM (SELECT seq, row_number() OVER "
+        "(PARTITION BY resource ORDER BY seq DESC) AS place FROM run_resource) WHERE place <= ?) AS used "
+        "JOIN run ON run.seq = used.seq"
+    )
+    found.update(name for (name,) in rows(newest, NEWEST_OF_EACH))
+    return frozenset(found)
+
+
+def batch_after(rows: Rows, after: int, to_seq: int, protected: frozenset[str]) -> PruneBatch | None:
+    """The next runs up to ``to_seq``, None when there is none; nothing is changed."""
+    sql = "SELECT seq, id, body FROM run WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+    found = rows(sql, after, to_seq, BATCH)
+    if not found:
+        return None
+    gone, kept = [], []
+    for _, name, body in found:
+        if name in protected or not _untouched(rows, name, body):
+            kept.append(name)
+        else:
+            gone.append((name, body))
+    texts = [plain(body) for _, body in gone]
+    names = tuple(name for name, _ in gone)
+    return PruneBatch(found[0][0], found[-1][0], names, tuple(kept), of_bodies(texts))
+
+
+def of_bodies(texts: Sequence[str]) -> str:
+    """One digest of several runs' records, in their order."""
+    found = hashlib.sha256()
+    for text in texts:
+        found.update(hashlib.sha256(text.encode()).digest())
+    return found.hexdigest()
+
+
+def _untouched(rows: Rows, run_id: str, body: str | bytes) -> bool:
+    """Whether the run is what its audit entry says; one without a digest is of an earlier release."""
+    sql = "SELECT detail FROM audit WHERE subject = ? AND event IN ('run.finished', 'run.imported') ORDER BY seq DESC"
+    for (detail,) in rows(sql, run_id):
+        said = json.loads(detail).get(RECORDS, {}).get(f"run/{run_id}")
+        return said is None or said == of_run(rows, run_id, body)
+    return False
+
+
+def old_evolutions(rows: Rows, before: datetime) -> frozenset[str]:
+    """Evolutions that had ended by then: the trajectories of their trials may go, the trials stay."""
+    at = time_text(before)
+    found = rows("SELECT id, body FROM evolution")
+    ended = ((name, json.loads(plain(body)).get("ended_at")) for name, body in found)
+    return frozenset(name for name, moment in ended if moment and moment < at)
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedRange:
+    """What an audit entry says of the runs from one ``seq`` to the other."""
+
+    entry: int
+    from_seq: int
+    to_seq: int
+    kept: frozenset[str]
+    sha256: str
+
+
+def range_of(entry: int, detail: Mapping[str, Json]) -> PrunedRange:
+    """The range that an entry on runs speaks of; raises KeyError for another one."""
+    kept = frozenset(detail["kept"])
+    return PrunedRange(entry, detail["from_seq"], detail["to_seq"], kept, detail["sha256"])
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedSoFar:
+    """What all entries together say has gone."""
+
+    ranges: tuple[PrunedRange, ...] = ()
+    evolutions: frozenset[str] = frozenset()  # the trajectories of whose trials are gone
+    runs: frozenset[str] = frozenset()  # those whose steps are about to go
+
+    def range_with(self, run_id: str, seq: int) -> PrunedRange | None:
+        """The range in which the run lost its steps and files; None when it has them."""
+        if not self.ranges or seq > self.ranges[-1].to_seq:
+            return None
+        at = bisect_left(self.ranges, seq, key=lambda item: item.to_seq)
+        found = self.ranges[at]
+        return found if found.from_seq <= seq and run_id not in found.kept else None
+
+
+def pruned_so_far(rows: Rows) -> PrunedSoFar:
+    """Read from the audit log alone: the table ``pruned`` is there for the triggers."""
+    ranges, evolutions = [], set[str]()
+    for seq, detail in rows("SELECT seq, detail FROM audit WHERE event = ? ORDER BY seq", EVENT):
+        said = json.loads(detail)
+        if "from_seq" in said:
+            ranges.append(range_of(seq, said))
+        evolutions.update(said.get("evolutions") or ())
+    return PrunedSoFar(tuple(sorted(ranges, key=lambda item: item.to_seq)), frozenset(evolutions))
+
+
+def still_named(rows: Rows, blobs: frozenset[str], gone: PrunedSoFar) -> set[str]:
+    """Those of ``blobs`` that any row of any table speaks of, but for what is pruned.
+
+    Every column of every table is looked through for the names, whatever the table is for: one that a later release
+    brings is then safe as well.
+    """
+    found: set[str] = set()
+    wanted = {name.encode() for name in blobs}
+    for (table,) in rows("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
+        if table == "audit":  # it has digests of records, and names no blob
+            continue
+        columns = [name for _, name, *_ in rows(f"PRAGMA table_info({table})")]
+        for row in _all_rows(rows, table):
+            if not _is_gone(table, dict(zip(columns, row, strict=True)), gone):
+                for value in row:
+                    if isinstance(value, (str, bytes)):
+                        found |= {
+                            name.decode() for name in wanted.intersection(_NAME.findall(_readable(value)))
+                        }
+    return found
+
+
+def _all_rows(rows: Rows, table: str) -> Iterator[tuple[Any, ...]]:
+    """In pieces, so that a large table is never in memory."""
+    key = "rowid"
+    try:
+        rows(f"SELECT rowid FROM {table} LIMIT 1")
+    except (sqlite3.OperationalError, Unavailable):  # a table without one: keys only, no content
+        return
+    last = -1
+    while found := rows(f"SELECT {key}, * FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT 1000", last):
+        last = found[-1][0]
+        yield from (row[1:] for row in found)
+
+
+def _is_gone(table: str, row: Mapping[str, Any], gone: PrunedSoFar) -> bool:
+    if table in ("trial", "trial_pack"):
+        return row["evolution_id"] in gone.evolutions
+    if table == "step":
+        return row["run_id"] in gone.runs
+    return table == "run" and row["seq"] is not None and gone.range_with(row["id"], row["seq"]) is not None
+
+
+def _readable(value: str | bytes) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    with suppress(zlib.error):
+        return zlib.decompress(value)
+    return value

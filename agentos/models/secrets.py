@@ -1,0 +1,164 @@
+"""Secrets that the kernel puts into requests of runs: names, hosts and values, in the home and nowhere else.
+
+``secrets.json`` (mode 0600) holds names and hosts, and the values where no keyring holds them. No sandbox, ledger,
+registry or log ever does; ``daemon/requests/secret_requests.py`` is the one place that reads a value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agentos.errors import NotFound, Unavailable, UserError
+from agentos.home import Home
+from agentos.models.keys import read_private
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+SHORTEST, LONGEST = 8, 8_192  # characters: a shorter value would be found in innocent text
+_HOST = re.compile(r"(http://)?(\[[0-9a-f:]+\]|[a-z0-9]([a-z0-9.-]{0,252}[a-z0-9])?)(:[0-9]{1,5})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """One secret without its value. A host is ``name`` or ``name:port`` over https, or begins with ``http://``."""
+
+    name: str
+    hosts: tuple[str, ...]
+    any_task: bool  # whether a task need not name it
+    set_at: str  # ISO 8601
+    kept_in: str  # "file" or "keyring"
+
+    def is_for(self, scheme: str, place: str) -> bool:
+        """Whether it may be sent to ``place`` (``host`` or ``host:port``) over this scheme."""
+        return (place if scheme == "https" else f"{scheme}://{place}") in self.hosts
+
+
+def keep(home: Home, secret: Secret, value: str, *, in_file: bool = False) -> Secret:
+    """Store it, over one of the same name. Raises UserError for what cannot be one."""
+    if not NAME.fullmatch(secret.name):
+        raise UserError(f"'{secret.name}' is no name of a secret: letters, digits and '_', a letter first.")
+    hosts = tuple(host.strip().lower().removeprefix("https://").rstrip("/") for host in secret.hosts)
+    if wrong := [host for host in hosts if not _HOST.fullmatch(host)]:
+        raise UserError(f"'{wrong[0]}' is no host: expected api.example.org, host:port, or http://host:port.")
+    if not hosts:
+        raise UserError("A secret is bound to hosts: add --host api.example.org.")
+    if not SHORTEST <= len(value) <= LONGEST or not value.isprintable():
+        raise UserError(f"A secret has {SHORTEST} to {LONGEST:,} printable characters, in one line.")
+    ring = None if in_file else _keyring()
+    kept = replace(secret, hosts=hosts, kept_in="keyring" if ring else "file")
+    if ring:
+        with _unlocked(ring):
+            ring.set_password(_service(home), secret.name, value)
+    table = _table(home)
+    table[secret.name] = asdict(kept) | ({} if ring else {"value": value})
+    _write(home.secrets, table)
+    return kept
+
+
+def remove(home: Home, name: str) -> Secret:
+    """Forget it. Raises NotFound."""
+    table = _table(home)
+    if name not in table:
+        raise NotFound(f"there is no secret '{name}': type `agentos secret list`")
+    secret = _secret(table.pop(name))
+    if secret.kept_in == "keyring" and (ring := _keyring()):
+        with contextlib.suppress(Unavailable), _unlocked(ring):  # it may be gone already
+            ring.delete_password(_service(home), name)
+    _write(home.secrets, table)
+    return secret
+
+
+def secrets_of(home: Home) -> Mapping[str, Secret]:
+    """All secrets by name, without values. Raises UserError when others may read the file."""
+    return {name: _secret(entry) for name, entry in _table(home).items()}
+
+
+def value_of(home: Home, name: str) -> str:
+    """The value. Raises NotFound, or Unavailable when the keyring does not give it."""
+    entry = _table(home).get(name)
+    if entry is None:
+        raise NotFound(f"there is no secret '{name}': type `agentos secret set {name} --host HOST`")
+    if entry["kept_in"] == "file":
+        return str(entry["value"])
+    ring, value = _keyring(), None
+    if ring:
+        with _unlocked(ring):
+            value = ring.get_password(_service(home), name)
+    if not value:
+        raise Unavailable(f"the keyring does not give the secret '{name}': unlock it, or set it with --file")
+    return str(value)
+
+
+def values(home: Home) -> Sequence[tuple[str, str]]:
+    """Name and value of all that can be read, so that they can be kept out of what is stored."""
+    found = []
+    for name in _table(home):
+        with contextlib.suppress(Unavailable):
+            found.append((name, value_of(home, name)))
+    return found
+
+
+def _secret(entry: Mapping[str, Any]) -> Secret:
+    return Secret(
+        str(entry["name"]),
+        tuple(map(str, entry["hosts"])),
+        bool(entry["any_task"]),
+        str(entry["set_at"]),
+        str(entry["kept_in"]),
+    )
+
+
+def _table(home: Home) -> dict[str, dict[str, Any]]:
+    text = read_private(home.secrets)
+    try:
+        table = json.loads(text) if text else {}
+        for entry in table.values():
+            _secret(entry)
+    except (ValueError, AttributeError, KeyError, TypeError):
+        # the reason is left out: it would quote the line, and that may be a secret
+        raise UserError(
+            f"{home.secrets} is damaged: restore it, or remove it and set the secrets again"
+        ) from None
+    return dict(table)
+
+
+def _write(path: Path, table: Mapping[str, Any]) -> None:
+    aside = path.with_name(path.name + ".new")
+    with contextlib.suppress(FileNotFoundError):
+        aside.unlink()
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(table, file)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.rename(path)
+
+
+def _service(home: Home) -> str:
+    return f"agentos {home.root}"
+
+
+def _keyring() -> Any:
+    """The module ``keyring`` where it is installed and has somewhere to keep things, else None."""
+    try:
+        import keyring
+        import keyring.errors
+    except ImportError:
+        return None
+    return keyring if keyring.get_keyring().priority >= 1 else None
+
+
+@contextlib.contextmanager
+def _unlocked(ring: Any) -> Iterator[None]:
+    try:
+        yield
+    except ring.errors.KeyringError as error:
+        raise Unavailable(
+            f"the keyring refuses ({type(error).__name__}): unlock it, or set the secret with --file"
+        ) from None

@@ -1,0 +1,166 @@
+"""Asks for one edit at a time. An answer that is no edit is repaired once, then told as one that is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentos.domain import Layer, ResourceId
+from agentos.errors import ModelFailed
+from agentos.evolver.advice.quoting import NARROW, WIDE, Room, told_of
+from agentos.evolver.advice.replies import Declined, EditReply, Unusable, parse
+from agentos.evolver.advice.requests import NAME, RequestDraft, choice, talk, texts
+from agentos.ports import Adviser, Brief, Proposal, Snapshots
+from agentos.proposers.model.editing import NEW, edited
+
+LAYERS = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS)
+PURPOSE = "propose"
+REPAIRS = 1
+# Failures that are the answer's own: the model is told, as of one that cannot be read.
+_OWN = {
+    "cut": "it was too long and was cut off; answer much shorter",
+    "empty": "it was empty",
+    "malformed": "it could not be read",
+    "refused": "it was a refusal; the task is to improve a program, and nothing else is asked for",
+}
+
+
+class ModelProposer:
+    """Implements ``ports.Proposer`` for one model. ``form`` is "diff" or "whole": how it writes changes."""
+
+    name = NAME
+
+    def __init__(self, adviser: Adviser, snapshots: Snapshots, form: str) -> None:
+        self._adviser = adviser
+        self._snapshots = snapshots
+        self._form = form
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        """One edit for each request; whoever takes more than ``max_candidates`` had one refused.
+
+        Raises ModelFailed when the model cannot be asked any more (its budget is used up, it is not set
+        up), and Unavailable while it cannot be reached.
+        """
+        if brief.layer not in LAYERS or not (brief.path or brief.layer in NEW):
+            return
+        deadline = time.monotonic() + brief.budget_s
+        own: list[str] = []
+        known: list[Mapping[str, str]] = []
+        names = self._snapshots.names(brief.base)
+        for _ in range(brief.max_candidates + 1):
+            if own and time.monotonic() > deadline:
+                return
+            try:
+                proposal = _Sitting(self._adviser, brief, self._form, names).edit(own)
+            except Declined:  # it would say so again, and each time costs
+                return
+            if proposal.files in known:
+                proposal = replace(proposal, files={}, unusable="no edit: it proposed this one already")
+            own.append(proposal.summary)
+            known += [proposal.files] if proposal.files else []
+            yield proposal
+
+
+@dataclass(slots=True)
+class _Sitting:
+    """One edit in the making."""
+
+    adviser: Adviser
+    brief: Brief
+    form: str
+    names: Sequence[ResourceId]
+    room: Room = WIDE
+    answered_by: str = ""
+
+    def edit(self, own: list[str]) -> Proposal:
+        """The edit, or one that says why there is none. Raises Declined."""
+        if self.brief.layer is Layer.HARNESS:
+            self.brief = self._at_the_right_file()
+        asked = self._talk(own)
+        faults: list[str] = []
+        while True:
+            answer = ""
+            try:
+                answer = self._ask(asked)
+                parsed = parse(answer)
+                files = edited(self.brief, parsed, self.form, self.names)
+                return self._proposal(parsed, files)
+            except Unusable as error:
+                faults.append(str(error))
+            except ModelFailed as error:
+                if error.kind == "context" and self.room is WIDE:
+                    self.room = NARROW
+                    asked = self._talk(own)
+                    continue
+                if error.kind not in _OWN and error.kind != "context":
+                    raise
+                faults.append(_OWN.get(error.kind, str(error)))
+            if len(faults) > REPAIRS:
+                return self._none(faults, len(own) + 1)
+            asked.again(faults[-1], answer, texts()["propose"]["repair"])
+
+    def _talk(self, own: list[str]) -> RequestDraft:
+        return talk(self.brief, self.room, told_of(self.brief, self.room), self.form, own, self.names)
+
+    def _ask(self, asked: RequestDraft) -> str:
+        longest = self.room.answer_tokens
+        if self.form == "whole":
+            longest += len(self.brief.source) // 3
+        reply = self.adviser.ask(self.brief.evolution_id, PURPOSE, asked.request(longest))
+        self.answered_by = reply.model
+        return str(reply.body["choices"][0]["message"].get("content") or "")
+
+    def _at_the_right_file(self) -> Brief:
+        """The brief with the harness' file that the model names, where it is not known which is at fault."""
+        own = {
+            path: text
+            for path, text in self.brief.files.items()
+            if path.startswith(f"{self.brief.resource}/") and path.endswith(".py")
+        }
+        if len(own) < 2 or not self.brief.path.endswith("/harness.py"):
+            return self.brief
+        firsts = {path: text.lstrip().partition("\n")[0].strip('"') for path, text in own.items()}
+        try:
+            said = self._ask(choice(self.brief, told_of(self.brief, NARROW), firsts))
+        except ModelFailed as error:
+            if error.kind not in _OWN and error.kind != "context":
+                raise
+            return self.brief
+        path = next((path for path in own if path.rpartition("/")[2] in said), self.brief.path)
+        return replace(self.brief, path=path, source=own.get(path, self.brief.source))
+
+    def _proposal(self, answer: EditReply, files: Mapping[str, str]) -> Proposal:
+        labels = told_of(self.brief, self.room).labels
+        findings = answer.findings
+        return Proposal(
+            cause=findings.cause,
+            summary=findings.summary,
+            operator=self._operator(),
+            files=files,
+            why_this_layer=findings.why_this_layer,
+            predicted_fixes=findings.tasks(findings.predicted_fixes, labels),
+            tasks_at_risk=findings.tasks(findings.tasks_at_risk, labels),
+            parents=tuple(parent.candidate_id for parent in self.brief.parents),
+            model=self._model(),
+        )
+
+    def _none(self, faults: list[str], number: int) -> Proposal:
+        why = f"no edit: {faults[0]}" + (f"; asked again: {faults[-1]}" if len(faults) > 1 else "")
+        return Proposal(
+            cause="",
+            summary=f"answer {number} for the {self.brief.layer.value} layer was no edit",
+            operator=self._operator(),
+            files={},
+            why_this_layer="",
+            predicted_fixes=(),
+            tasks_at_risk=(),
+            unusable=why[:500],
+            model=self._model(),
+        )
+
+    def _operator(self) -> str:
+        return f"{NAME} ({self._model()})"
+
+    def _model(self) -> str:
+        return self.answered_by or self.adviser.name

@@ -1,0 +1,232 @@
+"""Calls and sub-expressions: wrapped, unwrapped, with another argument; slices and subscripts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from agentos.proposers.repair.scope import COLLECTIONS, SEQUENCES
+from agentos.proposers.repair.site import EditSite
+from agentos.proposers.repair.source import CodeEdit
+
+# function -> kinds of value that it is put around
+WRAPS: dict[str, tuple[frozenset[str], float]] = {
+    "abs": (frozenset({"", "int", "float"}), 1.0),
+    "len": (frozenset({"", *COLLECTIONS}), 1.0),
+    "int": (frozenset({"", "str", "float", "bool"}), 0.8),
+    "str": (frozenset({"", "int", "float"}), 0.8),
+    "float": (frozenset({"", "str", "int"}), 0.5),
+    "round": (frozenset({"", "float"}), 0.4),
+    "bool": (frozenset({"", "int", "list", "str"}), 0.1),
+    "sorted": (frozenset({"", "list", "set", "dict"}), 0.8),
+    "set": (frozenset({"", "list", "str"}), 0.8),
+    "list": (frozenset({"", "set", "dict", "str"}), 0.5),
+    "sum": (frozenset({"", "list"}), 0.6),
+    "max": (frozenset({"", "list", "set"}), 0.4),
+    "min": (frozenset({"", "list", "set"}), 0.4),
+    "reversed": (frozenset({"", "list", "str"}), 0.3),
+    "enumerate": (frozenset({"", "list", "str"}), 0.2),
+}
+STRING_METHODS = {
+    ".strip()": 1.0, ".lower()": 1.0, ".upper()": 0.5, ".rstrip()": 0.3, ".encode()": 0.4,
+    ".split()": 0.4, ".splitlines()": 0.2, ".casefold()": 0.2, ".lstrip()": 0.2,
+}  # fmt: skip
+KEYWORDS = {
+    "sorted": ("reverse=True", "key=len", "key=str.lower", "key=abs"),
+    "sort": ("reverse=True", "key=len", "key=str.lower", "key=abs"),
+    "max": ("default=0", "default=None", "key=len"),
+    "min": ("default=0", "default=None", "key=len"),
+    "enumerate": ("start=1",),
+    "open": ("encoding='utf-8'", "newline=''", "errors='replace'"),
+    "read_text": ("encoding='utf-8'", "errors='replace'"),
+    "zip": ("strict=True",),
+}
+
+
+def wraps(site: EditSite) -> Iterator[CodeEdit]:
+    """A conversion, a method or a slice around a value."""
+    node = site.node
+    if not _is_value(site):
+        return
+    assert isinstance(node, ast.expr)
+    kind, text = site.kind(node), site.text(node)
+    above = site.parent.func if isinstance(site.parent, ast.Call) else None
+    around = above.id if isinstance(above, ast.Name) else ""
+    for name, (kinds, weight) in WRAPS.items():
+        if kind in kinds and around != name:
+            usual = name == "abs" and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+            yield site.edit(f"{name}({text})", "wrap", 3 * weight if usual else weight)
+    if kind in ("", "list", "str"):
+        yield site.edit(f"sorted(set({text}))", "wrap", 0.1)
+    simple = isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+    grouped = text if simple else f"({text})"
+    if kind in ("", "str"):
+        for method, weight in STRING_METHODS.items():
+            yield site.edit(f"{grouped}{method}", "method", weight)
+    for function in site.scope.functions:
+        if site.function is None or function != site.function.name:
+            yield site.edit(f"{function}({text})", "wrap", 0.5)
+    if kind in ("", "str", "list", "tuple"):
+        yield from _slices(site, grouped)
+
+
+def _is_value(site: EditSite) -> bool:
+    node, above = site.node, site.parent
+    if isinstance(node, ast.Attribute):
+        called = isinstance(above, ast.Call) and above.func is node
+        if called:
+            return False
+    elif not isinstance(node, ast.Name | ast.Call | ast.Subscript | ast.BinOp | ast.ListComp | ast.Constant):
+        return False
+    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+        return False
+    if isinstance(node, ast.Constant) and not isinstance(above, ast.Return | ast.Call):
+        return False
+    return not (isinstance(above, ast.Call) and above.func is node) and not isinstance(above, ast.Expr)
+
+
+def _slices(site: EditSite, text: str) -> Iterator[CodeEdit]:
+    node = site.node
+    if isinstance(node, ast.Constant | ast.BinOp) or isinstance(site.parent, ast.Subscript):
+        return
+    for part, weight in (("[1:]", 1.0), ("[:-1]", 1.0), ("[::-1]", 0.7), ("[0]", 0.7), ("[-1]", 0.7)):
+        yield site.edit(text + part, "slice", weight)
+    for name in site.variables():
+        if site.scope.kinds.get(name, "") in ("", "int") and name != text:
+            yield site.edit(f"{text}[{name}:]", "slice", 0.3)
+            yield site.edit(f"{text}[:{name}]", "slice", 0.3)
+            yield site.edit(f"{text}[{name}]", "slice", 0.3)
+
+
+def slices(site: EditSite) -> Iterator[CodeEdit]:
+    """The bounds of a slice, and whether it is one at all."""
+    node = site.node
+    if not isinstance(node, ast.Subscript) or isinstance(node.ctx, ast.Store):
+        return
+    base = site.text(node.value)
+    if not isinstance(node.slice, ast.Slice):
+        index = site.text(node.slice)
+        if isinstance(node.ctx, ast.Load):
+            yield site.edit(f"{base}.get({index})", "default", 0.5)
+            for default in ("0", "''", "[]"):
+                yield site.edit(f"{base}.get({index}, {default})", "default", 0.5)
+            for name in ("sum", "max", "min", "len"):
+                yield site.edit(f"{name}({base})", "wrap", 0.3)
+            yield site.edit(f"{base}[:{index}]", "slice", 0.3)
+            yield site.edit(f"{base}[{index}:]", "slice", 0.3)
+        return
+    lower = site.text(node.slice.lower) if node.slice.lower else ""
+    upper = site.text(node.slice.upper) if node.slice.upper else ""
+    step = f":{site.text(node.slice.step)}" if node.slice.step else ""
+    bounds = {(upper, lower): 0.5, ("", upper): 1.0, (lower, ""): 1.0, ("1", upper): 0.7, (lower, "-1"): 0.7}
+    for (first, last), weight in bounds.items():
+        if (first, last) != (lower, upper):
+            yield site.edit(f"{base}[{first}:{last}{step}]", "slice", weight)
+    if step:
+        yield site.edit(f"{base}[{lower}:{upper}]", "slice", 0.7)
+    else:
+        yield site.edit(f"{base}[{lower}:{upper}:-1]", "slice", 0.3)
+        yield site.edit(f"{base}[{lower}:{upper}][::-1]", "slice", 0.3)
+
+
+def arguments(site: EditSite) -> Iterator[CodeEdit]:
+    """One argument more or less, a usual keyword, or two values for ``min`` and ``max``."""
+    node = site.node
+    if not isinstance(node, ast.Call):
+        return
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    func, written = site.text(node.func), [site.text(a) for a in [*node.args]]
+    keywords = [
+        f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords
+    ]
+    everything = written + keywords
+    for index in range(len(everything)):
+        rest = everything[:index] + everything[index + 1 :]
+        yield site.edit(f"{func}({', '.join(rest)})", "argument dropped", 1.0)
+    for keyword in KEYWORDS.get(name, ()):
+        if keyword.partition("=")[0] not in {k.arg for k in node.keywords}:
+            yield site.edit(f"{func}({', '.join([*everything, keyword])})", "keyword", 1.0)
+    if name in ("min", "max"):
+        yield from _pairs(site, func, written)
+    if name == "range" and len(written) == 1:
+        yield site.edit(f"{func}(1, {written[0]})", "argument", 1.0)
+        yield site.edit(f"{func}(1, {written[0]} + 1)", "argument", 1.0)
+        yield site.edit(f"{func}({written[0]}, -1, -1)", "argument", 0.2)
+    for other in (*site.variables(), "1", "''", "None"):
+        yield site.edit(f"{func}({', '.join([*written, other, *keywords])})", "argument", 0.2)
+
+
+def _pairs(site: EditSite, func: str, written: list[str]) -> Iterator[CodeEdit]:
+    variables = site.variables()
+    for index, one in enumerate(variables):
+        for two in variables[index + 1 :]:
+            if (
+                not {site.scope.kinds.get(one), site.scope.kinds.get(two)} & COLLECTIONS
+                and [one, two] != written
+            ):
+                yield site.edit(f"{func}({one}, {two})", "argument", 0.6)
+
+
+def drops(site: EditSite) -> Iterator[CodeEdit]:
+    """A part of an expression in the place of the whole; an operand of a condition left out."""
+    node = site.node
+    if isinstance(node, ast.BoolOp):
+        for index in range(len(node.values)):
+            rest = [v for number, v in enumerate(node.values) if number != index]
+            word = " and " if isinstance(node.op, ast.And) else " or "
+            yield site.edit(word.join(site.text(v) for v in rest), "operand dropped", 1.5)
+    if not isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.IfExp | ast.UnaryOp | ast.Compare):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):
+            yield from _filters_dropped(site, node)
+        return
+    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+        return
+    for part, depth in _parts(node, 0):
+        yield site.edit(site.text(part), "part for whole", (1.5, 0.7, 0.4, 0.2)[depth])
+
+
+def _filters_dropped(site: EditSite, node: ast.ListComp | ast.GeneratorExp) -> Iterator[CodeEdit]:
+    for generator in node.generators:
+        for test in generator.ifs:
+            yield CodeEdit((site.program.replace(test, "True"),), "condition dropped", 0.7)
+
+
+def _parts(node: ast.expr, depth: int) -> Iterator[tuple[ast.expr, int]]:
+    if depth > 3:
+        return
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.keyword):
+            part = part.value
+        if not isinstance(part, ast.expr) or isinstance(part, ast.Slice | ast.Starred):
+            continue
+        if isinstance(part, ast.Attribute) and isinstance(node, ast.Call) and node.func is part:
+            yield part.value, depth
+            yield from _parts(part.value, depth + 1)
+            continue
+        if isinstance(node, ast.Call) and node.func is part:
+            continue
+        if not isinstance(part, ast.Constant) or depth == 0:
+            yield part, depth
+        yield from _parts(part, depth + 1)
+
+
+def ingredients(site: EditSite) -> Iterator[CodeEdit]:
+    """Another expression of the same file in the place of this one."""
+    node = site.node
+    if not _is_value(site) and not isinstance(node, ast.Constant):
+        return
+    assert isinstance(node, ast.expr)
+    own, kind = site.text(node), site.kind(node)
+    for other in site.near(site.facts.expressions, 60):
+        text = site.text(other)
+        if text == own or not site.visible(other) or (isinstance(node, ast.BinOp) and own in text):
+            continue
+        fits = kind == "" or site.kind(other) in ("", kind)
+        same_function = site.program.function_of(other) is site.function
+        yield site.edit(
+            text, "expression of the file", (0.5 if fits else 0.1) * (1 if same_function else 0.3)
+        )
+    if isinstance(node, ast.Name | ast.Constant):
+        for name in site.variables():
+            if site.scope.kinds.get(name, "") in SEQUENCES | {"", "dict", "set"} and name != own:
+                yield site.edit(f"len({name})", "expression", 0.3)

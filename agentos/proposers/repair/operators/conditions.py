@@ -1,0 +1,169 @@
+"""Conditions: one more operand, a filter, a default for None, a guard around a statement."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from agentos.proposers.repair.operators.comparisons import is_condition
+from agentos.proposers.repair.scope import COLLECTIONS, compatible
+from agentos.proposers.repair.site import EditSite
+from agentos.proposers.repair.source import CodeEdit, Splice
+from agentos.syntax import parse_expression
+
+
+def conditions_for(site: EditSite) -> dict[str, float]:
+    """Conditions that make sense at the site: the file's own, and simple ones over its variables."""
+    variables = site.variables()
+    known = site.facts.conditions_at
+    key = (site.function, *variables)
+    if key not in known:
+        known[key] = _conditions_for(site, variables)
+    return known[key]
+
+
+def _conditions_for(site: EditSite, variables: list[str]) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    near = site.near(site.facts.conditions, 40)
+    for other in near:
+        if site.visible(other):
+            weights[_whole(site.text(other))] = 1.0
+            weights.setdefault(f"not ({site.text(other)})", 0.4)
+    for other in near:
+        for text in _renamed(site, other, variables):
+            weights.setdefault(text, 0.5)
+    for name in variables:
+        weights.update({t: w for t, w in _about(site, name).items() if t not in weights})
+    for index, one in enumerate(variables):
+        for two in variables[index + 1 :]:
+            for text, weight in _between(site, one, two):
+                weights.setdefault(text, weight)
+    return weights
+
+
+def _renamed(site: EditSite, condition: ast.expr, variables: list[str]) -> Iterator[str]:
+    """The condition with one of its names replaced by another variable, or two exchanged."""
+    start = site.program.span(condition)[0]
+    names = [n for n in ast.walk(condition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    used = sorted({n.id for n in names if n.id in site.scope.kinds})
+    for old in used:
+        for new in variables:
+            if new == old or not compatible(site.scope.kinds.get(old, ""), site.scope.kinds.get(new, "")):
+                continue
+            swap = {old: new, new: old} if new in used else {old: new}
+            text = site.text(condition).encode()
+            for node in sorted(names, key=lambda n: -site.program.span(n)[0]):
+                if node.id in swap:
+                    one, end = (offset - start for offset in site.program.span(node))
+                    text = text[:one] + swap[node.id].encode() + text[end:]
+            renamed = _whole(text.decode())
+            try:
+                found = parse_expression(renamed)
+            except SyntaxError:  # places within an f-string are not to be relied on before Python 3.12
+                continue
+            if site.visible(found):
+                yield renamed
+
+
+def _whole(text: str) -> str:
+    """The expression so that it may stand anywhere: one over several lines needs its parentheses with it."""
+    return f"({text})" if "\n" in text else text
+
+
+def _about(site: EditSite, name: str) -> dict[str, float]:
+    kind = site.scope.kinds.get(name, "")
+    if kind == "record":
+        return {}
+    weights = {name: 0.7, f"not {name}": 0.7, f"{name} is not None": 0.7, f"{name} is None": 0.5}
+    if kind in ("", "int", "float"):
+        weights |= {f"{name} > 0": 0.5, f"{name} >= 0": 0.3, f"{name} < 0": 0.3, f"{name} != 0": 0.4}
+        weights |= {f"{name} == 0": 0.4, f"{name} % 2 == 0": 0.4, f"{name} % 2 == 1": 0.4}
+        weights |= {f"{name} == 1": 0.2, f"{name} > 1": 0.3, f"{name} != 1": 0.2, f"{name} < 2": 0.2}
+    if kind in COLLECTIONS or kind == "":
+        weights |= {f"len({name}) > 1": 0.4, f"len({name}) == 0": 0.2, f"len({name}) == 1": 0.2}
+    if kind in ("", "str"):
+        weights |= {f"{name}.strip()": 0.5, f"{name}.isdigit()": 0.2, f"{name}.isalpha()": 0.2}
+    for function in site.scope.functions:
+        if site.function is None or function != site.function.name:
+            weights |= {f"{function}({name})": 0.7, f"not {function}({name})": 0.4}
+    return weights
+
+
+def _between(site: EditSite, one: str, two: str) -> Iterator[tuple[str, float]]:
+    first, second = site.scope.kinds.get(one, ""), site.scope.kinds.get(two, "")
+    if "record" in (first, second):
+        return
+    if compatible(first, second):
+        for sign in ("==", "!=", "<", ">", "<=", ">="):
+            yield f"{one} {sign} {two}", 0.3
+    for item, holder, kind in ((one, two, second), (two, one, first)):
+        if kind in COLLECTIONS or kind == "":
+            yield f"{item} in {holder}", 0.3
+            yield f"{item} not in {holder}", 0.3
+
+
+def more_conditions(site: EditSite) -> Iterator[CodeEdit]:
+    """``and`` or ``or`` one more condition, where a condition stands."""
+    node = site.node
+    if not is_condition(site) or isinstance(site.parent, ast.BoolOp):
+        return
+    assert isinstance(node, ast.expr)
+    own = site.text(node)
+    values = node.values if isinstance(node, ast.BoolOp) else ()
+    present = {_whole(text) for text in (own, *map(site.text, values))}
+    for other, weight in conditions_for(site).items():
+        if other in present:
+            continue
+        for word, against in (("and", ast.Or), ("or", ast.And)):
+            mixed = isinstance(node, ast.BoolOp) and isinstance(node.op, against)
+            grouped = f"({own})" if (mixed and word == "and") or isinstance(node, ast.IfExp) else own
+            yield site.edit(f"{grouped} {word} {other}", "condition added", weight)
+
+
+def filters(site: EditSite) -> Iterator[CodeEdit]:
+    """A condition for a comprehension that has none."""
+    node = site.node
+    if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        last = node.generators[-1]
+        if not last.ifs:
+            end = site.program.span(last.iter)[1]
+            item = EditSite(
+                site.facts, node.key if isinstance(node, ast.DictComp) else node.elt, site.function
+            )
+            for condition, weight in conditions_for(item).items():
+                yield CodeEdit((Splice(end, end, f" if {condition}", expression=False),), "filter", weight)
+
+
+def defaults(site: EditSite) -> Iterator[CodeEdit]:
+    """A value for when there is none: ``or default``, and ``if x else default``."""
+    node = site.node
+    if not isinstance(node, ast.Name | ast.Call | ast.Subscript | ast.Attribute):
+        return
+    if isinstance(site.parent, ast.Expr) or isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+        return
+    if isinstance(site.parent, ast.Call) and site.parent.func is node:
+        return
+    text, kind = site.text(node), site.kind(node)
+    for default, fits in (
+        ("0", ("int", "float", "")),
+        ("''", ("str", "")),
+        ("[]", ("list", "")),
+        ("{}", ("dict",)),
+    ):
+        if kind in fits:
+            yield site.edit(f"({text} or {default})", "default", 0.5)
+    if isinstance(site.parent, ast.Return | ast.Assign) and not isinstance(node, ast.Name):
+        used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & set(site.variables())
+        for name in sorted(used):
+            for default in ("None", "0", "''", "[]", "0.0"):
+                yield site.edit(f"{text} if {name} else {default}", "guard", 0.4)
+
+
+def other_parameters(site: EditSite) -> Iterator[CodeEdit]:
+    """An argument that falls back to a parameter of the same function: ``int(end or last)``."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Name) or not isinstance(above, ast.Call) or above.func is node:
+        return
+    for parameter in site.function.args.args if site.function else ():
+        if parameter.arg != node.id:
+            yield site.edit(f"{node.id} or {parameter.arg}", "default", 0.5)

@@ -1,0 +1,186 @@
+"""Numbers: kept within limits, rounded, in another unit, with their operations grouped otherwise."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from agentos.proposers.repair.operators.arithmetic import SIGN
+from agentos.proposers.repair.scope import COLLECTIONS
+from agentos.proposers.repair.site import EditSite
+from agentos.proposers.repair.source import CodeEdit
+
+# Numbers that stand for one another where a unit is meant.
+UNITS = ((7, 24, 60, 3600, 86_400), (60, 100, 1000), (10, 100, 1000), (1000, 1024), (12, 24), (5, 6, 7), (28, 30, 31),
+         (360, 365, 366), (1000, 1_000_000), (52, 53), (50, 100))  # fmt: skip
+
+
+def limited(site: EditSite) -> Iterator[CodeEdit]:
+    """``min`` or ``max`` of the value and something that bounds it."""
+    node = site.node
+    if not _is_value(site) or not isinstance(node, ast.expr) or site.kind(node) not in ("", "int", "float"):
+        return
+    text = site.text(node)
+    bounds = {"0": 1.0, "1": 0.3, **{name: 1.5 for name in site.facts.idle}}
+    for name in site.variables():
+        if site.scope.kinds.get(name, "") in ("", "int", "float"):
+            bounds.setdefault(name, 0.4)
+    for other in site.near(site.facts.expressions, 30):
+        if isinstance(other, ast.Subscript) and site.visible(other):
+            bounds.setdefault(site.text(other), 0.3)
+    for element, weight in _elements(site):
+        bounds.setdefault(element, weight)
+    for bound, weight in bounds.items():
+        if bound != text:
+            yield site.edit(f"max({bound}, {text})", "limited", weight)
+            yield site.edit(f"min({text}, {bound})", "limited", weight)
+
+
+def _elements(site: EditSite) -> Iterator[tuple[str, float]]:
+    """``stock[coin]`` for each mapping or list and each plain variable, most of all one that walks through it."""
+    names = [name for name in site.variables() if name.isidentifier()]
+    walked = _walked(site)
+    for holder in names:
+        if site.scope.kinds.get(holder) in ("dict", "list"):
+            for key in names:
+                if site.scope.kinds.get(key, "") in ("", "int", "str"):
+                    yield f"{holder}[{key}]", 1.5 if (key, holder) in walked else 0.2
+
+
+def _walked(site: EditSite) -> set[tuple[str, str]]:
+    """Each name that a loop around the site binds, with each name that the loop walks through."""
+    found = set()
+    above = site.parent
+    while above is not None:
+        if isinstance(above, ast.For) and isinstance(above.target, ast.Name):
+            found |= {(above.target.id, n.id) for n in ast.walk(above.iter) if isinstance(n, ast.Name)}
+        above = site.program.parent.get(above)
+    return found
+
+
+def _is_value(site: EditSite) -> bool:
+    """A value that is assigned, given back or handed on."""
+    node, above = site.node, site.parent
+    if isinstance(
+        node, ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Dict | ast.ListComp | ast.Compare
+    ):
+        return False
+    if isinstance(above, ast.Return | ast.Assign | ast.AugAssign | ast.AnnAssign):
+        return above.value is node
+    if isinstance(above, ast.Call):
+        return node in above.args and isinstance(node, ast.BinOp | ast.Name | ast.Subscript)
+    return isinstance(above, ast.keyword | ast.BinOp) and isinstance(node, ast.BinOp | ast.Call)
+
+
+def rounding(site: EditSite) -> Iterator[CodeEdit]:
+    """``round`` with other digits, around a quotient, or another way to a whole number."""
+    node = site.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        inner = site.text(node.args[0])
+        if node.func.id == "round":
+            for digits in ("", ", 0", ", 1", ", 2", ", 3", ", 4"):
+                yield site.edit(f"round({inner}{digits})", "rounding", 0.7)
+            yield site.edit(f"int({inner})", "rounding", 0.7)
+            yield site.edit(f"int({inner} + 0.5)", "rounding", 0.5)
+        elif node.func.id == "int":
+            yield site.edit(f"round({inner})", "rounding", 1.0)
+        return
+    if not isinstance(node, ast.BinOp) or not isinstance(
+        node.op, ast.Div | ast.FloorDiv | ast.Mult | ast.Mod
+    ):
+        return
+    left, right = site.text(node.left), site.text(node.right)
+    for digits in ("", ", 1", ", 2"):
+        yield site.edit(f"round({site.text(node)}{digits})", "rounding", 0.5)
+    if isinstance(node.op, ast.Div | ast.FloorDiv):
+        yield site.edit(f"-(-{_tight(node.left, left)} // {right})", "rounding", 1.0)
+        yield site.edit(f"round({left} / {right})", "rounding", 0.5)
+
+
+def _tight(node: ast.expr, text: str) -> str:
+    return f"({text})" if isinstance(node, ast.BinOp | ast.IfExp) else text
+
+
+def units(site: EditSite) -> Iterator[CodeEdit]:
+    """Another number that counts units of the same sort; another keyword or property of a span of time."""
+    node = site.node
+    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
+        value = node.value
+        others = {other for family in UNITS if value in family for other in family if other != value}
+        yield from (site.edit(str(other), "unit", 1.0) for other in sorted(others))
+    elif isinstance(node, ast.Call) and site.text(node.func).endswith("timedelta"):
+        yield from _spans(site, node)
+    elif isinstance(node, ast.Attribute) and node.attr in ("seconds", "days"):
+        base = _tight(node.value, site.text(node.value))
+        yield site.edit(f"{base}.total_seconds()", "unit", 1.0)
+        yield site.edit(f"{base}.{'days' if node.attr == 'seconds' else 'seconds'}", "unit", 1.0)
+
+
+def _spans(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
+    for keyword in node.keywords:
+        for other in ("days", "hours", "minutes", "seconds", "weeks"):
+            if other != keyword.arg:
+                changed = re.sub(rf"\b{keyword.arg}=", f"{other}=", site.text(node), count=1)
+                yield site.edit(changed, "unit", 1.0)
+
+
+def regrouped(site: EditSite) -> Iterator[CodeEdit]:
+    """The same operands and signs, bracketed otherwise: ``a * b - c`` as ``(a - c) * b`` or ``a * (b - c)``."""
+    node = site.node
+    if not isinstance(node, ast.BinOp) or not isinstance(
+        node.left, ast.BinOp | ast.Name | ast.Call | ast.Subscript
+    ):
+        return
+    sign = SIGN[type(node.op)]
+    if isinstance(node.left, ast.BinOp):
+        inner = SIGN[type(node.left.op)]
+        first, second = _tight(node.left.left, site.text(node.left.left)), site.text(node.left.right)
+        third = _tight(node.right, site.text(node.right))
+        yield site.edit(f"({first} {sign} {third}) {inner} {second}", "regrouped", 1.0)
+        yield site.edit(f"{first} {inner} ({second} {sign} {third})", "regrouped", 1.0)
+        yield site.edit(f"{first} {inner} {second} {sign} {third}", "regrouped", 1.0)
+        deepest = node.left
+        while isinstance(deepest.left, ast.BinOp):
+            deepest = deepest.left
+        if deepest is not node.left:
+            start = site.text(deepest.left)
+            rest = site.text(node.left)[len(start) :] if site.text(node.left).startswith(start) else ""
+            if rest:
+                yield site.edit(f"({start} {sign} {third}){rest}", "regrouped", 1.0)
+    if isinstance(node.right, ast.BinOp):
+        inner = SIGN[type(node.right.op)]
+        first = _tight(node.left, site.text(node.left))
+        second, third = site.text(node.right.left), _tight(node.right.right, site.text(node.right.right))
+        yield site.edit(f"({first} {sign} {second}) {inner} {third}", "regrouped", 1.0)
+
+
+def repeated(site: EditSite) -> Iterator[CodeEdit]:
+    """One more operand like the last, a step further: ``+ a[i + 1]`` is followed by ``+ a[i + 2]``."""
+    node = site.node
+    if not isinstance(node, ast.BinOp) or site.kind(node) in COLLECTIONS:
+        return
+    sign, last = SIGN[type(node.op)], site.text(node.right)
+    constants = [n for n in ast.walk(node.right) if isinstance(n, ast.Constant)]
+    numbers = [(n, n.value) for n in constants if isinstance(n.value, int)]
+    begin = site.program.span(node.right)[0]
+    for number, value in numbers[-2:]:
+        start, end = (offset - begin for offset in site.program.span(number))
+        for step in (1, -1):
+            changed = f"{last[:start]}{value + step}{last[end:]}"
+            yield site.edit(f"{site.text(node)} {sign} {changed}", "operand repeated", 0.7)
+
+
+def to_variables(site: EditSite) -> Iterator[CodeEdit]:
+    """A variable in the place of an expression."""
+    node = site.node
+    if not isinstance(node, ast.Subscript | ast.Call | ast.BinOp) or isinstance(
+        site.parent, ast.Expr | ast.Call
+    ):
+        return
+    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+        return
+    own = site.kind(node)
+    for name in site.variables():
+        if site.scope.kinds.get(name, "") in ("", own) or not own:
+            yield site.edit(name, "expression to name", 0.4)

@@ -1,0 +1,247 @@
+"""Statements: left out, too many, in the wrong place, at the wrong depth, without their guard."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from heapq import merge
+
+from agentos.proposers.repair.operators.conditions import conditions_for
+from agentos.proposers.repair.reading.clues import GroupedTexts, TextFactors, TextKind
+from agentos.proposers.repair.scope import COLLECTIONS
+from agentos.proposers.repair.site import EditSite
+from agentos.proposers.repair.source import CodeEdit, Family, Splice
+
+SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Break, ast.Continue, ast.Raise, ast.AnnAssign)
+
+
+def block_of(site: EditSite) -> list[ast.stmt]:
+    """The statements that the site's statement stands among."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(site.parent, field, None)
+        if isinstance(block, list) and site.node in block:
+            return block
+    return []
+
+
+def _indent(node: ast.stmt) -> str:
+    return " " * node.col_offset
+
+
+def before(site: EditSite, node: ast.stmt, text: str) -> Splice:
+    start = site.program.span(node)[0]
+    indented = text.replace("\n", "\n" + _indent(node))
+    return Splice(start, start, f"{indented}\n{_indent(node)}", expression=False)
+
+
+def after(site: EditSite, node: ast.stmt, text: str) -> Splice:
+    """Behind the node and a comment on its last line."""
+    end = site.program.span(node)[1]
+    line_end = site.program.data.find(b"\n", end)
+    if line_end >= 0 and site.program.data[end:line_end].strip().startswith(b"#"):
+        end = line_end
+    indented = text.replace("\n", "\n" + _indent(node))
+    return Splice(end, end, f"\n{_indent(node)}{indented}", expression=False)
+
+
+def deletions(site: EditSite) -> Iterator[CodeEdit]:
+    """This statement, or this and the next, left out; a branch without its condition."""
+    node = site.node
+    block = block_of(site)
+    if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return
+    if len(block) == 1:
+        yield CodeEdit((site.program.replace(node, "pass"),), "statement deleted", 0.5)
+        return
+    yield CodeEdit((gone(site, node),), "statement deleted")
+    index = block.index(node)
+    if index + 1 < len(block) and len(block) > 2:
+        yield CodeEdit((gone(site, node), gone(site, block[index + 1])), "statements deleted", 0.3)
+    if isinstance(node, ast.If) and not node.orelse and node.body[0].lineno > node.lineno:
+        yield CodeEdit((site.program.replace(node, _body(site, node.body)),), "condition dropped", 0.5)
+
+
+def gone(site: EditSite, node: ast.stmt) -> Splice:
+    start, end = site.program.lines_span(node)
+    whole = end > site.program.span(node)[1]
+    return Splice(start, end, "" if whole else "pass", expression=False)
+
+
+def _body(site: EditSite, body: list[ast.stmt]) -> str:
+    """A block's text, dedented to the depth of the statement that holds it."""
+    assert isinstance(site.node, ast.stmt)
+    start, end = site.program.span(body[0])[0], site.program.span(body[-1])[1]
+    text = site.program.data[start:end].decode()
+    deeper = body[0].col_offset - site.node.col_offset
+    return re.sub(rf"\n {{{deeper}}}", "\n", text)
+
+
+def moves(site: EditSite) -> Iterator[CodeEdit]:
+    """Neighbours exchanged; the last statement of a block one level out; the next one level in."""
+    node, block = site.node, block_of(site)
+    if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return
+    index = block.index(node)
+    if index + 1 < len(block) and isinstance(node, SIMPLE):
+        below = block[index + 1]
+        splices = (
+            site.program.replace(node, site.text(below)),
+            site.program.replace(below, site.text(node)),
+        )
+        yield CodeEdit(splices, "statements exchanged", 0.5)
+    above = site.parent
+    if (
+        isinstance(node, SIMPLE)
+        and isinstance(above, ast.For | ast.While | ast.If)
+        and len(block) > 1
+        and index == len(block) - 1
+    ):
+        yield CodeEdit((gone(site, node), after(site, above, site.text(node))), "statement moved out", 1.0)
+    if isinstance(node, ast.For | ast.While | ast.If) and index + 1 < len(block):
+        below = block[index + 1]
+        if isinstance(below, SIMPLE):
+            splices = (gone(site, below), after(site, node.body[-1], site.text(below)))
+            yield CodeEdit(splices, "statement moved in", 0.7)
+
+
+def guards(site: EditSite, factors: TextFactors) -> Iterator[Family]:
+    """A condition around this statement, and a way out before it: so many that they are made as needed."""
+    node, block = site.node, block_of(site)
+    if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return
+    conditions = conditions_for(site)
+    known = factors.grouped(conditions)
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Return):
+        texts = _Conditions(conditions, known, _by_kind(factors, node, "guard", known), 0.5)
+        yield Family("guard", 0.5 * known.total, texts.most(), _guarded(site, node, texts))
+    ways = {}
+    for way, likely in _ways_out(site).items():
+        by_kind = _by_kind(factors, node, "way out", known, factors.kind(way))
+        ways[way] = _Conditions(conditions, known, by_kind, 0.2, likely)
+    total = 0.2 * known.total * sum(texts.likely for texts in ways.values())
+    most = max((texts.most() for texts in ways.values()), default=0.0)
+    yield Family("way out", total, most, _left_early(site, node, ways))
+
+
+def _by_kind(
+    factors: TextFactors, node: ast.stmt, operator: str, known: GroupedTexts, *with_it: TextKind
+) -> dict[TextKind, float]:
+    return {kind: factors.factor(node.lineno, operator, kind, *with_it) for kind in known.most}
+
+
+@dataclass(frozen=True, slots=True)
+class _Conditions:
+    """Conditions before one statement, with what speaks for each kind of them there."""
+
+    weights: Mapping[str, float]
+    known: GroupedTexts
+    factors: Mapping[TextKind, float]
+    share: float
+    likely: float = 1.0
+
+    def most(self) -> float:
+        """The weight of the likeliest."""
+        return max((self._weight(w, kind) for kind, w in self.known.most.items()), default=0.0)
+
+    def likeliest_first(self) -> list[tuple[str, float]]:
+        kinds = self.known.kinds
+        found = [(text, self._weight(weight, kinds[text])) for text, weight in self.weights.items()]
+        return sorted(found, key=lambda pair: -pair[1])
+
+    def _weight(self, weight: float, kind: TextKind) -> float:
+        return self.share * weight * self.likely * self.factors[kind]
+
+
+def _guarded(site: EditSite, node: ast.stmt, conditions: _Conditions) -> Iterator[CodeEdit]:
+    inner = site.text(node).replace("\n", "\n    ")
+    for condition, weight in conditions.likeliest_first():
+        text = f"if {condition}:\n{_indent(node)}    {inner}"
+        yield CodeEdit((Splice(*site.program.span(node), text, expression=False),), "guard", weight)
+
+
+def _left_early(site: EditSite, node: ast.stmt, ways: Mapping[str, _Conditions]) -> Iterator[CodeEdit]:
+    def by(way: str, conditions: _Conditions) -> Iterator[CodeEdit]:
+        for condition, weight in conditions.likeliest_first():
+            yield CodeEdit((before(site, node, f"if {condition}:\n    {way}"),), "way out", weight)
+
+    yield from merge(*(by(*each) for each in ways.items()), key=lambda edit: -edit.weight)
+
+
+def _ways_out(site: EditSite) -> dict[str, float]:
+    ways: dict[str, float] = {}
+    above = site.parent
+    while above is not None and not isinstance(above, ast.FunctionDef):
+        if isinstance(above, ast.For | ast.While):
+            ways |= {"continue": 1.0, "break": 0.5}
+            break
+        above = site.program.parent.get(above)
+    if site.function is not None:
+        first = site.function.body[0] is site.node or not ways
+        for node in site.facts.nodes_in(site.function):
+            if not isinstance(node, ast.Return):
+                continue
+            if isinstance(node.value, ast.Constant | ast.List | ast.Name) and site.visible(node.value):
+                ways[site.text(node)] = 1.0 if first else 0.3
+        for default in ("None", "0", "''", "[]", "False", "True"):
+            ways.setdefault(f"return {default}", 0.5 if first else 0.1)
+    return ways
+
+
+def insertions(site: EditSite) -> Iterator[CodeEdit]:
+    """A statement that is missing: one of the same file, with its names or others; a step; an end."""
+    node, block = site.node, block_of(site)
+    if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return
+    last = block[-1] is node and not isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise)
+    for text, weight in _statements(site).items():
+        yield CodeEdit((before(site, node, text),), "statement inserted", weight)
+        if last:
+            yield CodeEdit((after(site, node, text),), "statement inserted", weight)
+
+
+def _statements(site: EditSite) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    own = site.text(site.node) if isinstance(site.node, ast.stmt) else ""
+    for other in site.facts.nodes_in(site.function):
+        if not isinstance(other, ast.Assign | ast.AugAssign | ast.Expr) or other is site.node:
+            continue
+        if "\n" in site.text(other):
+            continue
+        weights[site.text(other)] = 0.2
+    for name in site.variables():
+        kind = site.scope.kinds.get(name, "")
+        if "." in name or kind == "record":
+            continue
+        if kind in ("", "int", "float"):
+            weights |= {
+                f"{name} += 1": 0.7,
+                f"{name} -= 1": 0.7,
+                f"{name} = 0": 0.3,
+                f"{name} = abs({name})": 0.1,
+            }
+        if kind in ("", "str"):
+            weights |= {f"{name} = {name}.strip()": 0.4, f"{name} = {name}.lower()": 0.4, f"{name} = ''": 0.2}
+        if kind in ("", "list"):
+            weights[f"{name} = [each or 0 for each in {name}]"] = 0.4
+        if kind in COLLECTIONS or kind == "":
+            weights |= {f"{name} = []": 0.2, f"{name}.sort()": 0.3, f"{name} = sorted({name})": 0.2}
+    weights |= {"break": 0.5, "continue": 0.3}
+    weights.pop(own, None)
+    return weights
+
+
+def returns(site: EditSite) -> Iterator[CodeEdit]:
+    """Another variable, the other way round, or nothing at all given back."""
+    node = site.node
+    if isinstance(node, ast.Return) and node.value is not None:
+        for name in site.variables():
+            if name != site.text(node.value) and site.scope.kinds.get(name) != "record":
+                yield site.edit(f"return {name}", "result", 0.7)
+                yield site.edit(f"return -{name}", "result", 0.1)
+    if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Name):
+        for name in site.variables():
+            yield site.edit(name, "value", 0.3, node=node.value)
+            if site.scope.kinds.get(name, "") in ("", "int", "float"):
+                yield site.edit(f"-{name}", "value", 0.2, node=node.value)

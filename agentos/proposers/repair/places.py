@@ -1,0 +1,198 @@
+"""Where the fault probably is: lines by how much oftener failing calls run them than passing ones."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import sqrt
+
+from agentos.proposers.repair.hints import boost, ends_a_loop
+from agentos.proposers.repair.operators import (
+    arithmetic,
+    calls,
+    comparisons,
+    conditions,
+    literals,
+    names,
+    statements,
+)
+from agentos.proposers.repair.operators.idioms import (
+    flow,
+    keywords,
+    limits,
+    patterns,
+    presence,
+    sorting,
+    texts,
+)
+from agentos.proposers.repair.prior import Stock, weighed
+from agentos.proposers.repair.reading.clues import Clues, TextFactors
+from agentos.proposers.repair.site import EditSite, Facts, sites
+from agentos.proposers.repair.source import CodeEdit, Program, blocks_of
+
+OPERATORS = (
+    literals.constants,
+    comparisons.comparisons,
+    comparisons.booleans,
+    arithmetic.arithmetic,
+    arithmetic.one_more,
+    arithmetic.signs,
+    names.names,
+    names.attributes,
+    names.order,
+    names.targets,
+    names.swaps,
+    presence.sums,
+    presence.lookups,
+    presence.tests_of_none,
+    presence.nothing_to_walk,
+    presence.entries,
+    limits.limited,
+    limits.rounding,
+    limits.units,
+    limits.regrouped,
+    limits.repeated,
+    limits.to_variables,
+    keywords.keywords,
+    sorting.sort_keys,
+    patterns.patterns,
+    patterns.times,
+    patterns.templates,
+    texts.cleaned,
+    texts.compared_alike,
+    texts.distinct,
+    texts.fields,
+    texts.prefixes,
+    flow.jumps,
+    flow.farther,
+    flow.twins,
+    flow.from_elsewhere,
+    flow.flushed,
+    flow.imported_instead,
+    flow.ordered_otherwise,
+    calls.wraps,
+    calls.slices,
+    calls.arguments,
+    calls.drops,
+    calls.ingredients,
+    conditions.more_conditions,
+    conditions.filters,
+    conditions.defaults,
+    conditions.other_parameters,
+    statements.deletions,
+    statements.moves,
+    statements.insertions,
+    statements.returns,
+)
+
+
+STRETCH = 600  # nodes whose edits are made and ordered together
+
+
+def edits_of(facts: Facts, *, endless: bool = False) -> Iterator[tuple[CodeEdit, float]]:
+    """Every edit that any operator can make anywhere in the file, and how much other signs speak for it.
+
+    ``endless`` says that failing calls do not come to an end.
+    """
+    everywhere, nothing_said = list(sites(facts)), TextFactors(Clues(facts.program), frozenset())
+    yield from _plain(facts, everywhere, endless=endless)
+    for site in everywhere:
+        for family in statements.guards(site, nothing_said):
+            yield from ((edit, 1.0) for edit in family.edits)
+
+
+def _plain(facts: Facts, places: Iterable[EditSite], *, endless: bool) -> Iterator[tuple[CodeEdit, float]]:
+    loop = ends_a_loop(facts.program) if endless else None
+    data, words = facts.program.data, facts.words
+    for site in places:
+        for operator in OPERATORS:
+            for edit in operator(site):
+                first = edit.splices[0]
+                factor = boost(data[first.start : first.end].decode(), first.text, words)
+                yield edit, factor * loop(edit) if loop else factor
+
+
+def stocks(
+    facts: Facts, places: Mapping[int, float], clues: Clues, *, endless: bool = False
+) -> Iterator[Stock]:
+    """The edits of all lines that failing calls run, in stretches, the most suspicious lines first.
+
+    A stretch is made when the one before is used up: what that takes does not depend on the file's length.
+    """
+    program, factors = facts.program, TextFactors(clues, facts.words)
+    everywhere = sites(facts, [line for line, suspicious in places.items() if suspicious > 0])
+    found = [(_suspicion_at(site, places) * clues.at(_line(site)), site) for site in everywhere]
+    found = sorted((pair for pair in found if pair[0] > 0), key=lambda pair: -pair[0])
+    everything = sum(weight for weight, _ in found) or 1.0
+    for first in range(0, len(found), STRETCH):
+        stretch = found[first : first + STRETCH]
+        edits = _plain(facts, [site for _, site in stretch], endless=endless)
+        allowed = ((edit, factor) for edit, factor in edits if clues.allows(edit))
+        families = []
+        for _, site in stretch:
+            for family in statements.guards(site, factors):
+                edits_of_it = filter(clues.allows, family.edits)
+                families.append((replace(family, edits=edits_of_it), _suspicion_at(site, places)))
+        part = sum(weight for weight, _ in stretch) / everything
+        yield Stock(weighed(program, allowed, places, clues.factor), families, part)
+
+
+def _line(site: EditSite) -> int:
+    return int(getattr(site.node, "lineno", 0))
+
+
+def _suspicion_at(site: EditSite, places: Mapping[int, float]) -> float:
+    """By the node's own line, or by that on which its statement begins."""
+    line = _line(site)
+    if line in places:
+        return places[line]
+    above = site.parent
+    while above is not None and not isinstance(above, ast.stmt):
+        above = site.program.parent.get(above)
+    return places.get(above.lineno, 0.0) if isinstance(above, ast.stmt) else 0.0
+
+
+def suspicion(
+    program: Program, failing: Sequence[Sequence[int]], passing: Sequence[Sequence[int]]
+) -> dict[int, float]:
+    """Ochiai's coefficient by line: failing runs of the line / sqrt(failing runs · runs of the line).
+
+    Abreu et al., "On the Accuracy of Spectrum-based Fault Localization", 2007. Lines of a statement
+    that goes over several lines share its first line's value; lines that run on import (module
+    level) count as run by all.
+    """
+    on_import = {
+        line
+        for node in program.tree.body
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    failed, passed = [set(lines) | on_import for lines in failing], [set(x) | on_import for x in passing]
+    found: dict[int, float] = {}
+    for line in set().union(*failed) if failed else set():
+        bad = sum(line in lines for lines in failed)
+        good = sum(line in lines for lines in passed)
+        found[line] = bad / sqrt(len(failed) * (bad + good))
+    for line in on_import & set(found):
+        found[line] *= 0.3
+    for node in _statements_on(program, sorted(found)):
+        if node.lineno in found:
+            end = node.body[0].lineno - 1 if hasattr(node, "body") else node.end_lineno or node.lineno
+            for line in range(node.lineno + 1, end + 1):
+                found.setdefault(line, found[node.lineno])
+    return found
+
+
+def _statements_on(program: Program, lines: Sequence[int]) -> Iterator[ast.stmt]:
+    """Statements in those of the module that are on some of the lines, outer ones first."""
+    waiting = deque(
+        node
+        for node in program.tree.body
+        if (at := bisect_left(lines, node.lineno)) < len(lines) and lines[at] <= (node.end_lineno or 0)
+    )
+    while waiting:
+        yield (node := waiting.popleft())
+        waiting.extend(blocks_of(node))

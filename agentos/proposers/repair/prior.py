@@ -1,0 +1,230 @@
+"""How likely an edit is before it is tried: its kind, its place, its ingredient.
+
+The kind is read off the tokens that change, so that one table of counts over real repairs
+(``evolver/edit_prior.toml``) serves every operator. Each kind's share is divided among the edits of
+that kind: five other comparison operators weigh more each than five hundred possible conditions.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+from pathlib import Path
+
+from agentos.errors import Invalid
+from agentos.proposers.repair.source import CodeEdit, Family, Program
+
+TOKEN = re.compile(r"\d+\.?\d*|\w+|'[^'\n]*'|\"[^\"\n]*\"|\*\*|//|[<>=!]=|[^\s\w]")
+COMPARISON = frozenset({"<", ">", "<=", ">=", "==", "!=", "is", "in", "not"})
+ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "@"})
+
+# The share of each kind that single edits by these operators can make at all: of scattered changes and
+# long replacements most cannot be generated, so they must not claim the kind's whole count.
+REACH = {
+    "several places in the line": 0.1,
+    "several lines": 0.3,
+    "replace many tokens": 0.4,
+    "insert tokens>3": 0.6,
+    "other one token": 0.5,
+}
+BLOCKS = {
+    "statement deleted": "delete statement",
+    "statement inserted": "insert statement",
+    "set again": "insert statement",
+    "statements deleted": "delete statement",
+    "statements exchanged": "several lines",
+    "statement moved out": "several lines",
+    "statement moved in": "several lines",
+    "guard": "several lines",
+    "way out": "several lines",
+    "condition dropped": "several lines",
+}
+
+
+def read_prior(path: Path) -> Mapping[str, float]:
+    """Counts by kind. Raises Invalid when the file is not such a table."""
+    try:
+        counts = tomllib.loads(path.read_text())["kinds"]
+        return {str(kind): float(count) for kind, count in counts.items()}
+    except (OSError, tomllib.TOMLDecodeError, KeyError, AttributeError, TypeError, ValueError) as error:
+        raise Invalid(str(path), [f"expected a table [kinds] of counts, found {error!r}"]) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """An edit, its kind, and its probability among all edits of this file; ``plain`` without what the failure says."""
+
+    edit: CodeEdit
+    kind: str
+    probability: float
+    plain: float = 0.0
+
+
+def kind_of_edit(program: Program, edit: CodeEdit) -> str:
+    """Which row of the table the edit belongs to."""
+    if edit.operator in BLOCKS and (edit.operator != "guard" or "\n" in edit.splices[0].text):
+        return BLOCKS[edit.operator]
+    changes = [
+        (_tokens(program.data[splice.start : splice.end].decode()), _tokens(splice.text))
+        for splice in edit.splices
+    ]
+    repeated = {pair for old, new in changes for pair in _substitutions(old, new)}
+    if len(repeated) == 1:
+        return _one_token(*repeated.pop())
+    if len(edit.splices) > 1:
+        return "several places in the line"
+    old, new = changes[0]
+    old, new = _trimmed(old, new)
+    if not old:
+        return _insertion(new)
+    if not new:
+        return "drop tokens<=3" if len(old) <= 3 else "drop tokens>3"
+    if _is_subsequence(old, new):
+        return _insertion(new[len(old) :])
+    if _is_subsequence(new, old):
+        return "drop tokens<=3" if len(old) - len(new) <= 3 else "drop tokens>3"
+    return "replace few tokens" if len(old) <= 4 and len(new) <= 4 else "replace many tokens"
+
+
+def _tokens(text: str) -> list[str]:
+    """Tokens without parentheses: those often only follow from the rest of the change."""
+    return [word for word in TOKEN.findall(text) if word not in ("(", ")")]
+
+
+def _substitutions(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+    """Which token became which, if only single ones were replaced; otherwise two that do not agree."""
+    if len(old) != len(new):
+        yield from (("", "many"), ("many", ""))
+        return
+    yield from ((one, two) for one, two in zip(old, new, strict=True) if one != two)
+
+
+def _trimmed(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    old, new = old[start:], new[start:]
+    while old and new and old[-1] == new[-1]:
+        old, new = old[:-1], new[:-1]
+    return old, new
+
+
+def _insertion(tokens: list[str]) -> str:
+    if len(tokens) == 2 and tokens[0] in "+-" and tokens[1] == "1":
+        return "insert +-1"
+    return "insert tokens<=3" if len(tokens) <= 3 else "insert tokens>3"
+
+
+def _one_token(old: str, new: str) -> str:
+    if old in COMPARISON and new in COMPARISON:
+        return "comparison operator"
+    if {old, new} == {"and", "or"}:
+        return "comparison operator"  # a slip of the same sort, and not one of a hundred names
+    if old in ARITHMETIC and new in ARITHMETIC:
+        return "arithmetic operator"
+    if old[0].isdigit() and new[0].isdigit():
+        return "constant"
+    if old[0] in "'\"" and new[0] in "'\"":
+        return "string"
+    return "name/keyword" if old.isidentifier() and new.isidentifier() else "other one token"
+
+
+def _is_subsequence(short: list[str], long: list[str]) -> bool:
+    rest = iter(long)
+    return all(token in rest for token in short)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """An edit, its kind, and its weight among edits of that kind; what the failure says of it comes on top."""
+
+    edit: CodeEdit
+    kind: str
+    weight: float
+    clue: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """Edits of one stretch of a file: some at hand, and families of which each makes its own when needed."""
+
+    plain: Sequence[Weighed]
+    families: Sequence[tuple[Family, float]] = ()  # and how suspicious the place is
+    part: float = 1.0  # of the file's suspicion that lies in this stretch
+
+
+def weighed(
+    program: Program,
+    edits: Iterable[tuple[CodeEdit, float]],
+    suspicion: Mapping[int, float],
+    clue: Callable[[CodeEdit], float] = lambda _: 1.0,
+) -> list[Weighed]:
+    """The edits, each with a factor of its own, by where they are.
+
+    ``suspicion`` is by line; a line that is not in it counts little.
+    """
+    found = []
+    for edit, factor in edits:
+        line = program.line_of(min(s.start for s in edit.splices))
+        weight = edit.weight * factor * suspicion.get(line, 0.02)
+        found.append(Weighed(edit, kind_of_edit(program, edit), weight, clue(edit)))
+    return found
+
+
+def totals(stocks: Iterable[Stock]) -> Mapping[str, float]:
+    """The weight of all edits of a kind, by kind."""
+    found: dict[str, float] = defaultdict(float)
+    for stock in stocks:
+        for each in stock.plain:
+            found[each.kind] += each.weight
+        for family, suspicion in stock.families:
+            found[BLOCKS[family.operator]] += family.total * suspicion
+    return found
+
+
+def ranked(
+    stock: Stock, counts: Mapping[str, float], among: Mapping[str, float] | None = None
+) -> Iterator[Ranked]:
+    """The edits, likeliest first. ``among`` are the totals of all that the shares are divided among."""
+    known = totals([stock]) if among is None else among
+    shares = {kind: counts.get(kind, 1.0) * REACH.get(kind, 1.0) for kind in known}
+    everything = sum(shares.values()) or 1.0
+    each_s = {kind: stock.part * share / everything / (known[kind] or 1.0) for kind, share in shares.items()}
+    found = [
+        Ranked(each.edit, each.kind, (likely := each_s[each.kind] * each.weight) * each.clue, likely)
+        for each in stock.plain
+        if each.weight > 0
+    ]
+    found.sort(key=lambda r: -r.probability)
+    made = [
+        (each_s[BLOCKS[family.operator]] * family.most * suspicion, _made(family, each_s, suspicion))
+        for family, suspicion in stock.families
+        if suspicion > 0
+    ]
+    return _likeliest_first([(found[0].probability if found else 0.0, iter(found)), *made])
+
+
+def _likeliest_first(streams: Sequence[tuple[float, Iterator[Ranked]]]) -> Iterator[Ranked]:
+    """As ``heapq.merge``; a stream whose likeliest edit is at most so likely is not begun before its turn."""
+    waiting: list[tuple[float, int, Ranked | None]]
+    waiting = [(-most, number, None) for number, (most, _) in enumerate(streams)]
+    heapify(waiting)
+    while waiting:
+        _, number, edit = waiting[0]
+        if edit is not None:
+            yield edit
+        following = next(streams[number][1], None)
+        if following is None:
+            heappop(waiting)
+        else:
+            heapreplace(waiting, (-following.probability, number, following))
+
+
+def _made(family: Family, each_s: Mapping[str, float], suspicion: float) -> Iterator[Ranked]:
+    kind = BLOCKS[family.operator]
+    for edit in family.edits:
+        yield Ranked(edit, kind, each_s[kind] * edit.weight * suspicion)

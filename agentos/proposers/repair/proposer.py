@@ -1,0 +1,264 @@
+"""The search-based repairer: no model, one logical edit, the likeliest first.
+
+See docs/understand/repair.md for how it searches and what it can and cannot repair.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from functools import partial as partial_of
+from itertools import chain
+
+from agentos import shipped
+from agentos.domain import SearchEffort
+from agentos.evolver.guards.static.raised import defused
+from agentos.evolver.propose.input_variation import generate, same
+from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal
+from agentos.proposers.repair.places import stocks, suspicion
+from agentos.proposers.repair.prior import Ranked, Stock, ranked, read_prior
+from agentos.proposers.repair.ranking import hypotheses, raised
+from agentos.proposers.repair.reading.failures import read_failures
+from agentos.proposers.repair.reading.given import given_names
+from agentos.proposers.repair.report import Found, proposal_of
+from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan
+from agentos.proposers.repair.site import Facts
+from agentos.proposers.repair.source import Program
+
+GENERATED = 60  # inputs on which plausible candidates are compared
+PROBE_TIMEOUT_S = 1.0  # for one case of the original
+LEAST_TIMEOUT_S = 0.03
+PATIENCE = 8.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
+FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a search may use. ``counts`` is the table of edit kinds."""
+
+    deadline: float  # on the monotonic clock
+    cpu_s: float  # of the trials and of the search itself
+    workers: int
+    counts: Mapping[str, float]
+    generated: int = GENERATED  # inputs on which plausible candidates are compared
+    timeouts_s: tuple[float, float] = (LEAST_TIMEOUT_S, PROBE_TIMEOUT_S)  # for one case, least and most
+    hopeless: float = HOPELESS  # see ``Search``
+    partial: bool = True  # where nothing passes all of the evidence, look for what passes some
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What the original does on the brief's cases and working calls."""
+
+    tried: BenchResult
+    endless: bool  # whether one of them ran into the time limit
+    slowest_s: float  # traced, of those that ended by themselves; 0 when none did
+
+
+class RepairProposer:
+    """Searches edits of one source file that make the evidence pass and keep the working calls.
+
+    ``counts`` is the table of edit kinds; None means the shipped ``evolver/edit_prior.toml``.
+    """
+
+    name = "repair"
+
+    def __init__(self, benches: Benches, workers: int, counts: Mapping[str, float] | None = None) -> None:
+        self._benches = benches
+        self._workers = max(1, workers)
+        self._counts = counts if counts is not None else shipped_counts()
+
+    def propose(self, brief: Brief) -> Generator[Proposal, None, SearchEffort | None]:
+        """Edits, best first; none when nothing within reach passes: then it returns how far it came.
+
+        Raises Unavailable when a bench is gone.
+        """
+        if not brief.path or not brief.cases:
+            return None  # a new file is wanted, or nothing that could be tried: no call names this tool
+        until = time.monotonic() + PATIENCE * brief.budget_s
+        effort = Effort(until, brief.budget_s * self._workers, self._workers, self._counts)
+        program = program_of(brief.source)
+        ground = ground_of(brief, program, self._probe(brief)) if program else None
+        if ground is not None:
+            counts = shares(effort.counts, ground.probed)
+            found = repairs(ground, lambda: in_order(ground, counts), self._benches, effort)
+            yield from found.proposals
+            return None if found.proposals else found.effort
+        return None
+
+    def _probe(self, brief: Brief) -> Probed:
+        """Run the original: where it goes, what it answers, how long that takes."""
+        tried, taken = [], []
+        given = given_cases(brief)
+        with closing(self._benches.bench(brief.base, brief.path, given, PROBE_TIMEOUT_S)) as bench:
+            for case in range(len(given)):
+                started = time.monotonic()
+                tried.append(bench.try_source(brief.source, trace=True, cases=[case]))
+                taken.append(time.monotonic() - started)
+        whole = BenchResult(
+            tuple(one.passed[0] for one in tried),
+            tuple(one.scores[0] for one in tried),
+            tuple(one.outputs[0] for one in tried),
+            tuple(one.lines[0] for one in tried),
+            tuple(line for one in tried for line in (one.raised or (0,))),
+        )
+        ended = [seconds for seconds in taken if seconds < 0.9 * PROBE_TIMEOUT_S]
+        return Probed(whole, len(ended) < len(taken), max(ended, default=0.0))
+
+
+def shipped_counts() -> Mapping[str, float]:
+    """The table of edit kinds that comes with the program."""
+    return read_prior(shipped.folder("evolver") / "edit_prior.toml")
+
+
+def program_of(source: str) -> Program | None:
+    """The source, parsed; None when it is not Python."""
+    try:
+        return Program(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def given_cases(brief: Brief) -> tuple[Case, ...]:
+    """The brief's cases, then its working calls: a bench and all that is probed number them so."""
+    return (*brief.cases, *(case for case, _ in brief.working_calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """One file that may be at fault, and what was seen of it."""
+
+    brief: Brief  # its path and source are the file's
+    program: Program
+    probed: Probed
+    evidence: tuple[int, ...]  # numbers of the cases that fail
+    working: tuple[int, ...]  # and of those that work
+    places: Mapping[int, float]  # suspicion by line
+    made: list[int] = field(default_factory=list)  # how many edits each stretch of it had
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """What a search found, best first, and how far it came."""
+
+    proposals: Sequence[Proposal]
+    effort: SearchEffort
+
+
+def ground_of(brief: Brief, program: Program, probed: Probed) -> Ground | None:
+    """What there is to search; None when nothing fails any more."""
+    evidence, working = sorted_out(brief, probed.tried)
+    if not evidence:
+        return None
+    lines = probed.tried.lines
+    places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
+    return Ground(brief, program, probed, evidence, working, places)
+
+
+def stocks_in(ground: Ground) -> Iterator[Stock]:
+    """The edits of the file that operators can make where failing calls come along, likeliest places first."""
+    facts = Facts(ground.program, given_names(ground.brief.cases))
+    clues = read_failures(ground.brief.cases, ground.evidence, ground.probed.tried, ground.program)
+    for stock in stocks(facts, ground.places, clues, endless=ground.probed.endless):
+        ground.made.append(len(stock.plain))
+        yield stock
+
+
+def in_order(ground: Ground, counts: Mapping[str, float]) -> Iterator[Ranked]:
+    """The same, one after the other."""
+    return chain.from_iterable(ranked(stock, counts) for stock in stocks_in(ground))
+
+
+def repairs(
+    ground: Ground, order: Callable[[], Iterable[Ranked]], benches: Benches, effort: Effort
+) -> Repairs:
+    """Of these edits those that are worth a replay.
+
+    All benches are closed when it returns: whoever replays needs the room.
+    """
+    brief, probed = ground.brief, ground.probed
+    given, lines = given_cases(brief), probed.tried.lines
+    about = Found(
+        tuple(given[c].task_id for c in ground.evidence),
+        ground.places,
+        [(given[c].task_id, lines[c]) for c in ground.working],
+    )
+    cases = (*given, *generate(given, effort.generated, brief.source))
+    least_s, most_s = effort.timeouts_s
+    timeout_s = min(most_s, max(least_s, 5 * probed.slowest_s))
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(effort.workers):
+            bench = benches.bench(brief.base, brief.path, cases, timeout_s)
+            opened.append(stack.enter_context(closing(bench)))
+        plan = SearchPlan(
+            ground.evidence,
+            ground.working,
+            range(len(given), len(cases)),
+            probed.tried.outputs,
+            checked=len(brief.cases),
+        )
+        some = effort.partial and len(ground.evidence) > 1
+        meter = SearchBudget(effort.cpu_s * (FULL if some else 1.0), effort.deadline)
+        search = Search(
+            ground.program,
+            plan,
+            meter,
+            slow_s=0.8 * timeout_s,
+            hopeless=effort.hopeless,
+            veto=partial_of(_defuses, brief),
+        )
+        proposals, search = _proposals(brief, search, order, opened, about, effort)
+    used, tried = search.meter.used_s, search.tried
+    known = max(tried, sum(ground.made))  # guards are made one by one, when their turn comes
+    return Repairs(proposals, SearchEffort(tried, known, used, search.exhausted))
+
+
+def _defuses(brief: Brief, source: str) -> bool:
+    """Whether the edit passes only because it gets past the raise that is the evidence."""
+    checked = any(case.checks for case in brief.cases)
+    return bool(defused({brief.path: brief.source}, {brief.path: source}, brief.faults, checked=checked))
+
+
+def shares(counts: Mapping[str, float], probed: Probed) -> Mapping[str, float]:
+    """The table; where calls do not end, a missing step is more likely than among programs that do."""
+    missing = 10.0 if probed.endless else 1.0
+    return {**counts, "insert statement": missing * counts.get("insert statement", 1.0)}
+
+
+def sorted_out(brief: Brief, tried: BenchResult) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Numbers of the cases that fail, and of those that work: pass now, or answer now as they did."""
+    count = len(brief.cases)
+    evidence = tuple(case for case in range(count) if not tried.passed[case])
+    working = [case for case in range(count) if tried.passed[case]]
+    for case, (_, answer) in enumerate(brief.working_calls, count):
+        if same(tried.outputs[case], answer):
+            working.append(case)
+    return evidence, tuple(working)
+
+
+def _proposals(
+    brief: Brief,
+    search: Search,
+    order: Callable[[], Iterable[Ranked]],
+    benches: Sequence[Bench],
+    about: Found,
+    effort: Effort,
+) -> tuple[list[Proposal], Search]:
+    """From full fixes; where there is none, perhaps from those that pass some of the evidence."""
+    full = search
+    found = search.run(order(), benches)
+    if not found and effort.partial and len(search.plan.evidence) > 1:
+        search = replace(search, partial=True, meter=replace(search.meter, cpu_s=effort.cpu_s))
+        found = search.run(order(), benches)
+    if not found:
+        return [], full
+    old = benches[0].try_source(brief.source, cases=search.plan.generated).outputs
+    most = max(sum(p.passed) for p in found)
+    failures = raised([search.plan.old[case] for case in search.plan.evidence])
+    behaviours = hypotheses(search.program, old, [p for p in found if sum(p.passed) == most], failures)
+    about = replace(about, alternatives=len(behaviours) - 1)
+    chosen = behaviours[: brief.max_candidates]
+    return [proposal_of(brief, search, hypothesis, about) for hypothesis in chosen], search

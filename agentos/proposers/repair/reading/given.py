@@ -1,0 +1,85 @@
+"""What failing calls were given: names of fields that a program may have to know, and what only tells tasks apart."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentos.ports import Case
+
+NAMES_MAX = 40
+_HEAD = 2_000  # bytes of a file in which names of fields are looked for
+_LINES = 20
+_SIGNS = "+-.'&/#%_*~!"
+_NAME = re.compile(r"[A-Za-z_][\w .-]{0,38}")
+_ASSIGNED = re.compile(r"\s*([A-Za-z_][\w.-]{0,38})\s*[=:]")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenNames:
+    """``fields``: names of columns and keys. ``identifying``: parameters that name an input file.
+
+    What identifies an input is no ingredient: a repair that depends on it would know the task, not mend it.
+    """
+
+    fields: tuple[str, ...] = ()
+    identifying: frozenset[str] = frozenset()
+    signs: str = ""  # punctuation within what they were given
+
+
+NOTHING_GIVEN = GivenNames()
+
+
+def given_names(cases: Sequence[Case]) -> GivenNames:
+    """From the arguments and the input files of the cases; values are not looked at, only what they are called."""
+    found: dict[str, None] = {}
+    for case in cases:
+        for value in case.call.args.values():
+            found.update(dict.fromkeys(_keys(value, 0)))
+        for data in case.inputs.values():
+            found.update(dict.fromkeys(_fields(data)))
+    identifying = {
+        name
+        for case in cases
+        for name, value in case.call.args.items()
+        if isinstance(value, str) and value in case.inputs
+    }
+    return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases))
+
+
+def _signs(cases: Sequence[Case]) -> str:
+    texts = [value for case in cases for value in case.call.args.values() if isinstance(value, str)]
+    texts += [data[:_HEAD].decode("utf-8", "ignore") for case in cases for data in case.inputs.values()]
+    return "".join(sorted({char for text in texts for char in text if char in _SIGNS}))
+
+
+def _keys(value: object, depth: int) -> Iterator[str]:
+    if depth > 3:
+        return
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if _NAME.fullmatch(str(key)):
+                yield str(key)
+            yield from _keys(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value[:3]:
+            yield from _keys(inner, depth + 1)
+
+
+def _fields(data: bytes) -> Iterator[str]:
+    try:
+        yield from _keys(json.loads(data), 0)
+        return
+    except ValueError:
+        pass
+    lines = data[:_HEAD].decode("utf-8-sig", "replace").splitlines()[:_LINES]
+    if not lines:
+        return
+    cells = [cell.strip().strip('"') for cell in re.split(r"[,;\t|]", lines[0])]
+    if len(cells) > 1 and all(_NAME.fullmatch(cell) for cell in cells):
+        yield from cells
+    for line in lines:
+        if match := _ASSIGNED.match(line):
+            yield match.group(1)

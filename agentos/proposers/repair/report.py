@@ -1,0 +1,94 @@
+"""The manifest of a repair: in sentences, what is wrong, what was changed, and what that predicts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentos.ports import Brief, Proposal
+from agentos.proposers.repair.ranking import Hypothesis
+from agentos.proposers.repair.search import Plausible, Search
+from agentos.proposers.repair.source import Program
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search as a whole says beside the single edit."""
+
+    evidence_ids: tuple[str, ...]  # of the failing calls
+    suspicion: Mapping[int, float]  # by line
+    working_lines: Sequence[tuple[str, tuple[int, ...]]]  # task id, lines that its call runs
+    alternatives: int = 0  # other behaviours that pass as well
+
+
+def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Found) -> Proposal:
+    """The proposal for one behaviour among the plausible edits."""
+    plausible, program = hypothesis.best, search.program
+    edit = plausible.ranked.edit
+    lines = touched(program, plausible)
+    ids = found.evidence_ids
+    fixed = tuple(task for task, ok in zip(ids, plausible.passed, strict=True) if ok)
+    place = f"line {min(lines)}" + (f", in {name}" if (name := _function_at(program, min(lines))) else "")
+    share = "" if plausible.full else f" (partial: {len(fixed)} of {len(ids)} failing tasks)"
+    return Proposal(
+        cause=_cause(plausible, place, search.tried, found, len(fixed)),
+        summary=f"{place}: {change(program, plausible)}{share}",
+        operator=f"{edit.operator} ({plausible.ranked.kind})",
+        files={brief.path: plausible.source},
+        why_this_layer=f"The failing calls run {brief.path}, and an edit there alone changes their outcome.",
+        predicted_fixes=fixed,
+        tasks_at_risk=tuple(task for task, ran in found.working_lines if lines & set(ran)),
+        weight=round(hypothesis.share, 3),
+    )
+
+
+def _cause(plausible: Plausible, place: str, tried: int, found: Found, fixed: int) -> str:
+    suspicion = found.suspicion.get(int(place.removeprefix("line ").partition(",")[0]), 0.0)
+    highest = max(found.suspicion.values(), default=0.0)
+    sentence = (
+        f"The fault is probably at {place}: of {tried} edits tried, this one ({plausible.ranked.edit.operator})"
+        f" makes {fixed} of {len(found.evidence_ids)} failing calls pass and keeps what works"
+        f" (working calls seen: {len(found.working_lines)}); by coverage the line's suspicion is"
+        f" {suspicion:.2f} (highest {highest:.2f})."
+    )
+    if found.alternatives:
+        sentence += f" Ambiguous: it is the likeliest of {found.alternatives + 1} behaviours that pass."
+    return sentence
+
+
+def touched(program: Program, plausible: Plausible) -> set[int]:
+    """Numbers of the original lines that the edit changes."""
+    found: set[int] = set()
+    for splice in plausible.ranked.edit.splices:
+        first, last = program.line_of(splice.start), program.line_of(max(splice.start, splice.end - 1))
+        found.update(range(first, last + 1))
+    return found
+
+
+def change(program: Program, plausible: Plausible) -> str:
+    """The edit in brief: what stood there and what stands there now."""
+    parts = []
+    for splice in plausible.ranked.edit.splices:
+        old = program.data[splice.start : splice.end].decode().strip()
+        new = splice.text.strip()
+        if not new or (new == "pass" and old):
+            parts.append(f"without `{_short(old)}`")
+        elif not old:
+            parts.append(f"new `{_short(new)}`")
+        else:
+            parts.append(f"`{_short(old)}` → `{_short(new)}`")
+    return ", ".join(parts)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
+
+
+def _function_at(program: Program, line: int) -> str:
+    inside = [f for f in program.functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
+    innermost: ast.FunctionDef | None = max(inside, key=lambda f: f.lineno, default=None)
+    return innermost.name if innermost else ""

@@ -1,0 +1,230 @@
+"""What is visible at a place: names, what they probably hold, and expressions of the same file.
+
+Kinds are guesses from literals, annotations and use: ``int``, ``float``, ``str``, ``bool``,
+``list``, ``set``, ``dict``, ``tuple``, ``function``, or "" for unknown. A wrong guess costs only
+time: kinds weigh candidates, they never forbid one.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from agentos.proposers.repair.source import Program
+
+NUMBERS = frozenset({"int", "float", "bool"})
+SEQUENCES = frozenset({"str", "list", "tuple"})
+FUNCTIONS_MAX = 40  # that one place may be told of
+COLLECTIONS = SEQUENCES | {"set", "dict"}
+
+RESULT_OF = {
+    "len": "int", "int": "int", "ord": "int", "hash": "int", "range": "list", "str": "str", "chr": "str",
+    "repr": "str", "bin": "str", "hex": "str", "sorted": "list", "list": "list", "set": "set",
+    "frozenset": "set", "dict": "dict", "tuple": "tuple", "float": "float", "bool": "bool", "any": "bool",
+    "all": "bool", "isinstance": "bool", "round": "int", "open": "file",
+}  # fmt: skip
+METHOD_RESULT = {
+    "split": "list", "splitlines": "list", "rsplit": "list", "keys": "list", "values": "list",
+    "items": "list", "join": "str", "strip": "str", "lstrip": "str", "rstrip": "str", "lower": "str",
+    "upper": "str", "title": "str", "capitalize": "str", "swapcase": "str", "replace": "str",
+    "format": "str", "count": "int", "index": "int", "find": "int", "rfind": "int", "startswith": "bool",
+    "endswith": "bool", "isdigit": "bool", "isalpha": "bool", "isspace": "bool", "isupper": "bool",
+    "islower": "bool", "read_text": "str", "encode": "bytes", "decode": "str", "copy": "list",
+}  # fmt: skip
+ANNOTATION = {
+    "int": "int", "float": "float", "str": "str", "bool": "bool", "list": "list", "List": "list",
+    "dict": "dict", "Dict": "dict", "set": "set", "Set": "set", "tuple": "tuple", "Tuple": "tuple",
+    "Sequence": "list", "Iterable": "list", "Mapping": "dict",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names that one function's body can use. ``kinds`` maps each variable to its kind."""
+
+    kinds: dict[str, str]
+    functions: tuple[str, ...]
+    first_line: dict[str, int] = field(default_factory=dict)
+
+    def variables_at(self, program: Program, node: ast.AST) -> list[str]:
+        """Variables that may be bound when the node runs: assigned above, or by a loop around it."""
+        line = getattr(node, "lineno", 0)
+        names = [name for name in self.kinds if self.first_line.get(name, 0) <= line]
+        return names + [name for name in comprehension_names(program, node) if name not in self.kinds]
+
+    def kind(self, node: ast.expr) -> str:
+        """What the expression probably holds."""
+        return kind_of(node, self.kinds)
+
+
+def comprehension_names(program: Program, node: ast.AST) -> list[str]:
+    """Names bound by comprehensions and lambdas around the node."""
+    names: list[str] = []
+    above: ast.AST | None = node
+    while above is not None and not isinstance(above, ast.stmt):
+        if isinstance(above, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            for generator in above.generators:
+                names += target_names(generator.target)
+        elif isinstance(above, ast.Lambda):
+            names += [argument.arg for argument in above.args.args]
+        above = program.parent.get(above)
+    return list(dict.fromkeys(names))
+
+
+def target_names(target: ast.expr) -> list[str]:
+    """The plain names that an assignment target binds."""
+    return [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+
+
+LITERALS: tuple[tuple[tuple[type[ast.expr], ...], str], ...] = (
+    ((ast.Compare,), "bool"),
+    ((ast.List, ast.ListComp), "list"),
+    ((ast.Dict, ast.DictComp), "dict"),
+    ((ast.Set, ast.SetComp), "set"),
+    ((ast.Tuple,), "tuple"),
+    ((ast.JoinedStr,), "str"),
+)
+
+
+def kind_of(node: ast.expr, kinds: dict[str, str]) -> str:
+    """What the expression probably holds, given what its names hold."""
+    if isinstance(node, ast.Constant):
+        return type(node.value).__name__
+    if isinstance(node, ast.Name):
+        return kinds.get(node.id, "")
+    if isinstance(node, ast.Call):
+        return _kind_of_call(node)
+    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp):
+        return _kind_of_operation(node, kinds)
+    if isinstance(node, ast.Subscript):
+        whole = kind_of(node.value, kinds)
+        return whole if isinstance(node.slice, ast.Slice) or whole == "str" else ""
+    return next((kind for shapes, kind in LITERALS if isinstance(node, shapes)), "")
+
+
+def _kind_of_call(node: ast.Call) -> str:
+    if isinstance(node.func, ast.Name):
+        return RESULT_OF.get(node.func.id, "")
+    return METHOD_RESULT.get(node.func.attr, "") if isinstance(node.func, ast.Attribute) else ""
+
+
+def _kind_of_operation(node: ast.BinOp | ast.UnaryOp | ast.IfExp, kinds: dict[str, str]) -> str:
+    if isinstance(node, ast.IfExp):
+        return kind_of(node.body, kinds)
+    if isinstance(node, ast.UnaryOp):
+        return "bool" if isinstance(node.op, ast.Not) else kind_of(node.operand, kinds)
+    left, right = kind_of(node.left, kinds), kind_of(node.right, kinds)
+    if left == "str" or (right == "str" and isinstance(node.op, ast.Add)):
+        return "str"
+    if "list" in (left, right):
+        return "list"
+    if isinstance(node.op, ast.Div) or "float" in (left, right):
+        return "float"
+    if isinstance(node.op, ast.Sub | ast.Mod | ast.FloorDiv | ast.Pow | ast.Mult):
+        return "int"
+    return left or right
+
+
+def compatible(one: str, other: str) -> bool:
+    """Whether a value of one kind can stand for one of the other; unknown fits all."""
+    return not one or not other or one == other or (one in NUMBERS and other in NUMBERS)
+
+
+def scope_of(program: Program, function: ast.FunctionDef | None) -> Scope:
+    """Names of the function, of the functions around it, and of the module."""
+    scope = Scope({}, _functions_near(program, function))
+    chain: list[ast.AST] = [program.tree]
+    above: ast.AST | None = function
+    inner: list[ast.AST] = []
+    while above is not None:
+        if isinstance(above, ast.FunctionDef):
+            inner.append(above)
+        above = program.parent.get(above)
+    for place in chain + inner[::-1]:
+        _bind_arguments(program, scope, place)
+        for node in _own_nodes(place):
+            _bind(scope, node, at_module=place is program.tree)
+    return scope
+
+
+def _functions_near(program: Program, function: ast.FunctionDef | None) -> tuple[str, ...]:
+    """Names of the file's functions; of a long file's, those nearest to this one."""
+    found = program.functions
+    if len(found) > FUNCTIONS_MAX:
+        line = function.lineno if function else 0
+        nearest = set(sorted(found, key=lambda f: abs(f.lineno - line))[:FUNCTIONS_MAX])
+        found = tuple(f for f in found if f in nearest)
+    return tuple(f.name for f in found)
+
+
+def _own_nodes(place: ast.AST) -> list[ast.AST]:
+    """Nodes of this function or module, without those of functions and classes inside it."""
+    found: list[ast.AST] = []
+    waiting = list(ast.iter_child_nodes(place))
+    while waiting:
+        node = waiting.pop(0)
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _bind_arguments(program: Program, scope: Scope, place: ast.AST) -> None:
+    if isinstance(place, ast.FunctionDef):
+        for argument in place.args.posonlyargs + place.args.args + place.args.kwonlyargs:
+            scope.kinds[argument.arg] = _kind_of_annotation(argument.annotation)
+            scope.first_line[argument.arg] = 0
+            for name, kind in _fields(program, argument):
+                scope.kinds[name] = kind
+                scope.kinds[argument.arg] = "record"
+
+
+def _fields(program: Program, argument: ast.arg) -> list[tuple[str, str]]:
+    """``input.rows`` and its kind for each field of the argument's class, if that is in the file."""
+    wanted = argument.annotation.id if isinstance(argument.annotation, ast.Name) else ""
+    return [
+        (f"{argument.arg}.{field.target.id}", _kind_of_annotation(field.annotation))
+        for klass in program.tree.body
+        if isinstance(klass, ast.ClassDef) and klass.name == wanted
+        for field in klass.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    ]
+
+
+def _kind_of_annotation(annotation: ast.expr | None) -> str:
+    if isinstance(annotation, ast.Subscript):
+        annotation = annotation.value
+    return ANNOTATION.get(annotation.id, "") if isinstance(annotation, ast.Name) else ""
+
+
+def _bind(scope: Scope, node: ast.AST, *, at_module: bool) -> None:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            for name in target_names(target):
+                kind = kind_of(node.value, scope.kinds) if isinstance(target, ast.Name) else ""
+                _learn(scope, name, kind, 0 if at_module else node.lineno)
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name):
+        _learn(scope, node.target.id, "", node.lineno)
+    elif isinstance(node, ast.For):
+        for name in target_names(node.target):
+            _learn(scope, name, _kind_of_item(node, name, scope), node.lineno)
+    elif isinstance(node, ast.withitem) and node.optional_vars:
+        for name in target_names(node.optional_vars):
+            _learn(scope, name, "", node.optional_vars.lineno)
+
+
+def _learn(scope: Scope, name: str, kind: str, line: int) -> None:
+    if name not in ("TOOL", "__all__"):
+        scope.kinds[name] = scope.kinds.get(name) or kind
+        scope.first_line[name] = min(line, scope.first_line.get(name, line))
+
+
+def _kind_of_item(loop: ast.For, name: str, scope: Scope) -> str:
+    call = loop.iter
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+        counted = call.func.id == "range"
+        if call.func.id == "enumerate" and isinstance(loop.target, ast.Tuple):
+            first = loop.target.elts[0]
+            counted = isinstance(first, ast.Name) and first.id == name
+        return "int" if counted else ""
+    return "str" if kind_of(call, scope.kinds) == "str" else ""

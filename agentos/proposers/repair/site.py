@@ -1,0 +1,271 @@
+"""A place to edit, with what the operators need to know about it."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TypeVar
+
+from agentos.proposers.repair.reading.given import NOTHING_GIVEN, GivenNames
+from agentos.proposers.repair.reading.idle import idle_names
+from agentos.proposers.repair.scope import Scope, scope_of
+from agentos.proposers.repair.source import CONTRACT, CodeEdit, Program, children, first_line, is_docstring
+
+CONSTANTS_MAX = 120
+
+_Node = TypeVar("_Node", bound=ast.expr)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByLine:
+    """Some nodes by their line: ``places`` are their numbers, in the order of ``lines``."""
+
+    lines: Sequence[int]
+    places: Sequence[int]
+
+    @classmethod
+    def of(cls, nodes: Sequence[ast.expr]) -> _ByLine:
+        places = sorted(range(len(nodes)), key=lambda place: nodes[place].lineno)
+        return cls([nodes[place].lineno for place in places], places)
+
+    def near(self, line: int, most: int) -> list[int]:
+        """The numbers of those nearest to the line, in their order."""
+        at = bisect_left(self.lines, line)
+        among = self.places[max(0, at - most) : at + most]
+        lines = self.lines[max(0, at - most) : at + most]
+        nearest = sorted(zip(lines, among, strict=True), key=lambda pair: (abs(pair[0] - line), pair[1]))
+        return sorted(place for _, place in nearest[:most])
+
+
+class Facts:
+    """What the whole file offers as ingredients."""
+
+    def __init__(self, program: Program, given: GivenNames = NOTHING_GIVEN) -> None:
+        self.program = program
+        self.given = given
+        self._scopes: dict[ast.FunctionDef | None, Scope] = {}
+        self.conditions_at: dict[object, dict[str, float]] = {}  # what was thought of, by function and names
+        self._by_function: dict[ast.FunctionDef | None, list[ast.AST]] = {}
+        self._by_line: dict[int, _ByLine] = {}
+
+    def scope(self, function: ast.FunctionDef | None) -> Scope:
+        """The names that the function (None: the module) can use."""
+        if function not in self._scopes:
+            self._scopes[function] = scope_of(self.program, function)
+        return self._scopes[function]
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node that may be edited or copied: all but the contract, signatures and docstrings."""
+        return tuple(chain.from_iterable(self.by_statement.values()))
+
+    @cached_property
+    def by_statement(self) -> dict[ast.stmt, Sequence[ast.AST]]:
+        """The same by the statement of the module that they are in, top to bottom."""
+        return {node: self._inside(node) for node in self.program.tree.body if not _is_contract(node)}
+
+    def _inside(self, statement: ast.stmt) -> list[ast.AST]:
+        found: list[ast.AST] = []
+        waiting: deque[ast.AST] = deque([statement])
+        while waiting:
+            node = waiting.popleft()
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.arguments | ast.JoinedStr | ast.Global):
+                continue
+            if isinstance(node, ast.Expr) and is_docstring(self.program, node.value):
+                continue
+            found.append(node)
+            if isinstance(node, ast.FunctionDef):
+                inner = list[ast.AST](node.body)
+            elif isinstance(node, ast.AnnAssign):
+                inner = [node.value] if node.value else []
+            else:
+                inner = list(children(node))
+            waiting.extendleft(reversed(inner))
+        return found
+
+    def nodes_in(self, function: ast.FunctionDef | None) -> Sequence[ast.AST]:
+        """The nodes of the function, without those of functions inside it; None stands for the module."""
+        if function not in self._by_function:
+            among = chain.from_iterable(self._around(function))
+            self._by_function[function] = [n for n in among if self.program.function_of(n) is function]
+        return self._by_function[function]
+
+    def _around(self, function: ast.FunctionDef | None) -> Iterator[Sequence[ast.AST]]:
+        """All nodes among which those of the function are."""
+        if function is None:  # of a function of the module, only itself stands in the module
+            for statement, inside in self.by_statement.items():
+                yield inside[:1] if isinstance(statement, ast.FunctionDef) else inside
+            return
+        top: ast.AST = function
+        while (above := self.program.parent[top]) is not self.program.tree:
+            top = above
+        assert isinstance(top, ast.stmt)
+        yield self.by_statement.get(top, ())
+
+    @cached_property
+    def attributes(self) -> tuple[ast.Attribute, ...]:
+        """Every use of an attribute."""
+        return tuple(node for node in self.nodes if isinstance(node, ast.Attribute))
+
+    def near(self, nodes: Sequence[_Node], line: int, most: int) -> Sequence[_Node]:
+        """Of the nodes, which the file offers, those nearest to the line, in their order."""
+        if len(nodes) <= most:
+            return nodes
+        if id(nodes) not in self._by_line:
+            self._by_line[id(nodes)] = _ByLine.of(nodes)
+        return [nodes[place] for place in self._by_line[id(nodes)].near(line, most)]
+
+    @cached_property
+    def imported(self) -> tuple[str, ...]:
+        """Names that the file takes from other modules."""
+        return tuple(
+            alias.asname or alias.name
+            for node in self.program.nodes(ast.ImportFrom)
+            if node.module not in ("__future__", "typing", "pydantic")
+            for alias in node.names
+        )
+
+    @cached_property
+    def constants(self) -> tuple[object, ...]:
+        """Distinct literals of the file, in order; of a long file those that it has most often."""
+        values = [n.value for n in self.nodes if isinstance(n, ast.Constant)]
+        kinds = [(type(v), v) for v in values]
+        kept = {kind for kind, _ in Counter(kinds).most_common(CONSTANTS_MAX)}
+        return tuple({kind: kind[1] for kind in kinds if kind in kept}.values())
+
+    @cached_property
+    def conditions(self) -> tuple[ast.expr, ...]:
+        """Comparisons, and what stands as a condition, without ``and`` and ``or`` around it."""
+        found: list[ast.expr] = []
+        for node in self.nodes:
+            if isinstance(node, ast.Compare):
+                found.append(node)
+            elif isinstance(node, ast.If | ast.While | ast.IfExp) and not _is_compound(node.test):
+                found.append(node.test)
+        return tuple({self.program.text(n): n for n in found}.values())
+
+    @cached_property
+    def expressions(self) -> tuple[ast.expr, ...]:
+        """Distinct compound expressions of up to 40 characters."""
+        shapes = ast.Call | ast.BinOp | ast.Subscript | ast.Attribute | ast.List | ast.Dict | ast.UnaryOp
+        found = [
+            node
+            for node in self.nodes
+            if isinstance(node, shapes)
+            and not isinstance(getattr(node, "ctx", None), ast.Store)
+            and not (
+                isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and self._called(node)
+            )
+        ]
+        return tuple({t: n for n in found if len(t := self.program.text(n)) <= 40 and "\n" not in t}.values())
+
+    def _called(self, node: ast.expr) -> bool:
+        above = self.program.parent.get(node)
+        return isinstance(above, ast.Call) and above.func is node
+
+    @cached_property
+    def idle(self) -> tuple[str, ...]:
+        """Constants of the module that nothing reads: somebody meant to use them."""
+        return tuple(name for name in idle_names(self.program) if name.isupper())
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Every name that the file binds anywhere: one of these is not a builtin or an import."""
+        return frozenset(n.id for n in self.program.nodes(ast.Name) if isinstance(n.ctx, ast.Store)) | {
+            a.arg for a in self.program.nodes(ast.arg)
+        }
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Words of the docstrings and of the function names."""
+        names = {part for f in self.program.functions for part in f.name.lower().split("_")}
+        return self.program.words | names
+
+
+@dataclass(frozen=True, slots=True)
+class EditSite:
+    """One node with its surroundings."""
+
+    facts: Facts
+    node: ast.AST
+    function: ast.FunctionDef | None
+
+    @property
+    def program(self) -> Program:
+        return self.facts.program
+
+    @property
+    def scope(self) -> Scope:
+        return self.facts.scope(self.function)
+
+    @property
+    def parent(self) -> ast.AST | None:
+        return self.program.parent.get(self.node)
+
+    def text(self, node: ast.expr | ast.stmt) -> str:
+        """The node as written."""
+        return self.program.text(node)
+
+    def kind(self, node: ast.expr) -> str:
+        """What the expression probably holds."""
+        return self.scope.kind(node)
+
+    def variables(self) -> list[str]:
+        """Variables that may be bound here, ``input.field`` included."""
+        return self.scope.variables_at(self.program, self.node)
+
+    def near(self, nodes: Sequence[_Node], most: int) -> Sequence[_Node]:
+        """Of these nodes those nearest to the site, in their order: a long file has more than can be tried."""
+        return self.facts.near(nodes, getattr(self.node, "lineno", 0), most)
+
+    def visible(self, node: ast.AST) -> bool:
+        """Whether everything that a node from elsewhere names is known here."""
+        known = {*self.variables(), *self.scope.functions}
+        known |= {name.partition(".")[0] for name in known}
+        own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        return all(
+            n.id in known or n.id in own or n.id not in self.facts.bound
+            for n in ast.walk(node)
+            if isinstance(n, ast.Name)
+        )
+
+    def edit(
+        self, text: str, operator: str, weight: float = 1.0, *, node: ast.expr | None = None
+    ) -> CodeEdit:
+        """Replace the site's node (or one inside it) by ``text``."""
+        target = node if node is not None else self.node
+        assert isinstance(target, ast.expr | ast.stmt)
+        return CodeEdit((self.program.replace(target, text),), operator, weight)
+
+
+def _is_contract(node: ast.AST) -> bool:
+    if isinstance(node, ast.ClassDef):
+        return node.name in CONTRACT
+    if isinstance(node, ast.Assign):
+        return any(isinstance(t, ast.Name) and t.id in CONTRACT for t in node.targets)
+    if isinstance(node, ast.If):  # if __name__ == "__main__":
+        return any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_compound(test: ast.expr) -> bool:
+    """Whether the condition has parts, or binds a name: then it is not copied as a whole."""
+    return isinstance(test, ast.BoolOp) or any(isinstance(node, ast.NamedExpr) for node in ast.walk(test))
+
+
+def sites(facts: Facts, lines: Collection[int] | None = None) -> Iterator[EditSite]:
+    """All places of the file, top to bottom; only in statements of the module that are on some of the ``lines``."""
+    wanted = sorted(lines or ())
+    for statement, nodes in facts.by_statement.items():
+        if lines is not None:
+            at = bisect_left(wanted, first_line(statement))
+            if at == len(wanted) or wanted[at] > (statement.end_lineno or 0):
+                continue
+        for node in nodes:
+            if isinstance(node, ast.expr | ast.stmt):
+                yield EditSite(facts, node, facts.program.function_of(node))

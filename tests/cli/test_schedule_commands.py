@@ -1,0 +1,146 @@
+"""schedule and ask commands, on a home without a daemon and once with a real one."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.domain import TaskState
+from agentos.home import Home
+from agentos.ledger.blobs import BlobStore
+from agentos.ledger.copies import copies
+from agentos.ledger.reading import Reader
+
+Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
+
+COUNT = """
+name: nightly words
+call: {tool: word_count, args: {path: text.txt}}
+inputs: [text.txt]
+timezone: Europe/Berlin
+deliver: {folder: out, name: "{date}.json"}
+"""
+NEVER = ("--cron", "0 0 1 1 *")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "text.txt").write_text("three small words\n")
+    (tmp_path / "count.yaml").write_text(COUNT)
+    return tmp_path / "count.yaml"
+
+
+def test_a_schedule_is_added_listed_paused_run_and_removed(
+    agentos: Agentos, file: Path, home: Home, tmp_path: Path
+) -> None:
+    assert "timezone" in agentos("schedule", "add", str(file), code=1).stderr  # nothing says when
+    plain = tmp_path / "plain.yaml"
+    plain.write_text("{goal: g}")
+    assert "--cron" in agentos("schedule", "add", str(plain), code=1).stderr
+    (added,) = json.loads(agentos("schedule", "add", str(file), *NEVER, "--json").stdout)
+    schedule_id = added["schedule"]["id"]
+    assert added["next"].endswith("-12-31T23:00:00+00:00")  # midnight in Berlin
+    assert "nightly words" in agentos("schedule", "list").stdout
+    agentos("schedule", "pause", "nightly words")
+    assert "paused" in agentos("schedule", "list").stdout
+    agentos("schedule", "resume", schedule_id)
+    copy_id = json.loads(agentos("schedule", "run", schedule_id, "--json").stdout)["task"]
+    shown = json.loads(agentos("schedule", "show", schedule_id, "--json").stdout)
+    assert [one["task"] for one in shown["runs"]] == [copy_id]
+    assert schedule_id in agentos("schedule", "show", "nightly words").stdout
+    (row,) = json.loads(agentos("task", "list", "--json").stdout)  # its runs fold into its row
+    assert row["task"]["id"] == schedule_id
+    assert len(json.loads(agentos("task", "list", "--all", "--json").stdout)) == 2
+    agentos("schedule", "remove", schedule_id, "--yes")
+    assert json.loads(agentos("schedule", "list", "--json").stdout) == []
+    assert Reader(home.ledger).task_view(schedule_id).state is TaskState.CANCELLED
+    assert "no schedule" in agentos("schedule", "pause", schedule_id, code=1).stderr
+
+
+def test_asking_says_what_to_type_where_it_cannot(agentos: Agentos) -> None:
+    assert "agentos model add" in agentos("ask", "what is this?", code=1).stderr
+    assert "agentos daemon start" in agentos("ask", "--tool", "word_count", code=1).stderr
+    assert "What is the question" in agentos("ask", "-", stdin="  ", code=1).stderr
+    assert "NAME=VALUE" in agentos("ask", "--tool", "x", "--arg", "y", code=1).stderr
+
+
+def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None:
+    added = agentos("schedule", "add", "-", "--cron", "0 5 * * *", stdin="{goal: what went wrong?}")
+    assert "agentos model add" in added.stderr
+    added = agentos(
+        "schedule",
+        "add",
+        "-",
+        "--watch",
+        "in",
+        stdin="{goal: g, call: {tool: word_count, args: {path: '{file}'}}}",
+    )
+    assert added.stderr == ""
+    assert "put a file into" in agentos("schedule", "show", added.stdout.split()[0]).stdout
+
+
+def wait(what: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+    return found
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_a_day_of_work(agentos: Agentos, file: Path, home: Home, tmp_path: Path) -> None:
+    """Each run has what was there then, its result lies in the folder, and what arrives is worked on."""
+    out, inbox, reader = tmp_path / "out", tmp_path / "inbox", Reader(home.ledger)
+    inbox.mkdir()
+    (added,) = json.loads(agentos("schedule", "add", str(file), *NEVER, "--json").stdout)
+    watch = (
+        "{name: arrivals, watch: {folder: inbox, settle_s: 0.1}, call: {tool: word_count, args: {path: '{file}'}},"
+        " deliver: {folder: out, name: '{input}.json'}}"
+    )
+    agentos("schedule", "add", "-", stdin=watch)
+    agentos("daemon", "start")
+    try:
+        agentos("schedule", "run", "nightly words")
+        wait(lambda: len(list(out.glob("*.json"))) == 1)
+        file.with_name("text.txt").write_text("now there are five words\n")
+        agentos("schedule", "run", "nightly words")
+        first, second = sorted(wait(lambda: len(f := list(out.glob("*.json"))) == 2 and f))
+        found = [json.loads(path.read_text())["words"] for path in (second, first)]
+        assert sorted(found) == [3, 5]
+        # each run is bound to what it read, whatever the file says by now
+        blobs = BlobStore(home.blobs)
+        read = [blobs.get(view.task.inputs[0].sha256) for view in copies(reader, added["schedule"]["id"])]
+        assert read == [b"now there are five words\n", b"three small words\n"]
+        (inbox / "two.txt").write_text("two words")
+        wait((out / "two.json").exists)
+        assert json.loads((out / "two.json").read_text())["words"] == 2
+
+        asked = agentos("ask", "--tool", "word_count", "--arg", "path=text.txt", "text.txt")
+        assert json.loads(asked.stdout)["words"] == 5
+        assert "act" in asked.stderr
+        assert re.search(r"passed  \(run-\w+; `agentos run good`", asked.stderr)
+        lines = agentos("ask", "--tool", "word_count", "--arg", "path=stdin.txt", "-", "--json", stdin="a b")
+        *steps, end = [json.loads(line) for line in lines.stdout.splitlines()]
+        assert (end["result"], end["answer"]["words"]) == ("passed", 2)
+        assert all("step" in step for step in steps)
+        shown = agentos("run", "show", end["run"]).stdout
+        assert "stdin.txt" in shown
+
+        live = "{goal: g, call: {tool: word_count, args: {path: PATH}}, inputs: [{path: PATH, live: true}]}"
+        agentos("task", "run", "-", stdin=live.replace("PATH", "text.txt"))
+        gone = agentos("task", "run", "-", "--json", stdin=live.replace("PATH", "gone.txt"), code=1)
+        (view,) = json.loads(gone.stdout)
+        assert (view["result"], view["state"]) == ("infra", "done")
+        assert "no such file" in view["runs"][0]["outcome"]["reason"]
+        assert len(list(out.iterdir())) == 3
+        agentos("audit", "verify")
+    finally:
+        agentos("daemon", "stop")

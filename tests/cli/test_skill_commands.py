@@ -1,0 +1,126 @@
+"""``agentos skill …`` as a person types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentos.home import Home
+from agentos.registry.skills_folder import SkillsFolders
+from agentos.registry.store import Registry
+
+Ran = subprocess.CompletedProcess[str]
+SKILL = "---\nname: {name}\ndescription: Rolls: dice.\nallowed-tools: Bash(python:*)\n---\n\n# Dice\n"
+
+
+def drop(place: Path, name: str = "dice") -> Path:
+    folder = place / name
+    for path, text in {
+        "SKILL.md": SKILL.format(name=name),
+        "scripts/roll.py": "# /// script\n# dependencies = ['nothing @ https://example.org/x']\n# ///\nprint(4)\n",
+        "tests/test_roll.sh": "python3 scripts/roll.py\n",
+        "tests/test_more.py": "def test_x(): pass\n",
+        "examples/roll.yaml": "goal: roll\ncall: {tool: dice/scripts/roll.py, args: {}}\n",
+        "notes.txt~": "old",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+def take_in(home: Home) -> None:
+    folders = SkillsFolders(Registry(home.registry), [home.skills], None)
+    for now in (0.0, 1.0):
+        folders.scan(now)
+
+
+def test_a_folder_is_added_listed_and_shown(agentos: Callable[..., Ran], home: Home, tmp_path: Path) -> None:
+    source = drop(tmp_path / "elsewhere")
+    (added,) = json.loads(agentos("skill", "add", str(source), "--json").stdout)
+    assert added["skill"] == "dice"
+    assert "is not YAML" in added["warnings"][0]
+    assert not (home.skills / "dice" / "notes.txt~").exists()
+    assert "there already" in agentos("skill", "add", str(source), code=1).stderr
+    agentos("skill", "add", str(source), "--name", "Cubes")
+    (home.skills / "empty").mkdir()
+    take_in(home)
+    listed = json.loads(agentos("skill", "list", "--json").stdout)["skills"]
+    assert {"cubes", "dice"} <= {row["skill"] for row in listed}
+    assert [row["description"] for row in listed if row["skill"] == "dice"] == ["Rolls: dice."]
+    assert "Rolls: dice." in agentos("skill", "list").stdout
+    shown = json.loads(agentos("skill", "show", "dice", "--json").stdout)
+    assert shown["scripts"] == ["scripts/roll.py", "tests/test_more.py", "tests/test_roll.sh"]
+    assert shown["tests"] == ["examples/roll.yaml", "tests/test_roll.sh"]
+    assert (shown["allowed_tools"], shown["locked"]) == (["Bash(python:*)"], [])
+    assert any("run without nothing" in warning for warning in shown["warnings"])
+    assert "is not YAML" in agentos("skill", "show", "dice").stdout
+    assert "Try: agentos skill list" in agentos("skill", "show", "nonesuch", code=1).stderr
+
+
+def test_a_repository_with_several_skills_is_asked_for_one(
+    agentos: Callable[..., Ran], home: Home, tmp_path: Path
+) -> None:
+    place = tmp_path / "team"
+    drop(place / "skills", "dice")
+    drop(place / "skills", "cards")
+    (place / "skills" / "cards" / "link").symlink_to("/etc/hostname")
+    hook = place / "hook.sh"
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@y", *command], cwd=place, check=True)
+    url = f"file://{place}"
+    assert "cards, dice" in agentos("skill", "add", url, code=1).stderr
+    assert "no skill nonesuch" in agentos("skill", "add", url, "--only", "nonesuch", code=1).stderr
+    agentos("skill", "add", url, "--only", "dice")
+    assert sorted(path.name for path in home.skills.iterdir() if path.is_dir()) == ["dice"]
+    assert "symbolic link" in agentos("skill", "add", url, "--only", "cards", code=1).stderr
+    assert [path.name for path in home.skills.iterdir() if path.is_dir()] == ["dice"]
+    assert not hook.exists()
+
+
+@pytest.mark.parametrize("source", ["/nowhere/at/all", "file:///nowhere/at/all", "--upload-pack=x"])
+def test_what_is_not_there_is_said(agentos: Callable[..., Ran], source: str) -> None:
+    done = agentos("skill", "add", "--", source, code=1)
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip()
+
+
+def test_a_skill_without_tests_says_what_a_test_is(agentos: Callable[..., Ran]) -> None:
+    assert "tests/" in agentos("skill", "test", "text-stats", code=1).stderr
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_what_a_skill_ships_is_run_and_one_that_fails_is_named(
+    agentos: Callable[..., Ran], home: Home, tmp_path: Path
+) -> None:
+    folder = drop(tmp_path / "elsewhere")
+    (folder / "scripts" / "roll.py").write_text("print(4)\n")
+    agentos("skill", "add", str(folder))
+    take_in(home)
+    agentos("daemon", "start")
+    try:
+        passed = agentos("skill", "test", "dice").stdout
+        assert "2 of 2 passed" in passed
+        (folder / "tests" / "test_roll.sh").write_text("python3 scripts/roll.py | grep -q 7\n")
+        agentos("skill", "add", str(folder), "--name", "loaded")
+        until_listed(agentos, "loaded")
+        failed = agentos("skill", "test", "loaded", code=1).stdout
+        assert "tests/test_roll.sh" in failed
+        assert "0 of 2 passed" in failed or "1 of 2 passed" in failed
+    finally:
+        agentos("daemon", "stop")
+
+
+def until_listed(agentos: Callable[..., Ran], name: str) -> None:
+    """A daemon takes it in by itself."""
+    deadline = time.monotonic() + 120.0
+    while name not in {
+        row["skill"] for row in json.loads(agentos("skill", "list", "--json").stdout)["skills"]
+    }:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

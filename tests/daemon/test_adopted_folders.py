@@ -1,0 +1,80 @@
+"""The daemon watches adopted folders beside its own, and gives back what was learnt."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agentos.daemon.adopting import AdoptedFolder, adopt_folder
+from agentos.daemon.folders import Folders
+from agentos.daemon.service import service
+from agentos.daemon.sessions import LOOK_S, SETTLED_S, SessionLogs, take_all
+from agentos.domain import Result
+from agentos.home import Home
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
+from agentos.resources import parse_id
+from agentos.settings import load_settings
+from agentos.trajectories.past import Into
+
+SKILL = "---\nname: adding\ndescription: Adds things. Use it when things are to be added.\n---\n# Adding\n\nAdd.\n"
+NAME = parse_id("skill/adding")
+pytestmark = pytest.mark.sandbox
+
+
+def test_a_folder_that_is_adopted_later_is_watched_and_given_back_to(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "theirs" / "adding" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(SKILL)
+    with service(home, load_settings(home.settings), socket_name="test.sock") as served:
+        folders = Folders(served)
+        folders.scan()
+        assert served.registry.latest(NAME) is None
+        adopt_folder(served.ledger, AdoptedFolder(str(tmp_path / "theirs"), "in-place"))
+        deadline = time.monotonic() + 60
+        while served.registry.latest(NAME) is None:
+            assert time.monotonic() < deadline
+            folders.scan()
+        new = SKILL + "\nMind the header.\n"
+        served.registry.commit({f"{NAME}/SKILL.md": new.encode()}, "Mind the header", "edit")
+        folders.scan()
+        assert file.read_text() == new
+
+
+def say(file: Path, text: str, *, more: bool = False) -> float:
+    """A session of another agent, or its next words; when it was written."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [
+        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": text}},
+        {"type": "assistant", "message": {"role": "assistant", "id": f"m-{text}", "content": "Done."}},
+    ]
+    with file.open("a" if more else "w") as opened:
+        opened.writelines(f"{json.dumps({'uuid': f'{text}-{n}', **line})}\n" for n, line in enumerate(lines))
+    return file.stat().st_ctime
+
+
+def test_sessions_are_taken_in_as_they_end(home: Home, ledger: Ledger, tmp_path: Path) -> None:
+    registry, logs = Registry(home.registry), tmp_path / "sessions"
+    say(logs / "a" / "1.jsonl", "add one")
+    into = Into(registry.stable(), 0.0, datetime.now(UTC))
+    assert take_all(ledger, into, logs) == {"imported": 1, "known": 0, "refused": 0}
+    adopt_folder(ledger, AdoptedFolder(str(tmp_path / "theirs"), "", str(logs)))
+    sessions = SessionLogs(ledger, registry, 0.0)
+    written = say(logs / "b" / "2.jsonl", "add two")
+    (logs / "broken.jsonl").write_text("{")
+    assert sessions.look(1.0, written + SETTLED_S / 2) == {}  # it may go on
+    later = written + 5 * SETTLED_S
+    assert sessions.look(2.0, later) == {}  # not before the next look
+    found = sessions.look(1.0 + LOOK_S, later)
+    assert found == {"imported": 1, "known": 0, "refused": 1}
+    # from the memo alone: a daemon that starts again takes nothing twice
+    assert SessionLogs(ledger, registry, 0.0).look(1.0, later) == {}
+    os.rename(logs, tmp_path / "away")
+    assert sessions.look(1.0 + 2 * LOOK_S, later) == {}
+    runs = ledger.runs(result=Result.UNKNOWN, limit=10)
+    assert len(runs) == 2

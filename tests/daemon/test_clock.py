@@ -1,0 +1,79 @@
+"""Cron lines by the clock of a time zone: each time once, also where the clock is changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agentos.daemon.clock import due_after, due_before, local
+
+BERLIN = "Europe/Berlin"  # 2026: summer time from March 29, 02:00, to October 25, 03:00
+
+
+def times(cron: str, start: datetime, hours: int, zone: str = BERLIN) -> list[datetime]:
+    """All times that looking every five minutes finds, each once."""
+    found: list[datetime] = []
+    for minutes in range(0, hours * 60 + 1, 5):
+        due = due_before(cron, zone, start + timedelta(minutes=minutes))
+        if due is not None and due > start and due not in found:
+            found.append(due)
+    return found
+
+
+def walls(found: list[datetime]) -> list[str]:
+    return [f"{local(moment, BERLIN):%H:%M%z}" for moment in found]
+
+
+def test_a_time_of_day_is_the_same_by_the_clock_in_summer_and_winter() -> None:
+    start = datetime(2026, 3, 28, 0, 0, tzinfo=UTC)
+    found = times("0 7 * * *", start, 60)
+    assert [moment.hour for moment in found] == [6, 5, 5]
+    assert walls(found) == ["07:00+0100", "07:00+0200", "07:00+0200"]
+
+
+@pytest.mark.parametrize(
+    ("cron", "start", "expected"),
+    [
+        ("30 2 * * *", datetime(2026, 3, 28, 22, tzinfo=UTC), ["03:30+0200"]),  # 02:30 is left out
+        ("30 2 * * *", datetime(2026, 10, 24, 22, tzinfo=UTC), ["02:30+0200"]),  # 02:30 comes twice
+        ("0 3 * * *", datetime(2026, 10, 24, 22, tzinfo=UTC), ["03:00+0100"]),
+        (
+            "0 */1 * * *",
+            datetime(2026, 3, 28, 23, 30, tzinfo=UTC),
+            ["01:00+0100", "03:00+0200", "04:00+0200"],
+        ),
+        (
+            "0 * * * *",
+            datetime(2026, 10, 24, 23, 30, tzinfo=UTC),
+            ["02:00+0200", "02:00+0100", "03:00+0100"],
+        ),
+    ],
+)
+def test_a_changed_clock_neither_repeats_nor_drops(cron: str, start: datetime, expected: list[str]) -> None:
+    assert walls(times(cron, start, 3 if "*" in cron.split()[1] else 8)) == expected
+
+
+def test_the_very_moment_is_due_and_not_the_next() -> None:
+    seven = datetime(2026, 6, 1, 7, tzinfo=ZoneInfo(BERLIN)).astimezone(UTC)
+    assert due_before("0 7 * * *", BERLIN, seven) == seven
+    assert due_after("0 7 * * *", BERLIN, seven) == seven + timedelta(days=1)
+    assert due_after("0 7 * * *", BERLIN, seven - timedelta(seconds=1)) == seven
+
+
+@pytest.mark.parametrize("cron", ["*/15 * * * *", "0 7 * * 1-5", "30 2 * * *", "5 0 1 * *"])
+def test_next_and_last_agree_through_a_year(cron: str) -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    for _ in range(60):
+        after = due_after(cron, BERLIN, moment)
+        assert after is not None
+        assert after > moment
+        assert due_before(cron, BERLIN, after) == after
+        moment = after + timedelta(days=5, hours=7)
+
+
+def test_an_unknown_zone_is_this_machines_and_an_impossible_date_is_none() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert local(now, "Nowhere/Atlantis") == now
+    assert due_after("0 0 30 2 *", "", now) is None

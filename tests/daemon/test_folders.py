@@ -1,0 +1,72 @@
+"""What the operating system tells of skills folders, and what becomes of it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+
+import pytest
+
+from agentos.daemon import folders
+from agentos.daemon.folders import Folders, FolderWatch
+from agentos.daemon.service import service
+from agentos.home import Home
+from agentos.settings import load_settings
+
+SKILL = "---\nname: {name}\ndescription: Rolls dice.\n---\n\n# Dice\n"
+
+
+def test_a_change_below_a_skill_is_told_with_the_skills_folder(tmp_path: Path) -> None:
+    (tmp_path / "dice" / "references").mkdir(parents=True)
+    watch = FolderWatch([tmp_path, tmp_path / "missing"])
+    assert watch.changed(0.0) is None, "it has only begun"
+    found: set[Path] = set()
+    until = time.monotonic() + 30
+    for number in itertools.count():
+        (tmp_path / "dice" / "references" / "a.txt").write_text(str(number))
+        found = watch.changed(100.0) or set()
+        if found or time.monotonic() > until:
+            break
+        time.sleep(0.05)
+    assert found == {tmp_path / "dice"}
+
+
+def test_where_nothing_can_be_watched_everything_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(folders, "watch", refuse)
+    watch = FolderWatch([tmp_path])
+    watch.changed(0.0)
+    until = time.monotonic() + 30
+    while watch.changed(100.0) is not None and time.monotonic() < until:
+        time.sleep(0.01)
+    assert watch.changed(100.0) is None
+
+
+def test_dropped_folders_are_taken_in_and_stand_in_the_audit_log(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(100.0, 2.0)
+    monkeypatch.setattr(folders.time, "monotonic", lambda: next(clock))
+    with service(home, load_settings(home.settings)) as parts:
+        watched = Folders(parts)
+        for name in ["dice", *(f"dice-{number}" for number in range(25))]:
+            (home.skills / name).mkdir()
+            (home.skills / name / "SKILL.md").write_text(SKILL.format(name=name))
+        (home.skills / "bad").mkdir()
+        for _ in range(3):
+            watched.scan()
+        assert list(parts.ledger.get_kv(folders.REFUSED)) == [str(home.skills / "bad")]
+        (noted,) = [entry for entry in parts.ledger.entries() if entry.event == "skill.imported"]
+        assert noted.subject == "26 skills"
+        (home.skills / "bad" / "SKILL.md").write_text(SKILL.format(name="bad"))
+        for _ in range(60):
+            watched.scan()
+        assert parts.ledger.get_kv(folders.REFUSED) == {}
+        assert [entry.subject for entry in parts.ledger.entries() if entry.event == "skill.imported"][1:] == [
+            "skill/bad"
+        ]

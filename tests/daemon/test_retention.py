@@ -1,0 +1,188 @@
+"""What a home lets go, what stays, and that nobody can have his change forgotten."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.daemon.auditing import verify_home
+from agentos.daemon.retention import prune
+from agentos.daemon.setup import init_home
+from agentos.domain import Evolution, Trial
+from agentos.home import Home
+from agentos.ledger import retention
+from agentos.ledger.blobs import BlobStore
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from tests.cli.evolved_home import evolve_home
+
+LATER = datetime.now(UTC) + timedelta(days=400)
+
+
+@pytest.fixture(scope="session")
+def evolved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("pruned") / "home"
+    init_home(Home(root))
+    evolve_home(Home(root))
+    return root
+
+
+@pytest.fixture
+def home(evolved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """All its files are old, and only the newest two runs of a resource keep their steps."""
+    shutil.copytree(evolved, tmp_path / "home")
+    monkeypatch.setattr(retention, "NEWEST_OF_EACH", 2)
+    home = Home(tmp_path / "home")
+    _age(home)
+    return home
+
+
+def _age(home: Home) -> None:
+    for path in home.blobs.glob("??/*"):
+        os.utime(path, (time.time() - 30 * 86_400,) * 2)
+
+
+def _let_go(home: Home, *, days: float = 1, gb: float = 0, apply: bool = True) -> Any:
+    return prune(home, LATER, days, gb, apply=apply)
+
+
+def _steps(home: Home) -> dict[str, int]:
+    with closing(sqlite3.connect(home.ledger)) as connection:
+        return dict(connection.execute("SELECT run_id, count(*) FROM step GROUP BY run_id"))
+
+
+@pytest.fixture
+def unlocked(home: Home) -> Any:
+    """The ledger in the hands of somebody who has dropped its triggers."""
+    with closing(sqlite3.connect(home.ledger, isolation_level=None)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        yield connection
+
+
+def test_what_is_old_goes_and_what_a_verdict_needs_stays(home: Home) -> None:
+    reader = Reader(home.ledger)
+    before = _steps(home)
+    evidence = {run for item in reader.find(Evolution) for run in _evidence(home, item.evidence_id)}
+    planned = _let_go(home, apply=False)
+    assert _steps(home) == before
+    done = _let_go(home)
+    assert (done.runs, done.evolutions, done.blobs) == (planned.runs, planned.evolutions, planned.blobs)
+    left = _steps(home)
+    assert done.runs > 0
+    assert done.evolutions == 1
+    assert evidence <= left.keys()
+    assert "run-0" in left  # flagged
+    assert len(left) < len(before)
+    assert verify_home(home).faults == ()
+    gone = next(run for run in map(reader.run, before.keys() - left.keys()))
+    assert gone.outcome is not None
+    assert reader.is_pruned(gone)
+    assert not reader.is_pruned(reader.run("run-0"))
+    assert reader.find(Trial)
+    assert _let_go(home).runs == 0
+    assert verify_home(home).faults == ()
+
+
+def _evidence(home: Home, evidence_id: str) -> set[str]:
+    from agentos.domain import Evidence
+
+    return set(Reader(home.ledger).get(Evidence, evidence_id).run_ids)
+
+
+def test_trajectories_of_trials_go_and_verdicts_compute_again(home: Home) -> None:
+    blobs = {trial.steps_sha256 for trial in Reader(home.ledger).find(Trial)} - {""}
+    there = {path.parent.name + path.name for path in home.blobs.glob("??/*")}
+    _let_go(home)
+    after = {path.parent.name + path.name for path in home.blobs.glob("??/*")}
+    assert blobs & there
+    assert not blobs & after
+    assert verify_home(home).faults == ()
+
+
+def test_a_run_that_was_changed_is_not_forgotten(home: Home, unlocked: sqlite3.Connection) -> None:
+    victim = next(name for name in _steps(home) if name not in _kept(home))
+    unlocked.execute("UPDATE step SET observation = '\"forged\"' WHERE run_id = ?", (victim,))
+    assert any(victim in fault for fault in verify_home(home).faults)
+    _let_go(home)
+    assert victim in _steps(home)
+    assert any(victim in fault for fault in verify_home(home).faults)
+
+
+def test_a_run_that_is_changed_afterwards_is_told(home: Home, unlocked: sqlite3.Connection) -> None:
+    _let_go(home)
+    victim = next(
+        run for run in Reader(home.ledger).runs() if run.id not in _steps(home) and run.id != "run-0"
+    )
+    ((body,),) = unlocked.execute("SELECT body FROM run WHERE id = ?", (victim.id,)).fetchall()
+    unlocked.execute("UPDATE run SET body = ? WHERE id = ?", (body.replace('"cpu_s"', '"cpu_s" '), victim.id))
+    assert verify_home(home).faults
+
+
+def test_steps_removed_by_hand_are_told(home: Home, unlocked: sqlite3.Connection) -> None:
+    victim = next(name for name in _steps(home) if name not in _kept(home))
+    unlocked.execute("INSERT INTO pruned VALUES (NULL, 1, 1000, '2026')")
+    unlocked.execute("DELETE FROM step WHERE run_id = ?", (victim,))
+    assert any(victim in fault for fault in verify_home(home).faults)
+
+
+def test_triggers_let_only_covered_steps_go(home: Home) -> None:
+    _let_go(home)
+    with closing(sqlite3.connect(home.ledger)) as connection:
+        for statement in ("DELETE FROM pruned", "UPDATE pruned SET to_seq = 9"):
+            with pytest.raises(sqlite3.DatabaseError):
+                connection.execute(statement)
+    fresh = Ledger(home.ledger)
+    covered = retention.covered_to(fresh._rows)
+    fresh.close()
+    assert covered > 0
+
+
+def _kept(home: Home) -> frozenset[str]:
+    return retention.protected_runs(Reader(home.ledger)._rows)
+
+
+def test_the_room_decides_too(home: Home) -> None:
+    assert _let_go(home, days=0, gb=0, apply=False).runs == 0
+    assert _let_go(home, days=0, gb=1e-6, apply=False).runs > 0
+
+
+def test_files_that_somebody_stores_now_stay(home: Home) -> None:
+    store = BlobStore(home.blobs)
+    orphan, fresh = store.put(b"an orphan" * 2_000), store.put(b"a fresh one" * 2_000)
+    _age(home)
+    store.put(b"a fresh one" * 2_000)
+    assert _let_go(home).blobs > 0
+    assert store.get(fresh)
+    assert not (home.blobs / orphan[:2] / orphan[2:]).exists()
+
+
+@pytest.mark.slow
+def test_a_prune_that_is_killed_is_done_again(home: Home) -> None:
+    program = (
+        "import sys; from datetime import datetime; from pathlib import Path; from agentos.daemon.retention import prune;"
+        "from agentos.ledger import retention; from agentos.home import Home; retention.NEWEST_OF_EACH = 2; retention.BATCH = 2;"
+        "print('go', flush=True); prune(Home(Path(sys.argv[1])), datetime.fromisoformat(sys.argv[2]), 1, 0, apply=True)"
+    )
+    for after in (0.01, 0.03, 0.1):
+        with subprocess.Popen(
+            [sys.executable, "-c", program, str(home.root), LATER.isoformat()], stdout=subprocess.PIPE
+        ) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            time.sleep(after)
+            child.kill()
+        assert verify_home(home).faults == ()
+    _let_go(home)
+    assert verify_home(home).faults == ()
+    assert _steps(home).keys() <= _kept(home)

@@ -1,0 +1,64 @@
+"""A list of tasks is added whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentos.daemon.setup import add_tasks
+from agentos.errors import Invalid
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.taskfile import drafts_of
+
+MANY = 300
+
+
+def test_one_input_that_cannot_be_read_adds_nothing(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("fine")
+    text = "- {goal: one, inputs: [a.txt]}\n- {goal: two, inputs: [/proc/self/mem]}\n"
+    with pytest.raises(Invalid, match="/proc/self/mem cannot be read"):
+        add_tasks(home, drafts_of(text.encode(), "the tasks", tmp_path))
+    drafts = drafts_of(b"- {goal: one, inputs: [a.txt]}\n- {goal: two}\n", "the tasks", tmp_path)
+    (tmp_path / "a.txt").unlink()  # after the file was read
+    with pytest.raises(Invalid, match="cannot be read"):
+        add_tasks(home, drafts)
+    assert Reader(home.ledger).tasks() == []
+
+
+@pytest.mark.slow
+def test_a_kill_in_the_middle_adds_all_or_none(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "many.json").write_text(json.dumps([{"goal": f"task {n}"} for n in range(MANY)]))
+    command = [
+        sys.executable,
+        "-m",
+        "agentos",
+        "--home",
+        str(home.root),
+        "task",
+        "add",
+        str(tmp_path / "many.json"),
+    ]
+    wal = home.root / "ledger.db-wal"
+    reader, before, seen = Reader(home.ledger), 0, set()
+    for pause_s in (0.0, 0.002, 0.01, 0.03):
+        child = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ
+        )
+        size = wal.stat().st_size if wal.exists() else 0
+        while child.poll() is None and (not wal.exists() or wal.stat().st_size == size):
+            time.sleep(0.001)  # until it begins to write
+        time.sleep(pause_s)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        now = reader.counts().tasks.get("queued", 0)
+        seen.add(now - before)
+        before = now
+    assert seen <= {0, MANY}, seen

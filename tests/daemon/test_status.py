@@ -1,0 +1,160 @@
+"""Whether a daemon works, as a monitor reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.daemon.daemon_lock import DaemonLock
+from agentos.daemon.doctor import examine
+from agentos.daemon.heartbeat import HeartbeatFile, read_heartbeat
+from agentos.daemon.status import ABSENT, DEGRADED, WORKS, daemon_status
+from agentos.domain import Outcome, Result, Run, Share, Task
+from agentos.home import Home
+from agentos.ledger.connect import damage_of
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from tests.daemon.conftest import Daemon
+from tests.daemon.test_tasks import SNAPSHOT
+
+
+@pytest.fixture
+def beats(home: Home) -> Any:
+    lock = DaemonLock(home)
+    lock.ready()
+    yield HeartbeatFile(home)
+    lock.release()
+
+
+def test_without_a_daemon_it_is_absent(home: Home) -> None:
+    status = daemon_status(home)
+    assert (status.state, status.code) == ("absent", ABSENT)
+    assert "agentos daemon start" in status.why
+
+
+def test_one_that_turns_works_and_one_that_pauses_does_not(home: Home, beats: HeartbeatFile) -> None:
+    assert daemon_status(home).state == "silent"
+    beats.turned()
+    beats.write("", "", ())
+    status = daemon_status(home)
+    assert (status.state, status.code) == ("works", WORKS)
+    assert status.beat is not None
+    assert 0 < status.beat.descriptors < status.beat.descriptors_max
+    beats.turned("it went wrong")  # told at once, whatever the second
+    beats.write("the disk is full", "2026-01-01", ["task-a"])
+    status = daemon_status(home)
+    assert (status.state, status.code) == ("paused", DEGRADED)
+    assert "the disk is full" in status.why
+
+
+def test_one_that_says_nothing_for_long_hangs(home: Home, beats: HeartbeatFile) -> None:
+    beats.turned()
+    beats.write("", "", ())
+    path = home.run / "heartbeat.json"
+    old = (datetime.now(UTC) - timedelta(minutes=5)).isoformat(timespec="seconds")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"at": old}))
+    assert daemon_status(home).state == "silent"
+
+
+def test_what_waits_is_named_with_its_reason(
+    home: Home, ledger: Ledger, beats: HeartbeatFile, make_task: Callable[..., Task], add: Callable[..., Task]
+) -> None:
+    task = add(make_task("double", n=1))
+    run = Run("run-1", task.id, task.key, Share.OPEN, 1, SNAPSHOT, "f", "none", datetime.now(UTC))
+    ledger.begin_run(run)
+    ledger.finish_run(run.id, Outcome(Result.INFRA, 0.0, "nobody listens there"))
+    ledger.note("task.given_up", "task-x", {})
+    beats.turned()
+    beats.write("", "", [task.id, "evo-1"])
+    status = daemon_status(home)
+    assert [(item.task, item.why) for item in status.waiting] == [(task.id, "nobody listens there")]
+    assert status.given_up == 1
+
+
+def test_settings_that_are_not_in_force_are_told(home: Home, beats: HeartbeatFile) -> None:
+    beats.write("", "", ())
+    assert not daemon_status(home).stale_settings
+    text = home.settings.read_text()
+    home.settings.write_text(
+        f'model = "main"\n{text}\n[providers.local]\napi_base = "http://127.0.0.1:1/v1"\n'
+    )
+    assert not daemon_status(home).stale_settings, "models are read whenever they change"
+    (home.root / "policy.toml").write_text("[wait]\nmodels_s = 1.0\n")
+    assert daemon_status(home).stale_settings
+
+
+def test_a_heartbeat_that_is_no_heartbeat_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("{")
+    assert read_heartbeat(tmp_path / "x") is None
+
+
+def damage(home: Home) -> None:
+    """Overwrite the pages of an index that a start does not read."""
+    with closing(sqlite3.connect(home.ledger)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'ix_run_task_key_seq'"
+        ).fetchone()
+    with home.ledger.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(os.urandom(size))
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_a_daemon_on_a_damaged_ledger_says_so_and_takes_no_task(
+    home: Home, make_task: Callable[..., Task], until: Any
+) -> None:
+    ledger = Ledger(home.ledger)
+    ledger.add_task(make_task("double", n=1), Share.OPEN)
+    ledger.close()
+    assert damage_of(home.ledger) == ""
+    damage(home)
+    assert damage_of(home.ledger) != ""
+    daemon = Daemon(home)
+    try:
+        daemon.start()
+        until(lambda: daemon_status(home).state == "damaged", "it says so")
+        status = daemon_status(home)
+        assert status.code == DEGRADED
+        assert "restore a backup" in status.why
+        assert [view.state.value for view in Reader(home.ledger).tasks()] == ["queued"]
+        assert (home.logs / "daemon.log").read_text().count("turn failed") <= 1
+    finally:
+        daemon.close()
+
+
+def test_the_doctor_blames_a_home_that_is_read_only_once(made_home: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    place = tmp_path / "still"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+    try:
+        subprocess.run(["cp", "-r", made_home, place / "home"], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        found = examine(Home(place / "home"), fix=False)
+        assert [item.what for item in found if "ead-only" in item.what] == [found[0].what], found
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_the_doctor_says_that_there_is_no_sandbox(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").symlink_to(str(shutil.which("git")))
+    (home.root / "agentos.toml").write_text('sandbox = "bubblewrap"\nrun_uid = 61321\n')
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert any("no sandbox" in item.what for item in examine(home, fix=False))

@@ -1,0 +1,110 @@
+"""The unit that systemd gets: whole, of this home, and never written over another's."""
+
+from __future__ import annotations
+
+import configparser
+import logging
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentos.daemon.logs import set_up_logs
+from agentos.daemon.systemd import Unit
+from agentos.errors import Conflict, NotFound
+from agentos.home import Home
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("PATH", str(tmp_path))  # the systemd of whoever runs the suite is left alone
+    root = tmp_path / "a home of 100%"
+    root.mkdir()
+    (root / "agentos.toml").touch()
+    (root / "registry.git").mkdir()
+    return Home(root)
+
+
+def read(text: str) -> configparser.ConfigParser:
+    parsed = configparser.ConfigParser(interpolation=None, strict=True)
+    parsed.optionxform = str  # type: ignore[assignment, method-assign]
+    parsed.read_string(text)
+    return parsed
+
+
+@pytest.mark.parametrize("user", [True, False])
+def test_the_unit_is_whole(place: Home, user: bool) -> None:
+    parsed = read(Unit(place, "agentos", user).text())
+    assert parsed.sections() == ["Unit", "Service", "Install"]
+    service = parsed["Service"]
+    assert service["Delegate"] == "yes"
+    assert service["KillMode"] == "mixed"
+    assert service["StandardError"] == "journal"
+    assert ("User" in service) is not user
+    words = [word.replace("%%", "%") for word in shlex.split(service["ExecStart"])]
+    assert words == [sys.executable, "-P", "-m", "agentos", "--home", str(place.root), "daemon", "run"]
+    assert parsed["Install"]["WantedBy"] == ("default.target" if user else "multi-user.target")
+
+
+ANALYZE = shutil.which("systemd-analyze")
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="needs systemd-analyze")
+def test_systemd_finds_nothing_wrong_with_it(place: Home, tmp_path: Path) -> None:
+    unit = tmp_path / "agentos.service"
+    unit.write_text(Unit(place, "agentos", user=False).text())
+    done = subprocess.run([str(ANALYZE), "verify", str(unit)], capture_output=True, text=True)
+    assert "agentos.service" not in done.stderr
+
+
+def test_it_is_installed_once_and_removed(place: Home) -> None:
+    unit = Unit(place, "agentos", user=True)
+    assert not unit.status().installed
+    left = unit.install()
+    assert any("start agentos" in line for line in left)
+    assert unit.path.read_text() == unit.text()
+    assert unit.status().installed
+    unit.install()
+    assert unit.uninstall()
+    assert not unit.path.exists()
+    assert not unit.uninstall()
+
+
+def test_the_unit_of_another_home_is_left_alone(place: Home, tmp_path: Path) -> None:
+    Unit(place, "agentos", user=True).install()
+    other = Home(tmp_path / "other")
+    shutil.copytree(place.root, other.root)
+    stranger = Unit(other, "agentos", user=True)
+    for act in (stranger.install, stranger.uninstall):
+        with pytest.raises(Conflict, match="--name"):
+            act()
+    Unit(other, "agentos-two", user=True).install()
+
+
+def test_without_a_home_there_is_no_service(place: Home, tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        Unit(Home(tmp_path / "nowhere"), "agentos", user=True).install()
+
+
+def test_the_journal_gets_text_with_levels_and_the_file_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    monkeypatch.setenv("JOURNAL_STREAM", "8:1")
+    try:
+        set_up_logs(tmp_path / "daemon.log", "info", 1, console=True)
+        logging.getLogger("agentos.test").error("it went wrong")
+        said = capsys.readouterr().err
+        assert said.startswith("<3>")
+        assert "it went wrong" in said
+        assert (tmp_path / "daemon.log").read_text().startswith("{")
+    finally:
+        for handler in root.handlers:
+            if handler not in before:
+                handler.close()
+        root.handlers, root.level = before, level

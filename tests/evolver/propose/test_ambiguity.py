@@ -1,0 +1,319 @@
+"""Edits that pass the same tasks are told apart by what else they answer, or a person is asked.
+
+The tools really run, in the bench without a sandbox.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import (
+    Ambiguity,
+    Behaviour,
+    Call,
+    Candidate,
+    Check,
+    Edit,
+    Json,
+    Layer,
+    Manifest,
+    Snapshot,
+)
+from agentos.evolver.policy import Policy, ReplayPolicy
+from agentos.evolver.propose.ambiguity import (
+    EditFindings,
+    Known,
+    _parted,
+    crossed,
+    edited_lines,
+    examined,
+    usual,
+)
+from agentos.evolver.propose.edit_mutants import mutants
+from agentos.evolver.propose.neighbours import neighbours, stepped
+from agentos.evolver.verdict.doubts import doubts
+from agentos.ports import Case
+from tests.evolver.propose.test_behaviour import TOOL, judged
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
+from local_bench import LocalBench
+
+HEAD = '''"""A tool."""
+
+from pydantic import BaseModel
+
+TOOL = {"name": "packs", "description": "Works.", "effects": []}
+
+
+class Input(BaseModel):
+    missing: int
+    size: int = 6
+
+
+class Output(BaseModel):
+    result: int
+
+
+def run(input: Input) -> Output:
+    missing = input.missing
+    if missing <= 0:
+        return Output(result=0)
+    return Output(result=%s)
+'''
+FAULTY, RIGHT, TOO_MUCH, ALIKE, BROKEN = (
+    HEAD % text
+    for text in (
+        "missing // input.size",
+        "-(-missing // input.size)",
+        "missing // input.size + 1",
+        "(missing + input.size - 1) // input.size",
+        "99",
+    )
+)
+
+
+def case(number: int, wanted: Json, **args: Json) -> Case:
+    return Case(f"task-{number}", Call("packs", args), {}, (Check("equals", {"value": {"result": wanted}}),))
+
+
+EVIDENCE = [case(1, 2, missing=7), case(2, 3, missing=14)]
+IDLE = [case(3, 0, missing=0), case(4, 0, missing=0, size=4)]  # working calls that never come to the line
+TELLING = [case(5, 2, missing=12)]  # one that does, and that tells the edits apart
+
+
+def found(own: str, rivals: dict[str, str], working: list[Case]) -> EditFindings:
+    tasks = [*EVIDENCE, *working]
+    known = Known(tasks, set(range(len(EVIDENCE), len(tasks))), b"k" * 32, ReplayPolicy(neighbours=24))
+    drawn = usual(neighbours(tasks, FAULTY, known.key, 96, unsaid=True), tasks)
+    bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
+    try:
+        return examined(bench, known, drawn, FAULTY, own, rivals)
+    finally:
+        bench.close()
+
+
+def test_edits_that_differ_beside_all_tasks_are_a_question_with_both_answers() -> None:
+    ambiguity = found(RIGHT, {"cand-2": TOO_MUCH}, IDLE).ambiguity
+    assert ambiguity is not None
+    assert (ambiguity.rivals, ambiguity.rival) == (1, "cand-2")
+    assert ambiguity.answer != ambiguity.other
+    assert "missing" in ambiguity.call
+
+
+@pytest.mark.parametrize(
+    ("rivals", "working"),
+    [
+        ({"cand-2": TOO_MUCH}, TELLING),  # a working call tells them apart
+        ({"cand-2": ALIKE}, IDLE),  # written otherwise, and nothing else
+        ({"cand-2": BROKEN}, IDLE),
+        ({}, IDLE),
+    ],
+)
+def test_no_question_where_tasks_or_answers_leave_none(rivals: dict[str, str], working: list[Case]) -> None:
+    assert found(RIGHT, rivals, working).ambiguity is None
+
+
+def test_an_argument_that_no_task_gives_tells_edits_apart_too() -> None:
+    own, other = RIGHT, RIGHT.replace("input.size)", "6)")
+    ambiguity = found(own, {"cand-2": other}, IDLE).ambiguity
+    assert ambiguity is not None
+    assert ambiguity.call.startswith("size=")
+
+
+def test_lines_that_no_working_call_runs_are_unguarded() -> None:
+    assert found(RIGHT, {}, IDLE).unguarded is True
+    assert found(RIGHT, {}, TELLING).unguarded is False
+    assert found(RIGHT, {}, []).unguarded is None  # without any, other doubts speak
+
+
+@pytest.mark.parametrize(
+    ("edit", "broad"), [("input.missing + 1 or 1", True), ("max(input.missing, 1)", False)]
+)
+def test_an_edit_that_changes_most_answers_next_to_guards_is_not_the_repair_of_a_slip(
+    edit: str, broad: bool
+) -> None:
+    _, candidate = judged(
+        HEAD.replace("packs", "grade") % "missing",
+        HEAD.replace("packs", "grade").replace("if missing <= 0:", "if missing is None:") % edit,
+        [{"missing": 0}],
+        [{"missing": 30}, {"missing": 50}],
+    )
+    assert candidate.behaviour is not None
+    assert candidate.behaviour.broad is broad
+
+
+@pytest.mark.parametrize(
+    ("edit", "broad"),
+    [
+        ("1 // (missing > 900)", True),  # it raises instead
+        ("missing * 2 if missing > 3 else missing", True),
+        ("float(missing)", False),  # the same to whoever reads it
+    ],
+)
+def test_most_answers_cannot_be_changed_in_another_way(edit: str, broad: bool) -> None:
+    source = HEAD.replace("packs", "grade")
+    _, candidate = judged(
+        source % "missing", source % edit, [{"missing": 30}], [{"missing": 30}, {"missing": 50}]
+    )
+    assert candidate.behaviour is not None
+    assert candidate.behaviour.broad is broad
+
+
+def rival(name: str, weight: float, text: str, path: str = TOOL, screened: str = "") -> Candidate:
+    """Another candidate of the evolution that ``judged`` makes."""
+    manifest = Manifest("evd", "", "", (path,), (), (), Layer.SKILL, "")
+    edit = Edit({path: HEAD.replace("packs", "grade") % text}, "", "")
+    nowhere = Snapshot("", "")
+    return Candidate(name, "evo-1", "x", 2, manifest, edit, nowhere, nowhere, screened, weight=weight)
+
+
+OTHER, THIRD = "missing * 5", "missing + 1 if missing else 9"
+
+
+@pytest.mark.parametrize(
+    ("weight", "rivals", "asked"),
+    [
+        (0.8, [("cand-2", 0.2, OTHER)], True),  # just the share
+        (0.8, [("cand-2", 0.19, OTHER)], False),
+        (
+            0.8,
+            [("cand-2", 0.1, OTHER), ("cand-3", 0.1, f"{OTHER} + 0")],
+            True,
+        ),  # one behaviour, written twice
+        (0.8, [("cand-2", 0.1, OTHER), ("cand-3", 0.1, THIRD)], False),
+        (0.8, [("cand-2", 0.0, OTHER)], True),  # its proposer says nothing of its weight
+        (0.0, [("cand-2", 0.01, OTHER)], True),  # nor of the edit's own
+        (0.8, [("cand-2", 0.8, OTHER, TOOL, "it imports os")], False),
+        (0.8, [("cand-2", 0.8, OTHER, "skill/other/tools/grade.py")], False),
+    ],
+)
+def test_no_rival_of_weight_is_left_unheard(
+    weight: float, rivals: list[tuple[str, float, str]], asked: bool
+) -> None:
+    source = HEAD.replace("packs", "grade")
+    _, candidate = judged(
+        source % "missing",
+        source % "missing + input.size",
+        [{"missing": 30}],
+        [{"missing": 0}],
+        weight=weight,
+        rivals=[rival(*each) for each in rivals],
+    )
+    assert candidate.behaviour is not None
+    assert bool(candidate.behaviour.ambiguity) is asked
+
+
+FREE = HEAD % "missing * 3"
+
+
+@pytest.mark.parametrize(
+    ("pins", "asked"), [([], True), ([case(6, 57, missing=19), case(7, 0, missing=20)], False)]
+)
+def test_a_bound_that_no_task_tells_is_a_question(pins: list[Case], asked: bool) -> None:
+    """From 20 on it is free: so says the edit, and tasks that are far from 20 do not contradict."""
+    edit = FREE.replace("missing * 3", "0 if missing >= 20 else missing * 3")
+    evidence = [case(1, 0, missing=40), case(2, 0, missing=70)]
+    tasks = [*evidence, case(3, 15, missing=5), *pins]
+    own = mutants(FREE, edit, 8)
+    known = Known(tasks, set(range(2, len(tasks))), b"k" * 32, ReplayPolicy())
+    sources = "\n".join((FREE, edit, *own.values()))
+    drawn = usual(neighbours(tasks, sources, known.key, 192), tasks)
+    bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
+    try:
+        ambiguity = examined(bench, known, drawn, FREE, edit, own).ambiguity
+    finally:
+        bench.close()
+    assert bool(ambiguity) is asked
+    if ambiguity is not None:
+        assert ambiguity.rival.startswith("the same edit with ")
+
+
+def test_a_question_shows_where_two_long_answers_part() -> None:
+    same = {"list": list(range(100))}
+    mine, other = _parted({**same, "sum": 1}, {**same, "sum": 2})
+    assert (mine, other) == ({"sum": 1}, {"sum": 2})
+    assert _parted({"error": "x", "message": "a"}, {"error": "x", "message": "b"})[0] == {
+        "error": "x",
+        "message": "a",
+    }
+    assert _parted([1], {"a": 1}) == ([1], {"a": 1})
+
+
+def test_numbers_are_stepped_where_they_stand_for_themselves() -> None:
+    text = b"day;clock;price;id\n2026-03-01;12:30;4.50;007\nv1.2.3 of 9 pieces, -5 left\n"
+    given = Case(
+        "task-1", Call("packs", {"count": 3, "sure": True, "path": "a.csv", "rate": 0.5}), {"a.csv": text}, ()
+    )
+    made = stepped([given], b"k" * 32, 99)
+    files = {item.case.inputs["a.csv"].decode() for item in made if item.along == "a.csv"}
+    assert all("2026-03-01;12:30;" in each and "v1.2.3" in each for each in files)
+    assert len(files) == 4  # 4.50, 007, 9 and -5
+    assert sum(";00" in each for each in files) == 4
+    args = [item.case.call.args for item in made if item.along != "a.csv"]
+    assert {type(each["count"]) for each in args} == {int}
+    assert {type(each["rate"]) for each in args} == {float}
+    assert all(each["sure"] is True for each in args)
+    assert len(stepped([given], b"k" * 32, 2)) == 2
+    assert stepped([given], b"k" * 32, 99) == made
+    assert stepped([], b"k" * 32, 9) == []
+
+
+def test_each_is_asked_of_a_person() -> None:
+    edit = HEAD % "0"
+    why, candidate = judged(
+        HEAD.replace("packs", "grade") % "1",
+        edit.replace("packs", "grade"),
+        [{"missing": 1}],
+        [{"missing": 3}],
+    )
+    assert not why
+    question = Ambiguity(2, "missing=12 in {}", "2", "3", "cand-2")
+    seen = Behaviour(1, 1, 0, 0, 0, 0)
+    doubtful = [
+        len(doubts(replace(candidate, behaviour=behaviour), (), Policy()))
+        for behaviour in (
+            None,
+            seen,
+            replace(seen, unguarded=True),
+            replace(seen, broad=True),
+            replace(seen, unmended="f(1)"),
+            replace(seen, loosened="the condition a"),
+            replace(seen, ambiguity=question),
+        )
+    ]
+    assert doubtful == [doubtful[0]] * 2 + [doubtful[0] + 1] * 5
+    told = doubts(replace(candidate, behaviour=replace(seen, ambiguity=question)), (), Policy())
+    assert any("2" in sentence and "3" in sentence and "missing=12" in sentence for sentence in told)
+
+
+def test_the_edited_lines_are_those_of_whole_statements_and_around_what_is_new() -> None:
+    old = "A = 1\n\n\ndef f(a):\n    b = (\n        a\n    )\n    if a:\n        b += 1\n    return b\n"
+    assert edited_lines(old, old.replace("        a\n", "        -a\n")) == {5, 6, 7}
+    assert edited_lines(old, old.replace("if a:", "if not a:")) == {8}
+    assert edited_lines(old, old.replace("    return", "    b *= 2\n    return")) == {9, 10}
+    assert edited_lines(old, old.replace("A = 1", "A = 2")) == set()
+    assert edited_lines("def f(:", "def f():") == set()
+
+
+CRASHES = HEAD % "missing // input.size"
+
+
+def test_an_exception_that_is_left_where_two_tasks_are_crossed_is_said() -> None:
+    """Division by zero is mended where something is missing, and not where nothing is."""
+    source = CRASHES.replace("    if missing <= 0:", "    if missing <= 0 and 60 // input.size:")
+    half = source.replace("return Output(result=missing //", "return Output(result=input.size and missing //")
+    whole = half.replace("and 60 //", "and input.size and 60 //")
+    tasks = [case(1, 0, missing=7, size=0), case(2, 0, missing=-3, size=6)]
+    known = Known(tasks, {1}, b"k" * 32, ReplayPolicy(neighbours=8))
+    drawn = crossed(tasks, known.working, 24)
+    bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
+    try:
+        left, mended = (examined(bench, known, drawn, source, own, {}) for own in (half, whole))
+    finally:
+        bench.close()
+    assert "missing=-3" in left.unmended
+    assert mended.unmended == ""

@@ -1,0 +1,97 @@
+"""Mutants of what an edit newly writes, and what an edit takes away; and ways around both that are closed."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentos.evolver.propose.edit_mutants import loosened, mutants
+
+OLD = """import re
+
+MARK = re.compile(r"^(?:re|aw):")
+
+
+def run(rows, limit):
+    found = []
+    for row in rows:
+        if row > 10 and row not in found:
+            found.append(row)
+    return sum(row for row in found if row < limit)
+"""
+
+
+def changed(*pairs: tuple[str, str]) -> str:
+    text = OLD
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("new", "others"),
+    [
+        ((("sum(row for row in found if row < limit)", "len(found) // 2"),), {"1 for 2", "3 for 2"}),
+        ((("row > 10", "row >= 10"),), set()),  # its only mutant is the base
+        ((("row > 10", "row > 12"),), {"11 for 12", "13 for 12"}),  # and the bound beside it was there
+        (
+            (("    return", "    if limit <= 0:\n        return 0\n    return"),),
+            {"< for <=", "-1 for 0", "1 for 0"},
+        ),
+        ((("found.append(row)", "found.append(row * 1.5)"),), {"1.35 for 1.5", "1.6500000000000001 for 1.5"}),
+        ((("row > 10 and", "row > 10 or"),), set()),
+        ((("found = []", "found = list()"),), set()),
+    ],
+)
+def test_only_what_is_newly_written_has_mutants(new: tuple[tuple[str, str], ...], others: set[str]) -> None:
+    found = mutants(OLD, changed(*new), 8)
+    assert {name.removeprefix("the same edit with ") for name in found} == others
+    assert all(source not in (OLD, changed(*new)) for source in found.values())
+
+
+def test_there_are_at_most_as_many_as_are_asked_for_and_none_of_what_is_no_python() -> None:
+    edit = changed(("return sum", "return 1 + 2 + 3 + 4 + sum"))
+    assert [len(mutants(OLD, edit, most)) for most in (0, 3, 8)] == [0, 3, 8]
+    assert mutants("def f(:", "def f(): 1", 8) == {}
+    assert mutants(OLD, "def f(:", 8) == {}
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        [('"^(?:re', '"(?:re')],
+        [('"^(?:re|aw):"', '"(?:re|aw|wg):\\s*"')],  # with something else in the pattern
+        [("row > 10 and row not in found", "row > 10")],
+        [("row > 10 and row not in found", "row > 10 and True")],  # a constant is no condition
+        [(" if row < limit", "")],
+        [(" if row < limit", " if 1")],
+        [("        if row > 10 and row not in found:\n            found", "        found")],
+    ],
+)
+def test_what_is_taken_away_and_not_replaced_is_said(new: list[tuple[str, str]]) -> None:
+    assert loosened(OLD, changed(*new))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        [('"^(?:re|aw):"', '"^(?:(?:re|aw):)+"')],
+        [('"^(?:re|aw):"', '"\\A(?:re|aw):"')],  # another anchor
+        [("row > 10 and row not in found", "row not in found and row > 10")],
+        [("row > 10 and row not in found", "row > 10 or row not in found")],
+        [("row not in found", "row in found")],
+        [("row > 10", "row >= 10")],
+        [("if row < limit", "if row < limit and row")],
+        [
+            ("sum(row for row in found if row < limit)", "sum(found[:limit])"),
+            ("found = []", "if limit:\n        pass\n    found = []"),
+        ],
+        [("found = []", "found = set()")],
+    ],
+)
+def test_what_moves_or_is_replaced_is_not_taken_away(new: list[tuple[str, str]]) -> None:
+    assert not loosened(OLD, changed(*new))
+
+
+def test_of_what_is_no_python_nothing_is_said() -> None:
+    assert loosened("def f(:", OLD) == loosened(OLD, "def f(:") == ""

@@ -1,0 +1,265 @@
+"""Each doubt is reached and each is escaped by the one thing that it asks for: no more, no less."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentos.domain import (
+    Ambiguity,
+    Arm,
+    Behaviour,
+    Candidate,
+    CheckResult,
+    Edit,
+    Edited,
+    Layer,
+    Manifest,
+    Outcome,
+    Result,
+    Snapshot,
+    Trial,
+    TrialSet,
+)
+from agentos.evolver.policy import CHECKED, Judge, Policy
+from agentos.evolver.verdict.doubts import checked, doubts, guarding, idle_parts, ran, worn_out
+
+BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
+MANIFEST = Manifest("evd-1", "cause", "edit", ("skill/x/tools/t.py",), ("e1",), (), Layer.SKILL, "why")
+OWN = Edited("t.py:1:run", ("t.py:run",))
+CANDIDATE = Candidate(
+    "cand-1-1", "evo-1", "repair", 1, MANIFEST, Edit({}, "edit", "op"), BASE, TREE, edited=(OWN,)
+)
+POLICY = Policy(judge=Judge(min_tasks=2, hold_out_looks=6))
+SETS = {"e": TrialSet.EVIDENCE, "g": TrialSet.GUARD, "h": TrialSet.HOLD_OUT}
+BEHAVIOUR = Behaviour(1, 1, 1, 1, 1, 0)
+RESULTS = {"p": Result.PASSED, "f": Result.FAILED, "n": Result.NOT_REPLAYABLE}
+
+
+def side(task: str, arm: Arm, letters: str, *, checks: bool = True, **over: Any) -> list[Trial]:
+    """One trial a letter: p passes, f fails, n cannot be replayed."""
+    said = (CheckResult("equals", True),) if checks else ()
+    owner, snapshot = (CANDIDATE.id, TREE) if arm is not Arm.BASE else ("", BASE)
+    over.setdefault("reached", ("t.py:run",))
+    return [
+        Trial(
+            f"{task}-{arm}-{repeat}",
+            "evo-1",
+            owner,
+            task,
+            SETS[task[0]],
+            arm,
+            repeat,
+            snapshot,
+            Outcome(RESULTS[letter], float(letter == "p"), "", checks=said if letter != "n" else ()),
+            "",
+            "fake",
+            "none",
+            **over,
+        )
+        for repeat, letter in enumerate(letters)
+    ]
+
+
+def both(task: str, before: str, after: str, **over: Any) -> list[Trial]:
+    return [*side(task, Arm.BASE, before, **over), *side(task, Arm.CANDIDATE, after, **over)]
+
+
+GAIN = both("e1", "ff", "pp")
+GOOD = [*GAIN, *both("g1", "pp", "pp"), *both("h1", "pp", "pp")]
+
+
+def told(trials: list[Trial], policy: Policy = POLICY, **over: Any) -> str:
+    return "; ".join(doubts(replace(CANDIDATE, **over), trials, policy))
+
+
+def test_of_an_edit_that_ran_in_as_many_guards_as_are_asked_for_there_is_no_doubt() -> None:
+    assert told(GOOD) == ""
+
+
+def test_by_the_first_edition_nobody_was_asked() -> None:
+    assert told(GAIN, replace(POLICY, edition=CHECKED - 1)) == ""
+    assert told(GAIN, replace(POLICY, edition=CHECKED)) != ""
+
+
+# --- what guards ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        [],
+        both("g2", "ff", "pp"),  # it failed before: nothing to break
+        both("g2", "pp", "ff"),
+        both("g2", "pp", "pf"),
+        both("g2", "pp", "nn"),
+        both("g2", "pp", "pp", checks=False),
+        both("g2", "pp", "pp", reached=("other.py:run",)),
+        both("e2", "pp", "pp"),  # the evidence does not count itself
+        side("g2", Arm.CANDIDATE, "pp"),  # nobody knows that it passed before
+        [*side("g2", Arm.BASE, "pp"), *side("g2", Arm.CONTROL, "pp")],
+    ],
+)
+def test_what_does_not_guard_is_not_counted(second: list[Trial]) -> None:
+    trials = [*GAIN, *both("g1", "pp", "pp"), *second]
+    assert guarding(CANDIDATE, trials) == {"g1"}
+    assert told(trials) == (
+        "of guards and hold-out tasks with checks, 1 pass with it and ran what it edits, and with fewer than 2 "
+        "(min_tasks) nobody can tell what it breaks"
+    )
+
+
+@pytest.mark.parametrize("fewest", [0, 1])
+def test_one_guard_is_asked_for_whatever_the_policy_says(fewest: int) -> None:
+    policy = replace(POLICY, judge=replace(POLICY.judge, min_tasks=fewest))
+    assert "0 pass with it" in told(GAIN, policy)
+    assert told([*GAIN, *both("h1", "pp", "pp")], policy) == ""
+
+
+def test_one_that_passed_once_before_and_is_not_replayable_once_guards() -> None:
+    trials = [*both("g1", "pf", "pn"), *both("h1", "pp", "pp")]
+    assert guarding(CANDIDATE, trials) == {"g1", "h1"}
+
+
+def test_of_pairs_some_may_fail() -> None:
+    trials = [*side("g1", Arm.BASE, "pp"), *side("g1", Arm.CANDIDATE, "pf", number=1)]
+    assert guarding(CANDIDATE, trials) == {"g1"}
+    assert guarding(CANDIDATE, [*trials[:2], *side("g1", Arm.CANDIDATE, "ff", number=1)]) == frozenset()
+
+
+def test_before_it_was_asked_what_stood_a_hidden_failure_counted() -> None:
+    trials = both("h1", "ff", "pp")
+    assert guarding(CANDIDATE, trials, CHECKED) == {"h1"}
+    assert guarding(CANDIDATE, trials) == frozenset()
+
+
+def test_who_has_checks_is_known_by_any_trial() -> None:
+    assert checked([*both("g1", "n", "p"), *both("g2", "p", "p", checks=False)]) == {"g1"}
+
+
+# --- what ran ---------------------------------------------------------------------------------
+
+
+def test_what_ran_in_no_guard_is_named_the_first_three_and_how_many_more() -> None:
+    idle = [Edited(f"t.py:{number}:f{number}", (f"t.py:f{number}",)) for number in range(5)]
+    assert told(GOOD, edited=(OWN, idle[0])) == "what it edits ran in no guard: t.py:0:f0"
+    assert told(GOOD, edited=(OWN, *idle[:3])).endswith("t.py:0:f0, t.py:1:f1, t.py:2:f2")
+    assert told(GOOD, edited=(OWN, *idle[:4])).endswith("and 1 more")
+    assert told(GOOD, edited=(OWN, *idle)).endswith("t.py:0:f0, t.py:1:f1, t.py:2:f2 and 2 more")
+    assert idle_parts(replace(CANDIDATE, edited=(OWN, *idle)), GOOD) == idle
+
+
+def test_each_guard_may_run_another_part() -> None:
+    other = Edited("t.py:9:other", ("t.py:other", "t.py:looks"))
+    trials = [
+        *GAIN,
+        *both("g1", "pp", "pp"),
+        *both("h1", "pp", "pp", reached=("t.py:looks",)),
+    ]
+    assert told(trials, edited=(OWN, other)) == ""
+    assert ran(other, {"t.py:looks"})
+    assert not ran(other, {"t.py:run"})
+    assert not ran(Edited("t.py:x", ()), {"t.py:run"}), "what nothing can show has not run"
+
+
+def test_each_trial_of_a_guard_may_run_another_part() -> None:
+    first = side("g1", Arm.CANDIDATE, "p", reached=("a",))
+    second = side("g1", Arm.CANDIDATE, "p", reached=("t.py:run",))
+    assert guarding(CANDIDATE, [*side("g1", Arm.BASE, "p"), *second, *first]) == {"g1"}
+    assert guarding(CANDIDATE, [*side("g1", Arm.BASE, "p"), *first, *second]) == {"g1"}
+
+
+def test_where_only_new_files_are_edited_guards_are_counted_as_they_are_and_a_person_is_asked() -> None:
+    new = Edited("new.py:1:f", ("new.py:f",), new_file=True)
+    assert guarding(replace(CANDIDATE, edited=(new,)), GOOD) == {"g1", "h1"}
+    assert told(GOOD, edited=(new,)) == "what it edits ran in no guard: new.py:1:f"
+    assert guarding(replace(CANDIDATE, edited=(new, OWN)), both("g1", "p", "p", reached=())) == frozenset()
+
+
+def test_a_candidate_that_does_not_say_what_it_edits_is_counted_as_then() -> None:
+    trials = [*GAIN, *both("g1", "pp", "pp", reached=())]
+    assert told(trials, edited=()).startswith(
+        "of guards and hold-out tasks with checks, 1 pass with it, and with"
+    )
+
+
+# --- what was gained --------------------------------------------------------------------------
+
+BESIDE = GOOD[len(GAIN) :]
+UNCHECKED = "its only gain is work without checks"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "asked"),
+    [
+        (both("e1", "ff", "pp", checks=False), True),
+        ([*both("e1", "ff", "pp", checks=False), *both("e2", "ff", "ff")], True),
+        ([*both("e1", "ff", "pp", checks=False), *both("e2", "ff", "pp")], False),
+        ([*both("e1", "ff", "pp", checks=False), *both("e2", "pp", "pp")], True),
+        (both("e1", "fp", "pp", checks=False), True),
+        (both("e1", "fp", "pf", checks=False), False),
+        (both("e1", "fn", "pn", checks=False), True),
+        (both("e1", "nn", "pp", checks=False), True),
+        (both("e1", "ff", "nn", checks=False), False),
+        (both("e1", "pnn", "ppp", checks=False), False),  # only what says something is a share
+        ([*both("e1", "ff", "ff"), *both("g9", "ff", "pp", checks=False)], False),  # no evidence is gained
+        ([*both("e1", "ff", "ff", checks=False), *side("e1", Arm.CONTROL, "pp", checks=False)], False),
+    ],
+)
+def test_a_gain_without_checks_is_asked_for(evidence: list[Trial], asked: bool) -> None:
+    assert (UNCHECKED in told([*evidence, *BESIDE])) is asked
+
+
+def test_a_guard_without_checks_that_is_gained_is_no_gain() -> None:
+    assert UNCHECKED not in told([*GOOD, *both("g9", "ff", "pp", checks=False)])
+
+
+# --- what its behaviour shows -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ({}, ""),
+        ({"unguarded": True}, "no working call runs the lines that it changes"),
+        ({"unmended": "run(a=1)"}, "the failure is still there for run(a=1)"),
+        ({"broad": True}, "it changes most of what the tool answers"),
+        (
+            {"ambiguity": Ambiguity(1, "run(2)", "4", "5", "cand-1-2")},
+            "it is ambiguous: another edit passes the same tasks, and for run(2) this one answers 4, cand-1-2 5",
+        ),
+        ({"ambiguity": Ambiguity(2, "run(2)", "4", "5", "cand-1-2")}, "2 other edits pass the same tasks"),
+    ],
+)
+def test_what_is_seen_beside_the_tasks_is_asked(seen: dict[str, Any], said: str) -> None:
+    found = doubts(replace(CANDIDATE, behaviour=replace(BEHAVIOUR, **seen)), GOOD, POLICY)
+    assert len(found) == bool(said)
+    assert said in "".join(found)
+
+
+def test_lines_that_no_call_runs_are_told_once() -> None:
+    idle = Edited("t.py:5:idle", ("t.py:idle",))
+    seen = replace(BEHAVIOUR, unguarded=True)
+    assert told(GOOD, edited=(OWN, idle), behaviour=seen) == "what it edits ran in no guard: t.py:5:idle"
+
+
+# --- a hold-out that is used up ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("looks", "worn"), [((0,), False), ((6,), False), ((7,), True), ((7, 6), False), ((7, 0), True)]
+)
+def test_hidden_tasks_tell_of_so_many_candidates_and_no_more(looks: tuple[int, ...], worn: bool) -> None:
+    trials = [
+        trial for number, look in enumerate(looks) for trial in both(f"h{number}", "pp", "pp", look=look)
+    ]
+    assert bool(worn_out(trials, POLICY)) is worn
+    every = [*GOOD[: -len(both("h1", "pp", "pp"))], *trials]
+    assert ("the hold-out is used up: 6 candidates" in told(every)) is worn
+    assert "used up" not in told(every, replace(POLICY, edition=CHECKED))
+
+
+def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
+    assert worn_out([*both("g1", "pp", "pp", look=9), *both("e1", "ff", "pp", look=9)], POLICY) == ""

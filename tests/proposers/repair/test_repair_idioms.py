@@ -1,0 +1,92 @@
+"""Every idiom that the search knows: the mended text is among its edits, and nothing that must not be done is."""
+
+import ast
+import contextlib
+
+import pytest
+
+from agentos.proposers.repair.places import edits_of
+from agentos.proposers.repair.reading.given import GivenNames
+from agentos.proposers.repair.site import Facts
+from agentos.proposers.repair.source import Program
+
+# name: (head of the file, body of f, what is wrong, how it should be)
+FAULTS = {
+    "sum from nothing": ("", "c = {}\nfor x in a:\n    c[x] = b\nreturn c", "c[x] = b", "c[x] = c.get(x, 0) + b"),
+    "assignment for a sum": ("", "c = a\nc[b] = 1\nreturn c", "c[b] = 1", "c[b] += 1"),
+    "default of get": ("", "return a.get(b)", "a.get(b)", "a.get(b, 0)"),
+    "the key itself": ("", "return a[b]", "a[b]", "a.get(b, b)"),
+    "zero is not None": ("", "if a:\n    return a\nreturn b", "if a:", "if a is not None:"),
+    "nothing to walk": ("", "for x in a:\n    b += x\nreturn b", "in a:", "in (a or []):"),
+    "one entry more": ("HOME = 'EUR'\n", "return a", "return a", "return {HOME: 1.0, **a}"),
+    "a limit that nobody uses": ("FLOOR = 5\n", "return 100 - 7 * a", "100 - 7 * a", "max(FLOOR, 100 - 7 * a)"),
+    "at most what is there": ("", "c = a // b\nreturn c", "a // b", "min(a // b, b)"),
+    "digits": ("", "return round(a / b)", "round(a / b)", "round(a / b, 2)"),
+    "rounded up": ("", "return a // b", "a // b", "-(-a // b)"),
+    "hundred seconds": ("", "return a * 100 + b", "100", "60"),
+    "weeks for days": ("", "return a + timedelta(days=b)", "days", "weeks"),
+    "bracket": ("", "return a * 5 / 9 - 32", "a * 5 / 9 - 32", "(a - 32) * 5 / 9"),
+    "one operand more": ("", "return 10 + a[b + 1]", "a[b + 1]", "a[b + 1] + a[b + 2]"),
+    "variable for element": ("", "c = a[0]\nreturn b - a[0]", "- a[0]", "- c"),
+    "split once": ("", "return a.split(':')", "':'", "':', 1"),
+    "delimiter": ("import csv\n", "return csv.reader(a)", "(a)", "(a, delimiter=';')"),
+    "byte order mark": ("", "return open(a, encoding='utf-8')", "'utf-8'", "'utf-8-sig'"),
+    "case of a pattern": ("import re\n", "return re.findall('x', a)", "'x', a", "'x', a, flags=re.IGNORECASE"),
+    "sort key": ("", "return sorted(a)", "(a)", "(a, key=lambda item: item[1])"),
+    "direction of a key": ("", "return sorted(a, key=lambda x: x[1])", "x: x[1]", "x: -x[1]"),
+    "second criterion": ("", "return sorted(a, key=lambda x: -x[1])", "x: -x[1]", "x: (-x[1], x[0])"),
+    "greedy pattern": ("import re\n", "return re.match(r'(.+): (.*)', a)", "(.+):", "([^:]+):"),
+    "signed numbers": ("import re\n", "return re.findall(r'\\d+', a)", "\\d+", "-?\\d+"),
+    "day and month": ("", "return strptime(a, '%m.%d.%Y')", "%m.%d", "%d.%m"),
+    "two digits": ("", "return f'{a}:{b}'", "{b}", "{b:02d}"),
+    "thousands": ("", "return float(a)", "float(a)", "float(a.replace(',', ''))"),
+    "both sides": ("", "return a == b", "a == b", "a.lower() == b.lower()"),
+    "once each": ("", "c = list(a)\nreturn c", "return c", "return list(dict.fromkeys(c))"),
+    "field name": ("", "return a['Name']", "'Name'", "'full name'"),
+    "two marks": ("", "return a.startswith('#')", "'#'", "('#', ';')"),
+    "break": ("", "for x in a:\n    if x:\n        break\nreturn b", "break", "continue"),
+    "moved far": ("", "a += 1\nb += 1\nif b:\n    b = a\nreturn b", "    a += 1\n", ""),
+    "the last group": (
+        "",
+        "c = []\nd = []\nfor x in a:\n    if x:\n        c.append(d)\n    d = [x]\nreturn c",
+        "        d = [x]\n",
+        "        d = [x]\n    c.append(d)\n",
+    ),
+    "imported": ("from math import floor\n", "return floor(a)", "floor", "ceil"),
+    "cleaned before the rest": ("", "return a.replace(',', '.')", "a.rep", "a.replace('.', '').rep"),
+    "span in brackets": ("", "return (a - b).seconds", "(a - b).seconds", "(a - b).total_seconds()"),
+    "the other parameter": ("", "return int(a)", "int(a)", "int(a or b)"),
+    "nothing for null": ("", "return sum(a)", "return", "a = [each or 0 for each in a]\n    return"),
+    "sign in a class": ("import re\n", "return re.findall(r'[\\w.-]+@', a)", "[\\w", "[\\+\\w"),
+    "order of a list": ("", "return [a, 1, b]", "[a, 1, b]", "[b, a, 1]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_idiom_is_among_the_edits(name: str) -> None:
+    head, body, old, new = FAULTS[name]
+    source = f"{head}def f(a, b):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    wanted = source.replace(old, new) if name == "imported" else source.replace(old, new, 1)
+    if name == "moved far":
+        wanted = wanted.replace("        b = a\n", "        b = a\n    a += 1\n")
+    assert ast.dump(ast.parse(wanted)) in shapes(source)
+
+
+def test_a_start_value_is_set_again() -> None:
+    source = (
+        "class Day:\n    def __init__(self):\n        self.spent = 0.0\n\n"
+        "    def close(self, found):\n        found.append(self.spent)\n"
+    )
+    wanted = source + "        self.spent = 0.0\n"
+    assert ast.dump(ast.parse(wanted)) in shapes(source)
+
+
+def shapes(source: str) -> set[str]:
+    program = Program(source)
+    found = set()
+    for edit, _ in edits_of(Facts(program, GivenNames(("full name",), signs="+"))):
+        text = program.apply(edit)
+        if text is not None:
+            with contextlib.suppress(SyntaxError):  # such an edit costs a try
+                found.add(ast.dump(ast.parse(text)))
+    return found

@@ -1,0 +1,105 @@
+"""Every kind of fault that the proposer promises to reach: the repaired text is among the edits."""
+
+import ast
+
+import pytest
+
+from agentos.proposers.repair.places import edits_of
+from agentos.proposers.repair.site import Facts
+from agentos.proposers.repair.source import Program
+
+FAULTS = {
+    "comparison": ("if a < b:\n    return a\nreturn b", "a < b", "a <= b"),
+    "membership, swapped": ("return a in b", "a in b", "b in a"),
+    "arithmetic": ("return a + b", "a + b", "a - b"),
+    "operands": ("return a % b", "a % b", "b % a"),
+    "boolean": ("return a > 1 and b > 1", "and", "or"),
+    "grouping": ("return a == 1 and b < 1 or b > 31", "b < 1 or b > 31", "(b < 1 or b > 31)"),
+    "negation": ("if a:\n    return b", "if a", "if not a"),
+    "constant": ("return a * 24", "24", "25"),
+    "string": ("return ' '.join(a)", "' '", "''"),
+    "off by one, range": ("return [i for i in range(a)]", "range(a)", "range(a + 1)"),
+    "off by one, slice": ("return a[:b]", "[:b]", "[:b + 1]"),
+    "argument order": ("return pow(a, b)", "a, b", "b, a"),
+    "name": ("c = a\nreturn b", "return b", "return c"),
+    "element": ("for i in range(3):\n    b = a[i]\n    if b != i:\n        return b", "!= i", "!= a[i]"),
+    "method": ("return a.lower()", "lower", "upper"),
+    "function": ("return min(a)", "min", "max"),
+    "missing call": ("return a - b", "a - b", "abs(a - b)"),
+    "superfluous call": ("return sorted(a)", "sorted(a)", "a"),
+    "method dropped": ("return a.replace('x', 'y')", "a.replace('x', 'y')", "a"),
+    "strip": ("return a == b", "a == b", "a.strip() == b"),
+    "keyword": ("return sorted(a)", "sorted(a)", "sorted(a, reverse=True)"),
+    "lookup": ("return a[b]", "a[b]", "a.get(b, 0)"),
+    "superfluous operand": ("return a > 1 and b > 1", "a > 1 and b > 1", "a > 1"),
+    "missing operand": ("return a > 1 and b > 1", "b > 1", "b > 1 and a"),
+    "filter": ("return [x for x in a]", "in a]", "in a if x]"),
+    "statement too many": ("b = 1\na += 1\nreturn a", "    a += 1\n", ""),
+    "statement missing": ("while a:\n    b += 1\nreturn b", "b += 1", "b += 1\n        a -= 1"),
+    "guard": ("b.append(a)\nreturn b", "b.append(a)", "if a:\n        b.append(a)"),
+    "early return": ("return a[0]", "return a[0]", "if not a:\n        return None\n    return a[0]"),
+    "default": ("return a + 1", "a + 1", "(a or 0) + 1"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_repair_is_among_the_edits(name: str) -> None:
+    body, old, new = FAULTS[name]
+    head, source = "def f(a, b):\n", "".join(f"    {line}\n" for line in body.splitlines())
+    wanted = ast.dump(ast.parse(head + source.replace(old, new, 1)))
+    assert wanted in _shapes(head + source)
+
+
+# as black breaks them, when the names are long
+BROKEN_OVER_LINES = """\
+def f(a, b):
+    c = b
+    if (
+        a
+        > b  # too long for one line
+    ):
+        return a
+    while c and (
+        b
+        < a
+    ):
+        b += 1
+    return c if f"{a} of {b}" == f"{b}" else b
+"""
+
+
+def test_a_comparison_over_several_lines_is_edited_and_reused_as_any_other() -> None:
+    shapes = _shapes(BROKEN_OVER_LINES)
+    for new in (
+        BROKEN_OVER_LINES.replace("> b", ">= b"),
+        BROKEN_OVER_LINES.replace("> b", "> c"),
+        BROKEN_OVER_LINES.replace("< a\n    )", "< a\n    ) and (a > b)"),
+        BROKEN_OVER_LINES.replace("< a\n    )", "< a\n    ) and (a > c)"),
+    ):
+        assert ast.dump(ast.parse(new)) in shapes, new
+
+
+def test_truth_values_are_exchanged_together() -> None:
+    source = "def f(a):\n    for x in a:\n        if x:\n            return True\n    return False\n"
+    wanted = source.replace("True", "?").replace("False", "True").replace("?", "False")
+    assert ast.dump(ast.parse(wanted)) in _shapes(source)
+
+
+def test_a_return_moves_out_of_its_loop() -> None:
+    source = "def f(a):\n    b = 0\n    for x in a:\n        b += x\n        return b\n"
+    wanted = "def f(a):\n    b = 0\n    for x in a:\n        b += x\n    return b\n"
+    assert ast.dump(ast.parse(wanted)) in _shapes(source)
+
+
+def test_fields_of_the_input_are_names_in_scope() -> None:
+    source = (
+        "class Input:\n    path: str\n    column: str\n\n\n"
+        "def run(input: Input):\n    rows = read(input.path)\n    return rows[input.path]\n"
+    )
+    assert ast.dump(ast.parse(source.replace("rows[input.path]", "rows[input.column]"))) in _shapes(source)
+
+
+def _shapes(source: str) -> set[str]:
+    program = Program(source)
+    texts = (program.apply(edit) for edit, _ in edits_of(Facts(program)))
+    return {ast.dump(ast.parse(text)) for text in texts if text is not None}

@@ -1,0 +1,178 @@
+import time
+
+import pytest
+from local_bench import LocalBenches
+
+from agentos.domain import SearchEffort
+from agentos.proposers.repair import RepairProposer
+from agentos.proposers.repair.search import SearchBudget
+
+TOOL = '''"""Adds up one column of a CSV file."""
+
+from pydantic import BaseModel
+
+TOOL = {"name": "probe", "description": "column sum", "effects": ["read"], "dependencies": []}
+
+
+class Input(BaseModel):
+    path: str
+    column: int
+
+
+class Output(BaseModel):
+    total: int
+
+
+def run(input: Input) -> Output:
+    total = 0
+    with open(input.path) as file:  # closed again
+        rows = file.read().splitlines()
+    for row in rows[1:-1]:
+        total += int(row.split(",")[input.column])
+    return Output(total=total)
+'''
+
+
+@pytest.fixture
+def benches() -> LocalBenches:
+    return LocalBenches()
+
+
+def proposals(benches: LocalBenches, brief, workers: int = 1):  # type: ignore[no-untyped-def]  # a made Brief
+    return list(RepairProposer(benches, workers).propose(brief))
+
+
+def test_a_tool_with_an_off_by_one_is_repaired_over_its_input_files(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    table = b"a,b\n1,2\n3,4\n5,6\n"
+    cases = [
+        case("t1", {"total": 9}, path="x.csv", column=0, inputs={"x.csv": table}),
+        case("t2", {"total": 12}, path="x.csv", column=1, inputs={"x.csv": table}),
+    ]
+    first = proposals(benches, brief(TOOL, cases, budget_s=20.0), workers=2)[0]
+    assert first.files == {"tool/probe/tool.py": TOOL.replace("rows[1:-1]", "rows[1:]")}
+    assert first.predicted_fixes == ("t1", "t2")
+    assert "rows[1:-1]" in first.summary
+    assert "line 21, in run" in first.summary
+    assert all(bench._server.ended for bench in benches.opened), "every bench must be closed"
+
+
+LIMIT = "def probe(x):\n    if x > 3:\n        return 'big'\n    return 'small'\n"
+
+
+def test_working_calls_keep_their_answers_and_are_named_as_at_risk(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    working = [(case("t2", x=9), "big"), (case("t3", x=2), "small"), (case("t4", x=1), "small")]
+    found = proposals(benches, brief(LIMIT, [case("t1", "big", x=3)], working))
+    assert ">= 3" in found[0].files["tool/probe/tool.py"] or "> 2" in found[0].files["tool/probe/tool.py"]
+    assert set(found[0].tasks_at_risk) == {"t2", "t3", "t4"}
+    for proposal in found:
+        names: dict[str, object] = {}
+        exec(proposal.files["tool/probe/tool.py"], names)
+        assert [names["probe"](x) for x in (3, 9, 2, 1)] == ["big", "big", "small", "small"]  # type: ignore[operator]
+
+
+def test_what_cannot_be_repaired_gets_no_proposal(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    source = "def probe(x):\n    return x * 2\n"
+    cases = [case("t1", 17, x=1), case("t2", 4711, x=2), case("t3", -5, x=3)]
+    assert proposals(benches, brief(source, cases)) == []
+
+
+def test_a_search_that_finds_nothing_returns_how_far_it_came(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    def effort(source: str, budget_s: float) -> SearchEffort:
+        search = RepairProposer(benches, 1).propose(brief(source, [case("t1", 17, x=1)], budget_s=budget_s))
+        with pytest.raises(StopIteration) as end:
+            next(search)
+        return end.value.value
+
+    whole = effort("def probe(x):\n    return x\n", 60.0)
+    assert whole.exhausted
+    assert 0 < whole.tried <= whole.known
+    assert whole.cpu_s > 0
+    cut = effort("def probe(x):\n    return x\n", 0.0)
+    assert not cut.exhausted
+
+
+def test_a_partial_repair_says_so(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    cases = [case("t1", "big", x=3), case("t2", "huge", x=1_000_000)]
+    first = proposals(benches, brief(LIMIT, cases, [(case("t3", x=2), "small")]))[0]
+    assert first.predicted_fixes in (("t1",), ("t2",))
+    assert "partial: 1 of 2" in first.summary
+
+
+def test_nothing_fails_so_nothing_is_proposed(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    assert proposals(benches, brief(LIMIT, [case("t1", "big", x=7)])) == []
+
+
+def test_a_source_that_is_no_python_gets_no_proposal(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    assert proposals(benches, brief("def probe(:\n", [case("t1", 1, x=1)])) == []
+
+
+def test_endless_loops_cost_their_limit_only(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    source = "def probe(n):\n    total = 0\n    while n > 0:\n        total += n\n    return total\n"
+    first = proposals(benches, brief(source, [case("t1", 6, n=3)], budget_s=20.0))[0]
+    assert "n -= 1" in first.files["tool/probe/tool.py"]
+
+
+def test_the_budget_ends_the_search(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    started = time.monotonic()
+    cases = [case("t1", {"total": 4711}, path="x.csv", column=0, inputs={"x.csv": b"a\n1\n"})]
+    assert proposals(benches, brief(TOOL, cases, budget_s=0.5)) == []
+    assert time.monotonic() - started < 8
+
+
+def test_at_most_as_many_as_asked_for(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    found = proposals(benches, brief(LIMIT, [case("t1", "big", x=3)], max_candidates=2))
+    assert len(found) == 2
+
+
+def test_a_waiting_machine_does_not_use_up_the_budget() -> None:
+    meter = SearchBudget(cpu_s=1.0, deadline=time.monotonic() + 60)
+    time.sleep(0.05)
+    assert not meter.spent
+    meter.used_s = 1.0
+    assert meter.spent
+    assert SearchBudget(cpu_s=1.0, deadline=time.monotonic() - 1).spent, "what waits for ever ends as well"
+
+
+def test_after_a_find_the_search_costs_as_much_again_at_most() -> None:
+    meter = SearchBudget(cpu_s=100.0, deadline=time.monotonic() + 60, used_s=4.0)
+    meter.found()
+    assert 4.0 < meter.cpu_s < 12.0
+    scarce = SearchBudget(cpu_s=5.0, deadline=time.monotonic() + 60, used_s=4.0)
+    scarce.found()
+    assert scarce.cpu_s == 5.0
+
+
+def test_the_trials_of_a_bench_count(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    bench = benches.bench(brief(LIMIT, []).base, "", [case("t1", "big", x=3)], 1.0)
+    tried = bench.try_source("def probe(x):\n    return sum(range(200000))\n", trace=True)
+    bench.close()
+    assert tried.cpu_s > 0
+    assert tried.raised == (0,)
+
+
+GUARDED = """def probe(rows):
+    found = []
+    for row in rows:
+        if row["n"] < 0:
+            raise ValueError("negative")
+        found.append(row["n"])
+    return found
+"""
+
+
+def test_a_failure_by_the_programs_own_raise_is_not_hushed(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    rows = [{"n": 1}, {"n": -2}]
+    for proposal in proposals(benches, brief(GUARDED, [case("t1", [1], rows=rows)], budget_s=4.0)):
+        assert "raise ValueError" in proposal.files["tool/probe/tool.py"]
+        assert "if False" not in proposal.files["tool/probe/tool.py"]
+
+
+def test_a_key_that_is_missing_gets_its_default_soon(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    source = (
+        "def probe(rows):\n    total = 0\n    for row in rows:\n        total += row['n']\n    return total\n"
+    )
+    failing = [case("t1", 4, rows=[{"n": 4}, {}]), case("t2", 7, rows=[{}, {"n": 7}])]
+    first = proposals(benches, brief(source, failing, [(case("t3", rows=[{"n": 2}]), 2)], budget_s=4.0))[0]
+    names: dict[str, object] = {}
+    exec(first.files["tool/probe/tool.py"], names)
+    assert names["probe"]([{"n": 5}, {}, {"n": 6}]) == 11  # type: ignore[operator]

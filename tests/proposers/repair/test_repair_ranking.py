@@ -1,0 +1,135 @@
+import ast
+from pathlib import Path
+
+import pytest
+
+from agentos import shipped
+from agentos.errors import Invalid
+from agentos.evolver.propose.input_variation import generate
+from agentos.proposers.repair.places import suspicion
+from agentos.proposers.repair.prior import (
+    Ranked,
+    Stock,
+    kind_of_edit,
+    ranked,
+    read_prior,
+    totals,
+    weighed,
+)
+from agentos.proposers.repair.ranking import hypotheses, oddities
+from agentos.proposers.repair.search import Plausible
+from agentos.proposers.repair.source import CodeEdit, Program, Splice
+
+SOURCE = "def f(a, b):\n    c = a < b + 1\n    return a\n"
+
+
+def edit(old: str, new: str, operator: str = "test", weight: float = 1.0) -> CodeEdit:
+    start = SOURCE.index(old)
+    return CodeEdit((Splice(start, start + len(old), new),), operator, weight)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("<", "<=", "comparison operator"),
+        ("+", "-", "arithmetic operator"),
+        ("1", "2", "constant"),
+        ("return a", "return b", "name/keyword"),
+        ("b + 1", "b", "drop tokens<=3"),
+        ("a < b + 1", "a < b + 1 - 1", "insert +-1"),
+        ("b + 1", "abs(b + 1)", "insert tokens<=3"),
+        ("a < b + 1", "a < b + 1 and c > 3", "insert tokens>3"),
+    ],
+)
+def test_the_kind_is_read_off_the_tokens(old: str, new: str, kind: str) -> None:
+    assert kind_of_edit(Program(SOURCE), edit(old, new)) == kind
+
+
+def test_a_kinds_share_is_divided_among_its_edits_by_weight_and_suspicion() -> None:
+    edits = [(edit("<", "<="), 1.0), (edit("<", ">"), 3.0), (edit("return a", "return b"), 1.0)]
+    known = Stock(weighed(Program(SOURCE), edits, {2: 1.0, 3: 1.0}))
+    order = ranked(known, {"comparison operator": 60, "name/keyword": 40})
+    assert [(r.edit.splices[0].text, round(r.probability, 2)) for r in order] == [
+        (">", 0.45),
+        ("return b", 0.4),
+        ("<=", 0.15),
+    ]
+
+
+def test_shares_can_be_divided_among_the_edits_of_several_files() -> None:
+    here = Stock(weighed(Program(SOURCE), [(edit("<", "<="), 1.0)], {2: 1.0}))
+    there = Stock(weighed(Program(SOURCE), [(edit("<", ">"), 3.0)], {2: 1.0}))
+    shared = totals([here, there])
+    found = [next(ranked(edits, {"comparison operator": 60}, shared)).probability for edits in (here, there)]
+    assert found == [0.25, 0.75]
+
+
+def test_lines_that_only_failing_calls_run_are_the_most_suspicious() -> None:
+    found = suspicion(Program(SOURCE), failing=[(2, 3)], passing=[(3,), (3,)])
+    assert found[2] == 1.0
+    assert found[3] < 0.6
+
+
+def test_the_shipped_table_is_readable() -> None:
+    assert read_prior(shipped.folder("evolver") / "edit_prior.toml")["comparison operator"] == 165
+
+
+def test_a_broken_table_is_refused_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "edit_prior.toml"
+    path.write_text("kinds = 3")
+    with pytest.raises(Invalid, match="edit_prior"):
+        read_prior(path)
+
+
+def plausible(text: str, probability: float, outputs: tuple[object, ...]) -> Plausible:
+    made = edit("return a", text)
+    source = SOURCE.replace("return a", text)
+    return Plausible(Ranked(made, "test", probability), source, (True,), outputs)
+
+
+def test_what_many_edits_agree_on_wins_over_a_lone_likelier_one() -> None:
+    found = [
+        plausible("return -a", 0.30, (1, 2)),
+        plausible("return b", 0.25, (3, 4)),
+        plausible("return c", 0.25, (3, 4)),
+    ]
+    best = hypotheses(Program(SOURCE), (0, 0), found)[0]
+    assert best.best.outputs == (3, 4)
+    assert best.edits == 2
+
+
+def test_new_crashes_count_against_an_edit() -> None:
+    broken = {"error": "TypeError", "message": ""}
+    found = [plausible("return -a", 0.5, (broken, broken)), plausible("return b", 0.3, (3, 4))]
+    assert hypotheses(Program(SOURCE), (0, 0), found)[0].best.source.endswith("return b\n")
+
+
+@pytest.mark.parametrize("text", ["a == a", "x - x", "x * 1", "a < b > c", "f(a, a)", "b if True else c"])
+def test_what_nobody_writes_is_odd(text: str) -> None:
+    assert oddities(ast.parse(text)) == 1
+
+
+def test_generated_inputs_are_new_distinct_and_the_same_each_time(case) -> None:  # type: ignore[no-untyped-def]  # fixture
+    cases = [case("t1", text="a,b", rows=[1, 2, 3], path="x.csv", inputs={"x.csv": b"1,2\n3,4\n"})]
+    made = generate(cases, 30)
+    assert made == generate(cases, 30)
+    assert len({repr((c.call.args, c.inputs)) for c in made}) == 30
+    assert all(c.call.args["path"] == "x.csv" for c in made), "the name of an input file stays"
+    assert any(c.inputs["x.csv"] != b"1,2\n3,4\n" for c in made)
+    assert not any(c.checks for c in made)
+
+
+def test_large_files_are_varied_only_as_often_as_there_is_room(case) -> None:  # type: ignore[no-untyped-def]  # fixture
+    cases = [case("t1", path="x.csv", inputs={"x.csv": b"1,2\n" * 1_000_000})]
+    assert len(generate(cases, 30)) <= 3
+
+
+def test_what_leaves_fewer_of_the_evidences_exceptions_comes_first_with_its_own_share() -> None:
+    failing = {"error": "KeyError", "message": "x"}
+    likely = Plausible(Ranked(edit("<", "<="), "", 0.9), SOURCE, (True,), (failing, failing, failing, 1))
+    whole = Plausible(Ranked(edit("b + 1", "b"), "", 0.1), SOURCE, (True,), (1, 2, 3, 1))
+    found = hypotheses(
+        Program(SOURCE), (failing, failing, failing, 1), [likely, whole], frozenset({"KeyError"})
+    )
+    assert [each.best for each in found] == [whole, likely]
+    assert found[0].share == pytest.approx(0.1), "so that the other is known to be a rival"

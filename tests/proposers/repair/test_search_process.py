@@ -1,0 +1,114 @@
+"""The search in a process of its own: it proposes what the search does, and its end is nobody else's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from local_bench import LocalBenches
+
+from agentos.domain import Call, Check, Kind, ResourceId, SearchEffort, Snapshot
+from agentos.errors import Unavailable
+from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
+from agentos.proposers.repair import RepairProposer
+from agentos.proposers.search_process import SearchProcess
+
+LIMIT = "def probe(x):\n    if x > 3:\n        return 'big'\n    return 'small'\n"
+
+
+def brief_of(source: str, expected: object, budget_s: float = 20.0, **args: object) -> Brief:
+    case = Case("t1", Call("probe", args), {}, (Check("equals", {"value": expected}),))
+    resource_id = ResourceId(Kind.TOOL, "probe")
+    nowhere = Snapshot("", "")
+    return Brief("e1", nowhere, resource_id, "tool/probe/tool.py", source, (case,), (), budget_s, 3)
+
+
+def all_of(
+    search: SearchProcess | RepairProposer, brief: Brief
+) -> tuple[list[Proposal], SearchEffort | None]:
+    found, proposals = [], search.propose(brief)
+    while True:
+        try:
+            found.append(next(proposals))
+        except StopIteration as end:
+            return found, end.value
+
+
+def test_it_proposes_what_the_search_does_and_closes_its_benches() -> None:
+    benches = LocalBenches()
+    brief = brief_of(LIMIT, "big", x=3)
+    found, effort = all_of(SearchProcess("tool", benches, 2), brief)
+    expected, _ = all_of(RepairProposer(LocalBenches(), 2), brief)
+    assert found[0].files == expected[0].files
+    assert effort is None
+    assert all(bench._server.ended for bench in benches.opened)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("search")]
+
+
+def test_how_far_it_came_is_handed_on() -> None:
+    found, effort = all_of(SearchProcess("tool", LocalBenches(), 1), brief_of(LIMIT, "big", 0.0, x=3))
+    assert found == []
+    assert effort is not None
+    assert not effort.exhausted
+
+
+def test_more_memory_than_it_may_have_ends_the_search_alone() -> None:
+    source = f"def probe(x):\n    if x < 0:\n        return {list(range(40_000))}\n    return x\n"
+    benches = LocalBenches()
+    found, effort = all_of(SearchProcess("tool", benches, 1, memory_mb=24), brief_of(source, 17, x=3))
+    assert found == []
+    assert effort is not None
+    assert not effort.exhausted
+    assert all(bench._server.ended for bench in benches.opened), "open ones are closed by the daemon"
+
+
+class Gone(LocalBenches):
+    """Opens benches whose machine has gone away."""
+
+    def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
+        raise Unavailable("the sandbox is gone")
+
+
+class Watched(LocalBenches):
+    """Ends, by its id, the process that searches when it tries its first edit."""
+
+    def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
+        made = super().bench(snapshot, path, cases, timeout_s)
+        plain = made.try_source
+
+        def ending(source: str, **given: object) -> BenchResult:
+            if source != LIMIT:
+                for task in Path("/proc/self/task").iterdir():
+                    for child in (task / "children").read_text().split():
+                        if b"search_process" in Path("/proc", child, "cmdline").read_bytes():
+                            os.kill(int(child), signal.SIGKILL)
+            return plain(source, **given)  # type: ignore[arg-type]
+
+        made.try_source = ending  # type: ignore[method-assign]
+        return made
+
+
+def test_a_machine_that_is_gone_is_told_by_its_own_error() -> None:
+    with pytest.raises(Unavailable, match="the sandbox is gone"):
+        all_of(SearchProcess("tool", Gone(), 1), brief_of(LIMIT, "big", x=3))
+
+
+def test_a_killed_process_is_a_search_that_was_cut_short() -> None:
+    benches = Watched()
+    found, effort = all_of(SearchProcess("tool", benches, 1), brief_of(LIMIT, "big", x=3))
+    assert found == []
+    assert effort is not None
+    assert effort.tried >= 1
+    assert not effort.exhausted
+    assert all(bench._server.ended for bench in benches.opened)
+
+
+def test_a_brief_of_which_nobody_asks_for_more_ends_its_process() -> None:
+    proposals = SearchProcess("tool", LocalBenches(), 1).propose(brief_of(LIMIT, "big", x=3))
+    assert next(proposals).predicted_fixes == ("t1",)
+    proposals.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("search")]

@@ -1,0 +1,59 @@
+"""What a model answers is read in a time that grows with its length alone: it runs in the daemon."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from agentos.evolver.advice.replies import ANSWER_MAX, Declined, Unusable, parse
+from agentos.proposers.model.editing import replaced
+
+FINDINGS = (
+    '{"cause": "c", "why_this_layer": "w", "summary": "s", "predicted_fixes": ["T1"], "tasks_at_risk": []}'
+)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "\n",
+        " \n",
+        "```\n",
+        "<<<<<<< SEARCH\n=======\n",
+        "<<<<<<< SEARCH\n",
+        "=======\n",
+        "<",
+        "{",
+        "</think>",
+    ],
+)
+def test_an_answer_that_is_all_one_thing_is_soon_read(piece: str) -> None:
+    """In quadratic time the worst of these takes minutes, in cubic time days."""
+    text = piece * ((ANSWER_MAX - len(FINDINGS) - 10) // len(piece))
+    began = time.process_time()
+    for said in (FINDINGS + "\n" + text, text):
+        try:
+            replaced("a = 1\n", parse(said).block)
+        except Unusable:
+            continue
+    assert time.process_time() - began < 20
+
+
+def test_two_parts_replace_what_they_name() -> None:
+    block = (
+        "<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE\n\n"
+        "<<<<<<< SEARCH\nc = 1\n=======\n>>>>>>> REPLACE  \n"
+    )
+    assert replaced("a = 1\nb = 1\nc = 1\n", block) == "a = 2\nb = 1\n"
+
+
+def test_a_part_without_an_end_is_no_edit() -> None:
+    with pytest.raises(Unusable, match="no part of the form"):
+        replaced("a = 1\n", "<<<<<<< SEARCH\na = 1\n=======\na = 2\n")
+
+
+def test_a_model_may_say_that_it_has_no_edit() -> None:
+    with pytest.raises(Declined, match="the place is right as it is"):
+        parse('I looked.\n```json\n{"no_edit": "the place is right as it is"}\n```')
+    assert parse(FINDINGS[:-1] + ', "no_edit": ""}\n```\nx\n```').block == "x"

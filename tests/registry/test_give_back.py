@@ -1,0 +1,226 @@
+"""What was learnt goes back to the folder it came from, over nothing that is not committed. Real git."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import ResourceId
+from agentos.errors import Conflict, UserError
+from agentos.registry.folder_differences import Ahead, FolderDifference, folder_differences
+from agentos.registry.give_back import GiveBack, GivenBack, give_back
+from agentos.registry.skills_folder import SkillsFolders
+from agentos.registry.store import Registry
+from agentos.resources import parse_id
+from tests.registry.conftest import SKILL
+
+PROOF = "Read the header as well\n\nMeasured: 3 tasks mended, 0 broken.\n\nEvolution: evo-1\n"
+OLD, NEW = SKILL.format(name="adding"), SKILL.format(name="adding") + "\nMind the header.\n"
+SKILL_ID: ResourceId = parse_id("skill/adding")
+
+
+class Place:
+    """A skills folder of another agent, in a git repository or not, that a registry watches."""
+
+    def __init__(self, registry: Registry, root: Path) -> None:
+        self.registry, self.root, self.watched = registry, root, root / "team" / "skills"
+        self.folder = self.watched / "adding"
+        self.folders = SkillsFolders(registry, [self.watched], None, settle_s=0.0)
+        self.folder.mkdir(parents=True)
+        (self.folder / "SKILL.md").write_text(OLD)
+        (self.folder / "notes.md").write_text("old notes\n")
+        self.scan()
+
+    def scan(self) -> list[str]:
+        return [outcome.action for _ in range(2) for outcome in self.folders.scan(1.0)]
+
+    def git(self, *arguments: str) -> str:
+        command = [
+            "git",
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "-c",
+            "init.defaultBranch=main",
+            *arguments,
+        ]
+        return subprocess.run(
+            command, cwd=self.root / "team", check=True, capture_output=True, text=True
+        ).stdout
+
+    def commit(self) -> None:
+        self.git("init", "-q")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "first")
+
+    def learn(self, text: str = NEW) -> None:
+        self.registry.commit(
+            {
+                f"{SKILL_ID}/SKILL.md": text.encode(),
+                f"{SKILL_ID}/notes.md": None,
+                f"{SKILL_ID}/more.md": b"m\n",
+            },
+            "Read the header as well",
+            "edit",
+        )
+
+    def difference(self) -> FolderDifference:
+        (found,) = folder_differences(self.registry, [self.watched])
+        return found
+
+    def give(self, way: GiveBack) -> GivenBack:
+        return give_back(self.registry, self.difference(), way, PROOF, self.root / "patches")
+
+    def files(self) -> dict[str, str]:
+        return {path.name: path.read_text() for path in self.folder.iterdir()}
+
+
+@pytest.fixture
+def place(registry: Registry, tmp_path: Path) -> Place:
+    return Place(registry, tmp_path)
+
+
+def test_which_side_is_ahead(place: Place) -> None:
+    def ahead() -> list[Ahead]:
+        return [item.ahead for item in folder_differences(place.registry, [place.watched])]
+
+    assert ahead() == []
+    place.learn()
+    assert ahead() == [Ahead.REGISTRY]
+    (place.folder / "SKILL.md").write_text(OLD + "\nTheirs.\n")
+    assert ahead() == [Ahead.BOTH]
+    place.learn(OLD)
+    place.registry.commit(
+        {f"{SKILL_ID}/notes.md": b"old notes\n", f"{SKILL_ID}/more.md": None}, "As it was", "edit"
+    )
+    assert ahead() == [Ahead.FOLDER]
+    assert place.scan() == ["imported"]
+    assert ahead() == []
+
+
+@pytest.mark.parametrize("in_git", [True, False])
+def test_in_place_writes_the_folder_and_takes_nothing_in_again(place: Place, in_git: bool) -> None:
+    if in_git:
+        place.commit()
+    place.learn()
+    (place.folder / "SKILL.md").chmod(0o640)
+    assert place.give(GiveBack.IN_PLACE).where == str(place.folder)
+    assert place.files() == {"SKILL.md": NEW, "more.md": "m\n"}
+    assert (place.folder / "SKILL.md").stat().st_mode & 0o777 == 0o640
+    assert not list(folder_differences(place.registry, [place.watched]))
+    version = place.registry.latest(SKILL_ID)
+    assert place.scan() == []
+    assert place.registry.latest(SKILL_ID) == version
+
+
+def test_a_branch_holds_the_edit_with_its_proof_and_the_worktree_is_left_alone(place: Place) -> None:
+    place.commit()
+    (place.root / "team" / "other.txt").write_text("somebody is at work here\n")
+    place.learn()
+    where = place.give(GiveBack.BRANCH).where
+    assert where.startswith("agentos/adding (")
+    assert place.files() == {"SKILL.md": OLD, "notes.md": "old notes\n"}
+    assert place.git("status", "--porcelain").split() == ["??", "other.txt"]
+    assert place.git("log", "-1", "--format=%B", "agentos/adding").strip() == PROOF.strip()
+    assert place.git("show", "agentos/adding:skills/adding/SKILL.md") == NEW
+    assert place.git("diff", "--name-only", "main", "agentos/adding").split() == [
+        f"skills/adding/{name}" for name in ("SKILL.md", "more.md", "notes.md")
+    ]
+    assert place.give(GiveBack.BRANCH).where == where  # once more changes nothing
+    place.learn(NEW + "\nAnd the footer.\n")
+    place.give(GiveBack.BRANCH)
+    assert place.git("rev-list", "--count", "main..agentos/adding").strip() == "2"
+    place.git("merge", "-q", "agentos/adding")
+    assert place.scan() == []  # what comes back is what was given
+    assert not list(folder_differences(place.registry, [place.watched]))
+
+
+def test_a_patch_applies(place: Place) -> None:
+    place.commit()
+    place.learn()
+    path = Path(place.give(GiveBack.PATCH).where)
+    place.git("am", "-q", str(path))
+    assert place.files() == {"SKILL.md": NEW, "more.md": "m\n"}
+    assert "Measured: 3 tasks mended" in place.git("log", "-1", "--format=%B")
+
+
+def change(place: Place) -> None:
+    (place.folder / "SKILL.md").write_text(OLD + "\nMine, not committed.\n")
+
+
+def stage(place: Place) -> None:
+    change(place)
+    place.git("add", "-A")
+    (place.folder / "SKILL.md").write_text(OLD)
+
+
+def add(place: Place) -> None:
+    (place.folder / "mine.md").write_text("not committed\n")
+
+
+def check_out(place: Place) -> None:
+    place.git("checkout", "-qb", "agentos/adding")
+
+
+@pytest.mark.parametrize("way", [GiveBack.BRANCH, GiveBack.IN_PLACE])
+@pytest.mark.parametrize("spoil", [change, stage, add])
+def test_nothing_that_is_not_committed_is_written_over(
+    place: Place, way: GiveBack, spoil: Callable[[Place], None]
+) -> None:
+    place.commit()
+    place.learn()
+    spoil(place)
+    before, refs = place.files(), place.git("for-each-ref")
+    with pytest.raises(Conflict):
+        place.give(way)
+    assert (place.files(), place.git("for-each-ref")) == (before, refs)
+
+
+def test_where_a_way_cannot_be_gone_nothing_happens(place: Place) -> None:
+    place.learn()
+    with pytest.raises(UserError, match="no git repository"):
+        place.give(GiveBack.BRANCH)
+    with pytest.raises(UserError, match="Nothing is given"):
+        place.give(GiveBack.NONE)
+    place.git("init", "-q")
+    for way in (GiveBack.BRANCH, GiveBack.IN_PLACE):
+        with pytest.raises(Conflict, match="no commit yet"):
+            place.give(way)
+    place.commit()
+    check_out(place)
+    with pytest.raises(Conflict, match="is checked out"):
+        place.give(GiveBack.BRANCH)
+    assert place.files() == {"SKILL.md": OLD, "notes.md": "old notes\n"}
+
+
+def test_a_repository_s_own_programs_are_not_run(place: Place) -> None:
+    place.commit()
+    place.learn()
+    trap = place.root / "trap"
+    for name in ("pre-commit", "post-commit", "reference-transaction", "post-checkout"):
+        hook = place.root / "team" / ".git" / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {trap}\n")
+        hook.chmod(0o755)
+    with (place.root / "team" / ".git" / "config").open("a") as file:
+        file.write(f'[core]\n\tfsmonitor = "touch {trap}"\n[filter "x"]\n\tclean = "touch {trap}"\n')
+    (place.root / "team" / ".git" / "info" / "attributes").write_text("* filter=x\n")
+    place.give(GiveBack.BRANCH)
+    place.learn(NEW + "\nmore\n")
+    place.give(GiveBack.IN_PLACE)
+    assert not trap.exists()
+
+
+def test_a_link_in_the_way_leads_nowhere_else(place: Place, tmp_path: Path) -> None:
+    place.learn()
+    difference = place.difference()
+    outside = tmp_path / "outside.md"
+    outside.write_text("mine\n")
+    (place.folder / "more.md").symlink_to(outside)
+    with pytest.raises(Conflict):
+        give_back(place.registry, difference, GiveBack.IN_PLACE, PROOF, tmp_path / "patches")
+    assert outside.read_text() == "mine\n"

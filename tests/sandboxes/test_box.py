@@ -1,0 +1,54 @@
+"""A box on the host: its last clock, and what is told of one that would not go."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from agentos.sandboxes.box import WorkerBox, overdue, pipes
+from agentos.wire import Closed
+
+
+class Deaf(WorkerBox):
+    """One that no signal ends, as a process is that waits in the kernel."""
+
+    def _signal(self) -> None: ...
+
+
+@pytest.fixture
+def deaf() -> Iterator[Deaf]:
+    channel, theirs = pipes()
+    with subprocess.Popen(["sleep", "600"], pass_fds=theirs) as process:
+        for end in theirs:
+            os.close(end)
+        made = Deaf(channel, os.pidfd_open(process.pid), process.pid, None, time.monotonic(), "run-1")
+        yield made
+        process.kill()
+        made.close()
+
+
+def test_the_last_clock_frees_the_reader_of_a_box_that_cannot_be_killed(deaf: Deaf) -> None:
+    deaf.kill_after(0.1)
+    with pytest.raises(Closed):
+        deaf.channel.receive(deadline=time.monotonic() + 30)
+
+
+def test_a_box_that_would_not_go_is_named_until_it_is_gone(deaf: Deaf) -> None:
+    assert overdue() == []
+    deaf.kill_after(0.01, 0.01)
+    free = threading.Event()
+    for _ in range(1000):
+        if overdue():
+            break
+        free.wait(0.02)
+    ((run, late_s),) = overdue()
+    assert (run, late_s > 0) == ("run-1", True)
+    assert overdue(patience_s=600) == []
+    WorkerBox._signal(deaf)
+    deaf.close()
+    assert overdue() == []

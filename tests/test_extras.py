@@ -1,0 +1,85 @@
+"""What is installed with the program, and what it says where a part of it was left out."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentos.domain import Budget, Mode
+from agentos.errors import ModelFailed, Unavailable
+from agentos.gateway.client import GatewayModels
+from agentos.home import Home
+from agentos.ports import Grant
+from agentos.sandboxes.choice import Choice
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def named(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in requirements}
+
+
+def imported() -> Iterator[tuple[str, str]]:
+    """File and top-level module of each import of something foreign, in the package and the shipped harness."""
+    for path in [*(ROOT / "agentos").rglob("*.py"), *(ROOT / "registry").rglob("*.py")]:
+        own = {"agentos", *sys.stdlib_module_names, *(beside.stem for beside in path.parent.glob("*.py"))}
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [str(node.module)]
+            yield from (
+                (str(path.relative_to(ROOT)), top) for it in modules if (top := it.split(".")[0]) not in own
+            )
+
+
+def test_what_is_imported_is_declared() -> None:
+    declared = named(PROJECT["dependencies"])
+    for extra in ("models", "docker", "embeddings", "keyring"):
+        declared |= named(PROJECT["optional-dependencies"][extra])
+    homes = packages_distributions()
+    names = {top: {it.lower().replace("_", "-") for it in homes.get(top, [top])} for _, top in imported()}
+    assert {top for top, found in names.items() if not found & declared} <= {"numpy"}  # of the embeddings
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a library look as if it were not installed."""
+
+    def hide(name: str) -> None:
+        monkeypatch.setitem(sys.modules, name, None)
+        for module in [it for it in sys.modules if it.startswith("agentos.sandboxes.docker.")]:
+            monkeypatch.delitem(sys.modules, module)
+
+    return hide
+
+
+def test_without_the_extra_a_model_is_away_and_what_to_type_is_said(
+    tmp_path: Path, without: Callable[[str], None]
+) -> None:
+    without("litellm")
+    setup: Any = object
+    models = GatewayModels(Home(tmp_path), setup)
+    grant = Grant("run-1", Mode.RECORD, (), Budget())
+    with pytest.raises(ModelFailed) as caught:
+        models.open(grant).complete({"messages": []}, float("inf"))
+    assert caught.value.kind == "unreachable"
+    assert "agentos-daemon[models]" in str(caught.value)
+
+
+def test_without_the_extra_only_who_wants_the_container_sandbox_is_refused(
+    tmp_path: Path, without: Callable[[str], None]
+) -> None:
+    without("docker")
+    choice = Choice(tmp_path, None, "docker")
+    with pytest.raises(Unavailable, match=r"agentos-daemon\[docker\]"):
+        choice.start()
+    choice.close()

@@ -1,0 +1,53 @@
+"""A small form of ``make torture``: every aim exists, and a few kills break no invariant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.torture.aimed import Aims
+from tests.torture.invariants import INVARIANTS
+from tests.torture.kill_points import ALL, KillPoint, find
+from tests.torture.storm import one_round, world
+
+KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "3"))
+
+
+@pytest.mark.parametrize(
+    "point", {point.target: point for point in ALL}.values(), ids=lambda point: point.target
+)
+def test_what_is_aimed_at_is_there(point: KillPoint) -> None:
+    owner, name = find(point.target)
+    assert callable(getattr(owner, name))
+
+
+def test_each_invariant_says_what_holds() -> None:
+    assert len(INVARIANTS) >= 15
+    assert all(look.__doc__ for look in INVARIANTS.values())
+
+
+@pytest.fixture
+def aims(tmp_path: Path) -> Iterator[Aims]:
+    made = Aims.prepared(tmp_path, seed=3)
+    yield made
+    made.nursery.close()
+
+
+@pytest.mark.slow
+def test_kills_between_a_failure_and_a_promotion_and_of_what_copies_a_home_break_nothing(aims: Aims) -> None:
+    aims.case(0)
+    assert aims.faults == []
+    assert aims.killed.total() >= 5
+    assert {"migration", "restore"} <= {*aims.killed}
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_a_storm_over_a_home_that_works_breaks_nothing(tmp_path: Path) -> None:
+    with world(tmp_path) as around:
+        done = one_round(around, 1, KILLS, seed=11)
+    assert done.faults == []
+    assert done.killed.total() >= KILLS

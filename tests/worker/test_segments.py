@@ -1,0 +1,125 @@
+"""Code of pieces does what code of the whole file does, and only the piece that differs is compiled."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentos.worker.segments import Segments
+
+SOURCE = '''"""What it is for."""
+
+from __future__ import annotations
+
+import functools
+
+LIMIT = 3
+SEEN = []
+
+
+def noted(function):
+    SEEN.append(function.__name__)
+    return functools.wraps(function)(lambda *args: function(*args) + 1)
+
+
+@noted
+def twice(n: "int") -> Missing:
+    """A function's docstring."""
+    return n * 2
+
+
+TABLE = {"twice": twice}
+"""A text that says something of the table."""
+
+
+class Shape:
+    sides = LIMIT
+
+    def area(self, scale=LIMIT):
+        def inner():
+            return scale * self.sides
+
+        return inner()
+
+
+ANSWER = (twice(2), Shape().area(), sorted(TABLE), list(SEEN), __doc__)
+'''
+
+
+def ran(codes: object) -> object:
+    space = {"__name__": "x"}
+    for code in codes if isinstance(codes, list) else [codes]:
+        exec(code, space)
+    kept = {name: value for name, value in space.items() if isinstance(value, int | str | tuple | list)}
+    return kept, space["Shape"]().area(5), space["twice"].__doc__, space["__doc__"]
+
+
+def whole(source: str) -> object:
+    return compile(source, "x.py", "exec", dont_inherit=True)
+
+
+EDITS = [
+    ("n * 2", "n * 3"),
+    ("LIMIT = 3", "LIMIT = 4"),
+    ("sides = LIMIT", "sides = LIMIT + 1"),
+    ("scale=LIMIT", "scale=LIMIT - 1"),
+    ("@noted\n", ""),
+    ("+ 1)", "+ 2)"),
+    ("\n\nTABLE", "\n\nLIMIT = 9\n\n\nTABLE"),
+    ("    return n * 2\n", "    if n > 1:\n        return n\n    return n * 2\n"),
+    ("import functools\n", "import functools\nimport math\n"),
+    ("What it is", "What was it"),
+    ("__doc__)\n", "__doc__)\nMORE = 1\n"),
+    ("@noted", "LIMIT = 7\n\n\n@noted"),
+    ("ANSWER", "'another text'\nANSWER"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), EDITS)
+def test_pieces_do_what_the_whole_does(old: str, new: str) -> None:
+    edited = SOURCE.replace(old, new, 1)
+    assert edited != SOURCE
+    segments = Segments(SOURCE, "x.py")
+    assert ran(segments.codes(edited)) == ran(whole(edited))
+    assert ran(segments.codes(SOURCE)) == ran(whole(SOURCE))
+
+
+def test_lines_of_the_edited_piece_are_those_of_the_file() -> None:
+    edited = SOURCE.replace("n * 2", "n // 0")
+    with pytest.raises(ZeroDivisionError) as error:
+        ran(Segments(SOURCE, "x.py").codes(edited))
+    assert edited[: edited.index("n // 0")].count("\n") == error.traceback[-1].lineno  # counted from 0
+
+
+def test_only_the_piece_that_differs_is_compiled() -> None:
+    many = "\n\n".join(f"def f{number}(x):\n    return x + {number}\n" for number in range(300))
+    segments = Segments(many, "x.py")
+    before = segments.codes(many)
+    after = segments.codes(many.replace("x + 150", "x - 150"))
+    assert len(before) == 300
+    assert [number for number in range(300) if before[number] is not after[number]] == [150]
+
+
+@pytest.mark.parametrize("bad", ["def twice(:", "@noted\n\n\n", '"""', "x = (", "    indented = 1"])
+def test_what_cannot_be_compiled_is_refused_as_the_whole_is(bad: str) -> None:
+    edited = SOURCE.replace("def twice", f"{bad}\ndef twice")
+    segments = Segments(SOURCE, "x.py")
+    try:
+        expected = ran(whole(edited))
+    except SyntaxError:
+        with pytest.raises(SyntaxError):
+            segments.codes(edited)
+    else:
+        assert ran(segments.codes(edited)) == expected
+
+
+@pytest.mark.parametrize(
+    "odd", ["", "x = 1", "x = 1; y = 2\r\nz = 3\r\n", "x = '\u2028'\n\n\ndef f(): pass\ny = 2"]
+)
+def test_odd_files(odd: str) -> None:
+    spaces = []
+    for codes in (Segments(odd, "x.py").codes(odd + "\nend = 1\n"), [whole(odd + "\nend = 1\n")]):
+        space: dict[str, object] = {}
+        for code in codes:
+            exec(code, space)  # type: ignore[arg-type]
+        spaces.append({name for name in space if name != "__builtins__"})
+    assert spaces[0] == spaces[1]
