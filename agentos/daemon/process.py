@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -21,7 +22,7 @@ import structlog
 from agentos.daemon.daemon_lock import DaemonLock
 from agentos.daemon.engine import Engine
 from agentos.daemon.logs import set_up_logs
-from agentos.daemon.run.tasks import STOPPED
+from agentos.daemon.run.tasks import REBOOTED, STOPPED
 from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick
 from agentos.errors import Unavailable
@@ -32,6 +33,8 @@ from agentos.sandboxes.reaper import leftovers, reap
 from agentos.settings import Settings, load_settings
 
 _DESCRIPTORS = 4096
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # drawn anew at each start of the machine
+_BOOT = "machine.boot"  # memo in the ledger: the one that the last daemon saw
 _PATIENCE_S = 15.0  # with a box that was killed
 _DAMAGED = (
     "the ledger is damaged ({damage}). What can be read can be copied out (`agentos task list --json`, "
@@ -78,6 +81,7 @@ def _be_the_daemon(
         reap([leftover])
     damage = damage_of(home.ledger) if home.ledger.exists() else ""
     with service(home, settings) as parts:
+        _note_boot(parts)
         parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
         tick = Tick(parts)
         tick.engine = Engine(home.engine, parts.bodies(), tick.ended)
@@ -96,6 +100,17 @@ def _be_the_daemon(
             with suppress(Unavailable):  # a disk that is full: then it looks like a kill
                 parts.ledger.set_kv(STOPPED, utc_now().isoformat())
         _end(parts, lock, by_force=signals.count > 1)
+
+
+def _note_boot(parts: Service) -> None:
+    """Whether the machine went down since the last daemon: what was under way then is nobody's fault."""
+    with suppress(OSError, Unavailable):  # a full disk, a damaged ledger: the loop says so
+        boot = _BOOT_ID.read_text().strip()
+        known = parts.ledger.get_kv(_BOOT, "")
+        if known != boot:
+            parts.ledger.set_kv(_BOOT, boot)
+        if known not in ("", boot):
+            parts.ledger.set_kv(REBOOTED, utc_now().isoformat())
 
 
 def _raise_limit() -> None:

@@ -44,6 +44,7 @@ class KernelFault(StrEnum):
     FEEDBACK = "feedback"  # the answer is not what a person expects
     GRADER = "grader"  # a check could not be applied
     AWAY = "away"  # the machinery was, for whatever was tried: the attempt counts for nothing
+    DAEMON = "daemon"  # it died during the run, which may or may not be the run's doing
     IMPORTED = "imported"  # made elsewhere, and cannot be run here
     OTHER = "other"  # of a run below that ended without a fault of its own
 

@@ -232,8 +232,8 @@ class ProbePolicy:
     """What a snapshot has to show before runs are given it, where it changes how they are driven."""
 
     passes: int = 3
-    time_s: float = 60.0
-    run_s: float = 15.0
+    time_s: float = 180.0
+    run_s: float = 30.0
     canaries: int = 5
     start_ratio: float = 2.0
     start_slack_s: float = 0.5

@@ -11,6 +11,7 @@ import pytest
 
 from agentos.daemon.service import Service, service
 from agentos.domain import Probe, Share, Task
+from agentos.errors import Unavailable
 from agentos.evolver.policy import ProbePolicy
 from agentos.evolver.promote.probing import passed, probe
 from agentos.home import Home
@@ -94,11 +95,21 @@ def test_a_harness_that_takes_longer_to_start_does_not_pass(bench: Bench) -> Non
     assert "s to start, and took" in found.reason
 
 
+HANGS = "    import time; time.sleep(600)\n"
+
+
 def test_a_harness_that_hangs_costs_no_more_than_its_time(bench: Bench) -> None:
-    found = bench.harness(RUN, RUN + "    while True: pass\n", run_s=1.0)
+    found = bench.harness(RUN, RUN + HANGS, run_s=5.0)
     assert not found.passed
     assert "timeout" in found.reason
-    assert found.seconds < 10
+    assert found.seconds < 60
+
+
+def test_lateness_is_the_machines_where_what_serves_now_is_late_as_well(bench: Bench) -> None:
+    slow = source(bench.service.registry).replace(RUN, "import time\ntime.sleep(1.5)\n" + RUN)
+    bench.service.registry.commit({PATH: slow.encode()}, "A base that takes its time", "edit")
+    with pytest.raises(Unavailable, match="too busy"):
+        bench.harness(RUN, RUN + HANGS, run_s=4.0)
 
 
 def test_a_probe_without_end_ends_with_its_time(bench: Bench) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentos.daemon.run.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, MAX_DEATHS, REBOOTED, Stopping, TaskRunner
 from agentos.domain import (
     InputSource,
+    KernelFault,
     Mode,
     Outcome,
     Result,
@@ -22,6 +23,7 @@ from agentos.domain import (
     Step,
     Task,
     TaskState,
+    kernel_fault,
 )
 from agentos.errors import Unavailable
 from agentos.ledger.store import Ledger
@@ -129,6 +131,39 @@ def test_a_run_that_a_killed_daemon_left_is_closed_and_another_begun(ledger: Led
     old = ledger.run("run-old")
     assert old.outcome is not None
     assert "daemon was killed" in old.outcome.reason
+
+
+def killed_runs(ledger: Ledger, task: Task, count: int) -> None:
+    for number in range(count):
+        ledger.begin_run(
+            Run(f"run-{number}", task.id, task.key, Share.OPEN, number + 1, SNAPSHOT, "fake", "none", NOW)
+        )
+        if number < count - 1:
+            fault = kernel_fault(KernelFault.DAEMON, "killed")
+            ledger.finish_run(f"run-{number}", Outcome(Result.INFRA, 0.0, "killed", fault))
+
+
+def test_deaths_of_the_daemon_count_less_than_losses_of_the_tasks_own(ledger: Ledger, task: Task) -> None:
+    killed_runs(ledger, task, MAX_DEATHS - 1)
+    assert runner(ledger, attempt(passed=True)).attempt(task.id, NOW)
+    assert results(ledger, task) == ["infra"] * (MAX_DEATHS - 1) + ["passed"]
+
+
+def test_a_task_during_which_the_daemon_always_dies_is_given_up(ledger: Ledger, task: Task) -> None:
+    killed_runs(ledger, task, MAX_DEATHS)
+    assert runner(ledger).attempt(task.id, NOW)
+    assert ledger.task_view(task.id).state is TaskState.DONE
+    assert results(ledger, task) == ["infra"] * MAX_DEATHS
+
+
+def test_what_went_down_with_the_machine_is_not_the_tasks_fault(ledger: Ledger, task: Task) -> None:
+    killed_runs(ledger, task, MAX_DEATHS)
+    ledger.set_kv(REBOOTED, (NOW + timedelta(seconds=1)).isoformat())
+    assert runner(ledger, attempt(passed=True)).attempt(task.id, NOW)
+    last = ledger.run(f"run-{MAX_DEATHS - 1}").outcome
+    assert last is not None
+    assert last.fault is not None
+    assert last.fault.kind is KernelFault.AWAY
 
 
 def test_a_cancelled_task_gets_no_run(ledger: Ledger, task: Task) -> None:

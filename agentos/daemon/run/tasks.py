@@ -37,6 +37,10 @@ from agentos.ports import Plan, Snapshots
 from agentos.trajectories.chat import Happened
 
 MAX_ATTEMPTS = 3  # runs of one task that were lost while the machinery worked, before it ends as `infra`
+# Runs of one task during which the daemon died. More, because each task under way is blamed for it alike: somebody
+# else's kills in a row would end whatever comes first in the queue.
+MAX_DEATHS = 12
+REBOOTED = "machine.rebooted"  # memo in the ledger: when a daemon first came up after the machine did
 STOPPED = "daemon.stopped"  # memo in the ledger: when a daemon last ended without waiting for its runs
 _ENDED = (TaskState.DONE, TaskState.CANCELLED, TaskState.WAITING)
 _OPEN = (TaskState.QUEUED, TaskState.RUNNING)
@@ -165,7 +169,8 @@ class TaskRunner:
     def _lost_too_often(self, task_id: str, earlier: Sequence[Run]) -> bool:
         """Whether the task was given up for that."""
         lost = [run for run in earlier if _counts(run)]
-        if len(lost) < MAX_ATTEMPTS:
+        deaths = sum(_kind(run) is KernelFault.DAEMON for run in lost)
+        if len(lost) - deaths < MAX_ATTEMPTS and deaths < MAX_DEATHS:
             return False
         last = lost[-1].outcome
         why = f"; the last one: {last.reason}" if last else ""
@@ -217,7 +222,7 @@ class TaskRunner:
             self._stopping.hold_if_set()
             away = isinstance(error, ModelAway) or self.breaker.lost(task.id, error)
             log.warning("run lost", task=task.id, run=run.id, why=str(error), counts=not away)
-            self._lost(run.id, cause(error), away=away)
+            self._lost(run.id, cause(error), KernelFault.AWAY if away else KernelFault.NONE)
             if away:
                 return error if isinstance(error, Unavailable) else Unavailable(cause(error))
             return False
@@ -274,14 +279,17 @@ class TaskRunner:
     def _close(self, run: Run) -> None:
         """A run that was left open: by a daemon that is gone, or by this one, which could not write its end."""
         if (error := self._unclosed.pop(run.id, None)) is not None:
-            self._lost(run.id, cause(error), away=isinstance(error, (Unavailable, *MACHINE)))
+            away = isinstance(error, (Unavailable, *MACHINE))
+            self._lost(run.id, cause(error), KernelFault.AWAY if away else KernelFault.NONE)
         elif self._ledger.get_kv(STOPPED, "") > run.started_at.isoformat():
-            self._lost(run.id, "the daemon was told to stop at once during this run", away=True)
+            self._lost(run.id, "the daemon was told to stop at once during this run", KernelFault.AWAY)
+        elif self._ledger.get_kv(REBOOTED, "") > run.started_at.isoformat():
+            self._lost(run.id, "the machine went down during this run", KernelFault.AWAY)
         else:
-            self._lost(run.id, "the daemon was killed during this run")
+            self._lost(run.id, "the daemon was killed during this run", KernelFault.DAEMON)
 
-    def _lost(self, run_id: str, why: str, *, away: bool = False) -> None:
-        fault = kernel_fault(KernelFault.AWAY, why) if away else None
+    def _lost(self, run_id: str, why: str, kind: KernelFault = KernelFault.NONE) -> None:
+        fault = kernel_fault(kind, why) if kind else None
         self._ledger.finish_run(run_id, Outcome(Result.INFRA, 0.0, why, fault))
 
     def _kept(self, files: Mapping[str, bytes]) -> list[InputFile]:
@@ -291,6 +299,10 @@ class TaskRunner:
 
 def _counts(run: Run) -> bool:
     """A loss that may be the task's own fault. One that asked a person lost nothing."""
-    outcome = run.outcome
-    away = outcome is not None and outcome.fault is not None and outcome.fault.kind is KernelFault.AWAY
-    return not away and not (outcome is not None and outcome.result is Result.WAITING)
+    waited = run.outcome is not None and run.outcome.result is Result.WAITING
+    return not waited and _kind(run) is not KernelFault.AWAY
+
+
+def _kind(run: Run) -> KernelFault:
+    fault = run.outcome.fault if run.outcome else None
+    return fault.kind if fault else KernelFault.NONE

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agentos.domain import Kind, Pass, Probe, ResourceId, Snapshot, digest, new_id
+from agentos.errors import Unavailable
 from agentos.evolver.guards.assurance.box_challenge import ask, content_sha256
 from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.memory.migration import form_faults
@@ -194,11 +195,22 @@ class _Probing:
             sides.reverse()
         asked = [ask(self.parts, side, agent, below) for side in sides]
         before, told = asked[turn], asked[1 - turn]
+        if told.late:
+            self._blame_no_machine(agent, below)
+            told = ask(self.parts, self.snapshot, agent, below)
         if told.fault:
             return f"{agent}: {told.fault}"
         beside = (0.0, 0.0) if before.fault else (before.start_s, before.memory_mb)
         self.passes.append(Pass(told.boot, agent.name, told.start_s, told.memory_mb, *beside))
         return ""
+
+    def _blame_no_machine(self, agent: ResourceId, below: Sequence[ResourceId]) -> None:
+        """Raises Unavailable where the machine is so busy that what serves now is late, or nearly so, as well."""
+        now = ask(self.parts, self.base, agent, below)
+        if now.late or now.took_s > self.parts.policy.probe.run_s / 3:
+            raise Unavailable(
+                f"the machine is too busy to probe {agent}: it was late, and what serves now takes {now.took_s:.1f} s"
+            )
 
     def _in_breach(self, harness: ResourceId) -> str:
         """The clause of the contract that the harness breaks."""

@@ -64,6 +64,8 @@ class BoxReport:
     fault: str
     start_s: float  # from the order to the harness' first step; 0.0 when there was none
     memory_mb: float
+    took_s: float
+    late: bool  # the fault is that its time was over
 
 
 def ask(parts: Parts, snapshot: Snapshot, agent: ResourceId, below: Sequence[ResourceId]) -> BoxReport:
@@ -102,7 +104,9 @@ def ask(parts: Parts, snapshot: Snapshot, agent: ResourceId, below: Sequence[Res
     attempt = executor.execute(task, snapshot, f"run-{boot}", hear)
     digests = {name: content_sha256(parts.snapshots.files(snapshot, name)) for name in resources}
     fault = _fault(attempt, heard, task, {"boot": boot, "digests": digests})
-    return BoxReport(boot, fault, started[0] - began if started else 0.0, attempt.memory_mb)
+    start_s = started[0] - began if started else 0.0
+    late = attempt.outcome.result is Result.TIMEOUT
+    return BoxReport(boot, fault, start_s, attempt.memory_mb, time.monotonic() - began, late)
 
 
 def _fault(attempt: Attempt, steps: Sequence[Step], task: Task, right: Mapping[str, Json]) -> str:
