@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -57,7 +58,7 @@ class SearchProcess:
     def propose(self, brief: Brief) -> Generator[Proposal, None, SearchEffort | None]:
         """As the proposer inside; where its process ended early, what it had proposed, and how far it came.
 
-        Raises Unavailable when a bench is gone.
+        Raises Unavailable when a bench is gone, RuntimeError when the search itself broke.
         """
         small = replace(
             brief, runs=(), history=(), parents=(), memories=(), wished=(), successes=(), calibration={}
@@ -119,9 +120,13 @@ class _Child:
             if kind == "call":
                 self._answer(*rest)
             elif kind == "proposal":
+                given = time.monotonic()
                 yield rest[0]
+                deadline += time.monotonic() - given  # what is done with it is not the search's time
             elif kind == "end":
                 return rest[0]  # type: ignore[no-any-return]  # as the process says
+            elif kind == "broke":
+                raise RuntimeError(rest[0])
             else:
                 raise self._error or Unavailable(f"the search ended by itself: {rest[0]}")
 
@@ -241,6 +246,9 @@ def _serve(pipe: Connection) -> None:
         os._exit(1)  # as if it had been killed: there may be no room for more words
     except Unavailable as error:
         daemon.say("failed", str(error))
+    except Exception as error:  # noqa: BLE001 - raised again in the daemon, which says whose bug it is
+        traceback.print_exc()
+        daemon.say("broke", f"{type(error).__name__}: {error}")
     else:
         daemon.say("end", end)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from local_bench import LocalBenches
@@ -14,6 +17,7 @@ from local_bench import LocalBenches
 from agentos.domain import Call, Check, Kind, ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
 from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
+from agentos.proposers import search_process
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.search_process import SearchProcess
 
@@ -105,6 +109,24 @@ def test_a_killed_process_is_a_search_that_was_cut_short() -> None:
     assert effort.tried >= 1
     assert not effort.exhausted
     assert all(bench._server.ended for bench in benches.opened)
+
+
+def test_a_search_that_broke_is_told_from_one_that_was_cut_short() -> None:
+    broken = replace(brief_of(LIMIT, "big", x=3), source=None)  # type: ignore[arg-type] # what no proposer can read
+    with pytest.raises(RuntimeError, match="Error: "):
+        all_of(SearchProcess("tool", LocalBenches(), 1), broken)
+
+
+def test_what_is_done_with_a_proposal_is_not_the_searchs_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(ahead=0.0, monotonic=lambda: time.monotonic() + clock.ahead)
+    monkeypatch.setattr(search_process, "time", clock)
+    whole, _ = all_of(SearchProcess("tool", LocalBenches(), 1), brief_of(LIMIT, "big", 4.0, x=3))
+    found = []
+    for proposal in SearchProcess("tool", LocalBenches(), 1).propose(brief_of(LIMIT, "big", 4.0, x=3)):
+        found.append(proposal.files)
+        clock.ahead += 10_000.0
+    assert len(found) > 1
+    assert found == [proposal.files for proposal in whole]
 
 
 def test_a_brief_of_which_nobody_asks_for_more_ends_its_process() -> None:
