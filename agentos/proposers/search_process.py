@@ -24,6 +24,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
+from types import TracebackType
 from typing import Any, Literal
 
 from agentos.domain import ResourceId, SearchEffort, Snapshot
@@ -239,6 +240,7 @@ def _serve(pipe: Connection) -> None:
     gc.set_threshold(100_000)  # a tree of a long file is many objects, and no garbage
     daemon = _Daemon(pipe)
     threading.Thread(target=daemon.listen, daemon=True).start()
+    sys.excepthook = partial(_tell_bug, daemon)
     proposer = RepairProposer if kind == "tool" else HarnessRepairProposer
     try:
         end = _hand_on(daemon, iter(proposer(daemon, workers).propose(brief)))
@@ -246,11 +248,16 @@ def _serve(pipe: Connection) -> None:
         os._exit(1)  # as if it had been killed: there may be no room for more words
     except Unavailable as error:
         daemon.say("failed", str(error))
-    except Exception as error:  # noqa: BLE001 - raised again in the daemon, which says whose bug it is
-        traceback.print_exc()
-        daemon.say("broke", f"{type(error).__name__}: {error}")
     else:
         daemon.say("end", end)
+
+
+def _tell_bug(
+    daemon: _Daemon, kind: type[BaseException], error: BaseException, where: TracebackType | None
+) -> None:
+    """Raised again in the daemon, which says whose bug it is."""
+    traceback.print_exception(kind, error, where)
+    daemon.say("broke", f"{kind.__name__}: {error}")
 
 
 def _hand_on(daemon: _Daemon, proposals: Iterator[Proposal]) -> SearchEffort | None:
