@@ -231,6 +231,8 @@ class _AskedBench:
 
 def _serve(pipe: Connection) -> None:
     """Search for what the first message says."""
+    daemon = _Daemon(pipe)
+    sys.excepthook = partial(_tell_bug, daemon)
     kind, workers, memory_mb, brief = pipe.recv()
     memory_limits(memory_mb)
     cpu_s = math.ceil(brief.budget_s * workers * 2 + _SPARE_S)
@@ -238,9 +240,7 @@ def _serve(pipe: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     gc.freeze()
     gc.set_threshold(100_000)  # a tree of a long file is many objects, and no garbage
-    daemon = _Daemon(pipe)
     threading.Thread(target=daemon.listen, daemon=True).start()
-    sys.excepthook = partial(_tell_bug, daemon)
     proposer = RepairProposer if kind == "tool" else HarnessRepairProposer
     try:
         end = _hand_on(daemon, iter(proposer(daemon, workers).propose(brief)))
@@ -255,7 +255,9 @@ def _serve(pipe: Connection) -> None:
 def _tell_bug(
     daemon: _Daemon, kind: type[BaseException], error: BaseException, where: TracebackType | None
 ) -> None:
-    """Raised again in the daemon, which says whose bug it is."""
+    """Raised again in the daemon, which says whose bug it is; that it has gone is none."""
+    if issubclass(kind, (EOFError, ConnectionError)):
+        return
     traceback.print_exception(kind, error, where)
     daemon.say("broke", f"{kind.__name__}: {error}")
 

@@ -55,7 +55,7 @@ from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 
-tasks.MAX_ATTEMPTS = 1_000
+tasks.MAX_ATTEMPTS = tasks.MAX_DEATHS = 1_000
 home = Home.find(sys.argv[1])
 settings = load_settings(home.settings)
 ledger, registry, models = Ledger(home.ledger), Registry(home.registry), GatewayModels(home, settings)

@@ -42,7 +42,7 @@ _BROKEN = "import no_such_module\n"
 
 class _Nursery(Nursery):
     # A few tasks meet many kills here: they would be given up after three.
-    source = "from agentos.daemon.run import tasks\ntasks.MAX_ATTEMPTS = 1_000\n" + NURSERY
+    source = "from agentos.daemon.run import tasks\ntasks.MAX_ATTEMPTS = tasks.MAX_DEATHS = 1_000\n" + NURSERY
 
 
 @pytest.fixture
