@@ -61,6 +61,10 @@ class Home:
         return self.root / "skills"
 
     @property
+    def servers(self) -> Path:
+        return self.root / "mcp"
+
+    @property
     def calls(self) -> Path:
         return self.root / "calls.db"
 
