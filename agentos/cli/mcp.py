@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +14,9 @@ from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.ports import Sandbox
 
 app = noun("Tools of MCP servers for agents, and this home as an MCP server for other programs.")
 
@@ -31,6 +37,12 @@ def add(
         list[str] | None,
         typer.Option(
             metavar="PACKAGE", help="A Python package that it takes, perhaps with versions. Repeatable."
+        ),
+    ] = None,
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="It gets a copy of these files; {server} in the command is where."
         ),
     ] = None,
     env: Annotated[
@@ -55,14 +67,17 @@ def add(
     if fault := name_fault(name):
         raise UserError(fault)
     packages = packages_of(command)
+    if packages.npm and files:
+        raise UserError("--files is for a server that is no package of npm")
     packages = replace(packages, wheels=(*packages.wheels, *(wheel or ())))
     effects = _pairs("--effect", effect)
     if unknown := [word for word in effects.values() if word not in set(Effect)]:
         raise UserError(f"'{unknown[0]}' is no effect: use one of {', '.join(Effect)}")
-    new = NewServer(
-        name, packages, _pairs("--env", env), {key: Effect(word) for key, word in effects.items()}
-    )
-    added = add_server(Home.find(), new, author())
+    own = {key: Effect(word) for key, word in effects.items()}
+    new = NewServer(name, packages, _pairs("--env", env), own, files)
+    home = Home.find()
+    with _sandbox(home) as sandbox:
+        added = add_server(home, sandbox, new, author())
     if as_json:
         print_json(
             {
@@ -120,7 +135,9 @@ def compare(name: Name, as_json: AsJson = False) -> None:
     """Start a server as it was added, and compare its tools with those on record. Exit code 1 when they differ."""
     from agentos.daemon.mcp.adding import look_at
 
-    found = look_at(Home.find(), name)
+    home = Home.find()
+    with _sandbox(home) as sandbox:
+        found = look_at(home, sandbox, name)
     differs = bool(found.changed or found.gone)
     state = {key: list(getattr(found, key)) for key in ("same", "changed", "gone", "new")}
     if as_json:
@@ -148,6 +165,17 @@ def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not a
     confirm(f"Remove the MCP server {name}?", yes=yes)
     registry.retire(skill, "the MCP server was removed")
     print_text(f"{name} is removed. To bring it back: agentos registry revert {skill}")
+
+
+@contextmanager
+def _sandbox(home: Home) -> Iterator[Sandbox]:
+    """The one that runs get, for this command alone."""
+    from agentos.sandboxes.choice import Choice
+    from agentos.settings import load_settings
+
+    settings = load_settings(home.settings)
+    with closing(Choice(home.root, settings.run_uid, settings.sandbox)) as sandbox:
+        yield sandbox
 
 
 def _pairs(option: str, given: list[str] | None) -> dict[str, str]:

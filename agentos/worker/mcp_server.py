@@ -202,7 +202,14 @@ class McpServer:
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - 4_000))
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        why = f": {shorten(lines[-1], 500)}" if lines else f"; it wrote: {self._stray}" if self._stray else ""
+        telling = [line for line in lines if "error" in line.lower()] or lines
+        why = (
+            f": {shorten(telling[-1].strip(), 500)}"
+            if lines
+            else f"; it wrote: {self._stray}"
+            if self._stray
+            else ""
+        )
         how = "closed its streams" if code is None else f"ended with status {code}"
         return fault("exit", f"it {how}{why}")
 

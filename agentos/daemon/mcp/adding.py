@@ -7,18 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from agentos.daemon.mcp.packages import Packages, archive, install, keep
+from agentos.daemon.mcp.packages import Packages, archive, install, keep, pack
 from agentos.daemon.mcp.server_box import ServerBox, ServerFault, ServerProgram
 from agentos.domain import Effect, Json, Kind, ResourceId, Snapshot
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
 from agentos.messages import McpServed
+from agentos.ports import Sandbox
 from agentos.registry.store import Registry
 from agentos.resources import DESCRIPTION_MAX, MAIN_FILE
 from agentos.resources.servers import LOCK, ServerTool, definition_of, server_tool
-from agentos.sandboxes.choice import Choice
-from agentos.settings import load_settings
 
 _NAME_MAX = 64
 _CALLED = re.compile(r"[a-z][a-z0-9_]*")
@@ -26,12 +26,15 @@ _CALLED = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class NewServer:
-    """What a person says of a server. ``effects`` by the tool's name there: they go before the server's own hints."""
+    """What a person says of a server. ``effects`` by the tool's name there: they go before the server's own hints.
+    ``files`` is a folder whose files it gets a copy of.
+    """
 
     name: str
     packages: Packages
     environment: Mapping[str, str] = field(default_factory=dict)
     effects: Mapping[str, Effect] = field(default_factory=dict)
+    files: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +59,15 @@ class ServerState:
     new: Sequence[str]
 
 
-def add_server(home: Home, new: NewServer, author: str) -> AddedServer:
+def add_server(home: Home, sandbox: Sandbox, new: NewServer, author: str = "") -> AddedServer:
     """Start it once, and write the skill. Raises UserError, Invalid or Unavailable, having written nothing."""
     registry = Registry(home.registry)
     skill = ResourceId(Kind.SKILL, new.name)
     present = registry.files(registry.stable(), str(skill))
     if present and not tools_of(present):
         raise UserError(f"{skill} is there already and is no MCP server; give another name")
-    packages, brings, data = new.packages, "", None
+    packages, brings = new.packages, ""
+    data = pack(new.files) if new.files else None
     if packages.npm:
         packages, data = install(packages)
     files: dict[str, bytes] = {}
@@ -71,7 +75,7 @@ def add_server(home: Home, new: NewServer, author: str) -> AddedServer:
         files[f"{skill}/{LOCK}"] = registry.wheels.resolve(str(skill), sorted(packages.wheels))
     modules = registry.wheels_of(files).get(str(skill), {})
     program = ServerProgram(str(skill), packages.command, new.environment, modules, data)
-    served = say(home, program)
+    served = say(sandbox, program)
     if data is not None:
         brings = keep(home, data)
     about = {"command": packages.command, "dependencies": sorted(packages.wheels), "brings": brings}
@@ -88,11 +92,11 @@ def add_server(home: Home, new: NewServer, author: str) -> AddedServer:
     return AddedServer(skill, served, sorted(path.split("/")[3] for path in tools), left_out, before != after)
 
 
-def look_at(home: Home, name: str) -> ServerState:
+def look_at(home: Home, sandbox: Sandbox, name: str) -> ServerState:
     """Start a server that was added, and compare. Raises NotFound, UserError, Unavailable."""
     registry = Registry(home.registry)
     added, program = _added(home, registry, registry.stable(), name)
-    served = say(home, program)
+    served = say(sandbox, program)
     has = {str(tool.get("name")): definition_of(tool) for tool in served.tools}
     known = {tool.tool: tool.definition for tool in added}
     return ServerState(
@@ -104,15 +108,13 @@ def look_at(home: Home, name: str) -> ServerState:
     )
 
 
-def say(home: Home, program: ServerProgram) -> McpServed:
+def say(sandbox: Sandbox, program: ServerProgram) -> McpServed:
     """What the server says of itself when it is started in a box. Raises UserError, Unavailable."""
-    settings = load_settings(home.settings)
-    with closing(Choice(home.root, settings.run_uid, settings.sandbox)) as sandbox:
-        try:
-            with closing(ServerBox(sandbox, program, {})) as box:
-                return box.served
-        except ServerFault as error:
-            raise UserError(f"{error} ({error.fault.type})") from None
+    try:
+        with closing(ServerBox(sandbox, program, {})) as box:
+            return box.served
+    except ServerFault as error:
+        raise UserError(f"{error} ({error.fault.type})") from None
 
 
 def tools_of(files: Mapping[str, bytes]) -> list[ServerTool]:

@@ -21,7 +21,7 @@ from agentos.home import Home
 from agentos.sandboxes.plainfiles import write_tar
 
 _TIMEOUT_S = 300.0
-_NPM_FILES, _NPM_MB = 3_500, 64  # of the 4,096 files that a box's file system takes
+_FILES_MAX, _MB_MAX = 3_500, 64  # of the 4,096 files that a box's file system takes
 # No program of a package reads these.
 _NOT_RUN = (".d.ts", ".d.mts", ".d.cts", ".map", ".md", ".markdown")
 _OPTIONS = {"-y", "--yes", "-q", "--quiet"}
@@ -46,9 +46,13 @@ def packages_of(command: Sequence[str]) -> Packages:
         return Packages(tuple(command))
     while words and words[0] in _OPTIONS:
         words.pop(0)
-    extra = ""
-    if first == "uvx" and words[:1] == ["--from"] and len(words) > 2:
-        extra, words = words[1], words[2:]
+    own, more = "", list[str]()
+    while first == "uvx" and words[:1] in (["--from"], ["--with"]) and len(words) > 2:
+        if words[0] == "--from":
+            own = words[1]
+        else:
+            more.append(words[1])
+        words = words[2:]
     if not words or words[0].startswith("-"):
         raise UserError(
             f"'{' '.join(command)[:200]}' names no package: expected {first} PACKAGE [ARGUMENT …]"
@@ -58,8 +62,8 @@ def packages_of(command: Sequence[str]) -> Packages:
         return Packages((package, *arguments), npm=package)
     name = package.partition("@")[0]
     version = package.partition("@")[2]
-    wheel = extra or (f"{name}=={version}" if version and version != "latest" else name)
-    return Packages((name.partition("[")[0], *arguments), wheels=(wheel,))
+    wheel = own or (f"{name}=={version}" if version and version != "latest" else name)
+    return Packages((name.partition("[")[0], *arguments), wheels=(wheel, *more))
 
 
 def archive(home: Home, sha256: str) -> bytes:
@@ -126,6 +130,8 @@ def install(packages: Packages) -> tuple[Packages, bytes]:
 
 def pack(folder: Path) -> bytes:
     """The plain files below a folder that a program may read, the same bytes for the same files. Raises Invalid."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder")
     files: dict[str, bytes] = {}
     size = 0
     for path in sorted(folder.rglob("*")):
@@ -134,8 +140,8 @@ def pack(folder: Path) -> bytes:
             continue
         files[name] = path.read_bytes()
         size += len(files[name])
-        if len(files) > _NPM_FILES or size > _NPM_MB << 20:
-            most = f"{_NPM_MB} MB in {_NPM_FILES:,} files"
+        if len(files) > _FILES_MAX or size > _MB_MAX << 20:
+            most = f"{_MB_MAX} MB in {_FILES_MAX:,} files"
             raise Invalid(folder.name, [f"what the server brings is more than a box has room for ({most})"])
     return write_tar(files)
 
