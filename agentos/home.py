@@ -65,6 +65,10 @@ class Home:
         return self.root / "mcp"
 
     @property
+    def tokens(self) -> Path:
+        return self.root / "mcp-tokens"
+
+    @property
     def calls(self) -> Path:
         return self.root / "calls.db"
 

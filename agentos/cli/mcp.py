@@ -167,6 +167,28 @@ def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not a
     print_text(f"{name} is removed. To bring it back: agentos registry revert {skill}")
 
 
+@app.command()
+def serve(
+    client: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Who is served: the name that settings and records know it by."),
+    ] = "client",
+    http: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Over HTTP, to who sends the client's token; else on standard streams."
+        ),
+    ] = "",
+) -> None:
+    """Serve this home to another program: tasks, runs, feedback, questions, evolutions, skills and memories."""
+    from agentos.cli.mcp_serving import serve as serve_tools
+    from agentos.resources import name_fault
+
+    if fault := name_fault(client):
+        raise UserError(f"--client: {fault}")
+    serve_tools(Home.find(), client, http)
+
+
 @contextmanager
 def _sandbox(home: Home) -> Iterator[Sandbox]:
     """The one that runs get, for this command alone."""

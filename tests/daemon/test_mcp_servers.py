@@ -21,7 +21,7 @@ from agentos.daemon.requests.run_requests import Asking
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks
 from agentos.daemon.run.execution import BoxExecutor, Serving
-from agentos.domain import Effect, InputFile, Limits, Result, Task, new_id
+from agentos.domain import Effect, InputFile, Limits, Mode, Result, Task, new_id
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import recording_of
 from agentos.home import Home
@@ -185,7 +185,7 @@ def run(
 
 
 def recorded(added: Registry, attempt: Attempt) -> Plan:
-    return Plan(recording=recording_of(added.stable(), [("run-before", attempt.steps)]))
+    return Plan(mode=Mode.REPLAY, recording=recording_of(added.stable(), [("run-before", attempt.steps)]))
 
 
 def test_a_call_is_a_step_and_a_replay_does_not_make_it(run: Any, added: Registry) -> None:
