@@ -298,7 +298,10 @@ def test_a_server_becomes_a_skill_and_a_changed_one_a_new_version(home: Home, sa
     new = NewServer("counter", Packages(COMMAND), effects={"wrong": Effect.PURE}, files=SERVER)
     added = add_server(home, sandbox, new, "ada")
     assert added.tools == ["count_up", "look", "wrong"]
-    assert added.left_out == ["the tool '*' has no name that a tool here can have for its own"]
+    assert added.left_out == [
+        "the tool '*' has no name that a tool here can have for its own",
+        "the tool 'vague' has no JSON schema that says what its arguments are",
+    ]
     registry = Registry(home.registry)
     version = registry.latest(added.skill)
     assert version is not None

@@ -150,6 +150,9 @@ def _tools(
             left_out.append(f"the tool {name[:100]!r} has no name that a tool here can have for its own")
             continue
         schema = tool.get("inputSchema")
+        if not _is_schema(schema):
+            left_out.append(f"the tool {name[:100]!r} has no JSON schema that says what its arguments are")
+            continue
         document = {
             "name": called,
             "description": _short(str(tool.get("description") or tool.get("title") or name)),
@@ -157,7 +160,7 @@ def _tools(
             "idempotent": _hint(tool, "idempotentHint"),
             "dependencies": about["dependencies"],
             "command": list(about["command"]),
-            "input_schema": schema if isinstance(schema, dict) else {"type": "object"},
+            "input_schema": schema,
             "mcp": {
                 "tool": name,
                 "definition": definition_of(tool),
@@ -171,6 +174,16 @@ def _tools(
             f"The MCP server {new.name} has no tool '{missing[0]}', for which an effect was given."
         )
     return found, left_out
+
+
+def _is_schema(schema: Json) -> bool:
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except (SchemaError, RecursionError):
+        return False
+    return isinstance(schema, dict)
 
 
 def effect_of(tool: Mapping[str, Json]) -> Effect:

@@ -13,6 +13,7 @@ TOOLS = [
     {"name": "look", "description": "Reads", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}},
     {"name": "wrong", "description": "Fails", "inputSchema": TEXT},
     {"name": "*", "description": "Has no name that a tool here can have", "inputSchema": TEXT},
+    {"name": "vague", "description": "Has no schema", "inputSchema": {"type": "anything"}},
 ]
 if how == "changed" or os.environ.get("CHANGED"):
     TOOLS[0] = TOOLS[0] | {"description": "Counts one up, and tells everybody"}
