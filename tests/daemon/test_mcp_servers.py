@@ -60,6 +60,7 @@ def test_a_server_says_what_it_has_and_is_called(sandbox: Bubblewrap) -> None:
             "look",
             "wrong",
             "*",
+            "vague",
         ]  # of two pages
         for number in (1, 2):
             result = box.call("count-up", {"text": "é"}, soon())
@@ -234,7 +235,7 @@ def test_a_call_that_fails_is_the_tools_own_fault(run: Any, tool: str, type: str
 
 
 def test_a_hanging_server_is_told_before_the_runs_time_is_over(run: Any) -> None:
-    attempt = run("counter/count_up", limits=Limits(wall_s=8.0), text="hang")
+    attempt = run("counter/count_up", limits=Limits(wall_s=5.0), text="hang")
     assert attempt.outcome.fault.type == "timeout"
     assert "the MCP server counter: it did not answer" in attempt.outcome.reason
 
@@ -307,12 +308,8 @@ def test_a_server_becomes_a_skill_and_a_changed_one_a_new_version(home: Home, sa
     assert version is not None
     assert version.number == "1.0.0"
     state = look_at(home, sandbox, "counter")
-    assert (state.same, state.changed, state.gone, state.new) == (
-        ["count-up", "look", "wrong"],
-        [],
-        [],
-        ["*"],
-    )
+    assert (state.same, state.new) == (["count-up", "look", "wrong"], ["*", "vague"])
+    assert (state.changed, state.gone) == ([], [])
     assert not add_server(home, sandbox, new, "ada").changed
     assert add_server(home, sandbox, replace(new, environment={"CHANGED": "1"}), "ada").changed
     assert registry.may_evolve(added.skill)  # the reason why not

@@ -125,7 +125,19 @@ def install(packages: Packages) -> tuple[Packages, bytes]:
         own = Path(place, "node_modules", _name(packages.npm))
         program = _program(own, packages.npm).relative_to(Path(place).resolve())
         data = pack(Path(place))
-    return replace(packages, command=("node", f"{{server}}/{program}", *packages.command[1:])), data
+    return replace(
+        packages, command=("node", *_options(), f"{{server}}/{program}", *packages.command[1:])
+    ), data
+
+
+def _options() -> list[str]:
+    """Without it WebAssembly (and so ``fetch``) reserves 10 GB of addresses, more than a box has; from node 20.15 on."""
+    option = "--disable-wasm-trap-handler"
+    try:
+        known = subprocess.run(["node", option, "--eval", "0"], capture_output=True, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [] if known.returncode else [option]
 
 
 def pack(folder: Path) -> bytes:
