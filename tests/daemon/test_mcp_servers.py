@@ -16,7 +16,7 @@ import pytest
 
 from agentos.daemon.mcp.adding import NewServer, add_server, look_at
 from agentos.daemon.mcp.packages import Packages, archive, keep, pack, packages_of
-from agentos.daemon.mcp.server_box import ServerBox, ServerFault, ServerProgram
+from agentos.daemon.mcp.server_box import ServerBox, McpFault, ServerProgram
 from agentos.daemon.requests.run_requests import Asking
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks
@@ -75,7 +75,7 @@ def test_the_server_sees_neither_network_nor_host(sandbox: Bubblewrap) -> None:
         "try:\n    socket.create_connection(('1.1.1.1', 53), 2); net = 'out'\nexcept OSError: net = 'none'\n"
         "sys.exit('Error: ' + json.dumps([net, os.path.exists('/etc/shadow'), os.getuid(), 'AGENTOS_HOME' in os.environ]))"
     )
-    with pytest.raises(ServerFault, match=r'\["none", false, 65534, false\]'):
+    with pytest.raises(McpFault, match=r'\["none", false, 65534, false\]'):
         ServerBox(sandbox, ServerProgram("skill/x", ("python3", "-c", code)), {})
 
 
@@ -89,7 +89,7 @@ def test_the_server_sees_neither_network_nor_host(sandbox: Bubblewrap) -> None:
     ],
 )
 def test_a_server_that_does_not_begin_is_told(sandbox: Bubblewrap, how: str, type: str, says: str) -> None:
-    with pytest.raises(ServerFault, match=says) as caught:
+    with pytest.raises(McpFault, match=says) as caught:
         open_box(sandbox, how, wall_s=3.0)
     assert caught.value.fault.type in type.split("|")
     assert caught.value.fault.resource == "skill/counter"
@@ -107,7 +107,7 @@ def test_a_server_that_does_not_begin_is_told(sandbox: Bubblewrap, how: str, typ
 )
 def test_a_server_that_fails_a_call_is_over(sandbox: Bubblewrap, how: str, type: str, says: str) -> None:
     patience_s = 2.0 if how == "hangs" else 60.0
-    with closing(open_box(sandbox, how)) as box, pytest.raises(ServerFault, match=says) as caught:
+    with closing(open_box(sandbox, how)) as box, pytest.raises(McpFault, match=says) as caught:
         box.call("count-up", {}, soon(patience_s))
     assert (caught.value.fault.type, caught.value.over) == (type, True)
 
@@ -119,14 +119,14 @@ def test_what_is_no_answer_is_passed_over(sandbox: Bubblewrap) -> None:
 
 def test_a_refusal_is_an_answer(sandbox: Bubblewrap) -> None:
     with closing(open_box(sandbox)) as box:
-        with pytest.raises(ServerFault, match="unknown tool") as caught:
+        with pytest.raises(McpFault, match="unknown tool") as caught:
             box.call("nothing", {}, soon())
         assert not caught.value.over
         assert box.call("count-up", {}, soon())["structuredContent"] == {"count": 1}
 
 
 def test_what_the_sandbox_lacks_is_named(sandbox: Bubblewrap) -> None:
-    with pytest.raises(ServerFault, match="it needs 'no-such-program', which this sandbox does not have"):
+    with pytest.raises(McpFault, match="it needs 'no-such-program', which this sandbox does not have"):
         ServerBox(sandbox, ServerProgram("skill/x", ("no-such-program",)), {})
 
 

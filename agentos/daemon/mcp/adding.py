@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentos.daemon.mcp.packages import Packages, archive, install, keep, pack
-from agentos.daemon.mcp.server_box import ServerBox, ServerFault, ServerProgram
+from agentos.daemon.mcp.server_box import ServerBox, McpFault, ServerProgram
 from agentos.domain import Effect, Json, Kind, ResourceId, Snapshot
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
@@ -113,7 +113,7 @@ def say(sandbox: Sandbox, program: ServerProgram) -> McpServed:
     try:
         with closing(ServerBox(sandbox, program, {})) as box:
             return box.served
-    except ServerFault as error:
+    except McpFault as error:
         raise UserError(f"{error} ({error.fault.type})") from None
 
 

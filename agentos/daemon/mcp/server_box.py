@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,12 +37,12 @@ class ServerProgram:
     brings: bytes | None = None
 
 
-def server_fault(type: str, message: str, resource: str) -> WireFault:
+def mcp_fault(type: str, message: str, resource: str) -> WireFault:
     """A fault of the tools of this resource."""
     return WireFault(type=type, message=message[:20_000], where="", resource=resource)
 
 
-class ServerFault(Exception):
+class McpFault(Exception):
     """The server did not do what was asked of it. ``over`` says that it is not to be asked again."""
 
     def __init__(self, fault: WireFault, *, over: bool = True) -> None:
@@ -62,7 +63,7 @@ class ServerBox:
         wall_s: float = 60.0,
         output_bytes: int = 1 << 20,
     ) -> None:
-        """Start it. Raises ServerFault, Unavailable."""
+        """Start it. Raises McpFault, Unavailable."""
         self._calling = threading.Lock()
         self._resource = program.resource
         brings = program.brings
@@ -86,15 +87,14 @@ class ServerBox:
             wall_s=start_s,
             output_bytes=limits.output_bytes,
         )
-        try:
-            blobs = [*program.modules.values(), *inputs.values(), *([brings] if brings is not None else [])]
+        blobs = [*program.modules.values(), *inputs.values(), *([brings] if brings is not None else [])]
+        with ExitStack() as undo:
+            undo.callback(self.close)
             self.served: McpServed = self._talk(job, blobs, McpServed, "served")
-        except BaseException:
-            self.close()
-            raise
+            undo.pop_all()
 
     def call(self, tool: str, args: Mapping[str, Json], until: float) -> dict[str, Json]:
-        """The result as MCP has it; ``until`` on the time.monotonic clock. Raises ServerFault, Unavailable."""
+        """The result as MCP has it; ``until`` on the time.monotonic clock. Raises McpFault, Unavailable."""
         with self._calling:
             wall_s = max(0.01, until - time.monotonic())
             self._exchange.extend(wall_s + _SLACK_S)
@@ -114,13 +114,13 @@ class ServerBox:
         except BoxDied as error:
             if error.cause == "gone":
                 raise
-            told = server_fault(_WORDS.get(error.cause, "exit"), f"its box ended: {error}", self._resource)
+            told = mcp_fault(_WORDS.get(error.cause, "exit"), f"its box ended: {error}", self._resource)
             raise self._fault(told) from None
         if isinstance(answer, FaultFrame):
             raise self._fault(answer.fault)
         return answer
 
-    def _fault(self, fault: WireFault) -> ServerFault:
+    def _fault(self, fault: WireFault) -> McpFault:
         """A refusal is an answer like another; after everything else nobody knows in which state the server is."""
         message = f"the MCP server {self._resource.partition('/')[2]}: {fault.message}"
-        return ServerFault(server_fault(fault.type, message, self._resource), over=fault.type != "refused")
+        return McpFault(mcp_fault(fault.type, message, self._resource), over=fault.type != "refused")

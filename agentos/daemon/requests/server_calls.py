@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentos.daemon.mcp.server_box import ServerBox, ServerFault, ServerProgram, server_fault
+from agentos.daemon.mcp.server_box import ServerBox, McpFault, ServerProgram, mcp_fault
 from agentos.daemon.requests.run_requests import Asking
 from agentos.domain import Json
 from agentos.errors import NotFound, Unavailable
@@ -35,7 +35,7 @@ class _Server:
 
     before: list[_Call] = field(default_factory=list)
     box: ServerBox | None = None
-    over: ServerFault | None = None  # why it is not asked any more
+    over: McpFault | None = None  # why it is not asked any more
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -58,7 +58,7 @@ class RunServers:
                     raise server.over
                 box = server.box or self._start(tool, server)
                 result = box.call(tool.tool, args, self._until())
-            except ServerFault as error:
+            except McpFault as error:
                 if error.over:
                     server.over = error
                     self._end(server)
@@ -108,15 +108,15 @@ class RunServers:
         return box
 
     def _again(self, box: ServerBox, name: str, args: Mapping[str, Json]) -> None:
-        """A call that is on record, for what it changes in the server. Raises ServerFault where the server is over."""
+        """A call that is on record, for what it changes in the server. Raises McpFault where the server is over."""
         try:
             box.call(name, args, self._until())
-        except ServerFault as error:
+        except McpFault as error:
             if error.over:
                 raise
 
     def _hold_against(self, tool: ServerTool, box: ServerBox) -> None:
-        """Every tool of it that this run was given has to be the one that was added. Raises ServerFault."""
+        """Every tool of it that this run was given has to be the one that was added. Raises McpFault."""
         has = {str(found.get("name")): definition_of(found) for found in box.served.tools}
         if has.get(tool.tool) == tool.definition:
             return
@@ -126,7 +126,7 @@ class RunServers:
             f"the MCP server {name} was stopped: '{tool.tool}' was added with another definition, and it {how}; "
             f"a person types: agentos mcp test {name}"
         )
-        raise ServerFault(server_fault("changed", why, tool.resource))
+        raise McpFault(mcp_fault("changed", why, tool.resource))
 
     def _until(self) -> float:
         """When a call has to be over, so that a server that hangs is said to before the run ends."""
@@ -143,7 +143,7 @@ class RunServers:
             told = ("error", str(output.get("text", output))[:2_000] or "it gave no reason")
         else:
             return {"observation": {"ok": True, "output": output}, "fault": None}
-        return {"observation": {"ok": False}, "fault": server_fault(*told, tool.resource).model_dump()}
+        return {"observation": {"ok": False}, "fault": mcp_fault(*told, tool.resource).model_dump()}
 
     @staticmethod
     def _end(server: _Server) -> None:
