@@ -16,7 +16,7 @@ import pytest
 
 from agentos.daemon.mcp.adding import NewServer, add_server, look_at
 from agentos.daemon.mcp.packages import Packages, archive, keep, pack, packages_of
-from agentos.daemon.mcp.server_box import ServerBox, McpFault, ServerProgram
+from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram
 from agentos.daemon.requests.run_requests import Asking
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentos.daemon.mcp.packages import Packages, archive, install, keep, pack
-from agentos.daemon.mcp.server_box import ServerBox, McpFault, ServerProgram
+from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram
 from agentos.domain import Effect, Json, Kind, ResourceId, Snapshot
 from agentos.errors import NotFound, UserError
 from agentos.home import Home

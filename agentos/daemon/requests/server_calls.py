@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentos.daemon.mcp.server_box import ServerBox, McpFault, ServerProgram, mcp_fault
+from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram, mcp_fault
 from agentos.daemon.requests.run_requests import Asking
 from agentos.domain import Json
 from agentos.errors import NotFound, Unavailable
