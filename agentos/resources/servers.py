@@ -61,7 +61,5 @@ def definition_of(tool: Mapping[str, Json]) -> str:
 
 def without_server_locks(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files but for locks of servers: what these bring goes into the server's own box, not into a run's."""
-    servers = {found.resource for path, content in files.items() if (found := server_tool(path, content))}
-    return {
-        path: content for path, content in files.items() if path not in {f"{it}/{LOCK}" for it in servers}
-    }
+    locks = {f"{it.resource}/{LOCK}" for path, content in files.items() if (it := server_tool(path, content))}
+    return {path: content for path, content in files.items() if path not in locks}
