@@ -61,6 +61,14 @@ class Home:
         return self.root / "skills"
 
     @property
+    def servers(self) -> Path:
+        return self.root / "mcp"
+
+    @property
+    def tokens(self) -> Path:
+        return self.root / "mcp-tokens"
+
+    @property
     def calls(self) -> Path:
         return self.root / "calls.db"
 

@@ -12,6 +12,7 @@ run        the bundle's files, then the input files    (step | ask)*, then done 
 grade      tar of the run's outputs (may be empty)     done
 load       the resource's files                        done
 search     the resource's files, then case inputs      ready, then a tried for each try frame
+mcp        the resource's files, inputs, then a tar    served, then a result for each call frame
 =========  ==========================================  =====================================
 
 While a run is under way, its worker may ask the kernel (``Ask``): for a model's answer, whether
@@ -170,6 +171,31 @@ class TrySource(_Message):
     cases: list[int] | None = None
 
 
+class McpJob(_Message):
+    """Start a program that speaks MCP on its standard streams, and call its tools. Blobs: ``files`` below
+    ``root``, then ``inputs``, then the tar of what it brings where ``brings``.
+    """
+
+    job: Literal["mcp"] = "mcp"
+    root: str  # kind/name of its resource
+    files: list[str]
+    inputs: list[str]
+    brings: bool
+    command: list[str]
+    environment: dict[str, str]
+    wall_s: float  # until it has to have said what its tools are
+    output_bytes: int  # of one message of it
+
+
+class McpCall(_Message):
+    """Within such a job: call this tool, by its name there."""
+
+    type: Literal["call"] = "call"
+    tool: str
+    args: dict[str, Any]
+    wall_s: float
+
+
 # --- answers: worker -> kernel ----------------------------------------------------------------
 
 
@@ -244,6 +270,24 @@ class TriedFrame(_Message):
         default_factory=list
     )  # if traced: by case, the line at which its error left the file, or 0
     cpu_s: float = 0.0
+
+
+class McpServed(_Message):
+    """A server's own words: who it is, and its tools as it lists them."""
+
+    type: Literal["served"] = "served"
+    name: str = Field(max_length=1_000)
+    version: str = Field(max_length=1_000)
+    instructions: str = Field(max_length=100_000)
+    tools: list[dict[str, Any]] = Field(max_length=500)
+
+
+class McpResult(_Message):
+    """What a call of its tool gave: the result as MCP has it, or why there is none."""
+
+    type: Literal["result"] = "result"
+    result: dict[str, Any] | None = None
+    fault: WireFault | None = None
 
 
 class FaultFrame(_Message):

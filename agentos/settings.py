@@ -123,6 +123,12 @@ class Adopt(_Table):
     give: Literal["branch", "patch", "in-place", "none"] = "branch"
 
 
+class McpServing(_Table):
+    """What programs may do that come by MCP, beside what all of them may: names of clients."""
+
+    approve: list[str] = Field(default_factory=list, max_length=100)
+
+
 class Settings(BaseSettings):
     """Every setting with its default. ``docs/use/operating.md`` explains each."""
 
@@ -151,6 +157,7 @@ class Settings(BaseSettings):
     retention: Retention = Retention.model_validate({})
     notify: Notify = Notify.model_validate({})
     adopt: Adopt = Adopt.model_validate({})
+    mcp: McpServing = McpServing.model_validate({})
 
     @classmethod
     def settings_customise_sources(
@@ -216,6 +223,8 @@ def _table_of(place: tuple[int | str, ...]) -> type[BaseModel]:
         return Notify
     if len(place) > 1 and place[0] == "adopt":
         return Adopt
+    if len(place) > 1 and place[0] == "mcp":
+        return McpServing
     return Provider if len(place) > 2 and place[0] == "providers" else Settings
 
 
@@ -328,4 +337,8 @@ def first_settings(run_uid: int | None) -> str:
 ## How a promoted edit goes back to a folder that was adopted: "branch", "patch", "in-place" or "none".
 # [adopt]
 # give = "branch"
+
+## What programs may do that come by MCP (`agentos mcp serve --client NAME`).
+# [mcp]
+# approve = []             # names of clients that may consent to promotions
 """

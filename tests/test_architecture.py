@@ -47,6 +47,7 @@ HOMES = {
     "numpy": {"retrieval"},
     "wordllama": {"retrieval"},
     "opentelemetry": {"trajectories"},
+    "mcp": {"cli"},
 }
 
 

@@ -16,6 +16,7 @@ from agentos.resources import (
     path_fault,
     read,
     resource_of,
+    servers,
     tool_faults,
     tool_name,
     tool_path,
@@ -261,3 +262,23 @@ def test_tool_references() -> None:
 def test_a_skill_file_that_cannot_be_read_is_one_fault(text: str | None) -> None:
     files = {} if text is None else {f"{SKILL}/SKILL.md": text.encode()}
     assert len(examine(SKILL, files).faults) == 1
+
+
+def test_what_a_server_brings_is_not_for_a_runs_box() -> None:
+    tool = b'{"command": ["x"], "mcp": {"tool": "a", "definition": "0"}}'
+    files = {
+        f"skill/s/{servers.LOCK}": b"",
+        "skill/s/tools/a/tool.json": tool,
+        f"skill/t/{servers.LOCK}": b"",
+    }
+    assert [*servers.without_server_locks(files)] == ["skill/s/tools/a/tool.json", f"skill/t/{servers.LOCK}"]
+    found = servers.server_tool("skill/s/tools/a/tool.json", tool)
+    assert found is not None
+    assert (found.resource, found.tool, found.command, found.brings) == ("skill/s", "a", ("x",), "")
+    for broken in (b'{"mcp": 1}', b'{"mcp": {}', b'{"mcp": {"tool": "a", "definition": "0"}, "command": 7}'):
+        assert servers.server_tool("skill/s/tools/a/tool.json", broken) is None
+    one = {"name": "a", "description": "x", "inputSchema": {}, "_meta": {"now": 1}}
+    assert servers.definition_of(one) == servers.definition_of(
+        {**one, "_meta": {"now": 2}, "annotations": None}
+    )
+    assert servers.definition_of(one) != servers.definition_of({**one, "description": "y"})

@@ -70,14 +70,14 @@ def list_(
         raise UserError(f"There is no state {state!r}; the states are {', '.join(EvolutionState)}.")
     found = [item for item in reader.find(Evolution) if not state or item.state.value == state]
     if as_json:
-        print_json([_summary(reader, item) for item in found])
+        print_json([summary(reader, item) for item in found])
         return
     from agentos.cli.evolution_screen import state_text
 
     rows = []
     for item in found:
-        summary = _summary(reader, item)
-        rows.append((item.id, state_text(item), summary["resource"], summary["edit"] or item.reason))
+        told = summary(reader, item)
+        rows.append((item.id, state_text(item), told["resource"], told["edit"] or item.reason))
     print_table(
         ("evolution", "state", "resource", "edit, or why there is none"),
         rows,
@@ -86,7 +86,8 @@ def list_(
     )
 
 
-def _summary(reader: Reader, evolution: Evolution) -> dict[str, object]:
+def summary(reader: Reader, evolution: Evolution) -> dict[str, object]:
+    """The evolution as data, with the resource and the edit that it came to."""
     edit = ""
     if evolution.candidate_id:
         edit = reader.get(Candidate, evolution.candidate_id).edit.summary
@@ -99,14 +100,14 @@ def show(id: Id, as_json: AsJson = False) -> None:
     """One evolution on one screen: evidence, cause, edit, predictions, trials, verdict, consent, since."""
     reader, story = _story(id)
     if as_json:
-        print_json(_redacted(story))
+        print_json(redacted(story))
         return
     from agentos.cli.evolution_screen import draw
 
     draw(_scene(reader, story))
 
 
-def _redacted(story: Story) -> dict[str, object]:
+def redacted(story: Story) -> dict[str, object]:
     """The story as data, with the edit of each candidate but without consent tokens."""
     data = asdict(story)
     for consent in data["consents"]:

@@ -41,6 +41,7 @@ COMMANDS = {
     "evolution": ("agentos.cli.evolution", "What the program changed in itself, why, and how to undo it."),
     "registry": ("agentos.cli.registry", "Everything that shapes an agent, with its versions."),
     "skill": ("agentos.cli.skill", "Skills: bring them in, look at them, run their tests."),
+    "mcp": ("agentos.cli.mcp", "Tools of MCP servers, and this home as an MCP server."),
     "secret": ("agentos.cli.secret", "What tools may send to hosts, and nobody else may see."),
     "notify": ("agentos.cli.notify", "How you are told of what happens, and what could not be told."),
     "model": ("agentos.cli.model", "The models that agents may ask, and what was asked of them."),

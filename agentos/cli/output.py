@@ -29,8 +29,16 @@ def print_json(value: Any, *, line: bool = False) -> None:
     """One JSON document on standard output: what ``--json`` promises; one ``line`` where more follow.
 
     What a terminal would obey, and halves of characters, which no file can hold, are written as JSON's escapes,
-    as is all beyond ASCII where the output takes no UTF-8. ``NaN`` and ``Infinity`` become null.
+    as is all beyond ASCII where the output takes no UTF-8.
     """
+    text = json_text(value, indent=None if line else 2, ascii=not _speaks_utf8())
+    escaped = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(f"{escaped}\n")
+    sys.stdout.flush()
+
+
+def json_text(value: Any, *, indent: int | None = None, ascii: bool = True) -> str:
+    """Records and all that they hold as JSON. ``NaN`` and ``Infinity`` become null."""
 
     def plain(item: Any) -> Any:
         if is_dataclass(item) and not isinstance(item, type):
@@ -41,18 +49,11 @@ def print_json(value: Any, *, line: bool = False) -> None:
             return list(item)
         return str(item)
 
-    whole: dict[str, Any] = {
-        "default": plain,
-        "indent": None if line else 2,
-        "ensure_ascii": not _speaks_utf8(),
-    }
+    whole: dict[str, Any] = {"default": plain, "indent": indent, "ensure_ascii": ascii}
     try:
-        text = json.dumps(value, allow_nan=False, **whole)
+        return json.dumps(value, allow_nan=False, **whole)
     except ValueError:  # an older release stored what is no JSON
-        text = json.dumps(json.loads(json.dumps(value, **whole), parse_constant=lambda _: None), **whole)
-    escaped = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    sys.stdout.write(f"{escaped}\n")
-    sys.stdout.flush()
+        return json.dumps(json.loads(json.dumps(value, **whole), parse_constant=lambda _: None), **whole)
 
 
 def _speaks_utf8() -> bool:

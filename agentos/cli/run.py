@@ -52,7 +52,7 @@ def list_(
         reader.resolve("task", task) if task else None, Result(result) if result else None, limit
     )
     if as_json:
-        print_json([_without_share(run) for run in runs])
+        print_json([without_share(run) for run in runs])
         return
     print_table(
         ("run", "began", "task", "result", "score", "seconds", "why"),
@@ -89,7 +89,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         }
         facts["feedback"] = reader.find(Feedback, run_id=run.id)
         facts |= signal_facts(reader, run, steps)
-        print_json({"run": _without_share(run), **facts})
+        print_json({"run": without_share(run), **facts})
         return
     _tell_head(reader, run)
     for step in steps:
@@ -186,7 +186,7 @@ def tail(
             else:
                 _tell(step)
         if run.outcome is not None and as_json:
-            print_json(_without_share(run), line=True)
+            print_json(without_share(run), line=True)
             return
         if run.outcome is not None:
             print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}")
@@ -300,5 +300,6 @@ def _short(value: Any, width: int) -> str:
     return text if len(text) <= width else f"{text[:width]}… ({len(text):,} characters)"
 
 
-def _without_share(run: Run) -> dict[str, Any]:
+def without_share(run: Run) -> dict[str, Any]:
+    """The run as data. The share stays out: who proposes edits is not to learn what is held out."""
     return {name: getattr(run, name) for name in Run.__slots__ if name != "share"}

@@ -38,7 +38,7 @@ from agentos.settings import load_settings
 from agentos.shipped import folder
 
 # Names of our temporary files and folders, those of earlier releases among them.
-_OURS = re.compile(r"agentos-(scan|probe|image|wheels|pip|skill|edit|ask|test)-[a-z0-9_]{8}$")
+_OURS = re.compile(r"agentos-(scan|probe|image|wheels|pip|npm|mcp|skill|edit|ask|test)-[a-z0-9_]{8}$")
 _SCRATCH_S = 86_400.0  # since anything was made or removed in one, until nobody is at work there
 
 

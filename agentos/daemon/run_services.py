@@ -14,13 +14,16 @@ from agentos.daemon.evolve.evolver_models import Advice, another
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.tool_schemas import Cards
 from agentos.daemon.live_config import Current
+from agentos.daemon.mcp.packages import archive
+from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.memories import Memories
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import Asking
 from agentos.daemon.requests.secret_requests import HomeVault
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.server_calls import RunServers, ServerParts
+from agentos.daemon.requests.tool_calls import ToolAsks
 from agentos.daemon.run.delegation import Delegates
 from agentos.daemon.run.execution import BoxExecutor, Serving
 from agentos.domain import Kind, ModelSpec, ResourceId, Snapshot
@@ -32,6 +35,7 @@ from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
 from agentos.resources import read
+from agentos.resources.servers import ServerTool
 from agentos.retrieval.embedding import WordLlama
 from agentos.retrieval.index import Index
 from agentos.retrieval.storage import Storage
@@ -49,9 +53,11 @@ class Served:
         parts: tuple[Ledger, Registry, Sandbox],
         models: Models,
     ) -> None:
+        self._home = home
         self._settings = settings
         self._current = current
         self._ledger, self._registry, self._sandbox = parts
+        self._servers = ServerParts(self._sandbox, self._ledger.blobs, self._program)
         self._models = models
         self._storage = Storage(home.index)
         self._vault = HomeVault(home)
@@ -70,7 +76,7 @@ class Served:
             redact=self._current.redact,
             answerers={
                 "model": model_asks(self._models, lambda asking: self.specs(asking.bundle, asking.snapshot)),
-                "tool": tool_asks,
+                "tool": self._tools,
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,
                 "remember": memories.remembering,
@@ -126,6 +132,16 @@ class Served:
             return spec_of(self._registry, self._registry.stable(), wanted, self._current.model())
 
         return Advice(name, self._models, lambda: another(find, name, author), self._settings.budget.run)
+
+    def _tools(self, asking: Asking) -> ToolAsks:
+        return ToolAsks(asking, RunServers(self._servers, asking))
+
+    def _program(self, asking: Asking, tool: ServerTool) -> ServerProgram:
+        """What the server of the tool is made of at the run's snapshot."""
+        files = self._registry.files(asking.snapshot, tool.resource)
+        modules = self._registry.wheels_of(files).get(tool.resource, {})
+        brings = archive(self._home, tool.brings) if tool.brings else None
+        return ServerProgram(tool.resource, tool.command, tool.environment, modules, brings)
 
     def _egress(self, asking: Asking) -> Egress:
         return Egress(self._settings.egress, asking, self._vault)

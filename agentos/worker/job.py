@@ -13,12 +13,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agentos.messages import FaultFrame, GradeJob, LoadJob, MigrateJob, RunJob, SearchJob
+from agentos.messages import FaultFrame, GradeJob, LoadJob, McpJob, MigrateJob, RunJob, SearchJob
 from agentos.wire import Channel, Closed
 from agentos.worker import children
 from agentos.worker.faults import fault
 from agentos.worker.grading import grade
 from agentos.worker.loading import load
+from agentos.worker.mcp_server import serve_calls
 from agentos.worker.migrating import migrate
 from agentos.worker.paths import Place
 from agentos.worker.running import run
@@ -31,6 +32,7 @@ _JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, 
     "run": (RunJob, run),
     "grade": (GradeJob, grade),
     "load": (LoadJob, load),
+    "mcp": (McpJob, serve_calls),
     "migrate": (MigrateJob, migrate),
     "search": (SearchJob, search),
 }

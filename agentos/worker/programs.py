@@ -45,6 +45,9 @@ class ToolManifest(Declared):
     output_schema: dict[str, Any] = Field(default_factory=dict)
     timeout_s: float | None = Field(None, gt=0)
     memory_mb: int | None = Field(None, gt=0)
+    mcp: dict[str, Any] | None = (
+        None  # of a tool that a server has: the kernel calls it, in the server's own box
+    )
 
 
 class ScriptInput(BaseModel):
@@ -111,8 +114,9 @@ def manifest(source: str, path: str) -> ToolManifest:
 def card(held: BundleFiles, path: str) -> ToolCard:
     """What the program says of itself; raises Failed(load), also when nothing here can start it."""
     says = declared(held.text(path), path)
-    _argv(held, path, says)
     own = says if isinstance(says, ToolManifest) else None
+    if own is None or own.mcp is None:
+        _argv(held, path, says)
     return ToolCard(
         path=path,
         name=says.name,
@@ -157,6 +161,8 @@ def call(held: BundleFiles, path: str, args: Any, most: int, wall_s: float) -> b
 
 def _start(held: BundleFiles, path: str, args: Any) -> _Start:
     says = declared(held.text(path), path)
+    if isinstance(says, ToolManifest) and says.mcp is not None:
+        raise _bad(path, "a tool of an MCP server is called by the kernel, which was not asked")
     argv = _argv(held, path, says)
     folder = held.root / resource_of(path)
     environment = {**os.environ, "SKILL_DIR": str(folder), "PYTHONPATH": str(folder / WHEELS)}

@@ -19,6 +19,7 @@ from agentos.messages import WHEELS
 from agentos.ports import Snapshots
 from agentos.resources import read
 from agentos.resources.documents import DOCUMENT
+from agentos.resources.servers import without_server_locks
 
 _WHEELS_MB = 48  # of the 64 that /snapshot has
 
@@ -108,7 +109,7 @@ def with_wheels(registry: Tools, files: Mapping[str, bytes]) -> dict[str, bytes]
     """The files, and with them the modules that their tools bring. Raises Unavailable."""
     brought = {
         f"{resource}/{WHEELS}/{name}": content
-        for resource, modules in registry.wheels_of(files).items()
+        for resource, modules in registry.wheels_of(without_server_locks(files)).items()
         for name, content in modules.items()
     }
     return {**files, **brought}

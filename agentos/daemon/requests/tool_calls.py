@@ -16,6 +16,7 @@ from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
+from agentos.daemon.requests.server_calls import RunServers
 from agentos.domain import (
     Effect,
     Json,
@@ -33,6 +34,7 @@ from agentos.messages import WHEELS
 from agentos.ports import Plan, Snapshots
 from agentos.programs import SCRIPT_EFFECTS, is_manifest, is_script
 from agentos.resources import tool_path, tool_reference
+from agentos.resources.servers import ServerTool, server_tool
 from agentos.syntax import parse
 
 _AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and held against the record
@@ -75,10 +77,14 @@ def tool_asks(asking: Asking) -> ToolAsks:
 
 
 class ToolAsks(Answerer):
-    """One run's announced tool calls. The n-th of equal calls is the n-th of those on record."""
+    """One run's announced tool calls. The n-th of equal calls is the n-th of those on record.
 
-    def __init__(self, asking: Asking) -> None:
+    A tool of an MCP server is called here, where it is let happen: the worker gets what it gave.
+    """
+
+    def __init__(self, asking: Asking, servers: RunServers | None = None) -> None:
         self._asking = asking
+        self._servers = servers
         self._recorded = _by_key(asking.plan.recording)
         self._asked: Counter[str] = Counter()
         self._given: list[tuple[str, Json, Json]] = []  # key, observation and fault of calls that were served
@@ -99,13 +105,42 @@ class ToolAsks(Answerer):
             self._asked[key] += 1
         calls = self._recorded.get(key, ())
         found = calls[number] if number < len(calls) else None
+        action = {"tool": tool, "args": args, "path": path, "number": number}
+        if served := server_tool(path, self._asking.bundle.files[path]):
+            return self._of_server(served, action, says, found)
         if Effect.EXTERNAL in says.effects:
-            action = {"tool": tool, "args": args, "path": path, "number": number}
             return self._external(action, says, found)
         if found is None or found.result is None or not self._asking.plan.resume:
             return _GO
         # The workspace died with the box of the attempt before: what changes it is done again.
         return {**_GO, **self._serve(found)} if Effect.WRITE in says.effects else self._serve(found)
+
+    def _of_server(
+        self, tool: ServerTool, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
+    ) -> Mapping[str, Json]:
+        """From the record where it is on record, whatever its effects: a server is no part of what evolves.
+
+        Else it is made, in a replay too unless it acts on the outside: the server's box is the run's own, and is
+        brought first to where the calls before it left it.
+        """
+        if self._servers is None:
+            raise Denied("not_available", "nothing here calls the tools of MCP servers")
+        if Effect.EXTERNAL in says.effects:
+            answer = self._external(action, says, found, own_code=False)
+        else:
+            answer = self._serve(found) if found is not None and found.result is not None else _GO
+        if "observation" not in answer:
+            return self._servers.call(tool, action["args"])
+        if not says.effects <= _AGAIN:
+            self._servers.was_served(tool, action["args"])
+        return answer
+
+    def close(self) -> None:
+        """See ``Answerer``."""
+        if self._servers is not None:
+            self._servers.close()
+
+    stop = close  # a call under way ends with its server
 
     def _serve(self, call: RecordedTool) -> Mapping[str, Json]:
         given = {"observation": call.result or {"ok": False}, "fault": call.fault}
@@ -129,10 +164,10 @@ class ToolAsks(Answerer):
             return True
 
     def _external(
-        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
+        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None, *, own_code: bool = True
     ) -> Mapping[str, Json]:
         plan = self._asking.plan
-        if plan.replays and self._runs_in_a_replay(found):
+        if own_code and plan.replays and self._runs_in_a_replay(found):
             self._asking.step(EXTERNAL, dict(action), None, 0.0)
             return _GO
         if found is not None:

@@ -1,0 +1,225 @@
+"""Takes an MCP server into the registry: it is started in a box, and what it says of its tools becomes a skill."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentos.daemon.mcp.packages import Packages, archive, install, keep, pack
+from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram
+from agentos.domain import Effect, Json, Kind, ResourceId, Snapshot
+from agentos.errors import NotFound, UserError
+from agentos.home import Home
+from agentos.messages import McpServed
+from agentos.ports import Sandbox
+from agentos.registry.store import Registry
+from agentos.resources import DESCRIPTION_MAX, MAIN_FILE
+from agentos.resources.servers import LOCK, ServerTool, definition_of, server_tool
+
+_NAME_MAX = 64
+_CALLED = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class NewServer:
+    """What a person says of a server. ``effects`` by the tool's name there: they go before the server's own hints.
+    ``files`` is a folder whose files it gets a copy of.
+    """
+
+    name: str
+    packages: Packages
+    environment: Mapping[str, str] = field(default_factory=dict)
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    files: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddedServer:
+    """The skill that it became; ``changed`` says whether that is a new version."""
+
+    skill: ResourceId
+    served: McpServed
+    tools: Sequence[str]
+    left_out: Sequence[str]  # one sentence for each tool that could not be taken
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """A server as it was added, held against what it says now: names of tools."""
+
+    served: McpServed
+    same: Sequence[str]
+    changed: Sequence[str]
+    gone: Sequence[str]
+    new: Sequence[str]
+
+
+def add_server(home: Home, sandbox: Sandbox, new: NewServer, author: str = "") -> AddedServer:
+    """Start it once, and write the skill. Raises UserError, Invalid or Unavailable, having written nothing."""
+    registry = Registry(home.registry)
+    skill = ResourceId(Kind.SKILL, new.name)
+    present = registry.files(registry.stable(), str(skill))
+    if present and not tools_of(present):
+        raise UserError(f"{skill} is there already and is no MCP server; give another name")
+    packages, brings = new.packages, ""
+    data = pack(new.files) if new.files else None
+    if packages.npm:
+        packages, data = install(packages)
+    files: dict[str, bytes] = {}
+    if packages.wheels:
+        files[f"{skill}/{LOCK}"] = registry.wheels.resolve(str(skill), sorted(packages.wheels))
+    modules = registry.wheels_of(files).get(str(skill), {})
+    program = ServerProgram(str(skill), packages.command, new.environment, modules, data)
+    served = say(sandbox, program)
+    if data is not None:
+        brings = keep(home, data)
+    about = {"command": packages.command, "dependencies": sorted(packages.wheels), "brings": brings}
+    tools, left_out = _tools(skill, new, about, served)
+    if not tools:
+        raise UserError(
+            f"The MCP server {new.name} has no tools that could be taken: {'; '.join(left_out) or 'none'}"
+        )
+    files |= {f"{skill}/{MAIN_FILE[Kind.SKILL]}": _main(new.name, served).encode(), **tools}
+    changes = {**dict.fromkeys(present), **files}
+    before = registry.latest(skill)
+    registry.commit(changes, f"Add the MCP server {new.name}", "edit", author=author)
+    after = registry.latest(skill)
+    return AddedServer(skill, served, sorted(path.split("/")[3] for path in tools), left_out, before != after)
+
+
+def look_at(home: Home, sandbox: Sandbox, name: str) -> ServerState:
+    """Start a server that was added, and compare. Raises NotFound, UserError, Unavailable."""
+    registry = Registry(home.registry)
+    added, program = _added(home, registry, registry.stable(), name)
+    served = say(sandbox, program)
+    has = {str(tool.get("name")): definition_of(tool) for tool in served.tools}
+    known = {tool.tool: tool.definition for tool in added}
+    return ServerState(
+        served,
+        same=sorted(tool for tool in known if has.get(tool) == known[tool]),
+        changed=sorted(tool for tool in known if tool in has and has[tool] != known[tool]),
+        gone=sorted(known.keys() - has.keys()),
+        new=sorted(has.keys() - known.keys()),
+    )
+
+
+def say(sandbox: Sandbox, program: ServerProgram) -> McpServed:
+    """What the server says of itself when it is started in a box. Raises UserError, Unavailable."""
+    try:
+        with closing(ServerBox(sandbox, program, {})) as box:
+            return box.served
+    except McpFault as error:
+        raise UserError(f"{error} ({error.fault.type})") from None
+
+
+def tools_of(files: Mapping[str, bytes]) -> list[ServerTool]:
+    """The tools of servers among a resource's files, by path."""
+    return [found for path in sorted(files) if (found := server_tool(path, files[path]))]
+
+
+def _added(
+    home: Home, registry: Registry, snapshot: Snapshot, name: str
+) -> tuple[Sequence[ServerTool], ServerProgram]:
+    skill = f"{Kind.SKILL}/{name}"
+    files = registry.files(snapshot, skill)
+    tools = tools_of(files)
+    if not tools:
+        raise NotFound(f"There is no MCP server '{name}'. Try: agentos mcp list")
+    one = tools[0]
+    brings = archive(home, one.brings) if one.brings else None
+    modules = registry.wheels_of(files).get(skill, {})
+    return tools, ServerProgram(skill, one.command, one.environment, modules, brings)
+
+
+def _tools(
+    skill: ResourceId, new: NewServer, about: Mapping[str, Json], served: McpServed
+) -> tuple[dict[str, bytes], list[str]]:
+    """Registry path -> ``tool.json``, and a sentence for each tool that is left out."""
+    found: dict[str, bytes] = {}
+    left_out: list[str] = []
+    for tool in served.tools:
+        name = str(tool.get("name", ""))
+        called = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        path = f"{skill}/tools/{called}/tool.json"
+        if not _CALLED.fullmatch(called) or len(called) > _NAME_MAX or path in found:
+            left_out.append(f"the tool {name[:100]!r} has no name that a tool here can have for its own")
+            continue
+        schema = tool.get("inputSchema")
+        if not _is_schema(schema):
+            left_out.append(f"the tool {name[:100]!r} has no JSON schema that says what its arguments are")
+            continue
+        document = {
+            "name": called,
+            "description": _short(str(tool.get("description") or tool.get("title") or name)),
+            "effects": [new.effects.get(name, effect_of(tool)).value],
+            "idempotent": _hint(tool, "idempotentHint"),
+            "dependencies": about["dependencies"],
+            "command": list(about["command"]),
+            "input_schema": schema,
+            "mcp": {
+                "tool": name,
+                "definition": definition_of(tool),
+                "environment": dict(new.environment),
+                "brings": about["brings"],
+            },
+        }
+        found[path] = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+    if missing := sorted(new.effects.keys() - {str(tool.get("name")) for tool in served.tools}):
+        raise UserError(
+            f"The MCP server {new.name} has no tool '{missing[0]}', for which an effect was given."
+        )
+    return found, left_out
+
+
+def _is_schema(schema: Json) -> bool:
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except (SchemaError, RecursionError):
+        return False
+    return isinstance(schema, dict)
+
+
+def effect_of(tool: Mapping[str, Json]) -> Effect:
+    """What a tool does, by its own hints: what it changes lies in its box, which has no way out."""
+    return Effect.READ if _hint(tool, "readOnlyHint") else Effect.WRITE
+
+
+def _hint(tool: Mapping[str, Json], name: str) -> bool:
+    hints = tool.get("annotations")
+    return isinstance(hints, dict) and hints.get(name) is True
+
+
+def _main(name: str, served: McpServed) -> str:
+    """The SKILL.md: whose tools these are, and what the server says of their use."""
+    about = f"Tools of the MCP server {served.name or name}: {', '.join(str(it.get('name')) for it in served.tools)}."
+    front = [
+        "---",
+        f"name: {name}",
+        f"description: {json.dumps(_short(about))}",
+        "metadata:",
+        '  agentos-evolvable: "false"',
+        "---",
+    ]
+    long = [
+        f"## {tool.get('name')}\n\n{text.strip()}"
+        for tool in served.tools
+        if len(text := str(tool.get("description") or "")) > DESCRIPTION_MAX
+    ]
+    return (
+        "\n".join(
+            [*front, "", f"# {name}", "", served.instructions.strip() or about, "", "\n\n".join(long)]
+        ).rstrip()
+        + "\n"
+    )
+
+
+def _short(text: str) -> str:
+    text = text.strip() or "It says nothing of itself"
+    return text if len(text) <= DESCRIPTION_MAX else f"{text[: DESCRIPTION_MAX - 1]}…"

@@ -1,0 +1,126 @@
+"""One MCP server in a box of its own, from the kernel's side: it is started, says what it has, and is called.
+
+The box has no network and no file of the host; it ends with the run that it was opened for, and so does the server.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentos.daemon.job.job_protocol import Exchange
+from agentos.domain import Json, Limits
+from agentos.errors import BoxDied
+from agentos.messages import WHEELS, FaultFrame, McpCall, McpJob, McpResult, McpServed, WireFault
+from agentos.ports import Box, Sandbox
+
+_START_S = 30.0
+_SLACK_S = 5.0  # beyond a call's own time: the box watches that itself
+_MEMORY_MB = 1024  # node reserves far more address space than it uses
+_FILES_MB = 64  # for what it writes, beside what it brings
+_LIST_BYTES = 4 << 20
+_WORDS = {"wall": "timeout", "output": "limit", "protocol": "protocol", "memory": "memory"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProgram:
+    """What a server is made of. ``modules`` are its unpacked wheels, ``brings`` the tar of its own files."""
+
+    resource: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, bytes] = field(default_factory=dict)
+    brings: bytes | None = None
+
+
+def mcp_fault(type: str, message: str, resource: str) -> WireFault:
+    """A fault of the tools of this resource."""
+    return WireFault(type=type, message=message[:20_000], where="", resource=resource)
+
+
+class McpFault(Exception):
+    """The server did not do what was asked of it. ``over`` says that it is not to be asked again."""
+
+    def __init__(self, fault: WireFault, *, over: bool = True) -> None:
+        self.fault = fault
+        self.over = over
+        super().__init__(fault.message)
+
+
+class ServerBox:
+    """A running server; ``served`` is what it said of itself. One call at a time, from any thread."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        program: ServerProgram,
+        inputs: Mapping[str, bytes],
+        run: str = "",
+        wall_s: float = 60.0,
+        output_bytes: int = 1 << 20,
+    ) -> None:
+        """Start it. Raises McpFault, Unavailable."""
+        self._calling = threading.Lock()
+        self._resource = program.resource
+        brings = program.brings
+        size = sum(map(len, inputs.values())) + len(brings or b"")
+        limits = Limits(
+            wall_s=wall_s,
+            memory_mb=_MEMORY_MB,
+            workspace_mb=_FILES_MB + (size >> 20),
+            output_bytes=max(output_bytes, _LIST_BYTES),
+        )
+        self._box: Box = sandbox.open(limits, run=run)
+        start_s = min(_START_S, wall_s)
+        self._exchange = Exchange(self._box, start_s + _SLACK_S)
+        job = McpJob(
+            root=program.resource,
+            files=[f"{program.resource}/{WHEELS}/{name}" for name in program.modules],
+            inputs=list(inputs),
+            brings=brings is not None,
+            command=list(program.command),
+            environment=dict(program.environment),
+            wall_s=start_s,
+            output_bytes=limits.output_bytes,
+        )
+        blobs = [*program.modules.values(), *inputs.values(), *([brings] if brings is not None else [])]
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self.served: McpServed = self._talk(job, blobs, McpServed, "served")
+            undo.pop_all()
+
+    def call(self, tool: str, args: Mapping[str, Json], until: float) -> dict[str, Json]:
+        """The result as MCP has it; ``until`` on the time.monotonic clock. Raises McpFault, Unavailable."""
+        with self._calling:
+            wall_s = max(0.01, until - time.monotonic())
+            self._exchange.extend(wall_s + _SLACK_S)
+            answer = self._talk(McpCall(tool=tool, args=dict(args), wall_s=wall_s), (), McpResult, "result")
+        if answer.fault is not None:
+            raise self._fault(answer.fault)
+        return dict(answer.result or {})
+
+    def close(self) -> None:
+        """End the server and its box; idempotent, from any thread."""
+        self._box.close()
+
+    def _talk(self, message: Any, blobs: Any, kind: Any, word: str) -> Any:
+        try:
+            self._exchange.send(message, blobs)
+            answer, _ = self._exchange.receive({word: kind})
+        except BoxDied as error:
+            if error.cause == "gone":
+                raise
+            told = mcp_fault(_WORDS.get(error.cause, "exit"), f"its box ended: {error}", self._resource)
+            raise self._fault(told) from None
+        if isinstance(answer, FaultFrame):
+            raise self._fault(answer.fault)
+        return answer
+
+    def _fault(self, fault: WireFault) -> McpFault:
+        """A refusal is an answer like another; after everything else nobody knows in which state the server is."""
+        message = f"the MCP server {self._resource.partition('/')[2]}: {fault.message}"
+        return McpFault(mcp_fault(fault.type, message, self._resource), over=fault.type != "refused")

@@ -1,0 +1,163 @@
+"""Calls of tools that MCP servers have: each server of a run is started when it is first called, in a box of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram, mcp_fault
+from agentos.daemon.requests.run_requests import Asking
+from agentos.domain import Json
+from agentos.errors import NotFound, Unavailable
+from agentos.ports import Blobs, Sandbox
+from agentos.resources.servers import ServerTool, definition_of
+
+_LEAST_S, _SHARE = 1.0, 0.8  # of a run's time a call may take all but this, or so much of it
+_Call = tuple[str, Mapping[str, Json]]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerParts:
+    """What it takes to start servers. ``program`` finds what one is made of, at the run's snapshot."""
+
+    sandbox: Sandbox
+    blobs: Blobs
+    program: Callable[[Asking, ServerTool], ServerProgram]
+
+
+@dataclass
+class _Server:
+    """One server of a run. ``before`` are calls that were answered from the record, and changed something."""
+
+    before: list[_Call] = field(default_factory=list)
+    box: ServerBox | None = None
+    over: McpFault | None = None  # why it is not asked any more
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class RunServers:
+    """The servers of one run."""
+
+    def __init__(self, parts: ServerParts, asking: Asking) -> None:
+        self._parts = parts
+        self._asking = asking
+        self._servers: dict[str, _Server] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def call(self, tool: ServerTool, args: Mapping[str, Json]) -> dict[str, Json]:
+        """{"observation", "fault"}, as a call on record has them. Raises Unavailable."""
+        server = self._server(tool)
+        with server.lock:
+            try:
+                if server.over is not None:
+                    raise server.over
+                box = server.box or self._start(tool, server)
+                result = box.call(tool.tool, args, self._until())
+            except McpFault as error:
+                if error.over:
+                    server.over = error
+                    self._end(server)
+                return {"observation": {"ok": False}, "fault": error.fault.model_dump()}
+        return self._told(tool, result)
+
+    def was_served(self, tool: ServerTool, args: Mapping[str, Json]) -> None:
+        """A call was answered from the record: a server that is started later has to be brought that far."""
+        server = self._server(tool)
+        with server.lock:
+            if server.box is None:
+                server.before.append((tool.tool, args))
+
+    def close(self) -> None:
+        """End all; a call under way ends with its box."""
+        with self._lock:
+            self._closed = True
+            servers = [*self._servers.values()]
+        for server in servers:
+            self._end(server)
+
+    def _server(self, tool: ServerTool) -> _Server:
+        with self._lock:
+            return self._servers.setdefault(tool.server, _Server())
+
+    def _start(self, tool: ServerTool, server: _Server) -> ServerBox:
+        asking = self._asking
+        try:
+            inputs = {file.path: self._parts.blobs.get(file.sha256) for file in asking.task.inputs}
+        except NotFound as error:
+            raise Unavailable(f"an input of {asking.task.id} is gone: {error}") from None
+        box = ServerBox(
+            self._parts.sandbox,
+            self._parts.program(asking, tool),
+            inputs,
+            run=asking.run_id,
+            wall_s=max(_LEAST_S, asking.deadline - time.monotonic()),
+            output_bytes=asking.bundle.limits.output_bytes,
+        )
+        server.box = box  # whoever ends the run finds it
+        if self._closed:
+            box.close()
+            raise Unavailable("the run is over")
+        self._hold_against(tool, box)
+        for name, args in server.before:
+            self._again(box, name, args)
+        return box
+
+    def _again(self, box: ServerBox, name: str, args: Mapping[str, Json]) -> None:
+        """A call that is on record, for what it changes in the server. Raises McpFault where the server is over."""
+        try:
+            box.call(name, args, self._until())
+        except McpFault as error:
+            if error.over:
+                raise
+
+    def _hold_against(self, tool: ServerTool, box: ServerBox) -> None:
+        """Every tool of it that this run was given has to be the one that was added. Raises McpFault."""
+        has = {str(found.get("name")): definition_of(found) for found in box.served.tools}
+        if has.get(tool.tool) == tool.definition:
+            return
+        name = tool.resource.partition("/")[2]
+        how = "defines it in another way now" if tool.tool in has else "has no such tool any more"
+        why = (
+            f"the MCP server {name} was stopped: '{tool.tool}' was added with another definition, and it {how}; "
+            f"a person types: agentos mcp test {name}"
+        )
+        raise McpFault(mcp_fault("changed", why, tool.resource))
+
+    def _until(self) -> float:
+        """When a call has to be over, so that a server that hangs is said to before the run ends."""
+        now = time.monotonic()
+        left_s = max(0.0, self._asking.deadline - now)
+        return now + max(_SHARE * left_s, left_s - _LEAST_S)
+
+    def _told(self, tool: ServerTool, result: Mapping[str, Json]) -> dict[str, Json]:
+        output = output_of(result)
+        most = self._asking.bundle.limits.output_bytes
+        if len(json.dumps(output)) > most:
+            told = ("limit", f"its answer is larger than the {most:,} bytes that the task allows")
+        elif result.get("isError") is True:
+            told = ("error", str(output.get("text", output))[:2_000] or "it gave no reason")
+        else:
+            return {"observation": {"ok": True, "output": output}, "fault": None}
+        return {"observation": {"ok": False}, "fault": mcp_fault(*told, tool.resource).model_dump()}
+
+    @staticmethod
+    def _end(server: _Server) -> None:
+        if server.box is not None:
+            server.box.close()
+
+
+def output_of(result: Mapping[str, Any]) -> dict[str, Json]:
+    """What a call gave, as a tool's output: its structured content, else ``text``, and ``content`` that is no text."""
+    structured = result.get("structuredContent")
+    if isinstance(structured, dict) and structured:
+        return structured
+    content = result.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    others: list[Json] = [part for part in parts if part.get("type") != "text"]
+    return {"text": "\n".join(texts), **({"content": others} if others else {})}

@@ -1,0 +1,65 @@
+"""Tools that an MCP server has: what their ``tool.json`` says beside what every tool says.
+
+A server is a skill (``skill/NAME``); each of its tools is a folder with a ``tool.json`` whose key ``mcp`` holds the
+tool's name there, the digest of its definition, and what the server needs beside ``command`` to be started.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentos.domain import Json, digest
+from agentos.programs import is_manifest
+
+_DEFINED = ("name", "description", "inputSchema", "outputSchema", "annotations")
+LOCK = "wheels.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """One tool of a server. ``resource`` is kind/name; ``brings`` the SHA-256 of a tar of files, "" for none."""
+
+    resource: str
+    tool: str
+    definition: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    brings: str
+
+    @property
+    def server(self) -> str:
+        """Equal for tools that one running server answers for."""
+        return digest([self.resource, self.command, dict(self.environment), self.brings])
+
+
+def server_tool(path: str, content: bytes) -> ServerTool | None:
+    """What the file says, None where it is no tool of a server (or says so in no form that can be read)."""
+    if not is_manifest(path) or b'"mcp"' not in content:
+        return None
+    try:
+        says = json.loads(content)
+        mcp = says["mcp"]
+        environment = {str(name): str(value) for name, value in mcp.get("environment", {}).items()}
+        return ServerTool(
+            "/".join(path.split("/")[:2]),
+            str(mcp["tool"]),
+            str(mcp["definition"]),
+            tuple(map(str, says["command"])),
+            environment,
+            str(mcp.get("brings", "")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def definition_of(tool: Mapping[str, Json]) -> str:
+    """The digest of what a server says of a tool: of all that a caller goes by."""
+    return digest({key: tool[key] for key in _DEFINED if tool.get(key) is not None})
+
+
+def without_server_locks(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files but for locks of servers: what these bring goes into the server's own box, not into a run's."""
+    locks = {f"{it.resource}/{LOCK}" for path, content in files.items() if (it := server_tool(path, content))}
+    return {path: content for path, content in files.items() if path not in locks}

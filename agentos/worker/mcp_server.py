@@ -1,0 +1,245 @@
+"""The job ``mcp``: a program that speaks the Model Context Protocol on its standard streams, in a box of its own.
+
+A client of our own, of the four messages that are needed: what a server writes may be anything, so it is read here,
+in the box, and only what was understood goes to the kernel.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from agentos import __version__
+from agentos.messages import WHEELS, McpCall, McpJob, McpResult, McpServed, WireFault
+from agentos.wire import Channel, FrameError
+from agentos.worker import files
+from agentos.worker.faults import Failed, fault, shorten
+from agentos.worker.paths import Place
+
+PROTOCOL = "2025-06-18"
+FILES, BRINGS = "files", "server"  # in the workspace: its current directory, and what it brings
+_PAGES_MAX = 50
+_NO_METHOD = -32601
+_STRAY_MAX = 10_000  # lines that are no messages
+
+
+def serve_calls(channel: Channel, job: McpJob, blobs: tuple[bytes, ...], place: Place) -> None:
+    """Start the server, say what its tools are, then answer one call frame after the other."""
+    count, after = len(job.files), len(job.files) + len(job.inputs)
+    own, brought = place.workspace / FILES, place.workspace / BRINGS
+    own.mkdir()
+    files.write(place.snapshot, job.files, blobs[:count])
+    files.write(own, job.inputs, blobs[count:after])
+    if job.brings:
+        files.unpack(brought, blobs[after])
+    try:
+        server = McpServer(job, place.snapshot / job.root / WHEELS, (own, brought))
+        channel.send(server.begin(time.monotonic() + job.wall_s).model_dump())
+    except Failed as error:
+        channel.send({"type": "fault", "fault": error.fault.model_dump()})
+        return
+    while True:
+        call = McpCall.model_validate(channel.receive().head)
+        try:
+            answer = McpResult(result=server.call(call.tool, call.args, time.monotonic() + call.wall_s))
+        except Failed as error:
+            answer = McpResult(fault=error.fault)
+        try:
+            channel.send(answer.model_dump())
+        except (FrameError, ValueError) as error:
+            channel.send(McpResult(fault=fault("limit", f"its answer cannot be sent: {error}")).model_dump())
+
+
+class McpServer:
+    """The started program. One request at a time; what it asks of us is refused."""
+
+    def __init__(self, job: McpJob, wheels: Path, places: tuple[Path, Path]) -> None:
+        own, brought = places
+        self._most = job.output_bytes
+        self._pending = bytearray()
+        self._number = 0
+        self._stray = ""
+        self._strays = 0
+        paths = [str(wheels), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **job.environment}
+        self._errors = open(brought.parent / "errors.txt", "w+b")  # noqa: SIM115 - as long as the box
+        try:
+            self._process = subprocess.Popen(
+                _argv(job.command, wheels, brought),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env={name: value.replace("{server}", str(brought)) for name, value in environment.items()},
+                cwd=own,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise Failed(fault("load", f"it cannot be started: {error.strerror}")) from None
+
+    def begin(self, deadline: float) -> McpServed:
+        """Shake hands and ask for all tools. Raises Failed."""
+        about = {
+            "protocolVersion": PROTOCOL,
+            "capabilities": {},
+            "clientInfo": {"name": "agentos", "version": __version__},
+        }
+        said = self._ask("initialize", about, deadline)
+        self._send({"method": "notifications/initialized"}, deadline)
+        told = said.get("serverInfo")
+        info: dict[str, Any] = told if isinstance(told, dict) else {}
+        tools: list[dict[str, Any]] = []
+        cursor: str | None = None
+        for _ in range(_PAGES_MAX if "tools" in (said.get("capabilities") or {}) else 0):
+            page = self._ask("tools/list", {"cursor": cursor} if cursor else {}, deadline)
+            listed = page.get("tools")
+            if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
+                raise Failed(fault("protocol", "its list of tools is none"))
+            tools += listed
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+        return McpServed(
+            name=str(info.get("name", ""))[:1_000],
+            version=str(info.get("version", ""))[:1_000],
+            instructions=str(said.get("instructions") or "")[:100_000],
+            tools=tools[:500],
+        )
+
+    def call(self, tool: str, args: dict[str, Any], deadline: float) -> dict[str, Any]:
+        """The result as MCP has it. Raises Failed."""
+        return self._ask("tools/call", {"name": tool, "arguments": args}, deadline)
+
+    def _ask(self, method: str, params: dict[str, Any], deadline: float) -> dict[str, Any]:
+        self._number += 1
+        self._send({"id": self._number, "method": method, "params": params}, deadline)
+        while True:
+            message = self._receive(method, deadline)
+            if "method" in message:
+                self._refuse(message, deadline)
+            elif message.get("id") == self._number:
+                if isinstance(error := message.get("error"), dict):
+                    raise Failed(fault("refused", shorten(str(error.get("message", error)), 2_000)))
+                if not isinstance(result := message.get("result"), dict):
+                    raise Failed(fault("protocol", f"its answer to {method} has no result"))
+                return result
+
+    def _refuse(self, message: dict[str, Any], deadline: float) -> None:
+        """It may ask to be answered at all; it gets no files, no models and no person of ours."""
+        if "id" not in message:
+            return
+        if message["method"] == "ping":
+            self._send({"id": message["id"], "result": {}}, deadline)
+            return
+        refusal = {"code": _NO_METHOD, "message": "this client offers nothing"}
+        self._send({"id": message["id"], "error": refusal}, deadline)
+
+    def _send(self, message: dict[str, Any], deadline: float) -> None:
+        """Never waits longer than the deadline for a server that does not read."""
+        assert self._process.stdin is not None
+        data = memoryview(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        descriptor = self._process.stdin.fileno()
+        os.set_blocking(descriptor, False)
+        while data:
+            left_s = max(0.0, deadline - time.monotonic())
+            if not select.select([], [descriptor], [], left_s)[1]:
+                raise Failed(fault("timeout", "it does not read what it is sent"))
+            try:
+                data = data[os.write(descriptor, data) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise Failed(self._ended()) from None
+
+    def _receive(self, method: str, deadline: float) -> dict[str, Any]:
+        """The next message; lines that are none are passed over."""
+        while True:
+            line = self._line(method, deadline).strip()
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                message = None
+            if isinstance(message, dict) and message.get("jsonrpc") == "2.0":
+                return message
+            if line:
+                self._stray = self._stray or shorten(line.decode("utf-8", "replace"), 200)
+                self._strays += 1
+            if self._strays > _STRAY_MAX:
+                raise Failed(fault("protocol", f"it writes lines that are no messages: {self._stray}"))
+
+    def _line(self, method: str, deadline: float) -> bytes:
+        assert self._process.stdout is not None
+        while (end := self._pending.find(b"\n")) < 0:
+            if len(self._pending) > self._most:
+                raise Failed(fault("limit", f"a message of it is larger than {self._most:,} bytes"))
+            left_s = max(0.0, deadline - time.monotonic())
+            if not select.select([self._process.stdout], [], [], left_s)[0]:
+                said = f"; it wrote: {self._stray}" if self._stray else ""
+                raise Failed(fault("timeout", f"it did not answer {method} in time{said}"))
+            chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                raise Failed(self._ended())
+            self._pending += chunk
+        line = bytes(self._pending[:end])
+        del self._pending[: end + 1]
+        if len(line) > self._most:
+            raise Failed(fault("limit", f"a message of it is larger than {self._most:,} bytes"))
+        return line
+
+    def _ended(self) -> WireFault:
+        """What is said of a server that closed its streams."""
+        try:
+            code: int | None = self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            code = None
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 4_000))
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        telling = [line for line in lines if "error" in line.lower()] or lines
+        why = (
+            f": {shorten(telling[-1].strip(), 500)}"
+            if lines
+            else f"; it wrote: {self._stray}"
+            if self._stray
+            else ""
+        )
+        how = "closed its streams" if code is None else f"ended with status {code}"
+        return fault("exit", f"it {how}{why}")
+
+
+def _argv(command: list[str], wheels: Path, brought: Path) -> list[str]:
+    """What starts it: a script that its wheels declare, or a program of the box."""
+    first, *rest = (word.replace("{server}", str(brought)) for word in command)
+    if entry := _script(first, wheels):
+        return [sys.executable, "-c", entry, *rest]
+    if first in ("python", "python3"):
+        return [sys.executable, *rest]
+    if shutil.which(first) is None:
+        raise Failed(fault("load", f"it needs '{first}', which this sandbox does not have"))
+    return [first, *rest]
+
+
+def _script(name: str, wheels: Path) -> str:
+    """The code of the console script that a wheel declares by this name, "" where none does."""
+    for found in sorted(wheels.glob("*.dist-info/entry_points.txt")):
+        parser = configparser.ConfigParser(delimiters=("=",))
+        parser.optionxform = str  # type: ignore[assignment,method-assign] # names have cases
+        try:
+            parser.read_string(found.read_text("utf-8"))
+            target = parser.get("console_scripts", name, fallback="")
+        except (configparser.Error, UnicodeDecodeError):
+            continue
+        module, _, attribute = target.partition("[")[0].strip().partition(":")
+        if all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
+            return (
+                f"import sys; sys.argv[0] = {name!r}; from {module} import {attribute.split('.')[0]}; "
+                f"sys.exit({attribute}())"
+            )
+    return ""

@@ -1,0 +1,244 @@
+"""``agentos mcp``: servers of others as a person adds them, and this home served to the official client."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agentos.cli.mcp_serving import serve
+from agentos.cli.mcp_tools import HomeTools
+from agentos.domain import Feedback, Question, Rating, TaskState
+from agentos.errors import Conflict, Unavailable, UserError
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from tests.cli.evolved_home import evolve_home
+
+Agentos = Callable[..., subprocess.CompletedProcess[str]]
+SERVER = Path(__file__).parent.parent / "daemon" / "mcp_servers"
+
+
+# --- servers of others --------------------------------------------------------------------------
+
+
+@pytest.mark.sandbox
+def test_a_server_is_added_listed_tried_and_removed(agentos: Agentos) -> None:
+    typed = ["--files", str(SERVER), "--effect", "wrong=pure", "--", "python3", "{server}/server.py"]
+    said = agentos("mcp", "add", "counter", *typed).stdout
+    assert "skill/counter  counter 1" in said
+    assert "tools: counter/count_up, counter/look, counter/wrong" in said
+    assert "the tool '*' has no name that a tool here can have" in said
+    (row,) = json.loads(agentos("mcp", "list", "--json").stdout)
+    assert (row["server"], row["version"], row["tools"]) == (
+        "counter",
+        "1.0.0",
+        ["count-up", "look", "wrong"],
+    )
+    tools = json.loads(agentos("skill", "show", "counter", "--json").stdout)
+    assert not tools["evolves"]
+    assert "same: count-up, look, wrong" in agentos("mcp", "test", "counter").stdout
+    assert "is removed" in agentos("mcp", "remove", "counter", "--yes").stdout
+    assert "No MCP server was added" in agentos("mcp", "list").stdout
+
+
+@pytest.mark.sandbox
+def test_a_server_that_cannot_be_started_is_refused_in_one_sentence(agentos: Agentos) -> None:
+    done = agentos("mcp", "add", "lost", "--", "python3", "-c", "raise SystemExit('Error: no key')", code=1)
+    assert done.stderr == "The MCP server lost: it ended with status 1: Error: no key (exit).\n"
+    assert json.loads(agentos("mcp", "list", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        (["add", "x", "--effect", "look=never", "--", "python3"], "'never' is no effect"),
+        (["add", "x", "--env", "CHANGED", "--", "python3"], "--env is NAME=VALUE"),
+        (["add", "X", "--", "python3"], "is not made of lower-case letters"),
+        (["add", "x", "--", "uvx"], "names no package"),
+        (
+            ["add", "x", "--files", ".", "--", "npx", "some"],
+            "--files is for a server that is no package of npm",
+        ),
+        (["test", "x"], "There is no MCP server 'x'"),
+        (["remove", "x"], "There is no MCP server 'x'"),
+        (["serve", "--http", "8765"], "--http is HOST:PORT"),
+        (["serve", "--client", "A B"], "--client: the name"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(agentos: Agentos, typed: list[str], says: str) -> None:
+    assert says in agentos("mcp", *typed, code=1).stderr
+
+
+# --- this home as a server ----------------------------------------------------------------------
+
+
+def environment(home: Home) -> dict[str, str]:
+    return {**os.environ, "AGENTOS_HOME": str(home.root)}
+
+
+@asynccontextmanager
+async def over_stdio(home: Home, *words: str) -> AsyncIterator[Any]:
+    from mcp import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    command = ["-P", "-m", "agentos", "mcp", "serve", "--client", "tester", *words]
+    started = StdioServerParameters(command=sys.executable, args=command, env=environment(home))
+    async with Client(stdio_client(started)) as client:
+        yield client
+
+
+def test_a_client_files_a_task_and_reads_what_is_there(home: Home) -> None:
+    async def talk() -> None:
+        async with over_stdio(home) as client:
+            assert client.server_info.name == "agentos"
+            listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert "approve_evolution" not in listed
+            assert listed["show_run"].annotations.read_only_hint
+            assert not listed["add_task"].annotations.read_only_hint
+            call = {
+                "goal": "Count",
+                "tool": "word_count",
+                "args": {"path": "a.txt"},
+                "inputs": {"a.txt": "one two"},
+            }
+            added = (await client.call_tool("add_task", call)).structured_content
+            assert "agentos daemon start" in added["daemon"]
+            shown = (await client.call_tool("show_task", {"task": added["task"]})).structured_content
+            assert (shown["goal"], shown["state"], shown["runs"]) == ("Count", "queued", [])
+            found = (await client.call_tool("search_skills", {"query": "count words"})).structured_content[
+                "found"
+            ]
+            assert "tool/word-count" in [hit["resource"] for hit in found]
+            refused = await client.call_tool("show_run", {"run": "run-nothing"})
+            assert refused.is_error
+            assert "there is no run 'run-nothing'" in refused.content[0].text
+
+    anyio.run(talk)
+    (view,) = Reader(home.ledger).tasks()
+    assert [file.path for file in view.task.inputs] == ["a.txt"]
+
+
+@pytest.fixture
+def port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(home: Home, port: int) -> Iterator[str]:
+    """A server over HTTP; the token of its client."""
+    command = [sys.executable, "-P", "-m", "agentos", "mcp", "serve", "--http", f"127.0.0.1:{port}"]
+    child = subprocess.Popen(command, env=environment(home), stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stderr is not None
+        said = child.stderr.readline()
+        assert f"http://127.0.0.1:{port}/mcp serves the client client" in said
+        token = home.tokens / "client"
+        assert stat.S_IMODE(token.stat().st_mode) == 0o600
+        _until_open(port)
+        yield token.read_text()
+    finally:
+        child.terminate()
+        child.communicate()
+
+
+def _until_open(port: int) -> None:
+    for _ in range(3_000):
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1):
+                return
+        except OSError:
+            anyio.run(anyio.sleep, 0.02)
+    pytest.fail("nobody listens")
+
+
+def test_over_http_only_who_has_the_token_is_served(home: Home, port: int) -> None:
+    from mcp import Client
+    from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+    async def ask(headers: Mapping[str, str]) -> Any:
+        async with (
+            create_mcp_http_client(headers=dict(headers)) as opened,
+            Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=opened)) as client,
+        ):
+            return (await client.call_tool("list_runs", {})).structured_content
+
+    with serving(home, port) as token:
+        assert anyio.run(ask, {"Authorization": f"Bearer {token}"}) == {"runs": []}
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {token}"}):
+            with closing(http.client.HTTPConnection("127.0.0.1", port)) as plain:
+                plain.request("POST", "/mcp", b"{}", {"Content-Type": "application/json", **headers})
+                assert plain.getresponse().status == 401
+
+
+def test_what_a_client_may_read_and_say(home: Home) -> None:
+    evolution = evolve_home(home)
+    tools = HomeTools(home, "tester", may_approve=True)
+    (listed,) = tools.list_evolutions()["evolutions"]
+    assert (listed["id"], listed["state"]) == (evolution.id, evolution.state.value)
+    story = tools.show_evolution(evolution.id)
+    assert story["evolution"]["id"] == evolution.id
+    assert all("token" not in consent for consent in story["consents"])
+    assert tools.list_evolutions(state="held")["evolutions"] == []
+    run = tools.list_runs(limit=3)["runs"][0]
+    shown = tools.show_run(run["id"])["run"]
+    assert shown["answer"] == {"grade": "pass"} or shown["result"] == "failed"
+    assert "share" not in shown  # who proposes edits is not to learn what is held out
+    with pytest.raises(UserError, match="The task's own check says otherwise"):
+        tools.rate_run(run["id"], good=False, expect=["grade=fail"])
+    tools.rate_run(run["id"], good=True, because="as it should be")
+    (word,) = Reader(home.ledger).find(Feedback, run_id=run["id"])
+    assert (word.rating, word.because) == (Rating.GOOD, "as it should be (said by the MCP client tester)")
+    with pytest.raises(Conflict, match="only one that awaits consent can be approved"):
+        tools.approve_evolution(evolution.id)
+    with pytest.raises(UserError, match="There is no state 'nowhere'"):
+        tools.list_evolutions(state="nowhere")
+
+
+def test_only_named_clients_are_offered_to_approve(home: Home) -> None:
+    for may_approve in (False, True):
+        offered = [tool.__name__ for tool in HomeTools(home, "tester", may_approve=may_approve).acting()]
+        assert ("approve_evolution" in offered) == may_approve
+    with home.settings.open("a") as settings:
+        settings.write('\n[mcp]\napprove = ["tester"]\n')
+
+    async def offered_over_stdio() -> bool:
+        async with over_stdio(home) as client:
+            return "approve_evolution" in [tool.name for tool in (await client.list_tools()).tools]
+
+    assert anyio.run(offered_over_stdio)
+
+
+def test_a_question_is_answered_once(home: Home) -> None:
+    tools = HomeTools(home, "tester", may_approve=False)
+    task = tools.add_task("Ask me")["task"]
+    with closing(Ledger(home.ledger)) as ledger:
+        asked = Question("question-1", task, task, "run-1", "Which?", ("a", "b"), datetime.now(UTC))
+        ledger.keep(asked)
+        assert ledger.set_task_state(task, [TaskState.QUEUED], TaskState.WAITING)
+    assert [one["id"] for one in tools.list_questions()["questions"]] == ["question-1"]
+    with pytest.raises(UserError, match="Expected one of: a, b"):
+        tools.answer_question("question-1", "c")
+    assert tools.answer_question("question-1", "b")["question"]["answer"] == "b"
+    with pytest.raises(Conflict, match="was answered already"):
+        tools.answer_question("question-1", "a")
+
+
+def test_without_the_extra_what_to_type_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    with pytest.raises(Unavailable, match=r"pip install 'agentos-daemon\[mcp\]'"):
+        serve(home, "tester", "")
