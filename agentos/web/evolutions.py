@@ -24,7 +24,7 @@ from agentos.domain import (
 from agentos.evolver.verdict.judge import Flip, flips, judged_trials
 from agentos.ledger.reading import Reader
 from agentos.web.diffs import DiffLine, side_by_side
-from agentos.web.site import Site
+from agentos.web.site import Site, plural
 
 _EVIDENCE_MAX = 12  # failing runs that can be opened in place
 _ROWS_MAX = 60  # tasks in the matrix of a set; what did not change is left out first
@@ -163,6 +163,8 @@ def _stages(reader: Reader, scene: Scene) -> list[Stage]:
         for entry in reader.entries(subject=evolution.id)
         if entry.event.startswith("evolution.")
     ]
+    if evolution.created_at and not any(state == EvolutionState.MINED for state, _ in moments):
+        moments.insert(0, (EvolutionState.MINED.value, evolution.created_at))
     spans: dict[str, list[tuple[datetime, float | None]]] = {}
     for number, (state, at) in enumerate(moments):
         after = moments[number + 1][1] if number + 1 < len(moments) else None
@@ -181,11 +183,11 @@ def _stages(reader: Reader, scene: Scene) -> list[Stage]:
 def _detail(scene: Scene, state: str) -> str:
     story = scene.story
     if state == EvolutionState.MINED and story.evidence:
-        return f"{len(story.evidence.run_ids)} failing runs"
+        return plural(len(story.evidence.run_ids), "failing run")
     if state == EvolutionState.PROPOSING:
-        return f"{len(story.candidates)} edits"
+        return plural(len(story.candidates), "edit")
     if state == EvolutionState.REPLAYING:
-        return f"{len(story.trials)} trials"
+        return plural(len(story.trials), "trial")
     return ""
 
 

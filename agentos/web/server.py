@@ -41,26 +41,31 @@ def serve(home: Home, port: int, *, open_browser: bool, tell: Callable[[str], No
     key = secrets.token_bytes(32)
     with _listening(port) as listening:
         port = listening.getsockname()[1]
-        site = Site(
-            home=home,
-            reader=reader,
-            registry=Registry(home.registry),
-            blobs=BlobStore(home.blobs),
-            sessions=Sessions(),
-            links=LoginLinks(key),
-            cookie=f"agentos_{port}",
-        )
-        app = make_app(site, frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"}))
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app, loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
-                server_header=False, timeout_graceful_shutdown=1, limit_concurrency=256,
-            )
-        )  # fmt: skip
+        server = server_of(home, reader, port, key)
         with _log(home.logs / "web.log"), _noted(home, port, key):
-            _announce(port, site.links, open_browser=open_browser, tell=tell)
+            _announce(port, LoginLinks(key), open_browser=open_browser, tell=tell)
             tell("Ctrl-C ends it. It answers on this machine alone.")
             server.run(sockets=[listening])
+
+
+def server_of(home: Home, reader: Reader, port: int, key: bytes) -> uvicorn.Server:
+    """The server for a socket that listens on ``port`` of loopback. ``key`` makes its links."""
+    site = Site(
+        home=home,
+        reader=reader,
+        registry=Registry(home.registry),
+        blobs=BlobStore(home.blobs),
+        sessions=Sessions(),
+        links=LoginLinks(key),
+        cookie=f"agentos_{port}",
+    )
+    app = make_app(site, frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"}))
+    return uvicorn.Server(
+        uvicorn.Config(
+            app, loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
+            server_header=False, timeout_graceful_shutdown=1, limit_concurrency=256,
+        )
+    )  # fmt: skip
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -78,7 +78,7 @@ def environment() -> Environment:
     )
     found.filters |= {
         "when": when, "duration": duration, "tone": tone, "words": words, "value": value_text, "bytes": size_text,
-        "is_reference": is_reference, "plural": plural,
+        "ticks": ticks, "is_reference": is_reference, "plural": plural,
     }  # fmt: skip
     return found
 
@@ -136,6 +136,15 @@ def value_text(value: Json, most: int = _SHOWN) -> str:
         return f"{value['head']}\n… {left:,} more …\n{value['tail']}" if left > 0 else str(value["head"])
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
     return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most:,} more …"
+
+
+def ticks(text: str) -> Markup:
+    """The text with what stands between backticks as code."""
+    pieces = clean(text).split("`")
+    if len(pieces) % 2 == 0:
+        return escape(clean(text))
+    marked = (Markup("<code>{}</code>").format(it) if n % 2 else escape(it) for n, it in enumerate(pieces))
+    return Markup("").join(marked)
 
 
 def size_text(count: int) -> str:
