@@ -381,7 +381,7 @@ def _before_act(
     site: Site, request: Request, act: str, subject: str, effect: acts.Effect, version: str = ""
 ) -> Response:
     nonce = site.sessions.intend(request.scope["session"], act, subject, effect.bound)
-    return _page(site, request, "act.html", effect=effect, nonce=nonce, act=act, version=version)
+    return _page(site, request, "act.html", effect=effect, nonce=nonce, act=act, of_version=version)
 
 
 def _do_evolution(site: Site, request: Request, said: Mapping[str, str]) -> str:
