@@ -63,8 +63,8 @@ View = Callable[[Site, Request], Response]
 Doing = Callable[[Site, Request, Mapping[str, str]], str]
 
 
-def make_app(site: Site, hosts: frozenset[str]) -> Guard:
-    """The application behind its guard. ``hosts``: the values of Host under which it is reached."""
+def make_app(site: Site, hosts: frozenset[str], is_ending: Callable[[], bool]) -> Guard:
+    """The application behind its guard. ``hosts``: the values of Host under which it is reached; ``is_ending``: streams end then."""
     assets = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
 
     def static(_: Request) -> Response:
@@ -75,7 +75,7 @@ def make_app(site: Site, hosts: frozenset[str]) -> Guard:
 
     async def events(request: Request) -> Response:
         since = request.headers.get("last-event-id") or request.query_params.get("since", "")
-        stream = changes(site, request.query_params.get("path", ""), since)
+        stream = changes(site, request.query_params.get("path", ""), since, is_ending)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     def show(path: str, view: View) -> Route:

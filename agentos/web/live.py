@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import anyio
 from starlette.concurrency import run_in_threadpool
@@ -27,11 +27,11 @@ def page_version(site: Site, path: str) -> str:
         return "unknown"
 
 
-async def changes(site: Site, path: str, since: str) -> AsyncIterator[str]:
-    """An event for each change of the page after version ``since``; never ends by itself."""
+async def changes(site: Site, path: str, since: str, is_ending: Callable[[], bool]) -> AsyncIterator[str]:
+    """An event for each change of the page after version ``since``, until the server ends."""
     yield "retry: 2000\n\n"
     rounds = 0
-    while True:
+    while not is_ending():
         now = await run_in_threadpool(page_version, site, path)
         rounds += 1
         if now != since:

@@ -59,13 +59,15 @@ def server_of(home: Home, reader: Reader, port: int, key: bytes) -> uvicorn.Serv
         links=LoginLinks(key),
         cookie=f"agentos_{port}",
     )
-    app = make_app(site, frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"}))
-    return uvicorn.Server(
+    hosts = frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
+    app = make_app(site, hosts, lambda: server.should_exit)
+    server = uvicorn.Server(
         uvicorn.Config(
             app, loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
-            server_header=False, timeout_graceful_shutdown=1, limit_concurrency=256,
+            server_header=False, timeout_graceful_shutdown=5, limit_concurrency=256,
         )
     )  # fmt: skip
+    return server
 
 
 @contextmanager
