@@ -20,9 +20,9 @@ from agentos.evolver.promote.consent import PAGE, login, person
 from agentos.ledger.reading import Reader, Story
 from agentos.registry.revert import RevertPlan
 from agentos.resources import parse_id
+from agentos.web.context import WebContext, duration
 from agentos.web.evolutions import EditedFile, edited_files
 from agentos.web.resources import version_difference
-from agentos.web.site import Site, duration
 
 REASON_MAX = 2_000
 _STANDS = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
@@ -30,7 +30,7 @@ _NO_REASON = "no reason given"
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class ActEffect:
     """What an act would do. ``bound``: a digest of what it rests on."""
 
     title: str
@@ -60,7 +60,7 @@ def evolution_acts(story: Story) -> list[str]:
     return acts
 
 
-def evolution_effect(site: Site, act: str, evolution_id: str) -> Effect:
+def evolution_effect(site: WebContext, act: str, evolution_id: str) -> ActEffect:
     """What the act would do to an evolution. Raises NotFound, and Conflict where it is not possible."""
     story = site.reader.story(evolution_id)
     evolution = story.evolution
@@ -72,7 +72,7 @@ def evolution_effect(site: Site, act: str, evolution_id: str) -> Effect:
     files = edited_files(base_text(site.home, candidate), candidate) if act in ("approve", "revert") else []
     title, button, sentences = _TOLD[act](site, evolution, candidate, story)
     grave = act in ("reject", "revert")
-    return Effect(
+    return ActEffect(
         title,
         button,
         sentences,
@@ -84,7 +84,7 @@ def evolution_effect(site: Site, act: str, evolution_id: str) -> Effect:
     )
 
 
-def do_evolution(site: Site, act: str, evolution_id: str, bound: str, reason: str) -> str:
+def do_evolution(site: WebContext, act: str, evolution_id: str, bound: str, reason: str) -> str:
     """Do it; the address to go to. Raises Conflict when it rests on something else than ``bound``."""
     principal, why = person(), _reason(reason)
     with desk(site.home) as parts:
@@ -105,7 +105,7 @@ def do_evolution(site: Site, act: str, evolution_id: str, bound: str, reason: st
 Told = tuple[str, str, Sequence[str]]
 
 
-def _approve(site: Site, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+def _approve(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
     verdict = verdict_on(story, candidate) if candidate else None
     holds = duration(policy_of(site.home).consent.expires_s)
     return (
@@ -120,7 +120,7 @@ def _approve(site: Site, evolution: Evolution, candidate: Candidate | None, stor
     )
 
 
-def _reject(site: Site, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+def _reject(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
     return (
         "Decline this evolution?",
         "Decline",
@@ -132,7 +132,7 @@ def _reject(site: Site, evolution: Evolution, candidate: Candidate | None, story
     )
 
 
-def _revert(site: Site, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+def _revert(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
     return (
         "Take this promotion back?",
         "Take it back",
@@ -144,7 +144,7 @@ def _revert(site: Site, evolution: Evolution, candidate: Candidate | None, story
     )
 
 
-def _reconsider(site: Site, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+def _reconsider(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
     lead = (
         ["This one goes stale: it can be approved no more."]
         if evolution.state is EvolutionState.AWAITING_CONSENT
@@ -191,7 +191,7 @@ def _bound_to(
 # --- resources --------------------------------------------------------------------------------
 
 
-def resource_effect(site: Site, act: str, name: str, version: str) -> Effect:
+def resource_effect(site: WebContext, act: str, name: str, version: str) -> ActEffect:
     """What pinning, unpinning or restoring would do. Raises NotFound and Conflict."""
     resource = parse_id(name)
     back = f"/resources/{resource}"
@@ -200,11 +200,11 @@ def resource_effect(site: Site, act: str, name: str, version: str) -> Effect:
         raise NotFound(f"There is no resource {resource}.")
     if act == "pin":
         told = [f"No evolution touches {resource} from now on. You may still edit it yourself."]
-        return Effect(f"Pin {resource}?", "Pin", told, [], digest([act, name]), back)
+        return ActEffect(f"Pin {resource}?", "Pin", told, [], digest([act, name]), back)
     if act == "unpin":
         told = [f"Evolutions may touch {resource} again."]
         bound = digest([act, name])
-        return Effect(f"Unpin {resource}?", "Unpin", told, [], bound, back, asks_reason=False)
+        return ActEffect(f"Unpin {resource}?", "Unpin", told, [], bound, back, asks_reason=False)
     if act != "restore":
         raise NotFound(f"There is nothing named {act[:40]!r} to be done.")
     plan = _plan(site, name, version)
@@ -215,12 +215,12 @@ def resource_effect(site: Site, act: str, name: str, version: str) -> Effect:
     ]
     if plan.set_aside:
         told.append(f"Set aside, because it has another form: {', '.join(plan.set_aside)}.")
-    return Effect(
+    return ActEffect(
         f"Restore {resource} {version}?", "Restore", told, files, _plan_digest(plan), back, grave=True
     )
 
 
-def do_resource(site: Site, act: str, name: str, said: Mapping[str, str], bound: str) -> str:
+def do_resource(site: WebContext, act: str, name: str, said: Mapping[str, str], bound: str) -> str:
     """Do it; the address to go to."""
     resource = parse_id(name)
     reason = said.get("reason", "").strip()[:REASON_MAX]
@@ -236,7 +236,7 @@ def do_resource(site: Site, act: str, name: str, said: Mapping[str, str], bound:
     return f"/resources/{resource}?did={act}"
 
 
-def _plan(site: Site, name: str, version: str) -> RevertPlan:
+def _plan(site: WebContext, name: str, version: str) -> RevertPlan:
     plan = site.registry.plan_restore(parse_id(name), version)
     if not plan.contents:
         raise Conflict(f"{name} has the content of {version[:40]} already.")

@@ -35,9 +35,9 @@ from agentos.ledger.listing import (
 from agentos.ledger.store import Ledger
 from agentos.settings import load_settings
 from agentos.web import acts, evolutions, inbox, resources, runs, tables
+from agentos.web.context import HERE, WebContext
 from agentos.web.guard import Guard, read_form
 from agentos.web.live import changes, page_version
-from agentos.web.site import HERE, Site
 
 ROWS = 50  # of a list on a page
 _HITS = 10  # of each kind, of a search
@@ -59,11 +59,11 @@ _DID = {
     "run": "A run is queued.",
 }
 
-View = Callable[[Site, Request], Response]
-Doing = Callable[[Site, Request, Mapping[str, str]], str]
+View = Callable[[WebContext, Request], Response]
+Doing = Callable[[WebContext, Request, Mapping[str, str]], str]
 
 
-def make_app(site: Site, hosts: frozenset[str], is_ending: Callable[[], bool]) -> Guard:
+def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bool]) -> Guard:
     """The application behind its guard. ``hosts``: the values of Host under which it is reached; ``is_ending``: streams end then."""
     assets = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
 
@@ -130,7 +130,7 @@ def make_app(site: Site, hosts: frozenset[str], is_ending: Callable[[], bool]) -
     return Guard(Starlette(routes=routes), hosts, site.sessions, site.cookie)
 
 
-def _entering(site: Site) -> Callable[[Request], Response]:
+def _entering(site: WebContext) -> Callable[[Request], Response]:
     def enter(request: Request) -> Response:
         plain = {"Referrer-Policy": "no-referrer"}
         if not site.links.redeem(request.query_params.get("once", "")):
@@ -143,19 +143,19 @@ def _entering(site: Site) -> Callable[[Request], Response]:
     return enter
 
 
-def _told(site: Site, request: Request, work: Callable[[], Response]) -> Response:
+def _told(site: WebContext, request: Request, work: Callable[[], Response]) -> Response:
     try:
         return work()
     except AgentOSError as error:
         return _failed(site, request, error)
 
 
-def _failed(site: Site, request: Request, error: AgentOSError) -> Response:
+def _failed(site: WebContext, request: Request, error: AgentOSError) -> Response:
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
     return site.page(request, "failed.html", status, sentence=str(error), code=status)
 
 
-def _page(site: Site, request: Request, template: str, **values: Any) -> Response:
+def _page(site: WebContext, request: Request, template: str, **values: Any) -> Response:
     """A page with the bar above it, and with what was done last."""
     path = request.url.path
     needs = values.pop("needs", None) or inbox.look(site)
@@ -178,14 +178,14 @@ def _before(request: Request) -> int:
 # --- pages ------------------------------------------------------------------------------------
 
 
-def _inbox(site: Site, request: Request) -> Response:
+def _inbox(site: WebContext, request: Request) -> Response:
     found = inbox.look(site)
     counts = site.reader.counts()
     stands = counts.evolutions.get("promoted", 0) + counts.evolutions.get("probation", 0)
     return _page(site, request, "inbox.html", needs=found, counts=counts, stands=stands)
 
 
-def _evolutions(site: Site, request: Request) -> Response:
+def _evolutions(site: WebContext, request: Request) -> Response:
     state = request.query_params.get("state", "")
     state = state if state in set(EvolutionState) else ""
     resource = request.query_params.get("resource", "")
@@ -204,7 +204,7 @@ def _evolutions(site: Site, request: Request) -> Response:
     )
 
 
-def _evolution(site: Site, request: Request) -> Response:
+def _evolution(site: WebContext, request: Request) -> Response:
     evolution_id = site.reader.resolve("evolution", request.path_params["id"])
     rank = request.query_params.get("candidate", "")
     found = evolutions.evolution_page(site, evolution_id, int(rank) if rank.isdecimal() else 0)
@@ -221,7 +221,7 @@ def _evolution(site: Site, request: Request) -> Response:
     )
 
 
-def _runs(site: Site, request: Request) -> Response:
+def _runs(site: WebContext, request: Request) -> Response:
     result = request.query_params.get("result", "")
     result = result if result in set(Result) else ""
     found = run_page(site.reader, ROWS, _before(request), result=result)
@@ -237,12 +237,12 @@ def _runs(site: Site, request: Request) -> Response:
     )
 
 
-def _run(site: Site, request: Request) -> Response:
+def _run(site: WebContext, request: Request) -> Response:
     found = runs.run_page(site, site.reader.resolve("run", request.path_params["id"]))
     return _page(site, request, "run.html", it=found, run=found.run, task=found.view.task)
 
 
-def _file(site: Site, request: Request) -> Response:
+def _file(site: WebContext, request: Request) -> Response:
     """A file that a run left, by its place in the list: no path comes from the address."""
     run = site.reader.run(request.path_params["id"])
     number = request.path_params["number"]
@@ -254,7 +254,7 @@ def _file(site: Site, request: Request) -> Response:
     return Response(site.blobs.get(file.sha256), media_type="application/octet-stream", headers=headers)
 
 
-def _step(site: Site, request: Request) -> Response:
+def _step(site: WebContext, request: Request) -> Response:
     """What went into a step or came out of it, whole and as plain text."""
     run_id, number = request.path_params["id"], request.path_params["number"]
     step = next(iter(site.reader.steps(run_id, after=number - 1)), None)
@@ -266,7 +266,7 @@ def _step(site: Site, request: Request) -> Response:
     return PlainTextResponse(text)
 
 
-def _tasks(site: Site, request: Request) -> Response:
+def _tasks(site: WebContext, request: Request) -> Response:
     state = request.query_params.get("state", "")
     state = state if state in set(TaskState) else ""
     found = task_page(site.reader, ROWS, _before(request), state=state)
@@ -286,7 +286,7 @@ def _tasks(site: Site, request: Request) -> Response:
     )
 
 
-def _task(site: Site, request: Request) -> Response:
+def _task(site: WebContext, request: Request) -> Response:
     view = site.reader.task_view(site.reader.resolve("task", request.path_params["id"]))
     found = site.reader.runs(view.task.id, limit=ROWS)
     return _page(
@@ -294,7 +294,7 @@ def _task(site: Site, request: Request) -> Response:
     )
 
 
-def _resources(site: Site, request: Request) -> Response:
+def _resources(site: WebContext, request: Request) -> Response:
     return _page(site, request, "resources.html", lines=resources.resource_lines(site))
 
 
@@ -302,7 +302,7 @@ def _name(request: Request) -> str:
     return f"{request.path_params['kind']}/{request.path_params['name']}"
 
 
-def _resource(site: Site, request: Request) -> Response:
+def _resource(site: WebContext, request: Request) -> Response:
     found = resources.resource_page(site, _name(request))
     new, old = request.query_params.get("to", ""), request.query_params.get("from", "")
     files = resources.version_difference(site, found.name, old, new) if new else []
@@ -310,11 +310,11 @@ def _resource(site: Site, request: Request) -> Response:
     return _page(site, request, "resource.html", it=found, new=new, old=old, files=files, past=past)
 
 
-def _failures(site: Site, request: Request) -> Response:
+def _failures(site: WebContext, request: Request) -> Response:
     return _page(site, request, "failures.html", groups=failure_groups(site.reader, ROWS))
 
 
-def _failure(site: Site, request: Request) -> Response:
+def _failure(site: WebContext, request: Request) -> Response:
     found = sightings_of(site.reader, request.path_params["id"], ROWS)
     if not found:
         raise NotFound("There is no such failure.")
@@ -323,18 +323,18 @@ def _failure(site: Site, request: Request) -> Response:
     return _page(site, request, "failure.html", found=found, tried=tried, names=names)
 
 
-def _health(site: Site, request: Request) -> Response:
+def _health(site: WebContext, request: Request) -> Response:
     found = measure(site.home, datetime.now(UTC))
     return _page(site, request, "health.html", health=found, counts=site.reader.counts())
 
 
-def _health_picture(site: Site, request: Request) -> Response:
+def _health_picture(site: WebContext, request: Request) -> Response:
     from agentos.web.health_picture import picture
 
     return Response(picture(measure(site.home, datetime.now(UTC))), media_type="image/svg+xml")
 
 
-def _search(site: Site, request: Request) -> Response:
+def _search(site: WebContext, request: Request) -> Response:
     text = request.query_params.get("q", "").strip()[:200]
     reader = site.reader
     for kind in ("run", "evolution", "task"):
@@ -350,14 +350,14 @@ def _search(site: Site, request: Request) -> Response:
     return _page(site, request, "search.html", text=text, tasks=tasks, past=past, lines=lines)
 
 
-def _csv(site: Site, request: Request) -> Response:
+def _csv(site: WebContext, request: Request) -> Response:
     name = request.path_params["name"]
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     text = tables.as_csv(tables.table(site, name))
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _json(site: Site, request: Request) -> Response:
+def _json(site: WebContext, request: Request) -> Response:
     rows = tables.table(site, request.path_params["name"])
     return Response(tables.as_json(rows), media_type="application/json")
 
@@ -365,12 +365,12 @@ def _json(site: Site, request: Request) -> Response:
 # --- what does something ----------------------------------------------------------------------
 
 
-def _before_evolution(site: Site, request: Request) -> Response:
+def _before_evolution(site: WebContext, request: Request) -> Response:
     act, subject = request.path_params["act"], site.reader.resolve("evolution", request.path_params["id"])
     return _before_act(site, request, act, subject, acts.evolution_effect(site, act, subject))
 
 
-def _before_resource(site: Site, request: Request) -> Response:
+def _before_resource(site: WebContext, request: Request) -> Response:
     act, name = request.path_params["act"], _name(request)
     version = request.query_params.get("version", "")
     effect = acts.resource_effect(site, act, name, version)
@@ -378,33 +378,33 @@ def _before_resource(site: Site, request: Request) -> Response:
 
 
 def _before_act(
-    site: Site, request: Request, act: str, subject: str, effect: acts.Effect, version: str = ""
+    site: WebContext, request: Request, act: str, subject: str, effect: acts.ActEffect, version: str = ""
 ) -> Response:
     nonce = site.sessions.intend(request.scope["session"], act, subject, effect.bound)
     return _page(site, request, "act.html", effect=effect, nonce=nonce, act=act, of_version=version)
 
 
-def _do_evolution(site: Site, request: Request, said: Mapping[str, str]) -> str:
+def _do_evolution(site: WebContext, request: Request, said: Mapping[str, str]) -> str:
     act, subject = request.path_params["act"], request.path_params["id"]
     effect = acts.evolution_effect(site, act, subject)
     site.sessions.redeem(request.scope["session"], said.get("nonce", ""), act, subject, effect.bound)
     return acts.do_evolution(site, act, subject, effect.bound, said.get("reason", ""))
 
 
-def _do_resource(site: Site, request: Request, said: Mapping[str, str]) -> str:
+def _do_resource(site: WebContext, request: Request, said: Mapping[str, str]) -> str:
     act, name = request.path_params["act"], _name(request)
     effect = acts.resource_effect(site, act, name, said.get("version", ""))
     site.sessions.redeem(request.scope["session"], said.get("nonce", ""), act, name, effect.bound)
     return acts.do_resource(site, act, name, said, effect.bound)
 
 
-def _answer(site: Site, request: Request, said: Mapping[str, str]) -> str:
+def _answer(site: WebContext, request: Request, said: Mapping[str, str]) -> str:
     question = site.reader.get(Question, request.path_params["id"])
     give(site.home, question, valid_answer(question, said.get("answer", ""), 0))
     return "/?did=answer"
 
 
-def _word(site: Site, request: Request, said: Mapping[str, str]) -> str:
+def _word(site: WebContext, request: Request, said: Mapping[str, str]) -> str:
     rating, run_id = said.get("rating", ""), request.path_params["id"]
     if rating not in set(Rating):
         raise UserError("A run is good or bad.")
@@ -412,7 +412,7 @@ def _word(site: Site, request: Request, said: Mapping[str, str]) -> str:
     return f"/runs/{quote(run_id)}?did={rating}"
 
 
-def _do_schedule(site: Site, request: Request, said: Mapping[str, str]) -> str:
+def _do_schedule(site: WebContext, request: Request, said: Mapping[str, str]) -> str:
     act, now = request.path_params["act"], datetime.now(UTC)
     ledger = Ledger(site.home.ledger)
     try:
@@ -432,6 +432,6 @@ def _do_schedule(site: Site, request: Request, said: Mapping[str, str]) -> str:
     return f"/tasks?did={act}"
 
 
-def _leave(site: Site, request: Request, said: Mapping[str, str]) -> str:
+def _leave(site: WebContext, request: Request, said: Mapping[str, str]) -> str:
     site.sessions.close(request.cookies.get(site.cookie, ""))
     return "/"

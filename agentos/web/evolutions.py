@@ -23,8 +23,8 @@ from agentos.domain import (
 )
 from agentos.evolver.verdict.judge import Flip, flips, judged_trials
 from agentos.ledger.reading import Reader
+from agentos.web.context import WebContext, plural
 from agentos.web.diffs import DiffLine, side_by_side
-from agentos.web.site import Site, plural
 
 _EVIDENCE_MAX = 12  # failing runs that can be opened in place
 _ROWS_MAX = 60  # tasks in the matrix of a set; what did not change is left out first
@@ -41,7 +41,7 @@ _STAGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StageTime:
     """A stop on the rail. ``took``: seconds until the next one, None for the last."""
 
     name: str
@@ -109,7 +109,7 @@ class EvolutionPage:
     scene: Scene
     candidate: Candidate | None
     verdict: Verdict | None
-    stages: Sequence[Stage]
+    stages: Sequence[StageTime]
     failing: Sequence[FailingRun]
     files: Sequence[EditedFile]
     matrices: Sequence[Matrix]
@@ -119,7 +119,7 @@ class EvolutionPage:
     until: datetime | None  # when the probation ends at the latest
 
 
-def evolution_page(site: Site, evolution_id: str, rank: int = 0) -> EvolutionPage:
+def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> EvolutionPage:
     """Gather it; ``rank`` chooses another candidate. Raises NotFound."""
     reader = site.reader
     scene = scene_of(site.home, reader, reader.story(evolution_id))
@@ -156,7 +156,7 @@ def edited_files(before: Mapping[str, str], candidate: Candidate | None) -> list
     ]
 
 
-def _stages(reader: Reader, scene: Scene) -> list[Stage]:
+def _stages(reader: Reader, scene: Scene) -> list[StageTime]:
     evolution = scene.story.evolution
     moments = [
         (entry.event.partition(".")[2], datetime.fromisoformat(entry.at))
@@ -176,7 +176,9 @@ def _stages(reader: Reader, scene: Scene) -> list[Stage]:
             took = [seconds for _, seconds in times if seconds is not None]
             open_ = times[-1][1] is None
             name = _STAGES.get(EvolutionState(state), state.replace("_", " "))
-            found.append(Stage(name, state, times[0][0], None if open_ else sum(took), _detail(scene, state)))
+            found.append(
+                StageTime(name, state, times[0][0], None if open_ else sum(took), _detail(scene, state))
+            )
     return found
 
 

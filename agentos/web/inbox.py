@@ -21,7 +21,7 @@ from agentos.domain import (
 from agentos.errors import NotFound
 from agentos.ledger.listing import evolution_page
 from agentos.ledger.reading import Reader, TaskView
-from agentos.web.site import Site
+from agentos.web.context import WebContext
 
 _HELD_MAX = 20  # of what is held, the newest
 _SQUARES = 14
@@ -79,7 +79,7 @@ class Inbox:
         return waiting + sum(map(len, others)) + bool(self.served) + bool(self.daemon.code)
 
 
-def look(site: Site) -> Inbox:
+def look(site: WebContext) -> Inbox:
     """Gather it."""
     reader = site.reader
     at_work = [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
-import anyio
 from starlette.concurrency import run_in_threadpool
 
 from agentos.errors import AgentOSError
 from agentos.ledger.listing import data_version, last_step
-from agentos.web.site import Site
+from agentos.web.context import WebContext
 
 EVERY_S = 1.0  # at most one change a second is told
 _ALIVE_EVERY = 20  # rounds without a change, after which a comment keeps the connection
 
 
-def page_version(site: Site, path: str) -> str:
+def page_version(site: WebContext, path: str) -> str:
     """Another text after what the page at ``path`` shows has changed."""
     parts = path.strip("/").split("/")
     try:
@@ -27,7 +27,9 @@ def page_version(site: Site, path: str) -> str:
         return "unknown"
 
 
-async def changes(site: Site, path: str, since: str, is_ending: Callable[[], bool]) -> AsyncIterator[str]:
+async def changes(
+    site: WebContext, path: str, since: str, is_ending: Callable[[], bool]
+) -> AsyncIterator[str]:
     """An event for each change of the page after version ``since``, until the server ends."""
     yield "retry: 2000\n\n"
     rounds = 0
@@ -40,4 +42,4 @@ async def changes(site: Site, path: str, since: str, is_ending: Callable[[], boo
         elif rounds >= _ALIVE_EVERY:
             rounds = 0
             yield ": \n\n"
-        await anyio.sleep(EVERY_S)
+        await asyncio.sleep(EVERY_S)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Version
 from agentos.errors import NotFound
 from agentos.resources import MAIN_FILE, parse_id
+from agentos.web.context import WebContext
 from agentos.web.diffs import side_by_side
 from agentos.web.evolutions import EditedFile
-from agentos.web.site import Site
 
 _RUNS = 200  # of which the share that passed is told
 
@@ -44,7 +44,7 @@ class ResourcePage:
     files: Sequence[str]
 
 
-def resource_lines(site: Site) -> list[ResourceLine]:
+def resource_lines(site: WebContext) -> list[ResourceLine]:
     """All that runs get now, sorted by kind and name."""
     registry = site.registry
     pinned = registry.pinned()
@@ -57,7 +57,7 @@ def resource_lines(site: Site) -> list[ResourceLine]:
     return found
 
 
-def resource_page(site: Site, name: str) -> ResourcePage:
+def resource_page(site: WebContext, name: str) -> ResourcePage:
     """Gather it. Raises NotFound."""
     resource = parse_id(name)
     versions = site.registry.versions(resource)
@@ -76,7 +76,7 @@ def resource_page(site: Site, name: str) -> ResourcePage:
     )
 
 
-def _lines(site: Site, resource: ResourceId, versions: Sequence[Version]) -> Iterator[VersionLine]:
+def _lines(site: WebContext, resource: ResourceId, versions: Sequence[Version]) -> Iterator[VersionLine]:
     """With the newest runs, each counted for the version whose content its snapshot has."""
     counts: dict[str, list[int]] = {}
     digests: dict[str, str] = {}
@@ -92,7 +92,7 @@ def _lines(site: Site, resource: ResourceId, versions: Sequence[Version]) -> Ite
         yield VersionLine(version, runs, passed)
 
 
-def version_difference(site: Site, name: str, old: str, new: str) -> list[EditedFile]:
+def version_difference(site: WebContext, name: str, old: str, new: str) -> list[EditedFile]:
     """What is different between two versions, file by file; ``old`` "" is the empty one. Raises NotFound."""
     resource = parse_id(name)
     before, after = (_content(site, resource, number) for number in (old, new))
@@ -103,7 +103,7 @@ def version_difference(site: Site, name: str, old: str, new: str) -> list[Edited
     ]
 
 
-def _content(site: Site, resource: ResourceId, number: str) -> dict[str, str]:
+def _content(site: WebContext, resource: ResourceId, number: str) -> dict[str, str]:
     if not number:
         return {}
     version = site.registry.version(resource, number)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agentos.domain import Feedback, Question, Result, Run, Step, Task
 from agentos.ledger.reading import Flag, Reader, TaskView
 from agentos.resources import parse_id
-from agentos.web.site import Site
+from agentos.web.context import WebContext
 
 _OTHERS = 20  # runs of the same task
 _WIDTH = 1000  # of the time line, in its own units
@@ -48,7 +48,7 @@ class RunPage:
     handed: Sequence[Task]
 
 
-def run_page(site: Site, run_id: str) -> RunPage:
+def run_page(site: WebContext, run_id: str) -> RunPage:
     """Gather it. Raises NotFound."""
     reader = site.reader
     run = reader.run(run_id)
@@ -98,7 +98,7 @@ def _about(step: Step) -> str:
     )
 
 
-def _used(site: Site, run: Run) -> Iterator[UsedVersion]:
+def _used(site: WebContext, run: Run) -> Iterator[UsedVersion]:
     digests = {str(name): value for name, value in site.registry.digests(run.snapshot).items()}
     for resource in run.resources:
         versions = site.registry.versions(parse_id(resource))

@@ -22,8 +22,8 @@ from agentos.ledger.reading import Reader
 from agentos.registry.store import Registry
 from agentos.sandboxes.owner import Owner
 from agentos.web.app import make_app
+from agentos.web.context import WebContext
 from agentos.web.sessions import LoginLinks, Sessions
-from agentos.web.site import Site
 
 LOOPBACK = "127.0.0.1"
 _LOG_BYTES, _LOGS_KEPT = 1 << 20, 2
@@ -50,7 +50,7 @@ def serve(home: Home, port: int, *, open_browser: bool, tell: Callable[[str], No
 
 def server_of(home: Home, reader: Reader, port: int, key: bytes) -> uvicorn.Server:
     """The server for a socket that listens on ``port`` of loopback. ``key`` makes its links."""
-    site = Site(
+    site = WebContext(
         home=home,
         reader=reader,
         registry=Registry(home.registry),

@@ -14,8 +14,8 @@ from agentos.domain import Candidate, Evolution, Run
 from agentos.errors import NotFound
 from agentos.ledger.listing import evolution_page, failure_groups, run_page, task_page
 from agentos.plaintext import clean
+from agentos.web.context import WebContext
 from agentos.web.resources import resource_lines
-from agentos.web.site import Site
 
 ROWS_MAX = 1_000  # the newest, of a table that is taken out
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a spreadsheet takes a cell for a formula
@@ -23,7 +23,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a spreadsheet takes a 
 Row = dict[str, Any]
 
 
-def evolution_rows(site: Site, found: Sequence[Evolution]) -> list[Row]:
+def evolution_rows(site: WebContext, found: Sequence[Evolution]) -> list[Row]:
     """A row for each, with the edit that it came to."""
     rows = []
     for item in found:
@@ -32,7 +32,7 @@ def evolution_rows(site: Site, found: Sequence[Evolution]) -> list[Row]:
     return rows
 
 
-def run_rows(site: Site, found: Sequence[Run]) -> list[Row]:
+def run_rows(site: WebContext, found: Sequence[Run]) -> list[Row]:
     """A row for each. Which set its work belongs to stays out, as everywhere."""
     rows: list[Row] = []
     for run in found:
@@ -57,17 +57,17 @@ def run_rows(site: Site, found: Sequence[Run]) -> list[Row]:
     return rows
 
 
-def _evolutions(site: Site) -> list[Row]:
+def _evolutions(site: WebContext) -> list[Row]:
     columns = ("id", "state", "resource", "edit", "reason", "created_at", "ended_at")
     rows = evolution_rows(site, evolution_page(site.reader, ROWS_MAX).rows)
     return [{name: row[name] for name in columns} for row in rows]
 
 
-def _runs(site: Site) -> list[Row]:
+def _runs(site: WebContext) -> list[Row]:
     return run_rows(site, run_page(site.reader, ROWS_MAX).rows)
 
 
-def _tasks(site: Site) -> list[Row]:
+def _tasks(site: WebContext) -> list[Row]:
     return [
         {
             "id": view.task.id,
@@ -81,7 +81,7 @@ def _tasks(site: Site) -> list[Row]:
     ]
 
 
-def _resources(site: Site) -> list[Row]:
+def _resources(site: WebContext) -> list[Row]:
     return [
         {
             "resource": line.name,
@@ -96,7 +96,7 @@ def _resources(site: Site) -> list[Row]:
     ]
 
 
-def _failures(site: Site) -> list[Row]:
+def _failures(site: WebContext) -> list[Row]:
     return [
         {
             "fingerprint": group.fingerprint.id,
@@ -111,7 +111,7 @@ def _failures(site: Site) -> list[Row]:
     ]
 
 
-TABLES: Mapping[str, Callable[[Site], list[Row]]] = {
+TABLES: Mapping[str, Callable[[WebContext], list[Row]]] = {
     "evolutions": _evolutions,
     "runs": _runs,
     "tasks": _tasks,
@@ -120,7 +120,7 @@ TABLES: Mapping[str, Callable[[Site], list[Row]]] = {
 }
 
 
-def table(site: Site, name: str) -> list[Row]:
+def table(site: WebContext, name: str) -> list[Row]:
     """The newest rows of a table. Raises NotFound."""
     if name not in TABLES:
         raise NotFound(f"There is no table {name[:40]!r}; there are {', '.join(TABLES)}.")

@@ -40,7 +40,7 @@ TONES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class WebContext:
     """Shared by all requests; every part is safe from any thread."""
 
     home: Home
