@@ -136,7 +136,7 @@ def served(home: Home) -> Iterator[tuple[int, httpx.Client]]:
             process.terminate()
 
 
-def pages(home: Home, client: httpx.Client) -> None:
+def pages(home: Home, client: httpx.Client, pid: int) -> None:
     """Each page `REPEATS` times."""
     reader = Reader(home.ledger)
     evolution = next(iter(reader.newest(_evolution_type(), 1))).id
@@ -144,7 +144,7 @@ def pages(home: Home, client: httpx.Client) -> None:
     for address in ("/", "/evolutions", f"/evolutions/{evolution}", "/runs", "/runs?result=failed", "/runs/run-1",
                     "/tasks", "/tasks?state=queued", "/resources", "/resources/skill/calc", "/failures", "/health",
                     "/search?q=points"):  # fmt: skip
-        times, size = [], 0
+        times, size, used = [], 0, cpu_s(pid)
         for _ in range(REPEATS):
             began = time.perf_counter()
             answer = client.get(address)
@@ -155,7 +155,13 @@ def pages(home: Home, client: httpx.Client) -> None:
         median, p95 = statistics.median(times), times[int(len(times) * 0.95)]
         worst.append((median, p95, size / 1e3, address))
         name = address.replace(evolution, "ID")
-        report(f"page {name}", f"{median:.0f} ms", f"p95 {p95:.0f} ms", f"{size / 1e3:.0f} kB")
+        cpu_ms = (cpu_s(pid) - used) / REPEATS * 1e3
+        report(
+            f"page {name}",
+            f"{median:.0f} ms",
+            f"p95 {p95:.0f} ms",
+            f"{cpu_ms:.0f} ms of CPU, {size / 1e3:.0f} kB",
+        )
     slow = [item[3] for item in worst if item[0] > HALF_MS or item[1] > MOST_MS or item[2] > KB_MAX]
     held = f"median {HALF_MS} ms, p95 {MOST_MS} ms, {KB_MAX} kB"
     report(
@@ -233,7 +239,7 @@ def main() -> None:
         report("history", counts, f"{size:.0f} MB", f"made in {time.monotonic() - began:.0f} s")
         with served(home) as (pid, client):
             report("memory of the process", f"{memory_mb(pid):.0f} MB", f"{MEMORY_MB} MB", "after its start")
-            pages(home, client)
+            pages(home, client, pid)
             report("memory of the process", f"{memory_mb(pid):.0f} MB", f"{MEMORY_MB} MB", "after all pages")
             followers(client, pid, given.followers, 10)
 

@@ -73,6 +73,20 @@ def _older(rows: Sequence[tuple[Any, ...]], limit: int) -> int:
     return int(rows[limit - 1][0]) if len(rows) > limit else 0
 
 
+def state_counts(reader: Reader, table: str) -> Mapping[str, int]:
+    """How many tasks or evolutions stand in each state; read from the index alone."""
+    if table not in ("task", "evolution"):
+        raise TypeError(f"{table} has no states")
+    rows = reader._rows(f"SELECT state, count(*) FROM {table} GROUP BY state")
+    return {str(state): int(count) for state, count in rows}
+
+
+def newest_open_runs(reader: Reader, limit: int) -> Sequence[Run]:
+    """Runs without an end, newest first; by an index, where ``Reader.open_runs`` reads all runs."""
+    rows = reader._rows(f"SELECT body FROM run WHERE seq IS NULL ORDER BY no DESC LIMIT {limit:d}")
+    return [from_text(Run, body) for (body,) in rows]
+
+
 def failure_groups(reader: Reader, limit: int) -> Sequence[FailureGroup]:
     """Failures by fingerprint, the one that was seen last first."""
     seen = "json_extract(body, '$.hidden') IS NOT 1"

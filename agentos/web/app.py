@@ -23,12 +23,15 @@ from agentos.daemon.schedule_view import next_due, when_text
 from agentos.daemon.schedules import pause, resume, run_now
 from agentos.domain import EvolutionState, Question, Rating, Result, TaskState
 from agentos.errors import AgentOSError, Conflict, NotFound, Unavailable, UserError
+from agentos.evolver.watch.health import Health
 from agentos.ledger.listing import (
+    data_version,
     evolution_page,
     evolutions_with,
     failure_groups,
     run_page,
     sightings_of,
+    state_counts,
     task_page,
     tasks_with,
 )
@@ -40,6 +43,7 @@ from agentos.web.guard import Guard, read_form
 from agentos.web.live import changes, page_version
 
 ROWS = 50  # of a list on a page
+_NEEDS_S, _HEALTH_S = 5.0, 30.0  # for which what was gathered for a page may serve others
 _HITS = 10  # of each kind, of a search
 _STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _STATUS = {NotFound: 404, Conflict: 409, UserError: 400, Unavailable: 503}
@@ -158,7 +162,7 @@ def _failed(site: WebContext, request: Request, error: AgentOSError) -> Response
 def _page(site: WebContext, request: Request, template: str, **values: Any) -> Response:
     """A page with the bar above it, and with what was done last."""
     path = request.url.path
-    needs = values.pop("needs", None) or inbox.look(site)
+    needs = values.pop("needs", None) or _needs(site)
     return site.page(
         request,
         template,
@@ -168,6 +172,16 @@ def _page(site: WebContext, request: Request, template: str, **values: Any) -> R
         query=request.query_params,
         **values,
     )
+
+
+def _needs(site: WebContext) -> inbox.Inbox:
+    """For the number in the bar: as it was a moment ago, where nothing was written since."""
+    return site.kept.get("inbox", data_version(site.reader), _NEEDS_S, lambda: inbox.look(site))
+
+
+def _loop(site: WebContext) -> Health:
+    """How the loop does: it reads all evolutions, and its picture is asked for right after it."""
+    return site.kept.get("health", None, _HEALTH_S, lambda: measure(site.home, datetime.now(UTC)))
 
 
 def _before(request: Request) -> int:
@@ -180,9 +194,10 @@ def _before(request: Request) -> int:
 
 def _inbox(site: WebContext, request: Request) -> Response:
     found = inbox.look(site)
-    counts = site.reader.counts()
-    stands = counts.evolutions.get("promoted", 0) + counts.evolutions.get("probation", 0)
-    return _page(site, request, "inbox.html", needs=found, counts=counts, stands=stands)
+    states = state_counts(site.reader, "evolution")
+    stands = states.get("promoted", 0) + states.get("probation", 0)
+    tasks = sum(state_counts(site.reader, "task").values())
+    return _page(site, request, "inbox.html", needs=found, tasks=tasks, stands=stands)
 
 
 def _evolutions(site: WebContext, request: Request) -> Response:
@@ -190,7 +205,7 @@ def _evolutions(site: WebContext, request: Request) -> Response:
     state = state if state in set(EvolutionState) else ""
     resource = request.query_params.get("resource", "")
     found = evolution_page(site.reader, ROWS, _before(request), state=state, resource=resource)
-    counts = site.reader.counts().evolutions
+    counts = state_counts(site.reader, "evolution")
     rows = tables.evolution_rows(site, found.rows)
     return _page(
         site,
@@ -225,7 +240,6 @@ def _runs(site: WebContext, request: Request) -> Response:
     result = request.query_params.get("result", "")
     result = result if result in set(Result) else ""
     found = run_page(site.reader, ROWS, _before(request), result=result)
-    counts = site.reader.counts().runs
     return _page(
         site,
         request,
@@ -233,7 +247,7 @@ def _runs(site: WebContext, request: Request) -> Response:
         rows=tables.run_rows(site, found.rows),
         older=found.older,
         result=result,
-        counts=counts,
+        counts=dict.fromkeys(Result),
     )
 
 
@@ -282,7 +296,7 @@ def _tasks(site: WebContext, request: Request) -> Response:
         newest=newest,
         state=state,
         schedules=schedules,
-        counts=site.reader.counts().tasks,
+        counts=state_counts(site.reader, "task"),
     )
 
 
@@ -324,14 +338,13 @@ def _failure(site: WebContext, request: Request) -> Response:
 
 
 def _health(site: WebContext, request: Request) -> Response:
-    found = measure(site.home, datetime.now(UTC))
-    return _page(site, request, "health.html", health=found, counts=site.reader.counts())
+    return _page(site, request, "health.html", health=_loop(site))
 
 
 def _health_picture(site: WebContext, request: Request) -> Response:
     from agentos.web.health_picture import picture
 
-    return Response(picture(measure(site.home, datetime.now(UTC))), media_type="image/svg+xml")
+    return Response(picture(_loop(site)), media_type="image/svg+xml")
 
 
 def _search(site: WebContext, request: Request) -> Response:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -22,6 +24,8 @@ from agentos.ledger.reading import Reader
 from agentos.plaintext import clean
 from agentos.registry.store import Registry
 from agentos.web.sessions import LoginLinks, Sessions, WebSession
+
+V = TypeVar("V")
 
 HERE = Path(__file__).parent
 _SHOWN = 6_000  # characters of a value on a page; the rest is a link away
@@ -39,6 +43,23 @@ TONES = {
 }  # fmt: skip
 
 
+class Kept:
+    """What took a while to gather, until what it was made of changes or it is too old."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[object, float, Any]] = {}
+
+    def get(self, name: str, of: object, seconds: float, make: Callable[[], V]) -> V:
+        """What ``make`` gave for the same ``of``, at most ``seconds`` ago; else what it gives now."""
+        now = time.monotonic()
+        known = self._found.get(name)
+        if known is not None and known[0] == of and now - known[1] < seconds:
+            return cast(V, known[2])
+        made = make()
+        self._found[name] = (of, now, made)
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class WebContext:
     """Shared by all requests; every part is safe from any thread."""
@@ -50,6 +71,7 @@ class WebContext:
     sessions: Sessions
     links: LoginLinks
     cookie: str  # its name
+    kept: Kept = field(default_factory=Kept)
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         """An HTML page. Every value is escaped, whoever wrote it."""

@@ -19,12 +19,13 @@ from agentos.domain import (
     Waiting,
 )
 from agentos.errors import NotFound
-from agentos.ledger.listing import evolution_page
+from agentos.ledger.listing import evolution_page, newest_open_runs
 from agentos.ledger.reading import Reader, TaskView
 from agentos.web.context import WebContext
 
 _HELD_MAX = 20  # of what is held, the newest
 _SQUARES = 14
+_RUNNING_MAX = 8
 _FINE = ("passed", "queued", "running", "waiting", "cancelled", "unknown")
 
 
@@ -98,7 +99,7 @@ def look(site: WebContext) -> Inbox:
         served=reader.get_kv(HELD),
         daemon=daemon_status(site.home),
         under_way=[item for item in at_work if not item.waiting],
-        running=[(run, reader.task(run.task_id).name) for run in reader.open_runs()[-8:]],
+        running=[(run, reader.task(run.task_id).name) for run in newest_open_runs(reader, _RUNNING_MAX)],
     )
 
 
