@@ -206,7 +206,10 @@ def _evolutions(site: WebContext, request: Request) -> Response:
     resource = request.query_params.get("resource", "")
     found = evolution_page(site.reader, ROWS, _before(request), state=state, resource=resource)
     counts = state_counts(site.reader, "evolution")
-    rows = tables.evolution_rows(site, found.rows)
+    rows = [
+        row | {"reason": tables.with_names(site, row["reason"])}
+        for row in tables.evolution_rows(site, found.rows)
+    ]
     return _page(
         site,
         request,

@@ -37,7 +37,7 @@ TONES = {
     "warn": WARN, "paused": WARN, "low": WARN, "partly": WARN, "mixed": WARN, "open": WARN,
     "rejected": BAD, "cannot_fix": BAD, "circuit_broken": BAD, "failed": BAD, "timeout": BAD, "budget": BAD,
     "fails": BAD, "reject": BAD, "fail": BAD, "rolled_back": BAD, "damaged": BAD, "failing": BAD, "bad": BAD,
-    "silent": BAD, "killed": BAD, "harmful": BAD, "ineffective": BAD,
+    "silent": BAD, "absent": BAD, "killed": BAD, "harmful": BAD, "ineffective": BAD,
     "running": BUSY, "mined": BUSY, "reproducing": BUSY, "proposing": BUSY, "replaying": BUSY,
     "promoting": BUSY, "queued": BUSY, "scheduled": BUSY, "starting": BUSY,
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -30,6 +31,18 @@ def evolution_rows(site: WebContext, found: Sequence[Evolution]) -> list[Row]:
         edit = site.reader.get(Candidate, item.candidate_id).edit.summary if item.candidate_id else ""
         rows.append({**asdict(item), "resource": item.resource, "edit": edit})
     return rows
+
+
+def with_names(site: WebContext, text: str) -> str:
+    """A reason with tasks called by their names."""
+
+    def named(found: re.Match[str]) -> str:
+        try:
+            return f"“{site.reader.task(found[0]).name or found[0]}”"
+        except NotFound:
+            return found[0]
+
+    return re.sub(r"\btask-\w+", named, text)
 
 
 def run_rows(site: WebContext, found: Sequence[Run]) -> list[Row]:
