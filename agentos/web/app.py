@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -69,18 +69,6 @@ Doing = Callable[[WebContext, Request, Mapping[str, str]], str]
 
 def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bool]) -> Guard:
     """The application behind its guard. ``hosts``: the values of Host under which it is reached; ``is_ending``: streams end then."""
-    assets = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
-
-    def static(_: Request) -> Response:
-        name = _.path_params["name"]
-        if name not in assets:
-            return PlainTextResponse("There is no such file.\n", 404)
-        return Response(assets[name], media_type=_STATIC[name])
-
-    async def events(request: Request) -> Response:
-        since = request.headers.get("last-event-id") or request.query_params.get("since", "")
-        stream = changes(site, request.query_params.get("path", ""), since, is_ending)
-        return StreamingResponse(stream, media_type="text/event-stream")
 
     def show(path: str, view: View) -> Route:
         def shown(request: Request) -> Response:
@@ -102,8 +90,8 @@ def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bo
 
     routes = [
         Route("/enter", _entering(site), methods=["GET"]),
-        Route("/static/{name}", static, methods=["GET"]),
-        Route("/events", events, methods=["GET"]),
+        Route("/static/{name}", _static(), methods=["GET"]),
+        Route("/events", _events(site, is_ending), methods=["GET"]),
         show("/", _inbox),
         show("/evolutions", _evolutions),
         show("/evolutions/{id}", _evolution),
@@ -132,6 +120,27 @@ def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bo
         do("/leave", _leave),
     ]
     return Guard(Starlette(routes=routes), hosts, site.sessions, site.cookie)
+
+
+def _static() -> Callable[[Request], Response]:
+    assets = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
+
+    def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in assets:
+            return PlainTextResponse("There is no such file.\n", 404)
+        return Response(assets[name], media_type=_STATIC[name])
+
+    return static
+
+
+def _events(site: WebContext, is_ending: Callable[[], bool]) -> Callable[[Request], Awaitable[Response]]:
+    async def events(request: Request) -> Response:
+        since = request.headers.get("last-event-id") or request.query_params.get("since", "")
+        stream = changes(site, request.query_params.get("path", ""), since, is_ending)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    return events
 
 
 def _entering(site: WebContext) -> Callable[[Request], Response]:
