@@ -58,9 +58,17 @@ systemd() {
         fail "systemd-analyze was not found, which the tests of the unit need; type: sudo apt-get install systemd"
 }
 
+# Only the tests need it: they look at the page as a person does.
+chromium() {
+    command -v chromium >/dev/null && return
+    apt_install chromium && command -v chromium >/dev/null ||
+        fail "chromium was not found, which the tests of the page need; type: sudo apt-get install chromium"
+}
+
 case ${1:-} in
     environment) environment "$2" ;;
     bubblewrap) bubblewrap ;;
     systemd) systemd ;;
-    *) fail "expected 'environment DIR', 'bubblewrap' or 'systemd', got '${1:-}'" ;;
+    chromium) chromium ;;
+    *) fail "expected 'environment DIR', 'bubblewrap', 'systemd' or 'chromium', got '${1:-}'" ;;
 esac

@@ -36,7 +36,10 @@ NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "sandbox": ("bubblewrap", lambda: shutil.which("bwrap") is not None),
     "docker": ("docker", _engine_answers),
     "postgres": ("postgres", lambda: "AGENTOS_TEST_POSTGRES" in os.environ),
-    "browser": ("browser", lambda: importlib.util.find_spec("playwright") is not None),
+    "browser": (
+        "browser",
+        lambda: importlib.util.find_spec("playwright") is not None and shutil.which("chromium") is not None,
+    ),
 }
 
 

@@ -41,6 +41,8 @@ HOMES = {
     "structlog": {"daemon"},
     "pydantic_settings": {"settings"},
     "tenacity": {"daemon", "gateway"},
+    "jinja2": {"web"},
+    "markupsafe": {"web"},
     "starlette": {"gateway", "web"},
     "uvicorn": {"gateway", "web"},
     "httpx": {"gateway"},

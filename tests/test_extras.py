@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from agentos.cli.web import web
 from agentos.domain import Budget, Mode
-from agentos.errors import ModelFailed, Unavailable
+from agentos.errors import ModelFailed, Unavailable, UserError
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ports import Grant
@@ -43,7 +44,7 @@ def imported() -> Iterator[tuple[str, str]]:
 
 def test_what_is_imported_is_declared() -> None:
     declared = named(PROJECT["dependencies"])
-    for extra in ("models", "docker", "embeddings", "mcp", "keyring"):
+    for extra in ("models", "docker", "embeddings", "keyring", "mcp", "web"):
         declared |= named(PROJECT["optional-dependencies"][extra])
     homes = packages_distributions()
     names = {top: {it.lower().replace("_", "-") for it in homes.get(top, [top])} for _, top in imported()}
@@ -83,3 +84,13 @@ def test_without_the_extra_only_who_wants_the_container_sandbox_is_refused(
     with pytest.raises(Unavailable, match=r"agentos-daemon\[docker\]"):
         choice.start()
     choice.close()
+
+
+def test_without_the_extra_the_page_says_what_to_type(
+    tmp_path: Path, without: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [it for it in sys.modules if it.startswith("agentos.web.")]:
+        monkeypatch.delitem(sys.modules, module)
+    without("jinja2")
+    with pytest.raises(UserError, match=r"agentos-daemon\[web\]"):
+        web(port=0, open_browser=False)

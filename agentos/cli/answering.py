@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentos.cli.output import print_text
+from agentos.daemon.answers import chosen, give
 from agentos.domain import Question
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
-
-ANSWER_MAX = 20_000  # characters
 
 
 def questions_of(reader: Reader, id: str) -> Sequence[Question]:
@@ -44,32 +43,6 @@ def tell(question: Question) -> None:
         print_text(f"           {number}  {choice}")
     what = "--choice NUMBER" if question.choices else "'your answer'"
     print_text(f"           type: agentos run answer {question.id} {what}", "dim")
-
-
-def chosen(question: Question, text: str, choice: int) -> str:
-    """The answer that was typed, held against what may be answered. Raises UserError."""
-    if choice:
-        if choice > len(question.choices):
-            raise UserError(
-                f"There is no choice {choice}; the question has {len(question.choices) or 'none'}."
-            )
-        return question.choices[choice - 1]
-    if question.choices and text not in question.choices:
-        raise UserError(f"Expected one of: {', '.join(question.choices)}; found '{text}'.")
-    if not text.strip() or len(text) > ANSWER_MAX:
-        raise UserError(f"An answer is a text of 1 to {ANSWER_MAX:,} characters.")
-    return text
-
-
-def give(home: Home, question: Question, answer: str) -> None:
-    """Store the answer; the daemon goes on with the task. Raises Conflict when it was answered already."""
-    from agentos.ledger.store import Ledger
-
-    ledger = Ledger(home.ledger)
-    try:
-        ledger.answer(question.id, answer)
-    finally:
-        ledger.close()
 
 
 def ask_here(home: Home, question: Question) -> None:

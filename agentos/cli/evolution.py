@@ -18,8 +18,6 @@ from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.cli.evolution_screen import Scene
-    from agentos.evolver.policy import Probation
     from agentos.ledger.reading import Reader, Story
 
 app = noun("See, explain, approve and undo what the program changed in itself.")
@@ -41,20 +39,6 @@ def _reader() -> Reader:
 def _story(fragment: str) -> tuple[Reader, Story]:
     reader = _reader()
     return reader, reader.story(reader.resolve("evolution", fragment))
-
-
-def _base_text(story: Story, candidate: Candidate | None) -> dict[str, str]:
-    """The files that the candidate edits, as they stood on its base."""
-    from agentos.registry.store import Registry
-
-    if candidate is None:
-        return {}
-    registry = Registry(Home.find().registry)
-    found: dict[str, str] = {}
-    for path in (*candidate.edit.files, *(candidate.migration.files if candidate.migration else ())):
-        content = registry.files(candidate.base, path).get(path, b"")
-        found[path] = content.decode("utf-8", "replace")
-    return found
 
 
 @app.command("list")
@@ -103,8 +87,9 @@ def show(id: Id, as_json: AsJson = False) -> None:
         print_json(redacted(story))
         return
     from agentos.cli.evolution_screen import draw
+    from agentos.daemon.evolution_view import scene_of
 
-    draw(_scene(reader, story))
+    draw(scene_of(Home.find(), reader, story))
 
 
 def redacted(story: Story) -> dict[str, object]:
@@ -113,45 +98,6 @@ def redacted(story: Story) -> dict[str, object]:
     for consent in data["consents"]:
         del consent["token"]
     return data
-
-
-def _scene(reader: Reader, story: Story) -> Scene:
-    from agentos.cli.evolution_screen import Scene, chosen
-
-    names: dict[str, str] = {}
-    wanted = {trial.task_id for trial in story.trials}
-    wanted |= set(story.evidence.task_ids) if story.evidence else set()
-    for task_id in wanted:
-        names[task_id] = reader.task(task_id).name or task_id
-    failures = {}
-    for run_id in story.evidence.run_ids if story.evidence else ():
-        outcome = reader.run(run_id).outcome
-        failures[run_id] = outcome.reason if outcome else ""
-    live = []
-    if story.evolution.promoted and story.evolution.ended_at and story.evolution.diagnosis:
-        recent = reader.runs_using(story.evolution.diagnosis.resource, 200)
-        chosen_for = (
-            {reader.task(task_id).key for task_id in story.evidence.task_ids} if story.evidence else set()
-        )
-        live = [
-            run
-            for run in recent
-            if run.started_at >= story.evolution.ended_at
-            and run.task_key not in chosen_for
-            and reader.task(run.task_id).checks
-        ]
-    return Scene(story, names, failures, _base_text(story, chosen(story)), live, _probation(story))
-
-
-def _probation(story: Story) -> Probation:
-    """How long promotions are watched; read only where it is shown, for it imports much."""
-    from agentos.evolver.policy import Probation
-
-    if story.evolution.state is not EvolutionState.PROBATION:
-        return Probation()
-    from agentos.daemon.offline import policy_of
-
-    return policy_of(Home.find()).probation
 
 
 @app.command()
@@ -163,7 +109,8 @@ def diff(
     """The edit as a coloured diff against the snapshot it was measured on."""
     from rich.console import Console
 
-    from agentos.cli.evolution_screen import chosen, diff_text
+    from agentos.cli.evolution_screen import diff_text
+    from agentos.daemon.evolution_view import base_text, chosen
 
     _, story = _story(id)
     picked = (
@@ -179,7 +126,7 @@ def diff(
             if ranks
             else f"{name} has no edit: {ended}"
         )
-    text = diff_text(_base_text(story, picked), picked)
+    text = diff_text(base_text(Home.find(), picked), picked)
     if as_json:
         print_json({"evolution": story.evolution.id, "candidate": picked.id, "diff": text.plain})
     else:
@@ -190,13 +137,14 @@ def diff(
 def approve(id: Id, yes: Yes = False) -> None:
     """Consent to the promotion that waits for you; refused when it went stale."""
     from agentos.cli.evolution_screen import draw
+    from agentos.daemon.evolution_view import scene_of
     from agentos.daemon.offline import desk
     from agentos.evolver.promote.consent import TERMINAL, YES, person
     from agentos.evolver.promote.promotion import approve as give
 
     reader, story = _story(id)
     if not yes and story.evolution.state is EvolutionState.AWAITING_CONSENT:
-        draw(_scene(reader, story))
+        draw(scene_of(Home.find(), reader, story))
     with desk(Home.find()) as parts:
         evolution = parts.evolution(story.evolution.id)
         if evolution.state is EvolutionState.AWAITING_CONSENT:
@@ -226,21 +174,11 @@ def reject(
 def reconsider(id: Id) -> None:
     """Take the same evidence up again, measured against what is stable now."""
     from agentos.daemon.offline import desk
-    from agentos.evolver.find.triage import AT_WORK
-    from agentos.evolver.find.triage import reconsider as reopen
+    from agentos.evolver.promote.promotion import measure_again
 
     _, story = _story(id)
     with desk(Home.find()) as parts:
-        evolution = parts.evolution(story.evolution.id)
-        if evolution.state in AT_WORK - {EvolutionState.AWAITING_CONSENT}:
-            raise Conflict(f"{evolution.id} is still at work ({evolution.state.value}).")
-        if evolution.state in _UNDOABLE:
-            raise Conflict(
-                f"{evolution.id} stands promoted; `agentos evolution revert {evolution.id}` undoes it."
-            )
-        if evolution.state is EvolutionState.AWAITING_CONSENT:
-            parts.move(evolution, EvolutionState.STALE, "measured again at a person's wish", end=True)
-        fresh = reopen(parts, evolution)
+        fresh = measure_again(parts, parts.evolution(story.evolution.id))
     print_text(f"{fresh.id} takes it up again; follow it with `agentos evolution watch`.")
 
 
@@ -253,7 +191,8 @@ def revert(
     """Undo a promotion: new versions with the old content, after showing the diff."""
     from rich.console import Console
 
-    from agentos.cli.evolution_screen import chosen, diff_text
+    from agentos.cli.evolution_screen import diff_text
+    from agentos.daemon.evolution_view import base_text, chosen
     from agentos.daemon.offline import desk
     from agentos.evolver.promote.consent import person
     from agentos.evolver.promote.promotion import take_back
@@ -266,7 +205,9 @@ def revert(
     picked = chosen(story)
     if picked and not yes:
         print_text("This edit will be taken back:", style="bold")
-        Console(highlight=False, soft_wrap=True).print(diff_text(_base_text(story, picked), picked), end="")
+        Console(highlight=False, soft_wrap=True).print(
+            diff_text(base_text(Home.find(), picked), picked), end=""
+        )
     confirm(f"Revert {story.evolution.id}?", yes=yes)
     with desk(Home.find()) as parts:
         ended = take_back(parts, parts.evolution(story.evolution.id), person(), reason)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,18 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.output import clean
+from agentos.daemon.evolution_view import Scene, chosen, verdict_on
 from agentos.domain import (
     Candidate,
     Evolution,
     EvolutionState,
     Opinion,
     Result,
-    Run,
     Trial,
     TrialSet,
-    Verdict,
 )
-from agentos.evolver.policy import Probation
 from agentos.evolver.verdict.doubts import guarding, idle_parts
 from agentos.evolver.verdict.judge import Flip, TaskTrials, flips, judged_trials
 from agentos.ledger.reading import Story
@@ -73,25 +70,6 @@ _PIPE_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """What the screen shows, gathered by the command."""
-
-    story: Story
-    names: Mapping[str, str]  # task id -> the task's name
-    failures: Mapping[str, str]  # run id -> why it failed
-    before: Mapping[str, str]  # registry path -> text on the base
-    live: Sequence[Run]  # finished runs since the promotion, newest first
-    probation: Probation  # how long a promotion is watched
-
-    def named(self, text: str) -> str:
-        """The text with tasks called by their names; without control characters."""
-        return clean(re.sub(r"task-\w+", lambda found: self._name(found[0]), text))
-
-    def _name(self, task_id: str) -> str:
-        return f"“{self.names[task_id]}”" if task_id in self.names else task_id
-
-
-@dataclass(frozen=True, slots=True)
 class _Line:
     """Text from column ``indent`` on; a label stands before it. ``cut``: one line, never wrapped."""
 
@@ -115,13 +93,6 @@ def change_text(evolution: Evolution) -> Text:
     line.append(clean("  ".join(part for part in (resource, evolution.reason) if part)))
     line.rstrip()
     return line
-
-
-def chosen(story: Story) -> Candidate | None:
-    """The candidate to show: the accepted one, else the last that was judged, else the first."""
-    by_id = {candidate.id: candidate for candidate in story.candidates}
-    wanted = story.evolution.candidate_id or (story.verdicts[-1].candidate_id if story.verdicts else "")
-    return by_id.get(wanted) or (story.candidates[0] if story.candidates else None)
 
 
 def diff_text(before: Mapping[str, str], candidate: Candidate) -> Text:
@@ -263,7 +234,7 @@ def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
 def _predicted(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     fixes, risks = candidate.manifest.predicted_fixes, candidate.manifest.tasks_at_risk
     told = [_count(len(fixes), "fix"), f"{_count(len(risks), 'task')} at risk"]
-    if verdict := _verdict_on(scene.story, candidate):
+    if verdict := verdict_on(scene.story, candidate):
         told[0] += f" ({len(set(fixes) & set(verdict.fixed))} came true)"
         told[1] += f" ({len(set(risks) & set(verdict.broken))} broke), marked * below"
     yield _Line(Text(", ".join(told if risks else [told[0], "no task at risk"])), label="Predicted")
@@ -326,7 +297,7 @@ def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:
 
 
 def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
-    verdict = _verdict_on(scene.story, candidate)
+    verdict = verdict_on(scene.story, candidate)
     if verdict is None:
         if candidate.screened:
             yield _Line(Text(scene.named(f"screened out: {candidate.screened}")), label="Verdict")
@@ -413,15 +384,11 @@ def _others(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
         )
     for item in others[:_ROWS_MAX]:
         yield _Line(Text(f"{item.rank}. {clean(item.edit.summary)}"), 2)
-        verdict = _verdict_on(scene.story, item)
+        verdict = verdict_on(scene.story, item)
         fate = f"screened out: {item.screened}" if item.screened else "not tried"
         if verdict:
             fate = f"{verdict.decision.value}: {'; '.join(verdict.reasons)}"
         yield _Line(Text(scene.named(fate), style="dim"), 5)
-
-
-def _verdict_on(story: Story, candidate: Candidate) -> Verdict | None:
-    return next((item for item in story.verdicts if item.candidate_id == candidate.id), None)
 
 
 def _where(trials: Sequence[Trial]) -> str:

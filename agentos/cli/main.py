@@ -37,6 +37,7 @@ COMMANDS = {
     "run": ("agentos.cli.run", "What happened: runs and their steps."),
     "trajectory": ("agentos.cli.trajectory", "Runs of other systems in, training data and spans out."),
     "memory": ("agentos.cli.memory", "What agents remember, and what runs propose to remember."),
+    "web": ("agentos.cli.web", "Show this home in a browser."),
     "evolve": ("agentos.cli.evolve", "Look for failures that have become evidence, now."),
     "evolution": ("agentos.cli.evolution", "What the program changed in itself, why, and how to undo it."),
     "registry": ("agentos.cli.registry", "Everything that shapes an agent, with its versions."),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentos.errors import AgentOSError, UserError
 from agentos.home import Home
+from agentos.plaintext import clean as clean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -183,17 +184,3 @@ def confirm(question: str, *, yes: bool) -> None:
         raise UserError(f"{question} This needs an answer: run it in a terminal, or add --yes.")
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         raise UserError("Nothing was changed.")
-
-
-def clean(text: str) -> str:
-    """Text from a sandbox, safe to show: control and bidirectional-override characters made visible."""
-    return "".join(character if _harmless(character) else f"\\x{ord(character):02x}" for character in text)
-
-
-def _harmless(character: str) -> bool:
-    code = ord(character)
-    if character in "\n\t":
-        return True
-    if code < 0x20 or 0x7F <= code < 0xA0:
-        return False
-    return not (0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or 0xD800 <= code <= 0xDFFF)

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from agentos.cli.answering import chosen, give, questions_of, tell
+from agentos.cli.answering import questions_of, tell
 from agentos.cli.deliveries import tell_delivery
 from agentos.cli.feedback import add_to as add_feedback
 from agentos.cli.feedback import tell_words
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text, time_text
 from agentos.cli.run_signals import signal_facts, tell_signals
+from agentos.daemon.answers import chosen, give
 from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step, Task
 from agentos.errors import UserError
 from agentos.home import Home

@@ -13,7 +13,8 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
-from agentos.domain import Json, Run, SkippedRun, Task, TaskState
+from agentos.daemon.schedule_view import copies_with_runs, ended, next_due, when_text
+from agentos.domain import Json, SkippedRun, Task, TaskState
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader, TaskView
@@ -58,7 +59,7 @@ def add(
         print_json([_facts(Reader(Home.find().ledger), task) for task in tasks])
         return
     for task in tasks:
-        print_text(f"{task.id}  {task.name}: {_when(task)}{_next(task)}")
+        print_text(f"{task.id}  {task.name}: {when_text(task)}{_next(task)}")
         for source in task.sources:
             if not Path(source.path).exists() and not any(letter in source.path for letter in "*?["):
                 print(f"Not there now: {source.path}; it is read at each run.", file=sys.stderr)
@@ -100,13 +101,13 @@ def list_(as_json: AsJson = False) -> None:
 
 
 def _row(reader: Reader, view: TaskView) -> tuple[str, ...]:
-    task, newest = view.task, _copies(reader, view.task.id, 1)
-    last, why = _ended(newest[0][0], newest[0][1]) if newest else ("", "")
+    task, newest = view.task, copies_with_runs(reader, view.task.id, 1)
+    last, why = ended(newest[0][0], newest[0][1]) if newest else ("", "")
     skipped = _skipped(reader, task.id, 1)
     if skipped and (not newest or skipped[0].last_at > newest[0][0].task.created_at):
         why = f"skipped {_at(skipped[0].last_at)}: {skipped[0].reason}"
-    comes = "paused" if view.state is TaskState.PAUSED else _at(_due(task))
-    return task.id, task.name, _when(task), comes, last, why
+    comes = "paused" if view.state is TaskState.PAUSED else _at(next_due(task))
+    return task.id, task.name, when_text(task), comes, last, why
 
 
 @app.command()
@@ -120,10 +121,10 @@ def show(id: Id, as_json: AsJson = False) -> None:
         return
     print_text(f"{task.name}  ({task.id})", "bold")
     print_text(
-        f"when       {_when(task)}{'' if view.state is TaskState.SCHEDULED else ', ' + view.state.value}"
+        f"when       {when_text(task)}{'' if view.state is TaskState.SCHEDULED else ', ' + view.state.value}"
     )
     if view.state is TaskState.SCHEDULED and task.schedule:
-        print_text(f"next       {_at(_due(task))}")
+        print_text(f"next       {_at(next_due(task))}")
     print_text(f"goal       {task.goal}")
     if task.call:
         print_text(f"call       {task.call.tool} {dict(task.call.args)}")
@@ -140,8 +141,8 @@ def show(id: Id, as_json: AsJson = False) -> None:
     print_table(
         ("task", "began", "result", "why"),
         [
-            (copy.task.id, _at(copy.task.created_at), *_ended(copy, run))
-            for copy, run in _copies(reader, task.id, _SHOWN)
+            (copy.task.id, _at(copy.task.created_at), *ended(copy, run))
+            for copy, run in copies_with_runs(reader, task.id, _SHOWN)
         ],
         empty=_not_yet(task),
         below=True,
@@ -176,19 +177,13 @@ def resume(id: Id) -> None:
 @app.command()
 def run(id: Id, as_json: AsJson = False) -> None:
     """Queue a run now, beside those that are due."""
-    from agentos.daemon.schedules import start_copy
+    from agentos.daemon.schedules import run_now
     from agentos.settings import load_settings
 
     now = datetime.now(UTC)
     with _ledger() as ledger:
         view = _schedule(ledger, id)
-        if view.task.trigger is not None and view.task.trigger.watch is not None:
-            raise UserError(
-                f"{view.task.id} runs for each file that arrives: put one into {view.task.trigger.watch.folder}."
-            )
-        hold_out = load_settings(Home.find().settings).hold_out
-        copy_id = f"{view.task.id}-{now:%Y%m%d%H%M%S%f}"
-        start_copy(ledger, view.task, view.share, copy_id, now, hold_out, even_if_empty=True)
+        copy_id = run_now(ledger, view, now, load_settings(Home.find().settings).hold_out)
     if as_json:
         print_json({"task": copy_id})
     else:
@@ -238,41 +233,24 @@ def _schedule(reader: Reader, fragment: str) -> TaskView:
     raise NotFound(f"there is no schedule '{fragment}': type `agentos schedule list` to see them")
 
 
-def _copies(reader: Reader, schedule_id: str, limit: int) -> Sequence[tuple[TaskView, Run | None]]:
-    from agentos.ledger.copies import copies
-
-    found = []
-    for view in copies(reader, schedule_id, limit):
-        (newest,) = reader.runs(view.task.id, limit=1) or (None,)
-        found.append((view, newest))
-    return found
-
-
 def _skipped(reader: Reader, schedule_id: str, limit: int) -> Sequence[SkippedRun]:
     return reader.newest(SkippedRun, limit, schedule_id=schedule_id)
-
-
-def _ended(view: TaskView, run: Run | None) -> tuple[str, str]:
-    """How a copy ended, or where it stands, and why."""
-    if run is None or run.outcome is None or view.state is not TaskState.DONE:
-        return view.state.value, ""
-    return run.outcome.result.value, run.outcome.reason[:200]
 
 
 def _facts(reader: Reader, task: Task) -> dict[str, Any]:
     """What ``--json`` tells of a schedule."""
     runs = [
         {"task": view.task.id, "began": view.task.created_at, "state": view.state, "run": run and run.id}
-        | dict(zip(("result", "why"), _ended(view, run), strict=True))
-        for view, run in _copies(reader, task.id, _SHOWN)
+        | dict(zip(("result", "why"), ended(view, run), strict=True))
+        for view, run in copies_with_runs(reader, task.id, _SHOWN)
     ]
     state = reader.task_view(task.id).state
-    due = _due(task) if state is TaskState.SCHEDULED else None
+    due = next_due(task) if state is TaskState.SCHEDULED else None
     skipped = _skipped(reader, task.id, _SHOWN)
     return {
         "schedule": task,
         "state": state,
-        "when": _when(task),
+        "when": when_text(task),
         "next": due,
         "runs": runs,
         "skipped": skipped,
@@ -288,22 +266,8 @@ def _not_yet(task: Task) -> str:
     return f"It has not run yet; `agentos schedule run {task.id}` runs it now."
 
 
-def _when(task: Task) -> str:
-    if task.trigger is not None and task.trigger.watch is not None:
-        return f"each {task.trigger.watch.pattern} that arrives in {task.trigger.watch.folder}"
-    zone = task.trigger.timezone if task.trigger else ""
-    return f"{task.schedule}{f' ({zone})' if zone else ''}"
-
-
-def _due(task: Task) -> datetime | None:
-    from agentos.daemon.clock import due_after
-
-    zone = task.trigger.timezone if task.trigger else ""
-    return due_after(task.schedule, zone, datetime.now(UTC)) if task.schedule else None
-
-
 def _next(task: Task) -> str:
-    return f", next {_at(_due(task))}" if task.schedule else ""
+    return f", next {_at(next_due(task))}" if task.schedule else ""
 
 
 def _at(moment: datetime | None) -> str:

@@ -13,9 +13,9 @@ from agentos.daemon.clock import due_before
 from agentos.daemon.job.inputs import empty_reason, read_live
 from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import Share, Task, TaskState, Trigger, share_of
-from agentos.errors import Conflict, Invalid
+from agentos.errors import Conflict, Invalid, UserError
 from agentos.ledger.copies import has_task, is_under_way
-from agentos.ledger.reading import Reader
+from agentos.ledger.reading import Reader, TaskView
 from agentos.ledger.schedules import skip
 from agentos.ledger.store import Ledger
 
@@ -89,6 +89,18 @@ def start_copy(
         files = {file.path: file.sha256 for file in copy.inputs}
         ledger.note("task.inputs_read", copy_id, {"schedule": task.id, "files": files, **left_out})
     return copy_id, ""
+
+
+def run_now(ledger: Ledger, view: TaskView, now: datetime, hold_out: float) -> str:
+    """Queue a copy beside those that are due, at a person's wish; its id. Raises UserError for a watched folder."""
+    task = view.task
+    if task.trigger is not None and task.trigger.watch is not None:
+        raise UserError(
+            f"{task.id} runs for each file that arrives: put one into {task.trigger.watch.folder}."
+        )
+    copy_id = f"{task.id}-{now:%Y%m%d%H%M%S%f}"
+    start_copy(ledger, task, view.share, copy_id, now, hold_out, even_if_empty=True)
+    return copy_id
 
 
 def last_due(reader: Reader, task: Task) -> datetime:

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agentos.cli.health_picture import picture
 from agentos.domain import (
     Arm,
     Attestation,
@@ -41,6 +40,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import KnownLesson
 from agentos.registry.store import Registry
+from agentos.web.health_picture import picture
 
 Agentos = Callable[..., CompletedProcess[str]]
 NOW = datetime.now(UTC)

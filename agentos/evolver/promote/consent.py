@@ -22,7 +22,7 @@ from agentos.domain import Candidate, Consent, Json, Verdict, canonical, digest,
 from agentos.errors import Conflict, UserError
 
 KEY_BYTES = 32
-TERMINAL, YES, STANDING = "terminal", "--yes", "standing"  # how a consent was given
+TERMINAL, YES, STANDING, PAGE = "terminal", "--yes", "standing", "page"  # how a consent was given
 _LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")
 _FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO of the kernel
 

@@ -18,7 +18,7 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.evolver.find.triage import reconsider
+from agentos.evolver.find.triage import AT_WORK, reconsider
 from agentos.evolver.guards.static.check import asked
 from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
@@ -216,6 +216,22 @@ def probe_fault(parts: Parts, candidate: Candidate) -> str:
         return ""
     shown = probe(parts, snapshot, base, candidate.evolution_id)
     return "" if shown.passed else f"its probe failed, and nothing was moved: {shown.reason}"
+
+
+def measure_again(parts: Parts, evolution: Evolution) -> Evolution:
+    """Take its evidence up again at a person's wish, on what is stable now: the fresh evolution.
+
+    One that awaits consent goes stale by it. Raises Conflict for one at work, or that stands promoted.
+    """
+    if evolution.state in AT_WORK - {EvolutionState.AWAITING_CONSENT}:
+        raise Conflict(f"{evolution.id} is still at work ({evolution.state.value}).")
+    if evolution.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED):
+        raise Conflict(
+            f"{evolution.id} stands promoted; `agentos evolution revert {evolution.id}` undoes it."
+        )
+    if evolution.state is EvolutionState.AWAITING_CONSENT:
+        parts.move(evolution, EvolutionState.STALE, "measured again at a person's wish", end=True)
+    return reconsider(parts, evolution)
 
 
 def take_back(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:

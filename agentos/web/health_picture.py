@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from xml.sax.saxutils import escape
 
-from agentos.cli.output import clean
 from agentos.evolver.watch.health import Health, duration
+from agentos.plaintext import clean
 
 WIDTH, MARGIN, GAP = 960, 24, 16
 HALF = (WIDTH - 2 * MARGIN - GAP) // 2

@@ -1,0 +1,98 @@
+"""What a screen or a page shows of one evolution, gathered from ledger and registry; drawn elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentos.domain import Candidate, Evolution, EvolutionState, Run, Verdict
+from agentos.evolver.policy import Probation
+from agentos.home import Home
+from agentos.ledger.reading import Reader, Story
+from agentos.plaintext import clean
+
+_LIVE = 200  # runs since the promotion that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the screen shows, gathered by the command."""
+
+    story: Story
+    names: Mapping[str, str]  # task id -> the task's name
+    failures: Mapping[str, str]  # run id -> why it failed
+    before: Mapping[str, str]  # registry path -> text on the base
+    live: Sequence[Run]  # finished runs since the promotion, newest first
+    probation: Probation  # how long a promotion is watched
+
+    def named(self, text: str) -> str:
+        """The text with tasks called by their names; without control characters."""
+        return clean(re.sub(r"task-\w+", lambda found: self._name(found[0]), text))
+
+    def _name(self, task_id: str) -> str:
+        return f"“{self.names[task_id]}”" if task_id in self.names else task_id
+
+
+def chosen(story: Story) -> Candidate | None:
+    """The candidate to show: the accepted one, else the last that was judged, else the first."""
+    by_id = {candidate.id: candidate for candidate in story.candidates}
+    wanted = story.evolution.candidate_id or (story.verdicts[-1].candidate_id if story.verdicts else "")
+    return by_id.get(wanted) or (story.candidates[0] if story.candidates else None)
+
+
+def verdict_on(story: Story, candidate: Candidate) -> Verdict | None:
+    """The verdict on this candidate, None where it was not judged."""
+    return next((item for item in story.verdicts if item.candidate_id == candidate.id), None)
+
+
+def base_text(home: Home, candidate: Candidate | None) -> dict[str, str]:
+    """The files that the candidate edits, as they stood on its base."""
+    from agentos.registry.store import Registry  # takes long to import, and lists need none of it
+
+    if candidate is None:
+        return {}
+    registry = Registry(home.registry)
+    found: dict[str, str] = {}
+    for path in (*candidate.edit.files, *(candidate.migration.files if candidate.migration else ())):
+        content = registry.files(candidate.base, path).get(path, b"")
+        found[path] = content.decode("utf-8", "replace")
+    return found
+
+
+def scene_of(home: Home, reader: Reader, story: Story) -> Scene:
+    """All that is shown of an evolution."""
+    evidence = story.evidence
+    wanted = {trial.task_id for trial in story.trials} | set(evidence.task_ids if evidence else ())
+    names = {task_id: reader.task(task_id).name or task_id for task_id in wanted}
+    failures = {}
+    for run_id in evidence.run_ids if evidence else ():
+        outcome = reader.run(run_id).outcome
+        failures[run_id] = outcome.reason if outcome else ""
+    before = base_text(home, chosen(story))
+    return Scene(story, names, failures, before, _live(reader, story), _probation(home, story.evolution))
+
+
+def _live(reader: Reader, story: Story) -> list[Run]:
+    """Finished runs of new, checked work since the promotion, newest first."""
+    evolution = story.evolution
+    if not (evolution.promoted and evolution.ended_at and evolution.diagnosis):
+        return []
+    task_ids = story.evidence.task_ids if story.evidence else ()
+    chosen_for = {reader.task(task_id).key for task_id in task_ids}
+    return [
+        run
+        for run in reader.runs_using(evolution.diagnosis.resource, _LIVE)
+        if run.started_at >= evolution.ended_at
+        and run.task_key not in chosen_for
+        and reader.task(run.task_id).checks
+    ]
+
+
+def _probation(home: Home, evolution: Evolution) -> Probation:
+    """How long promotions are watched; read only where it is shown, for it imports much."""
+    if evolution.state is not EvolutionState.PROBATION:
+        return Probation()
+    from agentos.daemon.offline import policy_of
+
+    return policy_of(home).probation

@@ -1,0 +1,145 @@
+"""Long lists, a page at a time: by the place of a row, so that page 1,000 costs what page 1 does.
+
+Standard library only, like ``ledger.reading``.
+"""
+
+# ruff: noqa: S608 - names of tables and columns are constants of this module; values are bound
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, TaskState
+from agentos.ledger.codec import from_text
+from agentos.ledger.reading import Reader, TaskView
+
+R = TypeVar("R")
+_SCAN_MAX = 20_000  # newest rows that are looked through for a text
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage(Generic[R]):
+    """Newest first. ``older``: the place to ask for what comes after it, 0 where nothing does."""
+
+    rows: Sequence[R]
+    older: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """All sightings of one fingerprint; those of hidden work are not counted."""
+
+    fingerprint: Fingerprint
+    count: int
+    first_at: datetime
+    last_at: datetime
+
+
+def task_page(reader: Reader, limit: int, before: int = 0, **equal: str) -> ListPage[TaskView]:
+    """Tasks with these columns (``state``, ``name``, ``schedule_id``), added before place ``before``."""
+    rows = _page(reader, "task", "no", "no, body, share, state", limit, before, equal)
+    views = [
+        TaskView(from_text(Task, body), Share(share), TaskState(state)) for _, body, share, state in rows
+    ]
+    return ListPage(views[:limit], _older(rows, limit))
+
+
+def run_page(reader: Reader, limit: int, before: int = 0, **equal: str) -> ListPage[Run]:
+    """Runs with these columns (``task_id``, ``result``), begun before place ``before``."""
+    rows = _page(reader, "run", "no", "no, body", limit, before, equal)
+    return ListPage([from_text(Run, body) for _, body in rows[:limit]], _older(rows, limit))
+
+
+def evolution_page(reader: Reader, limit: int, before: int = 0, **equal: str) -> ListPage[Evolution]:
+    """Evolutions with these columns (``state``, ``resource``), opened before place ``before``."""
+    rows = _page(reader, "evolution", "seq", "seq, body", limit, before, equal)
+    return ListPage([from_text(Evolution, body) for _, body in rows[:limit]], _older(rows, limit))
+
+
+def _page(
+    reader: Reader, table: str, place: str, columns: str, limit: int, before: int, equal: Mapping[str, str]
+) -> list[tuple[Any, ...]]:
+    given = [(name, value) for name, value in equal.items() if value]
+    clauses = [f"{name} = ?" for name, _ in given] + ([f"{place} < {before:d}"] if before else [])
+    where = f"WHERE {' AND '.join(clauses)}" if clauses else ""
+    sql = f"SELECT {columns} FROM {table} {where} ORDER BY {place} DESC LIMIT {limit + 1:d}"
+    return reader._rows(sql, *(value for _, value in given))
+
+
+def _older(rows: Sequence[tuple[Any, ...]], limit: int) -> int:
+    return int(rows[limit - 1][0]) if len(rows) > limit else 0
+
+
+def state_counts(reader: Reader, table: str) -> Mapping[str, int]:
+    """How many tasks or evolutions stand in each state; read from the index alone."""
+    if table not in ("task", "evolution"):
+        raise TypeError(f"{table} has no states")
+    rows = reader._rows(f"SELECT state, count(*) FROM {table} GROUP BY state")
+    return {str(state): int(count) for state, count in rows}
+
+
+def newest_open_runs(reader: Reader, limit: int) -> Sequence[Run]:
+    """Runs without an end, newest first; by an index, where ``Reader.open_runs`` reads all runs."""
+    rows = reader._rows(f"SELECT body FROM run WHERE seq IS NULL ORDER BY no DESC LIMIT {limit:d}")
+    return [from_text(Run, body) for (body,) in rows]
+
+
+def failure_groups(reader: Reader, limit: int) -> Sequence[FailureGroup]:
+    """Failures by fingerprint, the one that was seen last first."""
+    seen = "json_extract(body, '$.hidden') IS NOT 1"
+    rows = reader._rows(
+        f"SELECT count(*), min(seq), max(seq) FROM sighting WHERE {seen} "
+        f"GROUP BY fingerprint ORDER BY max(seq) DESC LIMIT {limit:d}"
+    )
+    groups = []
+    for count, first, last in rows:
+        old, new = (_sighting(reader, seq) for seq in (first, last))
+        groups.append(FailureGroup(new.fingerprint, int(count), old.seen_at, new.seen_at))
+    return groups
+
+
+def sightings_of(reader: Reader, fingerprint_id: str, limit: int) -> Sequence[Sighting]:
+    """The newest sightings of a fingerprint, newest first; without those of hidden work."""
+    sql = f"SELECT body FROM sighting WHERE fingerprint = ? ORDER BY seq DESC LIMIT {limit:d}"
+    found = [from_text(Sighting, body) for (body,) in reader._rows(sql, fingerprint_id)]
+    return [item for item in found if not item.hidden]
+
+
+def _sighting(reader: Reader, seq: int) -> Sighting:
+    ((body,),) = reader._rows("SELECT body FROM sighting WHERE seq = ?", seq)
+    return from_text(Sighting, body)
+
+
+def tasks_with(reader: Reader, text: str, limit: int) -> Sequence[TaskView]:
+    """Of the newest tasks those whose name has the text in it, newest first."""
+    sql = (
+        "SELECT body, share, state FROM task WHERE no > (SELECT coalesce(max(no), 0) FROM task) - ? "
+        f"AND instr(lower(name), lower(?)) ORDER BY no DESC LIMIT {limit:d}"
+    )
+    rows = reader._rows(sql, _SCAN_MAX, text)
+    return [TaskView(from_text(Task, body), Share(share), TaskState(state)) for body, share, state in rows]
+
+
+def evolutions_with(reader: Reader, text: str, limit: int) -> Sequence[Evolution]:
+    """Evolutions whose resource has the text in it, newest first."""
+    sql = f"SELECT body FROM evolution WHERE instr(resource, lower(?)) ORDER BY seq DESC LIMIT {limit:d}"
+    return [from_text(Evolution, body) for (body,) in reader._rows(sql, text)]
+
+
+def last_step(reader: Reader, run_id: str) -> int:
+    """The index of the newest step of a run, -1 without any."""
+    ((last,),) = reader._rows("SELECT coalesce(max(position), -1) FROM step WHERE run_id = ?", run_id)
+    return int(last)
+
+
+def data_version(reader: Reader) -> tuple[int, ...]:
+    """Another value after anything was written that a list shows: tasks, runs, decisions."""
+    sql = (
+        "SELECT (SELECT max(no) FROM task), (SELECT max(no) FROM run), (SELECT max(seq) FROM run), "
+        "(SELECT max(seq) FROM audit)"
+    )
+    (row,) = reader._rows(sql)
+    return tuple(int(value or 0) for value in row)

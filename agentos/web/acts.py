@@ -1,0 +1,253 @@
+"""What a person may do on the page that changes something: its effect is shown first, then it is done once.
+
+Each act is done by the function that the command line uses. What was shown is bound to the state that it rested on
+(of a consent: candidate, manifest and verdict), so that nobody approves what has changed since they looked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentos.daemon.evolution_view import base_text, chosen, verdict_on
+from agentos.daemon.offline import desk, policy_of
+from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Verdict, digest
+from agentos.errors import Conflict, NotFound, UserError
+from agentos.evolver.find.triage import AT_WORK
+from agentos.evolver.parts import Parts
+from agentos.evolver.promote import promotion
+from agentos.evolver.promote.consent import PAGE, login, person
+from agentos.ledger.reading import Reader, Story
+from agentos.registry.revert import RevertPlan
+from agentos.resources import parse_id
+from agentos.web.context import WebContext, duration
+from agentos.web.evolutions import EditedFile, edited_files
+from agentos.web.resources import version_difference
+
+REASON_MAX = 2_000
+_STANDS = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+_NO_REASON = "no reason given"
+
+
+@dataclass(frozen=True, slots=True)
+class ActEffect:
+    """What an act would do. ``bound``: a digest of what it rests on."""
+
+    title: str
+    button: str
+    sentences: Sequence[str]
+    files: Sequence[EditedFile]
+    bound: str
+    back: str  # address of the page that it belongs to
+    asks_reason: bool = True
+    grave: bool = False  # it undoes or declines
+
+
+def evolution_acts(story: Story) -> list[str]:
+    """Which acts are possible now, the one that is asked for first."""
+    evolution, acts = story.evolution, []
+    if evolution.state is EvolutionState.AWAITING_CONSENT and not story.consents:
+        acts.append("approve")
+    if evolution.state in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
+        acts.append("reject")
+    if evolution.state in _STANDS:
+        acts.append("revert")
+    if (
+        evolution.state not in (AT_WORK - {EvolutionState.AWAITING_CONSENT})
+        and evolution.state not in _STANDS
+    ):
+        acts.append("reconsider")
+    return acts
+
+
+def evolution_effect(site: WebContext, act: str, evolution_id: str) -> ActEffect:
+    """What the act would do to an evolution. Raises NotFound, and Conflict where it is not possible."""
+    story = site.reader.story(evolution_id)
+    evolution = story.evolution
+    if act not in ("approve", "reject", "revert", "reconsider"):
+        raise NotFound(f"There is nothing named {act[:40]!r} to be done.")
+    if act not in evolution_acts(story):
+        raise Conflict(f"{evolution.id} is {evolution.state.value}: there is nothing to {act}.")
+    candidate = chosen(story)
+    files = edited_files(base_text(site.home, candidate), candidate) if act in ("approve", "revert") else []
+    title, button, sentences = _TOLD[act](site, evolution, candidate, story)
+    grave = act in ("reject", "revert")
+    return ActEffect(
+        title,
+        button,
+        sentences,
+        files,
+        _bound(site.reader, evolution),
+        f"/evolutions/{evolution.id}",
+        asks_reason=act in ("reject", "revert"),
+        grave=grave,
+    )
+
+
+def do_evolution(site: WebContext, act: str, evolution_id: str, bound: str, reason: str) -> str:
+    """Do it; the address to go to. Raises Conflict when it rests on something else than ``bound``."""
+    principal, why = person(), _reason(reason)
+    with desk(site.home) as parts:
+        evolution = parts.evolution(evolution_id)
+        if _bound_in(parts, evolution) != bound:
+            raise Conflict(f"{evolution.id} has changed since you looked: look at it again.")
+        if act == "approve":
+            promotion.approve(parts, evolution, principal, PAGE)
+        elif act == "reject":
+            promotion.decline(parts, evolution, principal, why)
+        elif act == "revert":
+            promotion.take_back(parts, evolution, principal, why)
+        else:
+            evolution = promotion.measure_again(parts, evolution)
+    return f"/evolutions/{evolution.id}?did={act}"
+
+
+Told = tuple[str, str, Sequence[str]]
+
+
+def _approve(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+    verdict = verdict_on(story, candidate) if candidate else None
+    holds = duration(policy_of(site.home).consent.expires_s)
+    return (
+        "Approve this edit?",
+        "Approve",
+        [
+            f"The daemon promotes it: new runs get {evolution.resource} with the edit below.",
+            "Live runs are watched after that; what makes them fail is taken back.",
+            f"The consent is in your name, {person()}, and for this tree and this verdict alone "
+            f"({verdict.candidate_tree[:12] if verdict else '?'}). It holds for {holds}.",
+        ],
+    )
+
+
+def _reject(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+    return (
+        "Decline this evolution?",
+        "Decline",
+        [
+            "Nothing is changed in what runs get.",
+            "The same failure stays closed until somebody takes it up again.",
+            f"The record says that {person()} declined it.",
+        ],
+    )
+
+
+def _revert(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+    return (
+        "Take this promotion back?",
+        "Take it back",
+        [
+            f"{evolution.resource} gets a new version with the content that it had before; nothing is removed from "
+            "the history.",
+            "The failure that this mended will come again, and stays closed until somebody takes it up.",
+        ],
+    )
+
+
+def _reconsider(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+    lead = (
+        ["This one goes stale: it can be approved no more."]
+        if evolution.state is EvolutionState.AWAITING_CONSENT
+        else []
+    )
+    return (
+        "Take it up again?",
+        "Take it up again",
+        [*lead, "A new evolution begins from the same evidence, measured against what runs get now."],
+    )
+
+
+_TOLD = {"approve": _approve, "reject": _reject, "revert": _revert, "reconsider": _reconsider}
+
+
+def _bound(reader: Reader, evolution: Evolution) -> str:
+    verdicts = reader.find(Verdict, evolution_id=evolution.id)
+    candidates = reader.find(Candidate, evolution_id=evolution.id)
+    return _bound_to(evolution, candidates, verdicts, reader.find(Consent, evolution_id=evolution.id))
+
+
+def _bound_in(parts: Parts, evolution: Evolution) -> str:
+    records = parts.records
+    return _bound_to(
+        evolution,
+        records.find(Candidate, evolution_id=evolution.id),
+        records.find(Verdict, evolution_id=evolution.id),
+        records.find(Consent, evolution_id=evolution.id),
+    )
+
+
+def _bound_to(
+    evolution: Evolution,
+    candidates: Sequence[Candidate],
+    verdicts: Sequence[Verdict],
+    consents: Sequence[Consent],
+) -> str:
+    picked = next((item for item in candidates if item.id == evolution.candidate_id), None)
+    about = [picked.snapshot.tree, digest(picked.manifest)] if picked else []
+    mine = [digest(item) for item in verdicts if item.candidate_id == evolution.candidate_id]
+    return digest([evolution.id, evolution.state.value, about, mine, [item.id for item in consents]])
+
+
+# --- resources --------------------------------------------------------------------------------
+
+
+def resource_effect(site: WebContext, act: str, name: str, version: str) -> ActEffect:
+    """What pinning, unpinning or restoring would do. Raises NotFound and Conflict."""
+    resource = parse_id(name)
+    back = f"/resources/{resource}"
+    stable = site.registry.stable()
+    if resource not in site.registry.digests(stable) and act != "restore":
+        raise NotFound(f"There is no resource {resource}.")
+    if act == "pin":
+        told = [f"No evolution touches {resource} from now on. You may still edit it yourself."]
+        return ActEffect(f"Pin {resource}?", "Pin", told, [], digest([act, name]), back)
+    if act == "unpin":
+        told = [f"Evolutions may touch {resource} again."]
+        bound = digest([act, name])
+        return ActEffect(f"Unpin {resource}?", "Unpin", told, [], bound, back, asks_reason=False)
+    if act != "restore":
+        raise NotFound(f"There is nothing named {act[:40]!r} to be done.")
+    plan = _plan(site, name, version)
+    latest = site.registry.latest(resource)
+    files = version_difference(site, name, latest.number if latest else "", version)
+    told = [
+        f"{resource} gets a new version with the content of {version}; nothing is removed from the history."
+    ]
+    if plan.set_aside:
+        told.append(f"Set aside, because it has another form: {', '.join(plan.set_aside)}.")
+    return ActEffect(
+        f"Restore {resource} {version}?", "Restore", told, files, _plan_digest(plan), back, grave=True
+    )
+
+
+def do_resource(site: WebContext, act: str, name: str, said: Mapping[str, str], bound: str) -> str:
+    """Do it; the address to go to."""
+    resource = parse_id(name)
+    reason = said.get("reason", "").strip()[:REASON_MAX]
+    if act == "pin":
+        site.registry.pin(resource, reason)
+    elif act == "unpin":
+        site.registry.unpin(resource)
+    else:
+        plan = _plan(site, name, said.get("version", ""))
+        if _plan_digest(plan) != bound:
+            raise Conflict(f"{resource} has changed since you looked: look at it again.")
+        site.registry.revert(plan, reason, author=login())
+    return f"/resources/{resource}?did={act}"
+
+
+def _plan(site: WebContext, name: str, version: str) -> RevertPlan:
+    plan = site.registry.plan_restore(parse_id(name), version)
+    if not plan.contents:
+        raise Conflict(f"{name} has the content of {version[:40]} already.")
+    return plan
+
+
+def _plan_digest(plan: RevertPlan) -> str:
+    return digest([plan.base.commit, plan.tree])
+
+
+def _reason(text: str) -> str:
+    if len(text) > REASON_MAX:
+        raise UserError(f"The reason has {len(text):,} characters, at most {REASON_MAX:,} are kept.")
+    return text.strip() or _NO_REASON

@@ -1,0 +1,115 @@
+"""What every request has to pass, and what every answer carries. Written for a browser that is used against us.
+
+Another site may make the browser send requests here (cross-site forms, pictures, a name of its own that resolves to
+127.0.0.1), show us in a frame, and guess at addresses. It cannot set Host, Origin or Sec-Fetch-WebContext.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentos.errors import UserError
+from agentos.web.sessions import Sessions, WebSession
+
+FORM_MAX = 128 << 10  # bytes of a form; an answer has 20,000 characters
+_FIELDS_MAX = 50
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    # ``no-referrer`` would make browsers send ``Origin: null`` with our own forms
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+_OPEN = ("/enter", "/static/")  # without a session: the way in, and files that hold nothing of the home
+
+
+class Guard:
+    """ASGI middleware. ``hosts`` are the values of Host under which this server is reached."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], sessions: Sessions, cookie: str) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._sessions = sessions
+        self._cookie = cookie
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refused = self._refused(scope)
+        await (refused or self._app)(scope, receive, with_headers)
+
+    def _refused(self, scope: MutableMapping[str, Any]) -> Response | None:
+        headers = Headers(scope=scope)
+        if headers.get("host", "") not in self._hosts:
+            return _no(421, "This page answers under its own address only; `agentos web` prints it.")
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            return _no(405, "Only GET, HEAD and POST are understood.")
+        if scope["method"] == "POST" and (response := self._refused_post(headers)):
+            return response
+        session = self._sessions.find(_cookies(headers).get(self._cookie, ""))
+        if session is None and not scope["path"].startswith(_OPEN):
+            return _no(401, "You are not let in, or no longer: `agentos web` prints a new link.")
+        scope["session"] = session
+        return None
+
+    def _refused_post(self, headers: Headers) -> Response | None:
+        if headers.get("origin") not in {f"http://{host}" for host in self._hosts}:
+            return _no(403, "This did not come from a form of this page.")
+        if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            return _no(403, "This came from another site.")
+        length = headers.get("content-length", "")
+        if not length.isdecimal():
+            return _no(411, "A form says how long it is.")
+        if int(length) > FORM_MAX:
+            return _no(413, f"A form has at most {FORM_MAX:,} bytes.")
+        return None
+
+
+async def read_form(request: Request) -> Mapping[str, str]:
+    """The fields of a form of ours. Raises UserError for what is none, or has not the session's token."""
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > FORM_MAX:
+            raise UserError(f"A form has at most {FORM_MAX:,} bytes.")
+    if request.headers.get("content-type", "").split(";")[0] != "application/x-www-form-urlencoded":
+        raise UserError("A form was expected.")
+    try:
+        fields = dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=_FIELDS_MAX))
+    except ValueError as error:
+        raise UserError(f"The form cannot be read: {error}.") from None
+    session: WebSession = request.scope["session"]
+    if not hmac.compare_digest(fields.get("csrf", "").encode(), session.csrf.encode()):
+        raise UserError("This form is not of your session: go back, load the page again, and repeat it.")
+    return fields
+
+
+def _cookies(headers: Headers) -> dict[str, str]:
+    pairs = (part.partition("=") for part in headers.get("cookie", "").split(";"))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _no(status: int, sentence: str) -> Response:
+    return PlainTextResponse(f"{sentence}\n", status)

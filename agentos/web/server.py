@@ -1,0 +1,135 @@
+"""The process of the page: one for a home, on this machine alone, until it is ended."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import socket
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+import uvicorn
+
+from agentos.errors import Busy
+from agentos.home import Home
+from agentos.ledger.blobs import BlobStore
+from agentos.ledger.reading import Reader
+from agentos.registry.store import Registry
+from agentos.sandboxes.owner import Owner
+from agentos.web.app import make_app
+from agentos.web.context import WebContext
+from agentos.web.sessions import LoginLinks, Sessions
+
+LOOPBACK = "127.0.0.1"
+_LOG_BYTES, _LOGS_KEPT = 1 << 20, 2
+
+
+def serve(home: Home, port: int, *, open_browser: bool, tell: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C; where a page of this home is up already, only tell a new link to it.
+
+    Raises NotFound without a home, and Busy when another program has the port.
+    """
+    reader = Reader(home.ledger)  # refuses what is no home, before anything is opened
+    if (up := _already(home)) is not None:
+        _announce(*up, open_browser=open_browser, tell=tell)
+        return
+    key = secrets.token_bytes(32)
+    with _listening(port) as listening:
+        port = listening.getsockname()[1]
+        server = server_of(home, reader, port, key)
+        with _log(home.logs / "web.log"), _noted(home, port, key):
+            _announce(port, LoginLinks(key), open_browser=open_browser, tell=tell)
+            tell("Ctrl-C ends it. It answers on this machine alone.")
+            server.run(sockets=[listening])
+
+
+def server_of(home: Home, reader: Reader, port: int, key: bytes) -> uvicorn.Server:
+    """The server for a socket that listens on ``port`` of loopback. ``key`` makes its links."""
+    site = WebContext(
+        home=home,
+        reader=reader,
+        registry=Registry(home.registry),
+        blobs=BlobStore(home.blobs),
+        sessions=Sessions(),
+        links=LoginLinks(key),
+        cookie=f"agentos_{port}",
+    )
+    hosts = frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
+    app = make_app(site, hosts, lambda: server.should_exit)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
+            server_header=False, timeout_graceful_shutdown=5, limit_concurrency=256,
+        )
+    )  # fmt: skip
+    return server
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as found:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((LOOPBACK, port))
+        except OSError as error:
+            raise Busy(f"Port {port} cannot be had ({error.strerror}): name another with --port.") from None
+        yield found
+
+
+@contextmanager
+def _noted(home: Home, port: int, key: bytes) -> Iterator[None]:
+    """In ``run/web.json``, for its owner alone: so that a second `agentos web` can print a link to the first."""
+    path = _note(home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(f".{os.getpid()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({"owner": str(Owner.here(home.root)), "port": port, "key": key.hex()}, file)
+    aside.rename(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _already(home: Home) -> tuple[int, LoginLinks] | None:
+    with suppress(OSError, ValueError, KeyError):
+        said = json.loads(_note(home).read_text())
+        owner = Owner.parse(said["owner"])
+        if owner is not None and owner.alive():
+            return int(said["port"]), LoginLinks(bytes.fromhex(said["key"]))
+    return None
+
+
+def _note(home: Home) -> Path:
+    return home.run / "web.json"
+
+
+def _announce(port: int, links: LoginLinks, *, open_browser: bool, tell: Callable[[str], None]) -> None:
+    address = f"http://{LOOPBACK}:{port}/enter?once={links.make()}"
+    tell(f"Open this link within ten minutes; it works once:\n\n  {address}\n")
+    if open_browser and not webbrowser.open(address):
+        tell("No browser could be opened from here.")
+
+
+@contextmanager
+def _log(path: Path) -> Iterator[None]:
+    """What goes wrong inside, without addresses: those may hold what lets somebody in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = RotatingFileHandler(
+        path, maxBytes=_LOG_BYTES, backupCount=_LOGS_KEPT, encoding="utf-8", delay=True
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("uvicorn")
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,164 @@
+"""The tables of the pages as rows of plain values: for CSV and JSON, and for the lists themselves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from agentos.domain import Candidate, Evolution, Run
+from agentos.errors import NotFound
+from agentos.ledger.listing import evolution_page, failure_groups, run_page, task_page
+from agentos.plaintext import clean
+from agentos.web.context import WebContext
+from agentos.web.resources import resource_lines
+
+ROWS_MAX = 1_000  # the newest, of a table that is taken out
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a spreadsheet takes a cell for a formula
+
+Row = dict[str, Any]
+
+
+def evolution_rows(site: WebContext, found: Sequence[Evolution]) -> list[Row]:
+    """A row for each, with the edit that it came to."""
+    rows = []
+    for item in found:
+        edit = site.reader.get(Candidate, item.candidate_id).edit.summary if item.candidate_id else ""
+        rows.append({**asdict(item), "resource": item.resource, "edit": edit})
+    return rows
+
+
+def with_names(site: WebContext, text: str) -> str:
+    """A reason with tasks called by their names."""
+
+    def named(found: re.Match[str]) -> str:
+        try:
+            return f"“{site.reader.task(found[0]).name or found[0]}”"
+        except NotFound:
+            return found[0]
+
+    return re.sub(r"\btask-\w+", named, text)
+
+
+def run_rows(site: WebContext, found: Sequence[Run]) -> list[Row]:
+    """A row for each. Which set its work belongs to stays out, as everywhere."""
+    rows: list[Row] = []
+    for run in found:
+        outcome = run.outcome
+        rows.append(
+            {
+                "id": run.id,
+                "task_id": run.task_id,
+                "task": site.reader.task(run.task_id).name,
+                "attempt": run.attempt,
+                "started_at": run.started_at,
+                "finished_at": run.finished_at,
+                "result": outcome.result.value if outcome else "running",
+                "score": outcome.score if outcome else None,
+                "reason": outcome.reason if outcome else "",
+                "wall_s": outcome.cost.wall_s if outcome else None,
+                "tokens": outcome.cost.tokens if outcome else None,
+                "usd": outcome.cost.usd if outcome else None,
+                "snapshot": run.snapshot.commit,
+            }
+        )
+    return rows
+
+
+def _evolutions(site: WebContext) -> list[Row]:
+    columns = ("id", "state", "resource", "edit", "reason", "created_at", "ended_at")
+    rows = evolution_rows(site, evolution_page(site.reader, ROWS_MAX).rows)
+    return [{name: row[name] for name in columns} for row in rows]
+
+
+def _runs(site: WebContext) -> list[Row]:
+    return run_rows(site, run_page(site.reader, ROWS_MAX).rows)
+
+
+def _tasks(site: WebContext) -> list[Row]:
+    return [
+        {
+            "id": view.task.id,
+            "name": view.task.name,
+            "state": view.state.value,
+            "agent": view.task.agent,
+            "created_at": view.task.created_at,
+            "schedule": view.task.schedule_id or view.task.schedule or "",
+        }
+        for view in task_page(site.reader, ROWS_MAX).rows
+    ]
+
+
+def _resources(site: WebContext) -> list[Row]:
+    return [
+        {
+            "resource": line.name,
+            "kind": line.kind,
+            "status": line.status,
+            "version": line.version.number if line.version else "",
+            "from": line.version.origin if line.version else "",
+            "at": line.version.created_at if line.version else None,
+            "reason": line.version.reason if line.version else "",
+        }
+        for line in resource_lines(site)
+    ]
+
+
+def _failures(site: WebContext) -> list[Row]:
+    return [
+        {
+            "fingerprint": group.fingerprint.id,
+            "resource": group.fingerprint.resource,
+            "class": group.fingerprint.klass,
+            "signature": group.fingerprint.signature,
+            "count": group.count,
+            "first_at": group.first_at,
+            "last_at": group.last_at,
+        }
+        for group in failure_groups(site.reader, ROWS_MAX)
+    ]
+
+
+TABLES: Mapping[str, Callable[[WebContext], list[Row]]] = {
+    "evolutions": _evolutions,
+    "runs": _runs,
+    "tasks": _tasks,
+    "resources": _resources,
+    "failures": _failures,
+}
+
+
+def table(site: WebContext, name: str) -> list[Row]:
+    """The newest rows of a table. Raises NotFound."""
+    if name not in TABLES:
+        raise NotFound(f"There is no table {name[:40]!r}; there are {', '.join(TABLES)}.")
+    return TABLES[name](site)
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """A list of objects."""
+    return json.dumps(rows, indent=1, ensure_ascii=False, default=_plain)
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """With a heading. A cell that a spreadsheet would compute is quoted with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(rows[0] if rows else [])
+    for row in rows:
+        writer.writerow([_cell(value) for value in row.values()])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else clean(_plain(value))
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+
+
+def _plain(item: Any) -> str:
+    return item.isoformat() if isinstance(item, datetime) else str(item)

@@ -1,0 +1,152 @@
+"""The page in Chromium, by role and name: light and dark, on a telephone and on a desk, with and without scripts."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from agentos.domain import Consent
+from agentos.evolver.promote.consent import PAGE
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from tests.web.conftest import Served
+
+pytestmark = pytest.mark.browser
+
+PATIENCE_MS = 30_000
+TELEPHONE, DESK = (390, 844), (1280, 900)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Window:
+    """A page that is let in, and what its console said."""
+
+    def __init__(self, chromium: Any, served: Served, **about: Any) -> None:
+        self.context = chromium.new_context(**about)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.errors: list[str] = []
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.goto(served.link)
+
+    def _said(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
+    def link(self, name: str) -> Any:
+        return self.page.get_by_role("link", name=name, exact=True)
+
+    def button(self, name: str) -> Any:
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def heading(self, name: str) -> Any:
+        return self.page.get_by_role("heading", name=name)
+
+
+def axe() -> str:
+    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
+
+
+@pytest.mark.parametrize(("scheme", "size"), [("light", DESK), ("dark", TELEPHONE)])
+def test_every_page_fits_and_breaks_no_rule_of_accessibility(
+    chromium: Any, served: Served, scheme: str, size: tuple[int, int]
+) -> None:
+    window = Window(chromium, served, color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
+    evolution = f"/evolutions/{served.evolution.id}"
+    for address in ("/", "/evolutions", evolution, f"{evolution}/approve", "/runs", "/runs/run-hostile", "/runs/run-1",
+                    "/tasks", "/resources", "/resources/skill/calc", "/failures", "/health"):  # fmt: skip
+        window.page.goto(served.address + address)
+        for closed in window.page.locator("summary").all()[:2]:
+            closed.click()
+        assert window.page.evaluate("document.documentElement.scrollWidth") <= size[0], address
+        window.page.evaluate(axe())
+        found = window.page.evaluate("axe.run()")
+        grave = [
+            (item["id"], item["nodes"][0]["html"][:200])
+            for item in found["violations"]
+            if item["impact"] in ("serious", "critical")
+        ]
+        assert grave == [], address
+    assert window.errors == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_an_edit_is_approved_after_its_effect_was_shown(chromium: Any, served: Served, scripts: bool) -> None:
+    window = Window(chromium, served, java_script_enabled=scripts, viewport={"width": 390, "height": 844})
+    window.link("Review and approve").click()
+    window.heading("Approve this edit?").wait_for()
+    window.page.get_by_role("region", name="Changes of skill/calc/tools/grade.py").wait_for()
+    window.button("Approve").click()
+    window.page.get_by_role("status").get_by_text("You approved it").wait_for()
+    (consent,) = Reader(served.home.ledger).find(Consent)
+    assert consent.given == PAGE
+    window.link("Inbox 4").click()
+    window.page.get_by_text("Approved; the daemon promotes it.").wait_for()
+    assert window.errors == []
+
+
+def test_evidence_opens_in_place_and_leads_to_the_run(chromium: Any, served: Served) -> None:
+    window = Window(chromium, served, color_scheme="dark")
+    window.link("See the proof").click()
+    window.heading("Evidence").first.wait_for()
+    window.page.locator("summary").first.click()
+    window.link("The whole run").first.click()
+    window.heading("Steps").wait_for()
+    window.page.get_by_label("Why").fill("it should be a pass")
+    window.button("Bad").click()
+    window.page.get_by_role("status").get_by_text("Your word is kept").wait_for()
+    window.page.keyboard.press("Escape")
+    window.page.keyboard.press("/")
+    assert window.page.evaluate("document.activeElement.name") == "q"
+    window.page.keyboard.type("nightly")
+    window.page.keyboard.press("Enter")
+    window.link("Nightly report").first.wait_for()
+    assert window.errors == []
+
+
+def test_an_open_page_follows_what_happens(chromium: Any, served: Served) -> None:
+    from playwright.sync_api import expect
+
+    window = Window(chromium, served)
+    expect(window.page).to_have_title(re.compile(r"^\(5\)"))
+    ledger = Ledger(served.home.ledger)
+    ledger.answer("question-1", "in")
+    ledger.note("test.happened", "task-ask", {})
+    ledger.close()
+    expect(window.page).to_have_title(re.compile(r"^\(4\)"), timeout=PATIENCE_MS)  # nobody loaded it again
+    assert window.page.get_by_text("Which folder?").count() == 0
+    assert window.errors == []
+
+
+def test_what_others_wrote_runs_nothing_and_leads_nowhere(chromium: Any, served: Served) -> None:
+    window = Window(chromium, served)
+    outside: list[str] = []
+    window.page.on(
+        "request", lambda it: outside.append(it.url) if not it.url.startswith(served.address) else None
+    )
+    window.page.on("dialog", lambda it: outside.append(it.message))
+    for address in ("/runs/run-hostile", "/tasks/task-hostile", "/", "/runs"):
+        window.page.goto(served.address + address)
+        window.page.wait_for_load_state()
+        assert "pwned" not in window.page.title().replace("document.title='pwned'", "")
+    with window.page.expect_download() as download:
+        window.page.goto(served.address + "/runs/run-hostile")
+        window.link("report.html").click()
+    assert download.value.suggested_filename == "report.html"
+    assert outside == []
+    assert window.errors == []

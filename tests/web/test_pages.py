@@ -1,0 +1,197 @@
+"""The pages over HTTP: what each shows, and what its buttons do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from html import unescape
+
+import httpx
+import pytest
+
+from agentos.domain import Consent, Evolution, EvolutionState, Feedback, Question, Rating, TaskState
+from agentos.evolver.promote.consent import PAGE, person
+from agentos.ledger.reading import Reader
+from agentos.registry.store import Registry
+from tests.web.conftest import Served
+
+
+def reader(served: Served) -> Reader:
+    return Reader(served.home.ledger)
+
+
+def fields(page: str, action: str = "") -> dict[str, str]:
+    """The hidden fields of the first form, or of the one that goes to ``action``."""
+    forms = re.findall(r"<form[^>]*method=\"post\"[^>]*>.*?</form>", page, re.DOTALL)
+    form = next(form for form in forms if f'action="{action}"' in form)
+    return {
+        name: unescape(value)
+        for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)
+    }
+
+
+def act(browser: httpx.Client, address: str, **said: str) -> httpx.Response:
+    """See what it would do, and do it."""
+    shown = browser.get(address)
+    assert shown.status_code == 200, shown.text
+    return browser.post(address.partition("?")[0], data=fields(shown.text, address.partition("?")[0]) | said)
+
+
+PAGES = ("/", "/evolutions", "/runs", "/tasks", "/resources", "/failures", "/health", "/search?q=calc", "/health.svg",
+         "/runs/run-hostile", "/runs/run-ask", "/runs/run-1", "/tasks/task-nightly", "/tasks/task-hostile",
+         "/resources/skill/calc", "/resources/skill/calc?to=1.0.0", "/tables/runs.json")  # fmt: skip
+
+
+def test_every_page_answers_and_says_nothing_of_what_is_hidden(browser: httpx.Client, served: Served) -> None:
+    for address in (*PAGES, f"/evolutions/{served.evolution.id}"):
+        page = browser.get(address)
+        assert page.status_code == 200, (address, page.text)
+        assert "hold-out-" not in page.text
+        assert "share" not in page.text.replace("shared", "")
+
+
+def test_the_inbox_counts_what_waits_and_names_it(browser: httpx.Client) -> None:
+    page = browser.get("/").text
+    # a consent, a question, a refused skill, a failing schedule, and no daemon
+    assert "<title>(5) Inbox" in page
+    for words in (
+        "skill/calc",
+        "50 points pass",
+        "Which folder?",
+        "Nightly report",
+        "A skill was refused",
+        "no daemon",
+    ):
+        assert words in page
+
+
+def test_the_evolution_shows_its_proof(browser: httpx.Client, served: Served) -> None:
+    page = browser.get(f"/evolutions/{served.evolution.id}").text
+    assert "&gt;<mark>=</mark> 50" in page or "<mark>&gt;=</mark>" in page or "<mark>=</mark>" in page
+    assert 'class="chip good">fixed' in page
+    assert "Its tasks are named nowhere" in page
+    assert "Predicted, and what came" in page
+    for stage in ("found", "reproduced", "proposed", "replayed", "consent"):
+        assert f"<strong>{stage}</strong>" in page
+    for hidden in ("45 points", "80 points", "51 points"):
+        assert hidden not in page
+
+
+def test_consent_is_given_by_the_uid_and_kept(browser: httpx.Client, served: Served) -> None:
+    name = served.evolution.id
+    shown = browser.get(f"/evolutions/{name}/approve").text
+    assert unescape(person()) in unescape(shown)
+    assert '<div class="old' in shown  # the edit
+    done = act(browser, f"/evolutions/{name}/approve")
+    assert (done.status_code, done.headers["location"]) == (303, f"/evolutions/{name}?did=approve")
+    (consent,) = reader(served).find(Consent)
+    assert (consent.principal, consent.given) == (person(), PAGE)
+    assert "Approved; the daemon promotes it" in browser.get("/").text
+
+
+def test_declining_keeps_the_reason(browser: httpx.Client, served: Served) -> None:
+    name = served.evolution.id
+    assert act(browser, f"/evolutions/{name}/reject", reason="not like this").status_code == 303
+    ended = served.evolution
+    assert ended.state is EvolutionState.REJECTED
+    assert ended.reason == f"declined by {person()}: not like this"
+
+
+def test_measuring_again_makes_the_old_one_stale(browser: httpx.Client, served: Served) -> None:
+    old = served.evolution
+    done = act(browser, f"/evolutions/{old.id}/reconsider")
+    assert done.status_code == 303
+    states = {item.id: item.state for item in reader(served).find(Evolution)}
+    assert states[old.id] is EvolutionState.STALE
+    assert len(states) == 2
+    assert browser.get(done.headers["location"]).status_code == 200
+
+
+def test_what_is_not_possible_is_said(browser: httpx.Client, served: Served) -> None:
+    answer = browser.get(f"/evolutions/{served.evolution.id}/revert")
+    assert answer.status_code == 409
+    assert "there is nothing to revert" in answer.text
+    assert browser.get("/evolutions/evo-nothing").status_code == 404
+    assert browser.get(f"/evolutions/{served.evolution.id}/dance").status_code == 404
+
+
+def test_a_question_is_answered(browser: httpx.Client, served: Served) -> None:
+    token = fields(browser.get("/").text, "/questions/question-1")
+    wrong = browser.post("/questions/question-1", data=token | {"answer": "elsewhere"})
+    assert wrong.status_code == 400
+    assert browser.post("/questions/question-1", data=token | {"answer": "out"}).status_code == 303
+    (question,) = reader(served).find(Question)
+    assert question.answer == "out"
+    assert reader(served).task_view("task-ask").state is TaskState.QUEUED
+
+
+def test_a_word_on_a_run_is_kept(browser: httpx.Client, served: Served) -> None:
+    token = fields(browser.get("/runs/run-1").text, "/runs/run-1/word")
+    said = token | {"rating": "bad", "because": "it should be lower"}
+    assert browser.post("/runs/run-1/word", data=said).status_code == 303
+    (word,) = reader(served).find(Feedback, run_id="run-1")
+    assert (word.rating, word.because, word.principal) == (Rating.BAD, "it should be lower", person())
+    assert "it should be lower" in browser.get("/runs/run-1").text
+
+
+def test_a_schedule_is_paused_resumed_and_run(browser: httpx.Client, served: Served) -> None:
+    token = fields(browser.get("/tasks").text, "/schedules/task-nightly/run")
+    assert browser.post("/schedules/task-nightly/run", data=token).status_code == 303
+    assert browser.post("/schedules/task-nightly/pause", data=token).status_code == 303
+    assert reader(served).task_view("task-nightly").state is TaskState.PAUSED
+    assert browser.post("/schedules/task-nightly/resume", data=token).status_code == 303
+    queued = reader(served).tasks(TaskState.QUEUED)
+    assert "task-nightly" in {view.task.schedule_id for view in queued}
+    assert browser.post("/schedules/task-hostile/pause", data=token).status_code == 400
+
+
+def test_a_resource_is_pinned_and_restored(browser: httpx.Client, served: Served) -> None:
+    assert act(browser, "/resources/skill/calc/pin", reason="mine").status_code == 303
+    registry = Registry(served.home.registry)
+    assert registry.pinned()["skill/calc"] == "mine"
+    assert act(browser, "/resources/skill/calc/unpin").status_code == 303
+    assert "skill/calc" not in registry.pinned()
+    page = b"---\nname: calc\ndescription: Other words.\n---\n"
+    registry.commit({"skill/calc/SKILL.md": page}, "Other words", "edit")
+    first = registry.versions(registry.names(registry.stable())[-1])
+    assert first
+    done = act(browser, "/resources/skill/calc/restore?version=1.0.0", reason="it was better")
+    assert done.status_code == 303, done.text
+    assert b"Grades." in registry.files(registry.stable(), "skill/calc/SKILL.md")["skill/calc/SKILL.md"]
+
+
+def test_a_file_that_a_run_left_comes_as_a_download(browser: httpx.Client) -> None:
+    answer = browser.get("/runs/run-hostile/files/1")
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''report.html"
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert browser.get("/runs/run-hostile/files/9").status_code == 404
+
+
+def test_a_long_value_is_a_link_away(browser: httpx.Client) -> None:
+    assert "/runs/run-hostile/steps/0/out" in browser.get("/runs/run-hostile").text
+    whole = browser.get("/runs/run-hostile/steps/0/out")
+    assert whole.headers["content-type"].startswith("text/plain")
+    assert len(whole.text) > 9_000
+
+
+@pytest.mark.parametrize("name", ["evolutions", "runs", "tasks", "resources", "failures"])
+def test_each_table_is_csv_and_json(browser: httpx.Client, name: str) -> None:
+    rows = browser.get(f"/tables/{name}.json").json()
+    assert rows
+    table = list(csv.DictReader(io.StringIO(browser.get(f"/tables/{name}.csv").text)))
+    assert [row.keys() for row in table] == [row.keys() for row in rows]
+    assert browser.get("/tables/secrets.csv").status_code == 404
+
+
+def test_lists_go_on_where_they_were_cut(browser: httpx.Client) -> None:
+    page = browser.get("/runs?before=3").text
+    assert "run-0" in page
+    assert "run-hostile" not in page
+    assert "run-hostile" not in browser.get("/runs?result=passed").text
+
+
+def test_search_finds_by_name_and_by_id(browser: httpx.Client) -> None:
+    assert "Nightly report" in browser.get("/search?q=nightly").text
+    assert browser.get("/search?q=run-hostile").headers["location"] == "/runs/run-hostile"
+    assert "Nothing has that" in browser.get("/search?q=zzzz").text
