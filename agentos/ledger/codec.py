@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -22,6 +22,7 @@ from agentos.errors import Unavailable
 
 R = TypeVar("R")
 LONG = 1_000  # characters of a body; a longer one is kept compressed
+_READ_AGAIN = 4_000  # characters or bytes of a body up to which its record is remembered
 Convert = Callable[[Any], Any]
 
 
@@ -61,11 +62,22 @@ def to_text(value: object) -> str:
 
 
 def from_text(kind: type[R], text: str | bytes) -> R:
-    """The record in ``text``, as ``kept`` or plain; raises Unavailable when it is damaged."""
+    """The record in ``text``, as ``kept`` or plain; raises Unavailable when it is damaged.
+
+    The same text may give the very same record: nobody changes what is within one.
+    """
+    return _remembered(kind, text) if len(text) <= _READ_AGAIN else _decoded(kind, text)
+
+
+def _decoded(kind: type[R], text: str | bytes) -> R:
     try:
         return from_json(kind, json.loads(plain(text)))
     except (ValueError, RecursionError) as error:
         raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
+
+
+# Each stage of an evolution reads its task, runs and trials again, 800 records in all; 5 kB each.
+_remembered = lru_cache(maxsize=1024)(_decoded)
 
 
 def kept(text: str) -> str | bytes:
@@ -86,10 +98,11 @@ def bundle(texts: Sequence[str]) -> bytes:
     return zlib.compress(f"[{','.join(texts)}]".encode(), 9)
 
 
-def from_bundle(kind: type[R], data: bytes) -> list[R]:
+@lru_cache(maxsize=16)
+def from_bundle(kind: type[R], data: bytes) -> tuple[R, ...]:
     """The records of a ``bundle``; raises Unavailable when it is damaged."""
     try:
-        return [from_json(kind, item) for item in json.loads(zlib.decompress(data))]
+        return tuple(from_json(kind, item) for item in json.loads(zlib.decompress(data)))
     except (ValueError, TypeError, RecursionError, zlib.error) as error:
         raise Unavailable(f"stored {kind.__name__}s are damaged: {error}") from None
 

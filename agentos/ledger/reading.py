@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -296,8 +295,7 @@ class Reader:
         values = [column_value(equal[name]) for name in columns]
         rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
         rest = {name: value for name, value in equal.items() if name not in columns}
-        decode = _decoded_trial if kind is Trial else partial(from_text, kind)
-        found: list[R] = [decode(body) for (body,) in rows]
+        found = [from_text(kind, body) for (body,) in rows]
         if kind is Trial:  # rows were read first: what is packed meanwhile is seen twice, never missed
             by_id = {id_of(record): record for record in reversed((*self._packed(kind, equal), *found))}
             found, rest = [*by_id.values()][::-1], equal
@@ -443,11 +441,6 @@ class Reader:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""
         with self._connection() as connection:
             return newest(connection)
-
-
-@lru_cache(maxsize=512)  # each stage of an evolution reads all of its trials again, and none ever changes
-def _decoded_trial(body: str) -> Any:
-    return from_text(Trial, body)
 
 
 def _only(found: list[R], missing: str) -> R:
