@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import sqlite3
 import statistics
@@ -60,6 +61,16 @@ USED = ("agent/default", "harness/default", "tool/word-count")
 STEPS = 6
 TIMES = 3  # that each command is typed
 YEAR = 365
+_DRAWN = random.Random(13)
+_WORDS = ["".join(_DRAWN.choices("etaoinshrdlu", k=_DRAWN.randint(2, 9))) for _ in range(4000)]
+
+
+def words(length: int) -> str:
+    """Text of that many characters that no other step has: what a packer makes of one letter tells nothing."""
+    text = ""
+    while len(text) < length:
+        text += f"{_DRAWN.choice(_WORDS)} "
+    return text[:length]
 
 
 class Clock(datetime):
@@ -90,10 +101,11 @@ class Month(Evolving):
         done = Outcome(Result.PASSED, 1.0, "")
         run = Run(new_id("run"), task.id, task.key, Share.OPEN, 1, self.stable, "bubblewrap", "namespaces", Clock.at,
                   finished_at=Clock.at, outcome=done, answer={"words": number}, outputs=outputs, resources=USED)  # fmt: skip
-        said = {"output": {"words": number}, "text": "x" * 200}
         steps = [
-            Step(run.id, index, "act", dict(call.args), said, None, Clock.at, 2.5) for index in range(STEPS)
-        ]
+            Step(run.id, index, "act", dict(call.args), {"output": {"words": number}, "text": words(200)}, None,
+                 Clock.at, 2.5)
+            for index in range(STEPS)
+        ]  # fmt: skip
         self.ledger.add_past(task, run, steps, "run.finished")
 
     def _file(self, name: str, content: bytes) -> InputFile:

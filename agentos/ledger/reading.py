@@ -42,7 +42,7 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
-from agentos.ledger.codec import from_bundle, from_text, time_text
+from agentos.ledger.codec import from_bundle, from_text, plain, time_text
 from agentos.ledger.record_types import SHELVES, column_value, id_of, shelf_of
 from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
@@ -306,7 +306,8 @@ class Reader:
         named = "evolution_id" in equal
         where, values = ("WHERE evolution_id = ?", (equal["evolution_id"],)) if named else ("", ())
         for (body,) in self._rows(f"SELECT body FROM trial_pack {where} ORDER BY seq", *values):
-            yield from from_bundle(kind, body)
+            key: Any = kind
+            yield from from_bundle(key, body)
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest records with these columns, newest first."""
@@ -449,14 +450,14 @@ def _only(found: list[R], missing: str) -> R:
     return found[0]
 
 
-def _step(row: tuple[str, ...]) -> Step:
+def _step(row: tuple[Any, ...]) -> Step:
     run_id, position, node, action, observation, fault, started_at, duration_ms = row
     return Step(
         run_id,
         int(position),
         node,
-        json.loads(action),
-        json.loads(observation),
+        json.loads(plain(action)),
+        json.loads(plain(observation)),
         from_text(Fault, fault) if fault else None,
         datetime.fromisoformat(started_at),
         float(duration_ms),

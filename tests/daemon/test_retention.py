@@ -22,6 +22,7 @@ from agentos.domain import Evolution, Trial
 from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.blobs import BlobStore
+from agentos.ledger.codec import plain
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from tests.cli.evolved_home import evolve_home
@@ -125,7 +126,7 @@ def test_a_run_that_is_changed_afterwards_is_told(home: Home, unlocked: sqlite3.
         run for run in Reader(home.ledger).runs() if run.id not in _steps(home) and run.id != "run-0"
     )
     ((body,),) = unlocked.execute("SELECT body FROM run WHERE id = ?", (victim.id,)).fetchall()
-    unlocked.execute("UPDATE run SET body = ? WHERE id = ?", (body.replace('"cpu_s"', '"cpu_s" '), victim.id))
+    unlocked.execute("UPDATE run SET body = ? WHERE id = ?", (plain(body).replace('"cpu_s"', '"cpu_s" '), victim.id))
     assert verify_home(home).faults
 
 
