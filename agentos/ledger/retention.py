@@ -60,11 +60,20 @@ def covered_to(rows: Rows) -> int:
 
 
 def last_before(rows: Rows, before: datetime) -> int:
-    """The ``seq`` of the newest run such that it and all before it had ended by then; 0 for none."""
-    at = time_text(before)
-    ((late,),) = rows("SELECT min(seq) FROM run WHERE seq IS NOT NULL AND finished_at >= ?", at)
-    ((newest,),) = rows("SELECT max(seq) FROM run")
-    return int(late) - 1 if late is not None else int(newest or 0)
+    """The ``seq`` of the newest run that had ended by then; 0 for none."""
+    ((newest,),) = rows(
+        "SELECT max(seq) FROM run WHERE seq IS NOT NULL AND finished_at < ?", time_text(before)
+    )
+    return int(newest or 0)
+
+
+def ended_later(rows: Rows, before: datetime, to_seq: int) -> frozenset[str]:
+    """Runs up to ``to_seq`` that had not ended by then, as far as their time is true: a clock was wrong once.
+
+    They keep what they have, and hold up nothing that came after them.
+    """
+    sql = "SELECT id FROM run WHERE seq <= ? AND finished_at >= ?"
+    return frozenset(name for (name,) in rows(sql, to_seq, time_text(before)))
 
 
 def protected_runs(rows: Rows) -> frozenset[str]:
