@@ -469,7 +469,9 @@ def test_what_was_promoted_is_what_the_tool_is_now(home: Home) -> None:
 def test_rows_as_an_earlier_release_wrote_them(agentos: Agentos, home: Home) -> None:
     """Text as it was, or zlib without a dictionary: read, verified and computed again as ever."""
     with opened(home) as connection:
-        for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE sql LIKE '% body %'").fetchall():
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE sql LIKE '% body %'"
+        ).fetchall():
             for place, body in connection.execute(f"SELECT rowid, body FROM {table}").fetchall():
                 text = plain(body)
                 old = text if len(text) <= 1000 else zlib.compress(text.encode())
