@@ -52,6 +52,7 @@ R = TypeVar("R")
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
 _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
 _ALIKE = 32  # of one fingerprint: evidence needs fewer
+_EVOLUTIONS = 8  # whose trials are remembered
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
 
@@ -111,6 +112,9 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
+        self._trials: dict[
+            str, tuple[int, tuple[Trial, ...]]
+        ] = {}  # by evolution, up to which row they were read
         refuse_missing(path)
         with self._connection() as connection:
             version = version_of(connection)
@@ -290,21 +294,36 @@ class Reader:
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
         """Records whose top-level fields equal these, oldest first."""
         shelf = shelf_of(kind)
+        if kind is Trial and "evolution_id" in equal:
+            trials: Sequence[Any] = self._trials_of(str(equal["evolution_id"]))
+            return [trial for trial in trials if all(getattr(trial, n) == v for n, v in equal.items())]
         columns = [name for name in equal if name in ("id", *shelf.columns)]
         where = "WHERE " + " AND ".join(f"{name} = ?" for name in columns) if columns else ""
         values = [column_value(equal[name]) for name in columns]
         rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
         rest = {name: value for name, value in equal.items() if name not in columns}
         found = [from_text(kind, body) for (body,) in rows]
-        if kind is Trial:  # rows were read first: what is packed meanwhile is seen twice, never missed
-            by_id = {id_of(record): record for record in reversed((*self._packed(kind, equal), *found))}
-            found, rest = [*by_id.values()][::-1], equal
+        if kind is Trial:
+            found, rest = _each_once([*self._packed(kind), *found]), equal
         return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
 
-    def _packed(self, kind: type[R], equal: Mapping[str, object]) -> Iterator[R]:
+    def _trials_of(self, evolution_id: str) -> Sequence[Trial]:
+        """All of an evolution. None ever changes, so only those that came since are read."""
+        seq, known = self._trials.get(evolution_id, (0, ()))
+        sql = "SELECT seq, body FROM trial WHERE evolution_id = ? AND seq > ? ORDER BY seq"
+        rows = self._rows(sql, evolution_id, seq)
+        if rows:
+            seq, known = rows[-1][0], (*known, *(from_text(Trial, body) for _, body in rows))
+            if len(self._trials) >= _EVOLUTIONS:
+                self._trials.clear()
+            self._trials[evolution_id] = seq, known
+        # rows were read first: what is packed meanwhile is seen twice, never missed
+        packed = [*self._packed(Trial, evolution_id)]
+        return _each_once([*packed, *known]) if packed else known
+
+    def _packed(self, kind: type[R], evolution_id: str = "") -> Iterator[R]:
         """Trials of evolutions that are over; of one, if it is named."""
-        named = "evolution_id" in equal
-        where, values = ("WHERE evolution_id = ?", (equal["evolution_id"],)) if named else ("", ())
+        where, values = ("WHERE evolution_id = ?", (evolution_id,)) if evolution_id else ("", ())
         for (body,) in self._rows(f"SELECT body FROM trial_pack {where} ORDER BY seq", *values):
             key: Any = kind
             yield from from_bundle(key, body)
@@ -442,6 +461,12 @@ class Reader:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""
         with self._connection() as connection:
             return newest(connection)
+
+
+def _each_once(records: Sequence[R]) -> list[R]:
+    """The first of each id, in their order."""
+    by_id = {id_of(record): record for record in reversed(records)}
+    return [*by_id.values()][::-1]
 
 
 def _only(found: list[R], missing: str) -> R:
