@@ -31,6 +31,7 @@ from typing import Any
 
 from bench_evolutions import Home as Evolving
 
+from agentos.daemon import retention as daemon_retention
 from agentos.daemon.background import start_daemon, stop_daemon
 from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.retention import prune
@@ -224,12 +225,12 @@ def mark(home: Home, day: int, tasks: int, evolutions: int, boxes: int) -> Mark:
 
 
 def projected(
-    marks: Sequence[Mark], pruned: Mapping[str, float], gone_days: float
+    marks: Sequence[Mark], whole: Mapping[str, float], pruned: Mapping[str, float], gone_days: float
 ) -> tuple[float, float, float]:
     """MB a day that is kept whole, MB a day once it was pruned, and MB after a year under the default retention."""
     first, last = marks[0], marks[-1]
-    a_day = (sum(last.disk.values()) - sum(first.disk.values())) / (last.day - first.day)
-    stays = a_day - (sum(last.disk.values()) - sum(pruned.values())) / gone_days
+    a_day = (sum(whole.values()) - sum(first.disk.values())) / (last.day - first.day)
+    stays = a_day - (sum(whole.values()) - sum(pruned.values())) / gone_days
     days = Retention().days
     return a_day, stays, sum(first.disk.values()) + a_day * min(days, YEAR) + stays * max(0, YEAR - days)
 
@@ -264,10 +265,14 @@ def main() -> None:
         if day in wanted:
             marks.append(mark(home, day, day * given.tasks, day * given.evolutions, given.boxes))
     kept = given.days / 3
+    # As far as the daemon comes in time: git packs at some thousand objects, and files that nobody names go after a week.
+    month.registry.maintain(loose=1)
+    daemon_retention._ORPHAN_S = 0.0
+    whole = disk_of(home)
     began = time.perf_counter()
     prune(home, datetime.now(UTC), kept, 0.0, apply=True)
     took_s, pruned = time.perf_counter() - began, disk_of(home)
-    a_day, stays, year = projected(marks, pruned, given.days - kept)
+    a_day, stays, year = projected(marks, whole, pruned, given.days - kept)
     print(
         f"pruning {given.days - kept:.0f} days: {took_s:.1f} s, {sum(pruned.values()):.1f} MB are left {pruned}"
     )
@@ -275,6 +280,7 @@ def main() -> None:
     if given.json:
         facts = {
             "marks": [asdict(item) for item in marks],
+            "whole": whole,
             "pruned": pruned,
             "a_day": a_day,
             "stays": stays,
