@@ -33,6 +33,8 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
         raise UserError(
             f"{run.id} had {len(task.inputs)} input files; name a file to write them beside: -o FILE."
         )
+    if task.inputs and reader.is_pruned(run):
+        raise UserError(f"what {run.id} was given went with its steps, as [retention] in the settings says.")
     words = reader.find(Feedback, run_id=run.id)
     checks, why = proposed_checks(task, run, blobs.expand(run.answer), expect, words)
     notes = [word.because for word in words if word.because]

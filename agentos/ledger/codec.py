@@ -23,6 +23,7 @@ from agentos.ledger.dictionary import spread, squeezed
 
 R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _READ_AGAIN = 4_000  # characters or bytes of a body up to which its record is remembered
 Convert = Callable[[Any], Any]
 
@@ -59,7 +60,7 @@ def from_json(kind: type[R], data: Json) -> R:
 
 def to_text(value: object) -> str:
     """A record or JSON value as text; pure ASCII, so that lone surrogates survive."""
-    return json.dumps(to_json(value) if is_dataclass(value) else value, separators=(",", ":"))
+    return _ENCODER.encode(to_json(value) if is_dataclass(value) else value)
 
 
 def from_text(kind: type[R], text: str | bytes) -> R:
