@@ -131,16 +131,19 @@ class Ledger(Reader):
     def append_step(self, step: Step) -> None:
         """Store a step of an open run; big values go to blobs. The same step again changes nothing.
 
-        Raises Conflict when the run has another step with this index.
+        Raises Conflict when the run has another step with this index, or is over: its audit entry has a digest of
+        its steps.
         """
         row = self._step_row(step)
-        try:
-            with self._writing() as connection:
+        with self._writing() as connection:
+            there = "SELECT node, action FROM step WHERE run_id = ? AND position = ?"
+            old = connection.execute(there, (step.run_id, step.index)).fetchone()
+            if old is None:
+                if _one(connection, "SELECT result FROM run WHERE id = ?", step.run_id):
+                    raise Conflict(f"the run {step.run_id} is over: it takes no further step")
                 _insert(connection, "step", row)
-        except sqlite3.IntegrityError:
-            there = self.steps(step.run_id, after=step.index - 1)[0]
-            if (there.node, to_text(there.action)) != (step.node, to_text(self.blobs.shrink(step.action))):
-                raise Conflict(f"the run {step.run_id} has another step {step.index}") from None
+            elif (old[0], plain(old[1])) != (step.node, plain(self._kept(step.action))):
+                raise Conflict(f"the run {step.run_id} has another step {step.index}")
 
     def _step_row(self, step: Step) -> dict[str, object]:
         return {
@@ -306,9 +309,14 @@ class Ledger(Reader):
         return len(over)
 
     def prune(self, batch: PruneBatch) -> None:
-        """Let the batch's runs go but for their rows, with the entry that stands for their digests; one transaction."""
+        """Let the batch's runs go but for their rows, with the entry that stands for their digests; one transaction.
+
+        Raises Conflict when another process was at these runs first.
+        """
         row = {"from_seq": batch.from_seq, "to_seq": batch.to_seq, "pruned_at": time_text(datetime.now(UTC))}
         with self._writing() as connection:
+            if int(_one(connection, "SELECT max(to_seq) FROM pruned") or 0) >= batch.from_seq:
+                raise Conflict("runs are being pruned by another process already")
             _insert(connection, "pruned", row)
             connection.executemany("DELETE FROM step WHERE run_id = ?", ((name,) for name in batch.runs))
             # Nobody looks for them by what they used: guards are replayed from runs that have all they had.

@@ -32,6 +32,7 @@ from agentos.domain import (
     Task,
     Trial,
 )
+from agentos.errors import Conflict
 from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.blobs import BlobStore
@@ -217,6 +218,16 @@ def test_a_task_that_waits_keeps_what_it_goes_on_from(home: Home, unlocked: sqli
     assert ledger.steps(first)
     assert ledger.blobs.get(sha256)
     assert not ledger.steps(second)
+
+
+def test_two_that_prune_at_once_do_it_once(home: Home) -> None:
+    ledger, rows = Ledger(home.ledger), Reader(home.ledger)._rows
+    batch = retention.batch_after(rows, 0, retention.last_before(rows, LATER), frozenset())
+    assert batch is not None
+    ledger.prune(batch)
+    with pytest.raises(Conflict, match="by another process"):
+        ledger.prune(batch)
+    assert len(retention.pruned_so_far(rows).ranges) == 1
 
 
 def test_a_run_while_the_clock_was_ahead_holds_up_nothing(home: Home) -> None:
