@@ -328,7 +328,7 @@ def measure(home: Home, count: int) -> None:
         f"{total_late / total_early:.2f} x the first",
     )
     beside_gepa(min(count, BLOCK), home.root)
-    home.registry.maintain(loose=1)
+    home.registry.maintain(loose=0)
     home.ledger.pack_trials(datetime.now(UTC))
     git = size_of(home.root / "registry.git") - fresh_git
     report(

@@ -266,7 +266,7 @@ def main() -> None:
             marks.append(mark(home, day, day * given.tasks, day * given.evolutions, given.boxes))
     kept = given.days / 3
     # As far as the daemon comes in time: git packs at some thousand objects, and files that nobody names go after a week.
-    month.registry.maintain(loose=1)
+    month.registry.maintain(loose=0)
     daemon_retention._ORPHAN_S = 0.0
     whole = disk_of(home)
     began = time.perf_counter()
