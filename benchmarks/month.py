@@ -237,7 +237,7 @@ def projected(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--days", type=int, default=30, help="at least 3")
     parser.add_argument("--tasks", type=int, default=1000, help="a day")
     parser.add_argument("--evolutions", type=int, default=20, help="a day")
     parser.add_argument("--boxes", type=int, default=60, help="tasks in real boxes at each mark")
@@ -264,13 +264,14 @@ def main() -> None:
         store.datetime = real  # type: ignore[misc]
         if day in wanted:
             marks.append(mark(home, day, day * given.tasks, day * given.evolutions, given.boxes))
-    kept = given.days / 3
+    kept = given.days // 3
     # As far as the daemon comes in time: git packs at some thousand objects, and files that nobody names go after a week.
     month.registry.maintain(loose=0)
     daemon_retention._ORPHAN_S = 0.0
     whole = disk_of(home)
     began = time.perf_counter()
-    prune(home, datetime.now(UTC), kept, 0.0, apply=True)
+    # By the clock of those days: this program took minutes, in which the last of them would grow old as well.
+    prune(home, first + timedelta(days=given.days), kept, 0.0, apply=True)
     took_s, pruned = time.perf_counter() - began, disk_of(home)
     a_day, stays, year = projected(marks, whole, pruned, given.days - kept)
     print(
