@@ -95,7 +95,7 @@ class Budgets(_Table):
 class Retention(_Table):
     """How long steps and files of runs are kept, and how large the home may become; 0 means no limit."""
 
-    days: float = Field(90.0, ge=0)
+    days: float = Field(30.0, ge=0)
     gb: float = Field(5.0, ge=0)
 
 
@@ -318,7 +318,7 @@ def first_settings(run_uid: int | None) -> str:
 
 ## Steps and files of runs that are older than this, or the oldest ones while the home is larger, go; 0 is no limit.
 # [retention]
-# days = 90
+# days = 30
 # gb = 5
 
 ## Of what you are told, by every way that is named here; `agentos notify test` tries them.

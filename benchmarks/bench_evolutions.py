@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Brief, Proposal
 from agentos.registry.store import Registry
 from agentos.shipped import folder
-from agentos.testing import FakeExecutor, SerialReplayer, Undurable, attempt
+from agentos.testing import FakeExecutor, Undurable, attempt
 
 TOOLS, BLOCK = 20, 200
 LIVE = frozenset({"task", "run", "run_resource", "step"})  # not an evolution's, but what it came from
@@ -88,6 +88,13 @@ class Growing:
         yield Proposal("too small", f"Know {wanted}", "grow", files, "the tool's own text", fixes, ())
 
 
+class InTurn:
+    """One trial after the other, without a thread for each batch: the daemon's pool stands all the time."""
+
+    def map(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> list[Any]:
+        return [work(job) for job in jobs]
+
+
 class Home:
     """The real ledger and registry, and live runs on them."""
 
@@ -116,7 +123,7 @@ class Home:
             audit=self.ledger,
             blobs=self.ledger.blobs,
             executor=FakeExecutor(self.script),
-            replayer=SerialReplayer(),
+            replayer=InTurn(),
             proposers={Layer.SKILL: (Growing(),)},
             policy=replace(policy, consent=replace(policy.consent, high="auto")),
             taxonomy=load_taxonomy(folder("evolver") / "taxonomy.toml"),
@@ -321,7 +328,7 @@ def measure(home: Home, count: int) -> None:
         f"{total_late / total_early:.2f} x the first",
     )
     beside_gepa(min(count, BLOCK), home.root)
-    home.registry.maintain(loose=1)
+    home.registry.maintain(loose=0)
     home.ledger.pack_trials(datetime.now(UTC))
     git = size_of(home.root / "registry.git") - fresh_git
     report(

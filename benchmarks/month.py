@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import sqlite3
 import statistics
@@ -30,6 +31,7 @@ from typing import Any
 
 from bench_evolutions import Home as Evolving
 
+from agentos.daemon import retention as daemon_retention
 from agentos.daemon.background import start_daemon, stop_daemon
 from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.retention import prune
@@ -60,6 +62,16 @@ USED = ("agent/default", "harness/default", "tool/word-count")
 STEPS = 6
 TIMES = 3  # that each command is typed
 YEAR = 365
+_DRAWN = random.Random(13)
+_WORDS = ["".join(_DRAWN.choices("etaoinshrdlu", k=_DRAWN.randint(2, 9))) for _ in range(4000)]
+
+
+def words(length: int) -> str:
+    """Text of that many characters that no other step has: what a packer makes of one letter tells nothing."""
+    text = ""
+    while len(text) < length:
+        text += f"{_DRAWN.choice(_WORDS)} "
+    return text[:length]
 
 
 class Clock(datetime):
@@ -90,10 +102,11 @@ class Month(Evolving):
         done = Outcome(Result.PASSED, 1.0, "")
         run = Run(new_id("run"), task.id, task.key, Share.OPEN, 1, self.stable, "bubblewrap", "namespaces", Clock.at,
                   finished_at=Clock.at, outcome=done, answer={"words": number}, outputs=outputs, resources=USED)  # fmt: skip
-        said = {"output": {"words": number}, "text": "x" * 200}
         steps = [
-            Step(run.id, index, "act", dict(call.args), said, None, Clock.at, 2.5) for index in range(STEPS)
-        ]
+            Step(run.id, index, "act", dict(call.args), {"output": {"words": number}, "text": words(200)}, None,
+                 Clock.at, 2.5)
+            for index in range(STEPS)
+        ]  # fmt: skip
         self.ledger.add_past(task, run, steps, "run.finished")
 
     def _file(self, name: str, content: bytes) -> InputFile:
@@ -212,19 +225,19 @@ def mark(home: Home, day: int, tasks: int, evolutions: int, boxes: int) -> Mark:
 
 
 def projected(
-    marks: Sequence[Mark], pruned: Mapping[str, float], gone_days: float
+    marks: Sequence[Mark], whole: Mapping[str, float], pruned: Mapping[str, float], gone_days: float
 ) -> tuple[float, float, float]:
     """MB a day that is kept whole, MB a day once it was pruned, and MB after a year under the default retention."""
     first, last = marks[0], marks[-1]
-    a_day = (sum(last.disk.values()) - sum(first.disk.values())) / (last.day - first.day)
-    stays = a_day - (sum(last.disk.values()) - sum(pruned.values())) / gone_days
+    a_day = (sum(whole.values()) - sum(first.disk.values())) / (last.day - first.day)
+    stays = a_day - (sum(whole.values()) - sum(pruned.values())) / gone_days
     days = Retention().days
     return a_day, stays, sum(first.disk.values()) + a_day * min(days, YEAR) + stays * max(0, YEAR - days)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--days", type=int, default=30, help="at least 3")
     parser.add_argument("--tasks", type=int, default=1000, help="a day")
     parser.add_argument("--evolutions", type=int, default=20, help="a day")
     parser.add_argument("--boxes", type=int, default=60, help="tasks in real boxes at each mark")
@@ -251,11 +264,16 @@ def main() -> None:
         store.datetime = real  # type: ignore[misc]
         if day in wanted:
             marks.append(mark(home, day, day * given.tasks, day * given.evolutions, given.boxes))
-    kept = given.days / 3
+    kept = given.days // 3
+    # As far as the daemon comes in time: git packs at some thousand objects, and files that nobody names go after a week.
+    month.registry.maintain(loose=0)
+    daemon_retention._ORPHAN_S = 0.0
+    whole = disk_of(home)
     began = time.perf_counter()
-    prune(home, datetime.now(UTC), kept, 0.0, apply=True)
+    # By the clock of those days: this program took minutes, in which the last of them would grow old as well.
+    prune(home, first + timedelta(days=given.days), kept, 0.0, apply=True)
     took_s, pruned = time.perf_counter() - began, disk_of(home)
-    a_day, stays, year = projected(marks, pruned, given.days - kept)
+    a_day, stays, year = projected(marks, whole, pruned, given.days - kept)
     print(
         f"pruning {given.days - kept:.0f} days: {took_s:.1f} s, {sum(pruned.values()):.1f} MB are left {pruned}"
     )
@@ -263,6 +281,7 @@ def main() -> None:
     if given.json:
         facts = {
             "marks": [asdict(item) for item in marks],
+            "whole": whole,
             "pruned": pruned,
             "a_day": a_day,
             "stays": stays,

@@ -96,7 +96,9 @@ def show(id: Id, as_json: AsJson = False) -> None:
     for step in steps:
         _tell(step)
     if reader.is_pruned(run):
-        print_text("steps      went with their files, as [retention] in the settings says; the outcome stays")
+        print_text(
+            "steps      went with all files of the run, as [retention] in the settings says; the outcome stays"
+        )
     for depth, task, newest in _below(reader, run.task_id):
         ended = newest.outcome.result.value if newest and newest.outcome else "under way"
         print_text(f"handed     {'  ' * depth}{task.name}  ({newest.id if newest else task.id}, {ended})")

@@ -29,10 +29,8 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     reader, blobs = Reader(home.ledger), BlobStore(home.blobs)
     run = reader.run(reader.resolve("run", id))
     task = reader.task(run.task_id)
-    if task.inputs and output is None:
-        raise UserError(
-            f"{run.id} had {len(task.inputs)} input files; name a file to write them beside: -o FILE."
-        )
+    if task.inputs:
+        _refuse_without(task, run, output, pruned=reader.is_pruned(run))
     words = reader.find(Feedback, run_id=run.id)
     checks, why = proposed_checks(task, run, blobs.expand(run.answer), expect, words)
     notes = [word.because for word in words if word.because]
@@ -65,6 +63,16 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     with open(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as opened:
         opened.write(text)
     print_text(f"{output} is written. {why}")
+
+
+def _refuse_without(task: Task, run: Run, output: Path | None, *, pruned: bool) -> None:
+    """Raises UserError where the task's input files cannot be written, or have no place."""
+    if pruned:
+        raise UserError(f"what {run.id} was given went with its steps, as [retention] in the settings says.")
+    if output is None:
+        raise UserError(
+            f"{run.id} had {len(task.inputs)} input files; name a file to write them beside: -o FILE."
+        )
 
 
 def proposed_checks(

@@ -59,7 +59,7 @@ def prune(
             before = _cut(frozen, now, days, gb, size)
             rows = frozen.rows
             to_seq = retention.last_before(rows, before)
-            protected = retention.protected_runs(rows)
+            protected = retention.protected_runs(rows) | retention.ended_later(rows, before, to_seq)
             gone = retention.pruned_so_far(rows)
             trials = retention.old_evolutions(rows, before) - gone.evolutions
             after = retention.covered_to(rows)

@@ -13,15 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agentos.domain import Json
 from agentos.errors import Unavailable
+from agentos.ledger.dictionary import spread, squeezed
 
 R = TypeVar("R")
-LONG = 1_000  # characters of a body; a longer one is kept compressed
+LONG = 100  # characters of a text; a longer one is kept compressed
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_READ_AGAIN = 4_000  # characters or bytes of a body up to which its record is remembered
 Convert = Callable[[Any], Any]
 
 
@@ -57,39 +60,53 @@ def from_json(kind: type[R], data: Json) -> R:
 
 def to_text(value: object) -> str:
     """A record or JSON value as text; pure ASCII, so that lone surrogates survive."""
-    return json.dumps(to_json(value) if is_dataclass(value) else value, separators=(",", ":"))
+    return _ENCODER.encode(to_json(value) if is_dataclass(value) else value)
 
 
 def from_text(kind: type[R], text: str | bytes) -> R:
-    """The record in ``text``, as ``kept`` or plain; raises Unavailable when it is damaged."""
+    """The record in ``text``, as ``kept`` or plain; raises Unavailable when it is damaged.
+
+    The same text may give the very same record: nobody changes what is within one.
+    """
+    key: Any = kind
+    found: R = _remembered(key, text) if len(text) <= _READ_AGAIN else _decoded(kind, text)
+    return found
+
+
+def _decoded(kind: type[R], text: str | bytes) -> R:
     try:
         return from_json(kind, json.loads(plain(text)))
     except (ValueError, RecursionError) as error:
         raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
 
 
+# Each stage of an evolution reads its task, runs and trials again, 800 records in all; 5 kB each.
+_remembered = lru_cache(maxsize=1024)(_decoded)
+
+
 def kept(text: str) -> str | bytes:
-    """A body as it is stored: what is short stays text, which SQLite's own functions can read."""
-    return text if len(text) <= LONG else zlib.compress(text.encode())
+    """A text as it is stored: what is short stays as it is."""
+    return text if len(text) <= LONG else squeezed(text.encode())
 
 
 def plain(body: str | bytes) -> str:
     """What ``kept`` was given; raises Unavailable when it is damaged."""
     try:
-        return body if isinstance(body, str) else zlib.decompress(body).decode()
+        return body if isinstance(body, str) else spread(body).decode()
     except (zlib.error, UnicodeDecodeError) as error:
         raise Unavailable(f"a stored record is damaged: {error}") from None
 
 
 def bundle(texts: Sequence[str]) -> bytes:
     """The JSON texts of many records as one compressed list."""
-    return zlib.compress(f"[{','.join(texts)}]".encode(), 9)
+    return squeezed(f"[{','.join(texts)}]".encode())
 
 
-def from_bundle(kind: type[R], data: bytes) -> list[R]:
+@lru_cache(maxsize=16)
+def from_bundle(kind: type[R], data: bytes) -> tuple[R, ...]:
     """The records of a ``bundle``; raises Unavailable when it is damaged."""
     try:
-        return [from_json(kind, item) for item in json.loads(zlib.decompress(data))]
+        return tuple(from_json(kind, item) for item in json.loads(spread(data)))
     except (ValueError, TypeError, RecursionError, zlib.error) as error:
         raise Unavailable(f"stored {kind.__name__}s are damaged: {error}") from None
 

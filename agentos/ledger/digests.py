@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from agentos.domain import Evolution, Json
-from agentos.ledger.codec import plain
-from agentos.ledger.record_types import body_of, id_of, shelf_of
+from agentos.ledger.codec import plain, to_text
+from agentos.ledger.record_types import id_of, shelf_of
 
 RECORDS, SETS = "records", "sets"
 SET_TABLES = ("candidate", "trial", "safety_rate", "review", "attestation")
@@ -34,7 +33,7 @@ def of_run(rows: Rows, run_id: str, body: str | bytes) -> str:
     """Of a run that is over: its outcome and answer, and every step."""
     found = hashlib.sha256(plain(body).encode())
     for step in rows(f"SELECT {STEP_COLUMNS} FROM step WHERE run_id = ? ORDER BY position", run_id):  # noqa: S608
-        found.update(json.dumps([*step]).encode())
+        found.update(json.dumps([plain(it) if isinstance(it, bytes) else it for it in step]).encode())
     return found.hexdigest()
 
 
@@ -43,7 +42,7 @@ def texts_of(rows: Rows, table: str, evolution_id: str) -> list[str]:
     own: list[str] = []
     if table == "trial":
         for (body,) in rows("SELECT body FROM trial_pack WHERE evolution_id = ? ORDER BY seq", evolution_id):
-            own += [json.dumps(item, separators=(",", ":")) for item in json.loads(zlib.decompress(body))]
+            own += [json.dumps(item, separators=(",", ":")) for item in json.loads(plain(body))]
     sql = f"SELECT body FROM {table} WHERE evolution_id = ? ORDER BY seq"  # noqa: S608 - of this module
     return own + [plain(body) for (body,) in rows(sql, evolution_id)]
 
@@ -66,7 +65,7 @@ def of_records(rows: Rows, records: Sequence[object]) -> dict[str, Json]:
     said: dict[str, Json] = {}
     if sealed:
         said[RECORDS] = {
-            f"{shelf_of(type(item)).table}/{id_of(item)}": of_text(body_of(item)) for item in sealed
+            f"{shelf_of(type(item)).table}/{id_of(item)}": of_text(to_text(item)) for item in sealed
         }
     for evolution in ended:
         found = {table: texts_of(rows, table, evolution.id) for table in SET_TABLES}

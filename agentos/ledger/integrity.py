@@ -26,7 +26,7 @@ from agentos.ledger.audit import Entry, Head, HeadFile, Noted, faults
 from agentos.ledger.codec import from_text, plain
 from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.reading import Reader
-from agentos.ledger.retention import PrunedRange, PrunedSoFar, of_bodies, pruned_so_far
+from agentos.ledger.retention import PrunedRange, PrunedSoFar, of_bodies, pruned_so_far, tasks_without_inputs
 from agentos.ledger.schema import unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")
@@ -302,8 +302,10 @@ def blob_faults(reader: Frozen, blobs: Path) -> Iterator[str]:
 
 def _named(reader: Frozen, gone: PrunedSoFar) -> Iterator[tuple[str, str]]:
     """Every blob that a row names and that has to be there, with the row."""
+    idle = tasks_without_inputs(reader.rows, gone)
     for name, body in reader.rows("SELECT id, body FROM task"):
-        yield from ((name, item["sha256"]) for item in json.loads(plain(body)).get("inputs") or ())
+        inputs = () if name in idle else json.loads(plain(body)).get("inputs")
+        yield from ((name, item["sha256"]) for item in inputs or ())
     yield from _named_by_runs(reader, gone)
     like = "action LIKE '{\"blob\"%' OR observation LIKE '{\"blob\"%'"
     for run_id, *values in reader.rows(f"SELECT run_id, action, observation FROM step WHERE {like}"):

@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,7 +42,7 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
-from agentos.ledger.codec import from_bundle, from_text, time_text
+from agentos.ledger.codec import from_bundle, from_text, plain, time_text
 from agentos.ledger.record_types import SHELVES, column_value, id_of, shelf_of
 from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
@@ -53,6 +52,7 @@ R = TypeVar("R")
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
 _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
 _ALIKE = 32  # of one fingerprint: evidence needs fewer
+_EVOLUTIONS = 8  # whose trials are remembered
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
 
@@ -112,6 +112,9 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
+        self._trials: dict[
+            str, tuple[int, tuple[Trial, ...]]
+        ] = {}  # by evolution, up to which row they were read
         refuse_missing(path)
         with self._connection() as connection:
             version = version_of(connection)
@@ -291,24 +294,39 @@ class Reader:
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
         """Records whose top-level fields equal these, oldest first."""
         shelf = shelf_of(kind)
+        if kind is Trial and "evolution_id" in equal:
+            trials: Sequence[Any] = self._trials_of(str(equal["evolution_id"]))
+            return [trial for trial in trials if all(getattr(trial, n) == v for n, v in equal.items())]
         columns = [name for name in equal if name in ("id", *shelf.columns)]
         where = "WHERE " + " AND ".join(f"{name} = ?" for name in columns) if columns else ""
         values = [column_value(equal[name]) for name in columns]
         rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
         rest = {name: value for name, value in equal.items() if name not in columns}
-        decode = _decoded_trial if kind is Trial else partial(from_text, kind)
-        found: list[R] = [decode(body) for (body,) in rows]
-        if kind is Trial:  # rows were read first: what is packed meanwhile is seen twice, never missed
-            by_id = {id_of(record): record for record in reversed((*self._packed(kind, equal), *found))}
-            found, rest = [*by_id.values()][::-1], equal
+        found = [from_text(kind, body) for (body,) in rows]
+        if kind is Trial:
+            found, rest = _each_once([*self._packed(kind), *found]), equal
         return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
 
-    def _packed(self, kind: type[R], equal: Mapping[str, object]) -> Iterator[R]:
+    def _trials_of(self, evolution_id: str) -> Sequence[Trial]:
+        """All of an evolution. None ever changes, so only those that came since are read."""
+        seq, known = self._trials.get(evolution_id, (0, ()))
+        sql = "SELECT seq, body FROM trial WHERE evolution_id = ? AND seq > ? ORDER BY seq"
+        rows = self._rows(sql, evolution_id, seq)
+        if rows:
+            seq, known = rows[-1][0], (*known, *(from_text(Trial, body) for _, body in rows))
+            if len(self._trials) >= _EVOLUTIONS:
+                self._trials.clear()
+            self._trials[evolution_id] = seq, known
+        # rows were read first: what is packed meanwhile is seen twice, never missed
+        packed = [*self._packed(Trial, evolution_id)]
+        return _each_once([*packed, *known]) if packed else known
+
+    def _packed(self, kind: type[R], evolution_id: str = "") -> Iterator[R]:
         """Trials of evolutions that are over; of one, if it is named."""
-        named = "evolution_id" in equal
-        where, values = ("WHERE evolution_id = ?", (equal["evolution_id"],)) if named else ("", ())
+        where, values = ("WHERE evolution_id = ?", (evolution_id,)) if evolution_id else ("", ())
         for (body,) in self._rows(f"SELECT body FROM trial_pack {where} ORDER BY seq", *values):
-            yield from from_bundle(kind, body)
+            key: Any = kind
+            yield from from_bundle(key, body)
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest records with these columns, newest first."""
@@ -445,9 +463,10 @@ class Reader:
             return newest(connection)
 
 
-@lru_cache(maxsize=512)  # each stage of an evolution reads all of its trials again, and none ever changes
-def _decoded_trial(body: str) -> Any:
-    return from_text(Trial, body)
+def _each_once(records: Sequence[R]) -> list[R]:
+    """The first of each id, in their order."""
+    by_id = {id_of(record): record for record in reversed(records)}
+    return [*by_id.values()][::-1]
 
 
 def _only(found: list[R], missing: str) -> R:
@@ -456,14 +475,14 @@ def _only(found: list[R], missing: str) -> R:
     return found[0]
 
 
-def _step(row: tuple[str, ...]) -> Step:
+def _step(row: tuple[Any, ...]) -> Step:
     run_id, position, node, action, observation, fault, started_at, duration_ms = row
     return Step(
         run_id,
         int(position),
         node,
-        json.loads(action),
-        json.loads(observation),
+        json.loads(plain(action)),
+        json.loads(plain(observation)),
         from_text(Fault, fault) if fault else None,
         datetime.fromisoformat(started_at),
         float(duration_ms),

@@ -31,7 +31,6 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
-from agentos.ledger.codec import kept, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +73,6 @@ def shelf_of(kind: type) -> RecordType:
     if kind not in SHELVES:
         raise TypeError(f"{kind.__name__} is not a record of the ledger")
     return SHELVES[kind]
-
-
-def body_of(record: object) -> str | bytes:
-    """The record as it stands in its row."""
-    text = to_text(record)
-    return text if shelf_of(type(record)).searched else kept(text)
 
 
 def id_of(record: object) -> str:

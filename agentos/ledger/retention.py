@@ -1,6 +1,6 @@
-"""What a home need not keep for ever: steps and files of old runs, trajectories of old trials.
+"""What a home need not keep for ever: steps and files of old runs, what their tasks were given, trajectories of trials.
 
-Outcomes, evidence with its runs, verdicts with their trials, the audit chain and what tasks were given stay. What goes is
+Tasks as they were asked, outcomes, evidence with its runs, verdicts with their trials and the audit chain stay. What goes is
 looked at once more before: a run that is not what its audit entry was made of keeps its steps, so that nobody can have
 a change of his forgotten. The entry ``retention.pruned`` then stands for the digests that can no longer be
 made: it has one digest of all the runs' records, which ``audit verify`` makes again.
@@ -25,6 +25,7 @@ from typing import Any
 from agentos.domain import Json
 from agentos.errors import Unavailable
 from agentos.ledger.codec import plain, time_text
+from agentos.ledger.dictionary import spread
 from agentos.ledger.digests import RECORDS, of_run
 
 EVENT = "retention.pruned"
@@ -59,25 +60,49 @@ def covered_to(rows: Rows) -> int:
 
 
 def last_before(rows: Rows, before: datetime) -> int:
-    """The ``seq`` of the newest run such that it and all before it had ended by then; 0 for none."""
-    at = time_text(before)
-    ((late,),) = rows("SELECT min(seq) FROM run WHERE seq IS NOT NULL AND finished_at >= ?", at)
-    ((newest,),) = rows("SELECT max(seq) FROM run")
-    return int(late) - 1 if late is not None else int(newest or 0)
+    """The ``seq`` of the newest run that had ended by then; 0 for none."""
+    ((newest,),) = rows(
+        "SELECT max(seq) FROM run WHERE seq IS NOT NULL AND finished_at < ?", time_text(before)
+    )
+    return int(newest or 0)
+
+
+def ended_later(rows: Rows, before: datetime, to_seq: int) -> frozenset[str]:
+    """Runs up to ``to_seq`` that had not ended by then, as far as their time is true: a clock was wrong once.
+
+    They keep what they have, and hold up nothing that came after them.
+    """
+    sql = "SELECT id FROM run WHERE seq <= ? AND finished_at >= ?"
+    return frozenset(name for (name,) in rows(sql, to_seq, time_text(before)))
 
 
 def protected_runs(rows: Rows) -> frozenset[str]:
-    """Runs that keep their steps however old they are: of evidence, flagged ones, and what guards come from."""
+    """Runs that keep all they have, however old they are.
+
+    Of evidence, those that a person spoke of, those of tasks that are not over and of trials of evolutions that are
+    not, and what guards come from: of each resource the newest runs, and the newest of other work each.
+    """
     found: set[str] = set()
     for (body,) in rows("SELECT body FROM evidence"):
         found.update(json.loads(plain(body)).get("run_ids") or ())
-    found.update(name for (name,) in rows("SELECT run_id FROM flag"))
-    newest = (
-        "SELECT run.id FROM (SELECT DISTINCT seq FROM (SELECT seq, row_number() OVER "
-        "(PARTITION BY resource ORDER BY seq DESC) AS place FROM run_resource) WHERE place <= ?) AS used "
-        "JOIN run ON run.seq = used.seq"
-    )
-    found.update(name for (name,) in rows(newest, NEWEST_OF_EACH))
+    for sql in (
+        "SELECT run_id FROM flag UNION SELECT run_id FROM feedback",
+        "SELECT run.id FROM task JOIN run ON run.task_id = task.id WHERE task.state NOT IN ('done', 'cancelled')",
+    ):
+        found.update(name for (name,) in rows(sql))
+    ended = dict(_ended(rows))
+    for (evolution_id,) in rows("SELECT DISTINCT evolution_id FROM trial"):
+        if not ended.get(evolution_id):
+            tried = "SELECT task_id FROM trial WHERE evolution_id = ?"
+            found.update(
+                name for (name,) in rows(f"SELECT id FROM run WHERE task_id IN ({tried})", evolution_id)
+            )
+    place = "row_number() OVER (PARTITION BY resource ORDER BY {} DESC)"
+    newest = f"SELECT seq, {place.format('seq')} AS place FROM run_resource"
+    others = f"SELECT max(seq) AS seq, {place.format('max(seq)')} AS place FROM run_resource GROUP BY resource, task_key"
+    for used in (newest, others):
+        sql = f"SELECT run.id FROM ({used}) AS used JOIN run ON run.seq = used.seq WHERE used.place <= ?"
+        found.update(name for (name,) in rows(sql, NEWEST_OF_EACH))
     return frozenset(found)
 
 
@@ -118,9 +143,13 @@ def _untouched(rows: Rows, run_id: str, body: str | bytes) -> bool:
 def old_evolutions(rows: Rows, before: datetime) -> frozenset[str]:
     """Evolutions that had ended by then: the trajectories of their trials may go, the trials stay."""
     at = time_text(before)
-    found = rows("SELECT id, body FROM evolution")
-    ended = ((name, json.loads(plain(body)).get("ended_at")) for name, body in found)
-    return frozenset(name for name, moment in ended if moment and moment < at)
+    return frozenset(name for name, moment in _ended(rows) if moment and moment < at)
+
+
+def _ended(rows: Rows) -> Iterator[tuple[str, str | None]]:
+    """Each evolution, and when it ended."""
+    for name, body in rows("SELECT id, body FROM evolution"):
+        yield name, json.loads(plain(body)).get("ended_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +197,14 @@ def pruned_so_far(rows: Rows) -> PrunedSoFar:
     return PrunedSoFar(tuple(sorted(ranges, key=lambda item: item.to_seq)), frozenset(evolutions))
 
 
+def tasks_without_inputs(rows: Rows, gone: PrunedSoFar) -> frozenset[str]:
+    """Tasks whose runs are all pruned: what they were given has gone with these."""
+    found, needed = set[str](), set[str]()
+    for name, task_id, seq in rows("SELECT id, task_id, seq FROM run"):
+        (found if seq is not None and gone.range_with(name, seq) else needed).add(task_id)
+    return frozenset(found - needed)
+
+
 def still_named(rows: Rows, blobs: frozenset[str], gone: PrunedSoFar) -> set[str]:
     """Those of ``blobs`` that any row of any table speaks of, but for what is pruned.
 
@@ -176,12 +213,14 @@ def still_named(rows: Rows, blobs: frozenset[str], gone: PrunedSoFar) -> set[str
     """
     found: set[str] = set()
     wanted = {name.encode() for name in blobs}
+    idle = tasks_without_inputs(rows, gone)
     for (table,) in rows("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
         if table == "audit":  # it has digests of records, and names no blob
             continue
         columns = [name for _, name, *_ in rows(f"PRAGMA table_info({table})")]
         for row in _all_rows(rows, table):
-            if not _is_gone(table, dict(zip(columns, row, strict=True)), gone):
+            fields = dict(zip(columns, row, strict=True))
+            if not (table == "task" and fields["id"] in idle) and not _is_gone(table, fields, gone):
                 for value in row:
                     if isinstance(value, (str, bytes)):
                         found |= {
@@ -215,5 +254,5 @@ def _readable(value: str | bytes) -> bytes:
     if isinstance(value, str):
         return value.encode()
     with suppress(zlib.error):
-        return zlib.decompress(value)
+        return spread(value)
     return value

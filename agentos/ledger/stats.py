@@ -73,7 +73,7 @@ class LedgerStats(Reader):
         return [SeenTotals(run_id, name, datetime.fromisoformat(at)) for run_id, name, at in rows]
 
     def uses(self) -> Mapping[str, int]:
-        """How many finished runs used each resource that any run used."""
+        """How many finished runs used each resource that any run used; those that were pruned are not counted."""
         rows = self._rows(
             f"{_RESOURCES} SELECT name, (SELECT count(*) FROM run_resource WHERE resource = name) "
             "FROM names WHERE name IS NOT NULL"

@@ -34,16 +34,17 @@ from agentos.domain import (
     Step,
     Task,
     TaskState,
+    is_reference,
 )
 from agentos.errors import Conflict, NotFound
 from agentos.ledger.audit import HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.codec import from_text, plain, time_text, to_text
+from agentos.ledger.codec import from_text, kept, plain, time_text, to_text
 from agentos.ledger.connect import open_ledger, transaction
 from agentos.ledger.digests import RECORDS, Rows, of_records, of_run
 from agentos.ledger.packing import pack
 from agentos.ledger.reading import Reader
-from agentos.ledger.record_types import body_of, column_value, id_of, shelf_of
+from agentos.ledger.record_types import column_value, id_of, shelf_of
 from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.schema import unavailable
 from agentos.ports import Noted
@@ -130,28 +131,36 @@ class Ledger(Reader):
     def append_step(self, step: Step) -> None:
         """Store a step of an open run; big values go to blobs. The same step again changes nothing.
 
-        Raises Conflict when the run has another step with this index.
+        Raises Conflict when the run has another step with this index, or is over: its audit entry has a digest of
+        its steps.
         """
         row = self._step_row(step)
-        try:
-            with self._writing() as connection:
+        with self._writing() as connection:
+            there = "SELECT node, action FROM step WHERE run_id = ? AND position = ?"
+            old = connection.execute(there, (step.run_id, step.index)).fetchone()
+            if old is None:
+                if _one(connection, "SELECT result FROM run WHERE id = ?", step.run_id):
+                    raise Conflict(f"the run {step.run_id} is over: it takes no further step")
                 _insert(connection, "step", row)
-        except sqlite3.IntegrityError:
-            kept = self.steps(step.run_id, after=step.index - 1)[0]
-            if (kept.node, to_text(kept.action)) != (step.node, row["action"]):
-                raise Conflict(f"the run {step.run_id} has another step {step.index}") from None
+            elif (old[0], plain(old[1])) != (step.node, plain(self._kept(step.action))):
+                raise Conflict(f"the run {step.run_id} has another step {step.index}")
 
     def _step_row(self, step: Step) -> dict[str, object]:
         return {
             "run_id": step.run_id,
             "position": step.index,
             "node": step.node,
-            "action": to_text(self.blobs.shrink(step.action)),
-            "observation": to_text(self.blobs.shrink(step.observation)),
+            "action": self._kept(step.action),
+            "observation": self._kept(step.observation),
             "fault": to_text(step.fault) if step.fault else None,
             "started_at": time_text(step.started_at),
             "duration_ms": step.duration_ms,
         }
+
+    def _kept(self, value: Json) -> str | bytes:
+        """As it stands in a step. The name of a blob stays legible: it is searched for."""
+        small = self.blobs.shrink(value)
+        return to_text(small) if is_reference(small) else kept(to_text(small))
 
     def finish_run(
         self,
@@ -300,11 +309,23 @@ class Ledger(Reader):
         return len(over)
 
     def prune(self, batch: PruneBatch) -> None:
-        """Let the steps of the batch's runs go, with the entry that stands for their digests; one transaction."""
+        """Let the batch's runs go but for their rows, with the entry that stands for their digests; one transaction.
+
+        Raises Conflict when another process was at these runs first.
+        """
         row = {"from_seq": batch.from_seq, "to_seq": batch.to_seq, "pruned_at": time_text(datetime.now(UTC))}
         with self._writing() as connection:
+            if int(_one(connection, "SELECT max(to_seq) FROM pruned") or 0) >= batch.from_seq:
+                raise Conflict("runs are being pruned by another process already")
             _insert(connection, "pruned", row)
             connection.executemany("DELETE FROM step WHERE run_id = ?", ((name,) for name in batch.runs))
+            # Nobody looks for them by what they used: guards are replayed from runs that have all they had.
+            kept_too = ", ".join("?" * len(batch.kept))
+            connection.execute(
+                "DELETE FROM run_resource WHERE seq BETWEEN ? AND ? "
+                f"AND seq NOT IN (SELECT seq FROM run WHERE id IN ({kept_too}))",
+                (batch.from_seq, batch.to_seq, *batch.kept),
+            )
             _note(connection, EVENT, f"runs {batch.from_seq} to {batch.to_seq}", batch.detail)
         self._publish()
 
@@ -375,7 +396,7 @@ def _run_row(run: Run) -> dict[str, object]:
         "result": run.outcome.result.value if run.outcome else None,
         "started_at": time_text(run.started_at),
         "finished_at": time_text(run.finished_at) if run.finished_at else None,
-        "body": to_text(run),
+        "body": kept(to_text(run)),
     }
 
 
@@ -390,7 +411,7 @@ def _task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
         "created_at": time_text(task.created_at),
         "parent": task.parent,
         "schedule_id": task.schedule_id,
-        "body": to_text(task),
+        "body": kept(to_text(task)),
     }
 
 
@@ -420,11 +441,12 @@ def _body(connection: Connection, table: str, id: str) -> str | bytes:
 def _put(connection: Connection, record: object) -> None:
     shelf = shelf_of(type(record))
     row = {name: column_value(getattr(record, name)) for name in shelf.columns}
-    row |= {"id": id_of(record), "body": body_of(record)}
+    text = to_text(record)
+    row |= {"id": id_of(record), "body": text if shelf.searched else kept(text)}
     old = _one(connection, f"SELECT body FROM {shelf.table} WHERE id = ?", row["id"])
     if old is None:
         _insert(connection, shelf.table, row)
-    elif plain(old) == to_text(record):
+    elif plain(old) == text:
         return
     elif shelf.append_only:
         raise Conflict(f"the {shelf.table} {row['id']} stands already and is never changed")

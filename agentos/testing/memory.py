@@ -81,7 +81,10 @@ class MemoryLedger:
         self.states[run.task_id] = TaskState.RUNNING
 
     def append_step(self, step: Step) -> None:
-        """Store a step; the same one again changes nothing, another one is a Conflict."""
+        """Store a step; the same one again changes nothing, another one, or one of a run that is over, is a Conflict."""
+        run = self._runs.get(step.run_id)
+        if run and run.outcome and step.index not in self._steps.get(step.run_id, {}):
+            raise Conflict(f"the run {step.run_id} is over: it takes no further step")
         kept = self._steps.setdefault(step.run_id, {}).setdefault(step.index, step)
         if (kept.node, kept.action) != (step.node, step.action):
             raise Conflict(f"the run {step.run_id} has another step {step.index}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -463,3 +464,23 @@ def test_the_key_is_missing_or_another(agentos: Agentos, home: Home) -> None:
 def test_what_was_promoted_is_what_the_tool_is_now(home: Home) -> None:
     registry = Registry(home.registry)
     assert registry.files(registry.stable(), PATH)[PATH].decode() == RIGHT
+
+
+def test_rows_as_an_earlier_release_wrote_them(agentos: Agentos, home: Home) -> None:
+    """Text as it was, or zlib without a dictionary: read, verified and computed again as ever."""
+    with opened(home) as connection:
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE sql LIKE '% body %'"
+        ).fetchall():
+            for place, body in connection.execute(f"SELECT rowid, body FROM {table}").fetchall():
+                text = plain(body)
+                old = text if len(text) <= 1000 else zlib.compress(text.encode())
+                connection.execute(f"UPDATE {table} SET body = ? WHERE rowid = ?", (old, place))
+        steps = connection.execute("SELECT no, action, observation FROM step").fetchall()
+        for place, *values in steps:
+            texts = [plain(value) for value in values]
+            connection.execute("UPDATE step SET action = ?, observation = ? WHERE no = ?", (*texts, place))
+    assert steps
+    assert faults(agentos) == []
+    (evolution,) = Reader(home.ledger).find(Evolution)
+    assert "1 of 1 verdicts computed again" in agentos("evolution", "verify", evolution.id).stdout

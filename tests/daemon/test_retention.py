@@ -18,10 +18,25 @@ import pytest
 from agentos.daemon.auditing import verify_home
 from agentos.daemon.retention import prune
 from agentos.daemon.setup import init_home
-from agentos.domain import Evolution, Trial
+from agentos.domain import (
+    Call,
+    Evolution,
+    InputFile,
+    Limits,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+    Step,
+    Task,
+    Trial,
+)
+from agentos.errors import Conflict
 from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.blobs import BlobStore
+from agentos.ledger.codec import plain
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from tests.cli.evolved_home import evolve_home
@@ -125,7 +140,9 @@ def test_a_run_that_is_changed_afterwards_is_told(home: Home, unlocked: sqlite3.
         run for run in Reader(home.ledger).runs() if run.id not in _steps(home) and run.id != "run-0"
     )
     ((body,),) = unlocked.execute("SELECT body FROM run WHERE id = ?", (victim.id,)).fetchall()
-    unlocked.execute("UPDATE run SET body = ? WHERE id = ?", (body.replace('"cpu_s"', '"cpu_s" '), victim.id))
+    unlocked.execute(
+        "UPDATE run SET body = ? WHERE id = ?", (plain(body).replace('"cpu_s"', '"cpu_s" '), victim.id)
+    )
     assert verify_home(home).faults
 
 
@@ -150,6 +167,77 @@ def test_triggers_let_only_covered_steps_go(home: Home) -> None:
 
 def _kept(home: Home) -> frozenset[str]:
     return retention.protected_runs(Reader(home.ledger)._rows)
+
+
+def _ran(ledger: Ledger, name: str, at: datetime, goal: str = "") -> tuple[str, str]:
+    """A run on record with a step and an input of its own, of a skill that no other test uses: its id, the input's blob."""
+    content = f"given to {goal or name}".encode()
+    given = InputFile("in.txt", ledger.blobs.put(content), len(content))
+    task = Task(f"task-{name}", name, goal or name, Call("odd/tool", {}), (given,), "default", Limits(), (), (), None, at)  # fmt: skip
+    run = Run(f"run-{name}", task.id, task.key, Share.OPEN, 1, Snapshot("c" * 40, "t" * 40), "fake", "none", at,
+              finished_at=at, outcome=Outcome(Result.PASSED, 1.0, ""), resources=("skill/odd",))  # fmt: skip
+    step = Step(run.id, 0, "act", {"tool": "odd"}, {"text": f"seen by {name}"}, None, at, 1.0)
+    assert ledger.add_past(task, run, [step], "run.finished")
+    return run.id, given.sha256
+
+
+def test_what_a_task_was_given_goes_with_its_runs(home: Home) -> None:
+    ledger = Ledger(home.ledger)
+    at = LATER - timedelta(days=300)
+    made = [_ran(ledger, f"odd-{number}", at, f"work {number}") for number in range(6)]
+    _age(home)
+    _let_go(home)
+    whole = [name for name, _ in made if ledger.steps(name)]
+    assert whole == ["run-odd-4", "run-odd-5"]  # NEWEST_OF_EACH
+    there = [name for name, sha256 in made if (home.blobs / sha256[:2] / sha256[2:]).exists()]
+    assert there == whole
+    assert {run.id for run in ledger.runs_using("skill/odd", 100)} == set(whole)
+    assert ledger.task("task-odd-0").goal == "work 0"
+    assert ledger.run("run-odd-0").outcome is not None
+    assert verify_home(home).faults == ()
+
+
+def test_of_work_that_is_rare_the_newest_run_stays_whole(home: Home) -> None:
+    ledger = Ledger(home.ledger)
+    at = LATER - timedelta(days=300)
+    for number, goal in enumerate(("rare", *["daily"] * 5)):
+        _ran(ledger, f"odd-{number}", at, goal)
+    _let_go(home)
+    assert [number for number in range(6) if ledger.steps(f"run-odd-{number}")] == [0, 4, 5]
+
+
+def test_a_task_that_waits_keeps_what_it_goes_on_from(home: Home, unlocked: sqlite3.Connection) -> None:
+    ledger = Ledger(home.ledger)
+    made = [
+        _ran(ledger, f"odd-{number}", LATER - timedelta(days=300), f"work {number}") for number in range(4)
+    ]
+    unlocked.execute("UPDATE task SET state = 'waiting' WHERE id = 'task-odd-0'")
+    _age(home)
+    _let_go(home)
+    (first, sha256), (second, _), *_ = made
+    assert ledger.steps(first)
+    assert ledger.blobs.get(sha256)
+    assert not ledger.steps(second)
+
+
+def test_two_that_prune_at_once_do_it_once(home: Home) -> None:
+    ledger, rows = Ledger(home.ledger), Reader(home.ledger)._rows
+    batch = retention.batch_after(rows, 0, retention.last_before(rows, LATER), frozenset())
+    assert batch is not None
+    ledger.prune(batch)
+    with pytest.raises(Conflict, match="by another process"):
+        ledger.prune(batch)
+    assert len(retention.pruned_so_far(rows).ranges) == 1
+
+
+def test_a_run_while_the_clock_was_ahead_holds_up_nothing(home: Home) -> None:
+    ledger = Ledger(home.ledger)
+    times = [LATER - timedelta(days=300), LATER + timedelta(days=3650), *[LATER - timedelta(days=299)] * 4]
+    for number, at in enumerate(times):
+        _ran(ledger, f"odd-{number}", at, f"work {number}")
+    _let_go(home)
+    assert [number for number in range(6) if ledger.steps(f"run-odd-{number}")] == [1, 4, 5]
+    assert verify_home(home).faults == ()
 
 
 def test_the_room_decides_too(home: Home) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -16,7 +18,18 @@ from agentos import domain
 from agentos.domain import Evolution, EvolutionState, Outcome, Result, Snapshot
 from agentos.domain.faults import KernelFault, Origin
 from agentos.errors import Unavailable
-from agentos.ledger.codec import from_json, from_text, time_text, to_json, to_text
+from agentos.ledger import dictionary
+from agentos.ledger.codec import (
+    bundle,
+    from_bundle,
+    from_json,
+    from_text,
+    kept,
+    plain,
+    time_text,
+    to_json,
+    to_text,
+)
 
 RECORDS = [
     kind
@@ -111,3 +124,33 @@ def test_a_type_without_a_stored_form_is_a_programming_error() -> None:
 
 def test_a_lone_surrogate_survives() -> None:
     assert json.loads(to_text({"text": "\ud800"})) == {"text": "\ud800"}
+
+
+def test_the_dictionary_stays_what_it_was() -> None:
+    """Records on people's disks cannot be read with another: bring a second one, do not mend this."""
+    said = hashlib.sha256(dictionary._WORDS).hexdigest()
+    assert said == "4c5dd86683ee8528ef6831724f0412f4bcb2fd454abcfa26a6aa0447bc6775f5"
+
+
+@given(st.text(min_size=200) | st.text(alphabet='{}":,', min_size=200))
+def test_what_is_kept_reads_as_it_was(text: str) -> None:
+    packed = kept(text)
+    assert isinstance(packed, bytes)
+    assert plain(packed) == text
+    for damaged in (packed[:-1], packed[:1], b""):
+        with pytest.raises(Unavailable, match="damaged"):
+            plain(damaged)
+
+
+def test_a_short_record_takes_half_its_room() -> None:
+    text = to_text(Evolution("evo-1", "evd-1", "f" * 16, EvolutionState.MINED, Snapshot("c" * 40, "t" * 40)))
+    assert len(kept(text)) * 2 < len(text) < 1_000
+
+
+def test_bodies_of_earlier_releases_are_read() -> None:
+    evolution = Evolution("evo-1", "evd-1", "f" * 16, EvolutionState.MINED, Snapshot("c" * 40, "t" * 40))
+    text = to_text(evolution)
+    for body in (text, zlib.compress(text.encode()), kept(text)):
+        assert from_text(Evolution, body) == evolution
+    for pack in (zlib.compress(f"[{text}]".encode(), 9), bundle([text])):
+        assert from_bundle(Evolution, pack) == (evolution,)

@@ -121,6 +121,11 @@ def test_a_step_does_not_change(
     book.append_step(make_step(0))
     with pytest.raises(Conflict, match="another step 0"):
         book.append_step(replace(make_step(0), action={"tool": "other"}))
+    book.finish_run("run-1", PASSED)
+    book.append_step(make_step(0))
+    with pytest.raises(Conflict, match="takes no further step"):
+        book.append_step(make_step(1))
+    assert len(book.steps("run-1")) == 1
 
 
 def test_an_infra_run_leaves_its_task_for_another_attempt(

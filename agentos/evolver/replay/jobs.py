@@ -165,17 +165,18 @@ def _served_from(plan: Plan) -> str:
 
 
 def _trial(parts: Parts, job: TrialJob, before: _Before | None) -> Trial:
+    name = job.id
     try:
-        return parts.records.get(Trial, job.id)
+        return parts.records.get(Trial, name)
     except NotFound:
         pass
     plan = _plan(parts, job)
     if before and (known := before.of(job, plan)):
         parts.records.put(known)
         return known
-    done = _attempt(parts, job, plan)
+    done = _attempt(parts, job, name, plan)
     trial = Trial(
-        id=job.id,
+        id=name,
         evolution_id=job.evolution_id,
         candidate_id=job.candidate_id,
         task_id=job.task.id,
@@ -189,7 +190,7 @@ def _trial(parts: Parts, job: TrialJob, before: _Before | None) -> Trial:
         level=done.level,
         image=done.image,
         bundle=done.bundle,
-        run_id=job.id,
+        run_id=name,
         recording=_served_from(plan),
         drift=done.drift,
         steps_sha256=parts.blobs.put(packed(done.steps)),
@@ -203,13 +204,13 @@ def _trial(parts: Parts, job: TrialJob, before: _Before | None) -> Trial:
     return trial
 
 
-def _attempt(parts: Parts, job: TrialJob, plan: Plan) -> Attempt:
+def _attempt(parts: Parts, job: TrialJob, name: str, plan: Plan) -> Attempt:
     """Until an attempt counts. All have the trial's own id, so that no model call is paid twice."""
     retries = parts.policy.replay.infra_retries
     for attempt in range(1, retries + 1):
         try:
             asked = job.renamed.task if job.renamed else job.task
-            done = parts.executor.execute(asked, job.snapshot, job.id, plan=plan)
+            done = parts.executor.execute(asked, job.snapshot, name, plan=plan)
         except Unavailable as error:
             if attempt == retries or isinstance(error, ModelAway):  # to ask again at once gains nothing
                 raise

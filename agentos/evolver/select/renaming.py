@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import shake_256
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -89,7 +89,6 @@ _SECOND = [
 _SHORT_NAMES = [word for word in (*_FIRST, *_SECOND) if len(word) <= 5]
 _ENDS = [f"{first}-{second}" for first in _FIRST for second in _SECOND]
 _LONG_NAMES = [f"{end}-of-{_SECOND[place % len(_SECOND)]}" for place, end in enumerate(_ENDS)]
-_BLOCK = 64  # bytes that SHA-256 takes at a time
 _LONG = 60  # characters of a goal
 _WORD = r"[A-Za-z0-9]"
 _NAME = r"[\w./-]"
@@ -210,18 +209,11 @@ def _short(task: Task, names: Mapping[str, str]) -> dict[str, str]:
 @lru_cache(maxsize=64)  # each stage and each round asks again for the tasks of one evolution; 6 kB each
 def _drawn(key: bytes, what: str, *, long: bool) -> tuple[str, ...]:
     """Names in an order that follows from the key; ``long`` ones have three words, the others one short one."""
-    # HMAC-SHA256 of each (RFC 2104), the padded keys hashed once: 700 words are drawn from for every task.
-    padded = (key if len(key) <= _BLOCK else sha256(key).digest()).ljust(_BLOCK, b"\0")
-    inner = sha256(bytes(byte ^ 0x36 for byte in padded) + f"{what}:".encode())
-    outer = sha256(bytes(byte ^ 0x5C for byte in padded))
-
-    def place(word: str) -> bytes:
-        within, around = inner.copy(), outer.copy()
-        within.update(word.encode())
-        around.update(within.digest())
-        return around.digest()
-
-    return tuple(sorted(_LONG_NAMES if long else _SHORT_NAMES, key=place))
+    # Eight bytes for each word, of one stream that nobody can tell who has not the key.
+    words = _LONG_NAMES if long else _SHORT_NAMES
+    stream = shake_256(f"{what}:".encode() + key).digest(8 * len(words))
+    places = [stream[at : at + 8] for at in range(0, len(stream), 8)]
+    return tuple(word for _, word in sorted(zip(places, words, strict=True)))
 
 
 # --- texts in JSON ------------------------------------------------------------------------------
