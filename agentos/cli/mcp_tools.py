@@ -12,10 +12,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agentos.cli.answering import chosen, give, questions_of
+from agentos.cli.answering import questions_of
 from agentos.cli.evolution import redacted, summary
 from agentos.cli.output import json_text
 from agentos.cli.run import without_share
+from agentos.daemon.answers import chosen, give
 from agentos.domain import Evolution, EvolutionState, Feedback, Kind, Question, Rating
 from agentos.errors import Conflict, UserError
 from agentos.home import Home
