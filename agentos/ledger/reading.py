@@ -250,8 +250,9 @@ class Reader:
 
     def flags(self, run_id: str) -> Sequence[Flag]:
         """What users said of the run, oldest first."""
-        sql = "SELECT seq, run_id, reason, flagged_at FROM flag WHERE run_id = ? ORDER BY seq"
-        rows = self._rows(sql, run_id)
+        rows = self._rows(
+            "SELECT seq, run_id, reason, flagged_at FROM flag WHERE run_id = ? ORDER BY seq", run_id
+        )
         return [Flag(int(seq), run, reason, datetime.fromisoformat(at)) for seq, run, reason, at in rows]
 
     # --- people -------------------------------------------------------------------------------
