@@ -277,12 +277,9 @@ class Reader:
 
     def open_questions(self, root_id: str | None = None) -> Sequence[Question]:
         """What waiting tasks wait for, oldest first; of one task that people gave, if named."""
-        sql = (
-            "SELECT question.body FROM question JOIN task ON task.id = root_id "
-            "WHERE answer IS NULL AND task.state = ?"
-        )
+        sql = "SELECT question.body FROM question JOIN task ON task.id = root_id WHERE answer IS NULL"
         rest, values = (" AND root_id = ?", (root_id,)) if root_id else ("", ())
-        rows = self._rows(f"{sql}{rest} ORDER BY seq", TaskState.WAITING.value, *values)
+        rows = self._rows(f"{sql} AND task.state = ?{rest} ORDER BY seq", TaskState.WAITING.value, *values)
         return [from_text(Question, body) for (body,) in rows]
 
     # --- records ------------------------------------------------------------------------------
