@@ -15,6 +15,9 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 KILLS ?= 1000
 
+# What is compiled once is not compiled again in each process that a test starts; pytest's own modules too.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-model test quick check coverage lint types bench torture month mutants setup bubblewrap docker clean
 

@@ -22,10 +22,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 PATIENCE_S = 300.0
 
@@ -175,7 +176,24 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> None:
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
     sys.argv = ["agentos", *request["arguments"]]
-    runpy.run_module("agentos", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("agentos", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        _end(ended.code or 0)
+
+
+def _end(code: int) -> NoReturn:
+    """End as the interpreter does, but for taking apart what this process inherited: that costs more than
+    most commands, and an interpreter of a command's own has little of it.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(ValueError):  # it was closed
+            stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
