@@ -40,7 +40,6 @@ _WARM = {
     "agentos.proposers.search_process": "agentos.proposers.search_process",
     "bandit": "bandit.cli.main",
 }
-_DOOR = "\0agentos-tests-{}"  # where the server of that pid is asked for them
 _ASIDE = 512  # above all descriptors that are handed over
 _AGENTOS: Mapping[str, Any] = {"module": "agentos", "session": False, "kept": []}
 
@@ -87,10 +86,13 @@ class CommandServer:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
-            )
+        with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+            door.bind("")  # the kernel chooses a name
+            door.listen(64)
+            self.door = door.getsockname()  # where ``ForkedPopen`` asks
+            passed = [theirs.fileno(), door.fileno()]
+            words = [sys.executable, "-P", __file__, "agentos", *map(str, passed)]
+            self._process = subprocess.Popen(words, pass_fds=passed)
 
     def start(self, *arguments: str, env: Mapping[str, str], quiet: bool = False) -> Command:
         """A command in a session of its own; ``quiet`` keeps what it says on ``stderr``, which is a pipe."""
@@ -144,7 +146,7 @@ def command_server() -> CommandServer:
 class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
     """``subprocess.Popen`` that has a program of ``_WARM`` forked; what is given by position is the command alone."""
 
-    door = ""
+    door = b""  # where the command server listens
 
     def __init__(self, args: Any, **given: Any) -> None:
         self._given, self._said = given, None
@@ -243,14 +245,14 @@ def _hand_on(door: socket.socket, servers: dict[str, socket.socket]) -> None:
     if module not in servers:
         servers[module], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            words = [sys.executable, "-P", __file__, str(theirs.fileno()), module]
+            words = [sys.executable, "-P", __file__, module, str(theirs.fileno())]
             subprocess.Popen(words, pass_fds=[theirs.fileno()])
     socket.send_fds(servers[module], [request], descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
 
 
-def _become(request: dict[str, Any], descriptors: list[int], door: str) -> None:
+def _become(request: dict[str, Any], descriptors: list[int], door: bytes) -> None:
     if request["session"]:
         os.setsid()
     aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ASIDE) for descriptor in descriptors]
@@ -293,28 +295,26 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def main(descriptor: int, module: str = "") -> None:
+def _imported(module: str) -> None:
+    if module == "agentos":
+        _import_all()
+        return
+    if module == "agentos.gateway":
+        importlib.import_module("agentos.gateway.__main__").prepare()
+    importlib.import_module(_WARM[module])
+    sys.modules.pop(module, None)  # it is run, which is not to find it imported
+
+
+def main(module: str, descriptor: int, door: int = -1) -> None:
     """Import, then fork: the command, or the program of that name."""
-    with contextlib.ExitStack() as stack:
-        door = None
-        if not module:
-            door = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-            door.bind(_DOOR.format(os.getpid()))
-            door.listen(64)
-        name = _DOOR.format(os.getpid())
-        if not module:
-            _import_all()
-        else:
-            if module == "agentos.gateway":
-                importlib.import_module("agentos.gateway.__main__").prepare()
-            importlib.import_module(_WARM[module])
-            sys.modules.pop(module, None) if module == _WARM[module] else None
-        gc.collect()
-        gc.freeze()
-        told = _serve(socket.socket(fileno=descriptor), door)
-    if told is not None:
+    listening = socket.socket(fileno=door) if door >= 0 else None
+    name = listening.getsockname() if listening else b""
+    _imported(module)
+    gc.collect()
+    gc.freeze()
+    if (told := _serve(socket.socket(fileno=descriptor), listening)) is not None:
         _become(*told, name)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])
+    main(sys.argv[1], *map(int, sys.argv[2:]))
