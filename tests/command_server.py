@@ -41,6 +41,7 @@ _WARM = {
     "bandit": "bandit.cli.main",
 }
 _ASIDE = 512  # above all descriptors that are handed over
+_PASSED_MAX = 250  # descriptors in one message; the kernel takes 253
 _AGENTOS: Mapping[str, Any] = {"module": "agentos", "session": False, "kept": []}
 
 
@@ -146,7 +147,8 @@ def command_server() -> CommandServer:
 class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
     """``subprocess.Popen`` that has a program of ``_WARM`` forked; what is given by position is the command alone."""
 
-    door = b""  # where the command server listens
+    door = b""  # where the command server listens; "" where it is started with the first of them
+    forks = True
 
     def __init__(self, args: Any, **given: Any) -> None:
         self._given, self._said = given, None
@@ -154,10 +156,11 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
         words = [str(word) for word in args] if isinstance(args, list) else []
-        if not (words[:1] == [sys.executable] and words[2:3] == ["-m"] and words[3] in _WARM):
+        known = words[:1] == [sys.executable] and words[2:3] == ["-m"] and words[3] in _WARM
+        kept = list(self._given.get("pass_fds", ()))
+        if not known or not self.forks or len(kept) > _PASSED_MAX - 4 or max(kept, default=0) >= _ASIDE:
             super()._execute_child(args, *rest)  # type: ignore[misc]
             return
-        kept = list(self._given.get("pass_fds", ()))
         env = self._given.get("env")
         request = {
             "module": words[3], "arguments": words[4:], "env": dict(os.environ if env is None else env), "kept": kept,
@@ -167,7 +170,7 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
         given = [0 if ends[0] < 0 else ends[0], 1 if ends[3] < 0 else ends[3], 2 if ends[5] < 0 else ends[5]]
         ours, theirs = os.pipe()
         with os.fdopen(theirs, "wb"), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
-            server.connect(self.door)
+            server.connect(self.door or command_server().door)
             socket.send_fds(server, [json.dumps(request).encode()], [*given, theirs, *kept])
         self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
         self._said = os.fdopen(ours, "rb", buffering=0)
@@ -222,7 +225,7 @@ def _serve(
                 os.close(status)
                 os.close(ready)
                 continue
-            request, descriptors, _, _ = socket.recv_fds(asked, 1 << 20, 64)
+            request, descriptors, _, _ = socket.recv_fds(asked, 1 << 20, _PASSED_MAX)
             if not request:
                 return None
             if (pid := os.fork()) == 0:
@@ -238,7 +241,7 @@ def _serve(
 def _hand_on(door: socket.socket, servers: dict[str, socket.socket]) -> None:
     """To the server of the program, which is started when it is first asked for."""
     with door.accept()[0] as caller:
-        request, descriptors, _, _ = socket.recv_fds(caller, 1 << 20, 64)
+        request, descriptors, _, _ = socket.recv_fds(caller, 1 << 20, _PASSED_MAX)
     if not request:
         return
     module = json.loads(request)["module"]

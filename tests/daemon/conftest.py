@@ -25,19 +25,10 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
-from tests.command_server import Command, ForkedPopen, command_server
+from tests.command_server import Command, command_server
 
 KIT = Path(__file__).parent / "kit"
 BUSY = 5  # so much longer is waited than a quiet machine would need: patience costs nothing
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _forked_programs() -> Iterator[None]:
-    """Gateways and searches of a service in this process are forked as those of a daemon are."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ForkedPopen, "door", command_server().door)
-        patch.setattr(subprocess, "Popen", ForkedPopen)
-        yield
 
 
 @pytest.fixture(scope="session")
