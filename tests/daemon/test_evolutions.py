@@ -151,30 +151,6 @@ def test_a_recurring_failure_is_repaired_promoted_and_reverted(
     assert len(numbers) == len(set(numbers)) == 3, "the revert is a version of its own"
 
 
-def test_every_trial_is_run_again_from_its_record_without_a_daemon(
-    daemon: Any, exam: list[Task], until: Any, home: Home
-) -> None:
-    daemon.start()
-    until(lambda: ended(home), "the evolution has ended", 60)
-    daemon.signal(signal.SIGTERM)
-    daemon.ended()
-    (evolution,) = evolutions(home)
-    command = ["--home", str(home.root), "evolution", "verify", evolution.id, "--trials", "--json"]
-    done = command_server().run(*command, env=os.environ)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["faults"] == []
-    assert found["trials"] == len(Reader(home.ledger).find(Trial)) > 20
-    # a record that is not what happened
-    reader = Reader(home.ledger)
-    trial = reader.find(Trial)[0]
-    (home.blobs / trial.steps_sha256[:2] / trial.steps_sha256[2:]).unlink()
-    done = command_server().run(*command, env=os.environ)
-    assert done.returncode == 1
-    (fault,) = json.loads(done.stdout)["faults"]
-    assert fault.startswith(f"{trial.id}: it could not be run again: there is no blob")
-
-
 def test_kills_at_random_points_promote_once_and_damage_nothing(
     daemon: Any, exam: list[Task], until: Any, home: Home
 ) -> None:
@@ -217,7 +193,7 @@ def test_one_failure_waits_and_a_flag_makes_it_evidence(
     until(lambda: evolutions(home), "the flag opened an evolution")
 
 
-def test_only_a_token_of_this_home_promotes(
+def test_only_a_token_of_this_home_promotes_and_every_trial_is_run_again_from_its_record(
     daemon: Any, exam: list[Task], ledger: Ledger, until: Any, home: Home
 ) -> None:
     ask(home)
@@ -237,6 +213,27 @@ def test_only_a_token_of_this_home_promotes(
         approve(parts, parts.evolution(evolution.id), "person:ada")
     until(lambda: source(home) == RIGHT, "the real one promotes")
     assert len(ledger.find(Consent)) == 2
+    daemon.signal(signal.SIGTERM)
+    daemon.ended()
+    run_again(home, evolution)
+
+
+def run_again(home: Home, evolution: Evolution) -> None:
+    """Every trial, from its record and without a daemon; a record that is gone is told."""
+    command = ["--home", str(home.root), "evolution", "verify", evolution.id, "--trials", "--json"]
+    done = command_server().run(*command, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["faults"] == []
+    assert found["trials"] == len(Reader(home.ledger).find(Trial)) > 20
+    # a record that is not what happened
+    reader = Reader(home.ledger)
+    trial = reader.find(Trial)[0]
+    (home.blobs / trial.steps_sha256[:2] / trial.steps_sha256[2:]).unlink()
+    done = command_server().run(*command, env=os.environ)
+    assert done.returncode == 1
+    (fault,) = json.loads(done.stdout)["faults"]
+    assert fault.startswith(f"{trial.id}: it could not be run again: there is no blob")
 
 
 def ended_waiting(home: Home) -> bool:
