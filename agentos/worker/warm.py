@@ -38,6 +38,8 @@ def _put_off(package: str) -> None:
 
     module.__getattr__ = load  # type: ignore[method-assign]
     sys.modules[package] = module
+    parent, _, name = package.rpartition(".")
+    setattr(sys.modules[parent], name, module)  # as an import does
 
 
 # A third of what importing langgraph costs: the answers of a service, all of them, of which one is used; and what
