@@ -45,7 +45,7 @@ def _put_off(package: str) -> None:
 # A third of what importing langgraph costs: the answers of a service, all of them, of which one is used; and what
 # draws on a terminal, for a command line that httpx does without where this cannot be imported.
 _put_off("langsmith.types")
-_COMMAND_LINES = ("httpx._main", "httpx2._main")
+_COMMAND_LINES = {"httpx._main", "httpx2._main"} - sys.modules.keys()
 sys.modules |= dict.fromkeys(_COMMAND_LINES)  # type: ignore[arg-type]
 from langgraph.graph import END, START, StateGraph  # noqa: E402
 from langgraph.types import Command  # noqa: E402
