@@ -32,7 +32,7 @@ def _put_off(package: str) -> None:
     def load(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        del module.__getattr__  # type: ignore[method-assign]
+        del module.__getattr__
         loader.exec_module(module)
         return getattr(module, name)
 

@@ -123,7 +123,7 @@ def ask(home: Home) -> None:
     path.write_text(path.read_text() + '[consent]\nmedium = "ask"\n')
 
 
-def test_a_recurring_failure_is_repaired_promoted_and_reverted(
+def test_a_recurring_failure_is_repaired_promoted_run_again_from_its_records_and_reverted(
     daemon: Any, exam: list[Task], ledger: Ledger, until: Any, home: Home
 ) -> None:
     daemon.start()
@@ -131,6 +131,10 @@ def test_a_recurring_failure_is_repaired_promoted_and_reverted(
     (evolution,) = evolutions(home)
     assert evolution.state is EvolutionState.PROBATION, evolution.reason
     assert source(home) == RIGHT
+    daemon.signal(signal.SIGTERM)
+    daemon.ended()
+    run_again(home, evolution)
+    daemon.start()
 
     again = [replace(task, id=f"{task.id}-again") for task in exam]
     for task in again:
@@ -149,6 +153,24 @@ def test_a_recurring_failure_is_repaired_promoted_and_reverted(
     assert source(home) == FAULTY
     numbers = [version.number for version in Registry(home.registry).versions(SKILL)]
     assert len(numbers) == len(set(numbers)) == 3, "the revert is a version of its own"
+
+
+def run_again(home: Home, evolution: Evolution) -> None:
+    """Every trial, from its record and without a daemon; a record that is gone is told."""
+    command = ["--home", str(home.root), "evolution", "verify", evolution.id, "--trials", "--json"]
+    done = command_server().run(*command, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["faults"] == []
+    assert found["trials"] == len(Reader(home.ledger).find(Trial)) > 20
+    # a record that is not what happened
+    reader = Reader(home.ledger)
+    trial = reader.find(Trial)[0]
+    (home.blobs / trial.steps_sha256[:2] / trial.steps_sha256[2:]).unlink()
+    done = command_server().run(*command, env=os.environ)
+    assert done.returncode == 1
+    (fault,) = json.loads(done.stdout)["faults"]
+    assert fault.startswith(f"{trial.id}: it could not be run again: there is no blob")
 
 
 def test_kills_at_random_points_promote_once_and_damage_nothing(
@@ -193,7 +215,7 @@ def test_one_failure_waits_and_a_flag_makes_it_evidence(
     until(lambda: evolutions(home), "the flag opened an evolution")
 
 
-def test_only_a_token_of_this_home_promotes_and_every_trial_is_run_again_from_its_record(
+def test_only_a_token_of_this_home_promotes(
     daemon: Any, exam: list[Task], ledger: Ledger, until: Any, home: Home
 ) -> None:
     ask(home)
@@ -213,27 +235,6 @@ def test_only_a_token_of_this_home_promotes_and_every_trial_is_run_again_from_it
         approve(parts, parts.evolution(evolution.id), "person:ada")
     until(lambda: source(home) == RIGHT, "the real one promotes")
     assert len(ledger.find(Consent)) == 2
-    daemon.signal(signal.SIGTERM)
-    daemon.ended()
-    run_again(home, evolution)
-
-
-def run_again(home: Home, evolution: Evolution) -> None:
-    """Every trial, from its record and without a daemon; a record that is gone is told."""
-    command = ["--home", str(home.root), "evolution", "verify", evolution.id, "--trials", "--json"]
-    done = command_server().run(*command, env=os.environ)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["faults"] == []
-    assert found["trials"] == len(Reader(home.ledger).find(Trial)) > 20
-    # a record that is not what happened
-    reader = Reader(home.ledger)
-    trial = reader.find(Trial)[0]
-    (home.blobs / trial.steps_sha256[:2] / trial.steps_sha256[2:]).unlink()
-    done = command_server().run(*command, env=os.environ)
-    assert done.returncode == 1
-    (fault,) = json.loads(done.stdout)["faults"]
-    assert fault.startswith(f"{trial.id}: it could not be run again: there is no blob")
 
 
 def ended_waiting(home: Home) -> bool:
