@@ -222,7 +222,8 @@ def gateway_of(daemon: int) -> int | None:
 
     It need not be a child of the daemon (``tests/command_server.py``).
     """
-    ours = {end for end in _links(daemon, "*") if end.startswith("pipe:")}
+    inherited = {*_links(daemon, "[012]")}
+    ours = {end for end in _links(daemon, "*") if end.startswith("pipe:")} - inherited
     for place in Path("/proc").glob("[0-9]*"):
         pid = int(place.name)
         if pid != daemon and ours & {*_links(pid, "0")}:
