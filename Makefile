@@ -15,8 +15,11 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 KILLS ?= 1000
 
+# What is compiled once is not compiled again in each process that a test starts; pytest's own modules too.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test quick check coverage lint types bench torture month mutants setup bubblewrap docker clean
+.PHONY: help demo demo-model test quick check coverage lint types bench torture month mutants setup compiled bubblewrap docker clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -40,10 +43,14 @@ demo: setup
 demo-model: setup
 	@MODEL=$(MODEL) $(BIN)/python examples/demo-model/run.py $(ARGS)
 
-test: setup docker
+# A box sees the package read-only: what is not compiled before is compiled in each template.
+compiled: setup
+	@$(BIN)/python -m compileall -q agentos
+
+test: compiled docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-quick: setup
+quick: compiled
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not slow and not daemon'
 
 lint: setup
@@ -56,7 +63,7 @@ types: setup
 
 check: lint types test
 
-coverage: setup docker
+coverage: compiled docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 mutants: setup

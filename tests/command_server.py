@@ -4,12 +4,17 @@ They take most of a second, which is many times what a command does. One process
 for each command, and the child is the command: its own pid, environment, directory, streams, session and
 exit code. What is imported when, and how a process starts, is the matter of tests/cli/test_main.py, which
 starts real ones.
+
+The same goes for the Python programs that a command starts in its turn (``_WARM``): a gateway imports for three
+seconds. They are forked by servers of their own, so they are no children of the command that asked for them, and are
+else as it wants them. tests/gateway starts real ones.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import gc
 import importlib
@@ -22,12 +27,22 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 PATIENCE_S = 300.0
+# Program -> what is imported before it is forked.
+_WARM = {
+    "agentos.gateway": "agentos.gateway.process",
+    "agentos.proposers.search_process": "agentos.proposers.search_process",
+    "bandit": "bandit.cli.main",
+}
+_ASIDE = 512  # above all descriptors that are handed over
+_PASSED_MAX = 250  # descriptors in one message; the kernel takes 253
+_AGENTOS: Mapping[str, Any] = {"module": "agentos", "session": False, "kept": []}
 
 
 class Command:
@@ -72,14 +87,17 @@ class CommandServer:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
-            )
+        with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+            door.bind("")  # the kernel chooses a name
+            door.listen(64)
+            self.door = door.getsockname()  # where ``ForkedPopen`` asks
+            passed = [theirs.fileno(), door.fileno()]
+            words = [sys.executable, "-P", __file__, "agentos", *map(str, passed)]
+            self._process = subprocess.Popen(words, pass_fds=passed)
 
     def start(self, *arguments: str, env: Mapping[str, str], quiet: bool = False) -> Command:
         """A command in a session of its own; ``quiet`` keeps what it says on ``stderr``, which is a pipe."""
-        request = {"arguments": arguments, "env": dict(env), "cwd": os.getcwd(), "session": True}
+        request = {**_AGENTOS, "arguments": arguments, "env": dict(env), "cwd": os.getcwd(), "session": True}
         if not quiet:
             return Command(self._socket, request, (0, 1, 2))
         ours, theirs = os.pipe()
@@ -92,7 +110,7 @@ class CommandServer:
         self, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run one to its end. Raises subprocess.TimeoutExpired, after it was killed."""
-        request = {"arguments": arguments, "env": dict(env), "cwd": str(cwd or Path.cwd()), "session": False}
+        request = {**_AGENTOS, "arguments": arguments, "env": dict(env), "cwd": str(cwd or Path.cwd())}
         with contextlib.ExitStack() as stack:
             streams = [
                 stack.enter_context(os.fdopen(os.memfd_create(name), "r+", encoding="utf-8"))
@@ -126,6 +144,58 @@ def command_server() -> CommandServer:
     return made
 
 
+class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
+    """``subprocess.Popen`` that has a program of ``_WARM`` forked; what is given by position is the command alone."""
+
+    door = b""  # where the command server listens; "" where it is started with the first of them
+    forks = True
+
+    def __init__(self, args: Any, **given: Any) -> None:
+        self._given, self._said = given, None
+        super().__init__(args, **given)
+
+    def _execute_child(self, args: Any, *rest: Any) -> None:
+        words = [str(word) for word in args] if isinstance(args, list) else []
+        known = words[:1] == [sys.executable] and words[2:3] == ["-m"] and words[3] in _WARM
+        kept = list(self._given.get("pass_fds", ()))
+        if not known or not self.forks or len(kept) > _PASSED_MAX - 4 or max(kept, default=0) >= _ASIDE:
+            super()._execute_child(args, *rest)  # type: ignore[misc]
+            return
+        env = self._given.get("env")
+        request = {
+            "module": words[3], "arguments": words[4:], "env": dict(os.environ if env is None else env), "kept": kept,
+            "cwd": str(self._given.get("cwd") or os.getcwd()), "session": self._given.get("start_new_session", False),
+        }  # fmt: skip
+        ends = rest[9:15]  # of three pipes: what the child gets, and what is ours
+        given = [0 if ends[0] < 0 else ends[0], 1 if ends[3] < 0 else ends[3], 2 if ends[5] < 0 else ends[5]]
+        ours, theirs = os.pipe()
+        with os.fdopen(theirs, "wb"), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            server.connect(self.door or command_server().door)
+            socket.send_fds(server, [json.dumps(request).encode()], [*given, theirs, *kept])
+        self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
+        self._said = os.fdopen(ours, "rb", buffering=0)
+        self.pid = int(self._said.readline())
+        self._child_created = True
+
+    def _internal_poll(self, *given: Any, **named: Any) -> int | None:
+        if self._said is None:
+            return super()._internal_poll(*given, **named)  # type: ignore[misc, no-any-return]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._wait(0)
+        return self.returncode
+
+    def _wait(self, timeout: float | None) -> int:
+        if self._said is None:
+            return super()._wait(timeout)  # type: ignore[misc, no-any-return]
+        with self._waitpid_lock:  # type: ignore[attr-defined]
+            if self.returncode is None:
+                if not select.select([self._said], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired(self.args, timeout or 0)
+                self.returncode = int(self._said.readline())
+                self._said.close()
+        return self.returncode
+
+
 # --- in the process that forks ----------------------------------------------------------------
 
 
@@ -136,11 +206,17 @@ def _import_all() -> None:
             importlib.import_module(module.name)
 
 
-def _serve(asked: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+def _serve(
+    asked: socket.socket, door: socket.socket | None = None
+) -> tuple[dict[str, Any], list[int]] | None:
     """Fork for each request. Returns in each child what it was asked, in this process None at the end."""
     running: dict[int, tuple[int, int]] = {}  # by pidfd: pid, and where its exit code goes
+    servers: dict[str, socket.socket] = {}
     while True:
-        for ready in select.select([asked, *running], [], [])[0]:
+        for ready in select.select([asked, *filter(None, [door]), *running], [], [])[0]:
+            if ready is door:
+                _hand_on(door, servers)
+                continue
             if ready is not asked:
                 pid, status = running.pop(ready)
                 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -149,24 +225,46 @@ def _serve(asked: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
                 os.close(status)
                 os.close(ready)
                 continue
-            request, descriptors, _, _ = socket.recv_fds(asked, 1 << 20, 4)
+            request, descriptors, _, _ = socket.recv_fds(asked, 1 << 20, _PASSED_MAX)
             if not request:
                 return None
             if (pid := os.fork()) == 0:
                 asked.detach()
                 return json.loads(request), descriptors
-            os.write(descriptors[3], f"{pid}\n".encode())
+            with contextlib.suppress(BrokenPipeError):  # who asked was killed meanwhile
+                os.write(descriptors[3], f"{pid}\n".encode())
             running[os.pidfd_open(pid)] = (pid, descriptors[3])
-            for descriptor in descriptors[:3]:
+            for descriptor in (*descriptors[:3], *descriptors[4:]):
                 os.close(descriptor)
 
 
-def _become(request: dict[str, Any], descriptors: list[int]) -> None:
+def _hand_on(door: socket.socket, servers: dict[str, socket.socket]) -> None:
+    """To the server of the program, which is started when it is first asked for."""
+    with door.accept()[0] as caller:
+        request, descriptors, _, _ = socket.recv_fds(caller, 1 << 20, _PASSED_MAX)
+    if not request:
+        return
+    module = json.loads(request)["module"]
+    if module not in servers:
+        servers[module], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            words = [sys.executable, "-P", __file__, module, str(theirs.fileno())]
+            subprocess.Popen(words, pass_fds=[theirs.fileno()])
+    socket.send_fds(servers[module], [request], descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _become(request: dict[str, Any], descriptors: list[int], door: bytes) -> None:
     if request["session"]:
         os.setsid()
-    for number, descriptor in enumerate(descriptors[:3]):
-        os.dup2(descriptor, number)
-    os.closerange(3, 1 << 16)
+    aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ASIDE) for descriptor in descriptors]
+    last = -1
+    for number, descriptor in sorted(zip([0, 1, 2, *request["kept"]], [*aside[:3], *aside[4:]], strict=True)):
+        if last + 1 < number:  # an empty range closes everything
+            os.closerange(last + 1, number)
+        last = os.dup2(descriptor, number)
+    os.closerange(last + 1, 1 << 16)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -174,13 +272,52 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> None:
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
-    sys.argv = ["agentos", *request["arguments"]]
-    runpy.run_module("agentos", run_name="__main__", alter_sys=True)
+    sys.argv = [request["module"], *request["arguments"]]
+    if request["module"] == "agentos":
+        ForkedPopen.door = door
+        subprocess.Popen = ForkedPopen  # type: ignore[misc]
+    code: Any = 0
+    try:
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        code = ended.code or 0
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
+    """End as the interpreter does, but for taking apart what this process inherited: that costs more than
+    most commands, and an interpreter of a command's own has little of it.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(ValueError):  # it was closed
+            stream.flush()
+    os._exit(code)
+
+
+def _imported(module: str) -> None:
+    if module == "agentos":
+        _import_all()
+        return
+    if module == "agentos.gateway":
+        importlib.import_module("agentos.gateway.__main__").prepare()
+    importlib.import_module(_WARM[module])
+    sys.modules.pop(module, None)  # it is run, which is not to find it imported
+
+
+def main(module: str, descriptor: int, door: int = -1) -> None:
+    """Import, then fork: the command, or the program of that name."""
+    listening = socket.socket(fileno=door) if door >= 0 else None
+    name = listening.getsockname() if listening else b""
+    _imported(module)
+    gc.collect()
+    gc.freeze()
+    if (told := _serve(socket.socket(fileno=descriptor), listening)) is not None:
+        _become(*told, name)
 
 
 if __name__ == "__main__":
-    _import_all()
-    gc.collect()
-    gc.freeze()
-    if (told := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
-        _become(*told)
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -13,10 +13,13 @@ import ipaddress
 import os
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
+from tests.command_server import ForkedPopen
 
 
 @functools.cache
@@ -111,4 +114,5 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("AGENTOS_HOME", str(place / "no-home-was-set" / "home"))
         patch.setattr(socket.socket, "connect", _guarded(socket.socket.connect))
         patch.setattr(socket.socket, "connect_ex", _guarded(socket.socket.connect_ex))
+        patch.setattr(subprocess, "Popen", ForkedPopen)
         yield

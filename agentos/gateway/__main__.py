@@ -13,18 +13,23 @@ import sys
 from pathlib import Path
 
 
-def main() -> None:
-    """Prepare the environment before anything imports litellm, then serve."""
-    parser = argparse.ArgumentParser(prog="agentos.gateway")
-    parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--socket", default="gateway.sock", help="its name in HOME/run")
-    given = parser.parse_args()
+def prepare() -> None:
+    """Set what litellm reads when it is imported."""
     os.environ.update(
         LITELLM_LOCAL_MODEL_COST_MAP="True",  # else the import fetches a price list
         LITELLM_MODE="PRODUCTION",  # else it reads the .env of whatever folder it finds
         HF_HUB_OFFLINE="1",  # else counting tokens may fetch tokenizers
         LITELLM_LOG="CRITICAL",
     )
+
+
+def main() -> None:
+    """Prepare the environment before anything imports litellm, then serve."""
+    parser = argparse.ArgumentParser(prog="agentos.gateway")
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--socket", default="gateway.sock", help="its name in HOME/run")
+    given = parser.parse_args()
+    prepare()
     os.umask(0o077)
     gc.disable()  # looking for garbage takes a fifth of the time that importing litellm takes
     from agentos.gateway.process import serve

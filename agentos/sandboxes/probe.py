@@ -23,7 +23,7 @@ from agentos.ports import Box
 from agentos.wire import Closed, FrameError, Late, hangs_up
 
 ENTRY = "agentos.worker.selfcheck:serve"
-LIMITS = Limits(wall_s=30, memory_mb=48, workspace_mb=4, processes=24)
+LIMITS = Limits(wall_s=30, memory_mb=48, workspace_mb=4, processes=12)
 _HOGS = 8
 _WRITABLE = {"/dev/shm", "/snapshot", "/tmp", "/ws"}  # noqa: S108 - the box's own
 _VARIABLES = {

@@ -6,17 +6,52 @@ the smallest way; a fork inherits what that has filled.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
 from typing import Any, TypedDict
 
 import yaml
-from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command
 
 from agentos.worker import toolfile
 from agentos.worker.job import QUIET
+
+
+def _put_off(package: str) -> None:
+    """Its submodules can be imported; its own file is run when a name is asked of it that it lacks until then."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except ModuleNotFoundError:
+        return
+    if spec is None or spec.loader is None or package in sys.modules:
+        return
+    module = importlib.util.module_from_spec(spec)
+    loader = spec.loader
+
+    def load(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        del module.__getattr__
+        loader.exec_module(module)
+        return getattr(module, name)
+
+    module.__getattr__ = load  # type: ignore[method-assign]
+    sys.modules[package] = module
+    parent, _, name = package.rpartition(".")
+    setattr(sys.modules[parent], name, module)  # as an import does
+
+
+# A third of what importing langgraph costs: the answers of a service, all of them, of which one is used; and what
+# draws on a terminal, for a command line that httpx does without where this cannot be imported.
+_put_off("langsmith.types")
+_COMMAND_LINES = {"httpx._main", "httpx2._main"} - sys.modules.keys()
+sys.modules |= dict.fromkeys(_COMMAND_LINES)  # type: ignore[arg-type]
+from langgraph.graph import END, START, StateGraph  # noqa: E402
+from langgraph.types import Command  # noqa: E402
+
+for _name in _COMMAND_LINES:
+    del sys.modules[_name]
 
 _TOOL = '''"""Warms up."""
 from pydantic import BaseModel, Field

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -44,6 +42,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from tests.command_server import command_server
 from tests.daemon.conftest import Daemon, until
 
 pytestmark = pytest.mark.sandbox
@@ -212,16 +211,14 @@ def test_a_correction_is_evidence_for_what_changed_and_a_guard_for_the_rest(
 
 def test_an_answer_is_corrected_in_the_editor(home: Home, ledger: Ledger, ran: Callable[..., Run]) -> None:
     run = ran(prices=[3, 4], shipping=2)
-    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "run", "correct", run.id]
+    command = ["--home", str(home.root), "run", "correct", run.id]
     environment = {**os.environ, "EDITOR": "sed -i s/5/9/", "VISUAL": ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = command_server().run(*command, env=environment)
     assert done.returncode == 0, done.stderr
     wrong, kept = ledger.find(Feedback, run_id=run.id)
     assert wrong.checks[0].spec["value"] == {"total": 9, "items": 2}
     assert kept.rating is Rating.GOOD
-    broken = subprocess.run(
-        [*command, "--answer", "-"], input="{", capture_output=True, text=True, check=False, timeout=60
-    )
+    broken = command_server().run(*command, "--answer", "-", env=os.environ, stdin="{")
     assert (broken.returncode, len(ledger.find(Feedback))) == (1, 2)
 
 

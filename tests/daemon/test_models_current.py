@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from agentos.ledger.reading import Reader
 from agentos.settings import load_settings
 from agentos.testing import ModelServer
 from agentos.testing.modelserver.replies import ServerReply, say
+from tests.command_server import command_server
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -41,11 +41,9 @@ def second() -> Iterator[ModelServer]:
 
 def add_model(home: Home, server: ModelServer) -> str:
     """As a person does it; what was said."""
-    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "model", "add", "main"]
-    options = ["--model", "openai/scripted", "--provider", "local", "--key-env", "CURRENT_KEY"]
-    done = subprocess.run(
-        [*command, *options, "--api-base", server.base_url], capture_output=True, text=True, timeout=60
-    )
+    command = ["--home", str(home.root), "model", "add", "main", "--model", "openai/scripted"]
+    options = ["--provider", "local", "--key-env", "CURRENT_KEY", "--api-base", server.base_url]
+    done = command_server().run(*command, *options, env=os.environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

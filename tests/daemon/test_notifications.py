@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socketserver
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -39,6 +38,7 @@ from agentos.ledger.store import Ledger
 from agentos.models.secrets import Secret, keep
 from agentos.registry.store import Registry
 from agentos.settings import Notify, load_settings
+from tests.command_server import command_server
 from tests.daemon.conftest import Daemon, until
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -355,8 +355,7 @@ def test_a_daemon_tells_of_a_failed_night_once_also_after_it_was_killed(
     assert load_settings(home.settings).notify.webhook == url
 
     def typed(*words: str) -> Any:
-        command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), *words, "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        done = command_server().run("--home", str(home.root), *words, "--json", env=os.environ)
         return json.loads(done.stdout)
 
     assert typed("notify", "test") == [{"channel": "webhook", "delivered": True, "why": ""}]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +21,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import load_settings
+from tests.command_server import command_server
 from tests.daemon.swapping import PATH, edit, marks, mixed, signed, source, waiting
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -47,8 +47,9 @@ def by(home: Home, task: Task) -> str:
 
 
 def status(home: Home) -> Any:
-    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "status", "--json"]
-    return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=30).stdout)
+    done = command_server().run("--home", str(home.root), "status", "--json", env=os.environ)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def held(home: Home) -> Any:
@@ -346,8 +347,8 @@ def test_of_two_promotions_at_once_one_is_made_and_one_is_measured_again(
 def test_the_command_approves_nothing_that_is_stale(home: Home, ledger: Ledger) -> None:
     item = waiting(home, ledger, signed(source(Registry(home.registry)), "late"))
     edit(home, signed(source(Registry(home.registry)), "by hand"))
-    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "evolution", "approve"]
-    done = subprocess.run([*command, item.evolution.id, "--yes"], capture_output=True, text=True, timeout=30)
+    command = ["--home", str(home.root), "evolution", "approve", item.evolution.id, "--yes"]
+    done = command_server().run(*command, env=os.environ)
     assert done.returncode == 1
     said = " ".join(done.stderr.split())
     assert f"{item.evolution.id} is stale: the registry moved since it was judged" in said

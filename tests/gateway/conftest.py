@@ -18,6 +18,7 @@ from agentos.home import Home
 from agentos.ports import Grant
 from agentos.settings import Settings
 from agentos.testing import ModelServer, say
+from tests.command_server import ForkedPopen
 
 KEY = "sk-a-key-of-the-tests-0123456789"
 SPEC = ModelSpec("main", "openai/scripted", "local", {})
@@ -96,6 +97,14 @@ class Bench:
             return list(reading.calls(run_id))
         finally:
             reading.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _started() -> Iterator[None]:
+    """Gateways are started here as they are for users, and not forked as elsewhere in the suite."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ForkedPopen, "forks", False)
+        yield
 
 
 @pytest.fixture(scope="session")

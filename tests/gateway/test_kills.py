@@ -95,6 +95,7 @@ def test_kills_at_random_moments_lose_no_call_and_pay_none_twice(
         assert server.paid == sum(asked)
 
 
+@pytest.mark.slow
 def test_a_killed_attempt_hands_its_call_to_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def gone(pid: int) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_when_the_daemon_dies_calls_under_way_come_to_their_record_and_the_gateway_ends(
     tmp_path: Path,
 ) -> None:
@@ -209,6 +211,7 @@ def test_an_answer_that_cannot_be_recorded_is_not_given_and_not_paid_twice(bench
     assert bench.server.repeated - repeated == 1
 
 
+@pytest.mark.slow
 def test_a_gateway_that_cannot_start_says_why(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home")
     home.keys.write_text('SOME_API_KEY = "x"\n')
@@ -221,6 +224,7 @@ def test_a_gateway_that_cannot_start_says_why(tmp_path: Path) -> None:
         models.close()
 
 
+@pytest.mark.slow
 def test_a_gateway_that_starts_too_slowly_for_one_caller_is_the_next_ones(tmp_path: Path) -> None:
     with ModelServer() as server:
         models = GatewayModels(make_home(tmp_path / "home"), settings_for(server))
