@@ -1,3 +1,5 @@
+"""Watches over certificates."""
+
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Metres of a climb."""
+
 from pathlib import Path
 
 from pydantic import BaseModel, Field

@@ -1,4 +1,5 @@
-# Length of an extended M3U playlist.
+"""Length of an extended M3U playlist."""
+
 import re
 from collections import Counter
 from pathlib import Path
