@@ -330,13 +330,13 @@ def test_a_number_for_a_bound_is_asked_about_though_no_proposer_found_the_bound(
         ZONES.replace("input.size * part", "(input.size - 1) * part"),
         ZONES.replace("bisect_left", "bisect_right"),
     )
+    bounds_met = [(50, 100, 1), (75, 100, 2), (60, 80, 2), (45, 60, 2)]
+    below = [(10, 40, 0), (74, 100, 1), (59, 80, 1), (44, 60, 1), (29, 40, 1), (89, 120, 1), (119, 160, 1)]
     tasks = [
         case(number, wanted, missing=missing, size=size)
-        for number, (missing, size, wanted) in enumerate(
-            [(50, 100, 1), (75, 100, 2), (60, 80, 2), (10, 40, 0), (99, 100, 2), (45, 60, 2), (74, 100, 1)]
-        )
+        for number, (missing, size, wanted) in enumerate(bounds_met + below)
     ]
-    known = Known(tasks, {3, 4, 6}, b"k" * 32, ReplayPolicy(neighbours=24))
+    known = Known(tasks, set(range(len(bounds_met), len(tasks))), b"k" * 32, ReplayPolicy(neighbours=24))
     drawn = stepped(tasks, known.key, 48) + neighbours(tasks, ZONES, known.key, 96)
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
