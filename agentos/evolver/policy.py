@@ -122,7 +122,9 @@ class ReplayPolicy:
     symptom_min: int = (
         3  # right answers that must have what failing ones lack for it to be a symptom; 0: none is looked for
     )
-    symptom_share: float = 0.25  # of inputs at which it shows: an edit that leaves so many mended what was shown
+    symptom_share: float = (
+        0.25  # of inputs at which it shows: an edit that leaves so many mended what was shown
+    )
     rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
 
 

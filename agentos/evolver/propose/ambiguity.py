@@ -23,7 +23,7 @@ from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.edit_mutants import mutants
-from agentos.evolver.propose.neighbours import Neighbour, neighbours, stepped
+from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, stepped
 from agentos.evolver.propose.symptoms import symptoms
 from agentos.evolver.select.curate import Sets, case_of
 from agentos.ports import Bench, Benches, BenchResult, Case
@@ -52,12 +52,14 @@ class EditFindings:
     """``unguarded``: no working call runs what is edited; None where that cannot be told.
 
     ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
-    which those of the evidence were, "" where none does.
+    which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
+    that the base answers and the edit ends by an exception.
     """
 
     ambiguity: Ambiguity | None = None
     unguarded: bool | None = None
     unmended: str = ""
+    breaks: str = ""
 
 
 def findings(parts: Parts, candidate: Candidate, path: str, sets: Sets) -> EditFindings:
@@ -100,7 +102,7 @@ def findings(parts: Parts, candidate: Candidate, path: str, sets: Sets) -> EditF
     open_tasks = [case for case, task in zip(known.tasks, tasks, strict=True) if task.id not in hidden]
     # Constants of all of them: inputs on both sides of each bound that one of them has.
     sources = "\n".join((old, own, *rivals.values()))
-    drawn = crossed(open_tasks, known.working, rules.crossed)
+    drawn = crossed(open_tasks, known.working, rules.crossed) + limits(open_tasks)
     drawn += stepped(open_tasks, known.key, rules.stepped)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
@@ -121,6 +123,7 @@ def examined(
     unmended = _still_raises(bench, known, drawn, own, before) or _still_wrong(
         bench, known, drawn, own, (before, done)
     )
+    breaks = _breaks(bench, known, drawn, own, before)
     standing = {
         name: source
         for name, source in rivals.items()
@@ -132,10 +135,11 @@ def examined(
         )
     }
     if not standing:
-        return EditFindings(None, unguarded, unmended)
+        return EditFindings(None, unguarded, unmended, breaks)
     about = lines.union(*(edited_lines(old, source) for source in standing.values()))
     chosen = _reaching(before, about, known, len(drawn))
-    return EditFindings(_question(bench, known, drawn, own, standing, chosen), unguarded, unmended)
+    asked = _question(bench, known, drawn, own, standing, chosen)
+    return EditFindings(asked, unguarded, unmended, breaks)
 
 
 def _still_raises(
@@ -148,6 +152,21 @@ def _still_raises(
     still = bench.try_source(own, cases=[count + number for number in tried]).outputs if tried else ()
     left = [drawn[number] for number, output in zip(tried, still, strict=True) if _kind(output) in kinds]
     return _call(left[0], known.tasks) if left else ""
+
+
+def _breaks(bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, before: BenchResult) -> str:
+    """Only at limits: of what is malformed a right edit may rightly make nothing."""
+    count = len(known.tasks)
+    least = [item.case for item in limits(known.tasks)]
+    at = [
+        count + number
+        for number, item in enumerate(drawn)
+        if item.case in least and not _failed(before.outputs[count + number])
+    ]
+    for number, output in zip(at, bench.try_source(own, cases=at).outputs if at else (), strict=True):
+        if _failed(output) and not _failed(output, *_NOT_TAKEN):
+            return f"{_call(drawn[number - count], known.tasks)} by {_short(output)}"
+    return ""
 
 
 def _still_wrong(

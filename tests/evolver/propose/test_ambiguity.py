@@ -281,11 +281,12 @@ def test_each_is_asked_of_a_person() -> None:
             replace(seen, unguarded=True),
             replace(seen, broad=True),
             replace(seen, unmended="f(1)"),
+            replace(seen, breaks="f([])"),
             replace(seen, loosened="the condition a"),
             replace(seen, ambiguity=question),
         )
     ]
-    assert doubtful == [doubtful[0]] * 2 + [doubtful[0] + 1] * 5
+    assert doubtful == [doubtful[0]] * 2 + [doubtful[0] + 1] * 6
     told = doubts(replace(candidate, behaviour=replace(seen, ambiguity=question)), (), Policy())
     assert any("2" in sentence and "3" in sentence and "missing=12" in sentence for sentence in told)
 
