@@ -123,7 +123,7 @@ class ReplayPolicy:
         3  # right answers that must have what failing ones lack for it to be a symptom; 0: none is looked for
     )
     symptom_share: float = (
-        0.25  # of inputs at which it shows: an edit that leaves so many mended what was shown
+        0.2  # of inputs at which it shows: an edit that leaves so many mended what was shown
     )
     rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
 
