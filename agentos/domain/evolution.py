@@ -313,8 +313,9 @@ class Behaviour:
     samples: tuple[str, ...] = ()  # a few differences beside what was shown, a line each
     ambiguity: Ambiguity | None = None
     unguarded: bool = False  # no working call runs the lines that it changes
-    unmended: str = ""  # a call made of two tasks that still ends by the exception of the evidence
+    unmended: str = ""  # a call that still ends, or whose answer is still wrong, as those of the evidence
     broad: bool = False  # it changes most of what the tool answered next to guards
+    breaks: str = ""  # a call with an empty file or list that its base answers, and it ends by an exception
     loosened: str = ""  # an anchor or a condition that it takes away and puts nothing in the place of
 
 

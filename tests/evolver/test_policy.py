@@ -88,6 +88,8 @@ def test_each_fault_is_named(tmp_path: Path, text: str, says: str) -> None:
         ("replay", "broad_share"),
         ("replay", "mutants"),
         ("replay", "rival_share"),
+        ("replay", "symptom_min"),
+        ("replay", "symptom_share"),
     ],
 )
 def test_what_decides_is_in_the_digest_and_an_older_document_reads_as_it_was(section: str, name: str) -> None:
@@ -96,7 +98,7 @@ def test_what_decides_is_in_the_digest_and_an_older_document_reads_as_it_was(sec
     assert other.sha256 != Policy().sha256
     document = json.loads(canonical(Policy()))
     del document[section][name]
-    before = 0 if name in ("mutants", "stepped") else getattr(rules, name)
+    before = 0 if name in ("mutants", "stepped", "symptom_min") else getattr(rules, name)
     assert getattr(getattr(policy_from_json(document), section), name) == before
 
 

@@ -23,7 +23,8 @@ from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.edit_mutants import mutants
-from agentos.evolver.propose.neighbours import Neighbour, neighbours, stepped
+from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, stepped
+from agentos.evolver.propose.symptoms import symptoms
 from agentos.evolver.select.curate import Sets, case_of
 from agentos.ports import Bench, Benches, BenchResult, Case
 from agentos.syntax import parse
@@ -43,18 +44,22 @@ class Known:
     rules: ReplayPolicy
     weights: Mapping[str, float] = field(default_factory=dict)  # of rivals; one without counts in any case
     least: float = 0.0  # what rivals that answer alike have to weigh together
+    hidden: Set[int] = frozenset()  # of the tasks, those whose answers no person is told of
 
 
 @dataclass(frozen=True, slots=True)
 class EditFindings:
     """``unguarded``: no working call runs what is edited; None where that cannot be told.
 
-    ``unmended``: a call that still ends by the exception of the evidence, "" where none does.
+    ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
+    which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
+    that the base answers and the edit ends by an exception.
     """
 
     ambiguity: Ambiguity | None = None
     unguarded: bool | None = None
     unmended: str = ""
+    breaks: str = ""
 
 
 def findings(parts: Parts, candidate: Candidate, path: str, sets: Sets) -> EditFindings:
@@ -83,6 +88,7 @@ def findings(parts: Parts, candidate: Candidate, path: str, sets: Sets) -> EditF
         rules,
         {item.id: item.weight for item in others if item.weight},
         rules.rival_share * candidate.weight,
+        {number for number, task in enumerate(tasks) if task.id in hidden},
     )
     old, own = (
         parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace"),
@@ -94,12 +100,11 @@ def findings(parts: Parts, candidate: Candidate, path: str, sets: Sets) -> EditF
         return benches.bench(candidate.base, path, cases, rules.neighbour_s)
 
     open_tasks = [case for case, task in zip(known.tasks, tasks, strict=True) if task.id not in hidden]
-    drawn = crossed(open_tasks, known.working, rules.crossed)
-    if rivals:
-        # Constants of all of them: inputs on both sides of each bound that one of them has.
-        sources = "\n".join((old, own, *rivals.values()))
-        drawn += stepped(open_tasks, known.key, rules.stepped)
-        drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
+    # Constants of all of them: inputs on both sides of each bound that one of them has.
+    sources = "\n".join((old, own, *rivals.values()))
+    drawn = crossed(open_tasks, known.working, rules.crossed) + limits(open_tasks)
+    drawn += stepped(open_tasks, known.key, rules.stepped)
+    drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
     with closing(opened([*known.tasks, *(item.case for item in drawn)], parts.benches)) as bench:
         return examined(bench, known, drawn, old, own, rivals)
@@ -115,11 +120,10 @@ def examined(
     steady = [number for number in known.working if before.passed[number]]
     unguarded = not any(lines & set(before.lines[number]) for number in steady) if lines and steady else None
     done = bench.try_source(own, cases=range(count))
-    kinds = {_kind(before.outputs[number]) for number in range(count) if number not in known.working} - {""}
-    tried = [number for number, item in enumerate(drawn) if _is_crossed(item, known)] if kinds else []
-    still = bench.try_source(own, cases=[count + number for number in tried]).outputs if tried else ()
-    left = [drawn[number] for number, output in zip(tried, still, strict=True) if _kind(output) in kinds]
-    unmended = _call(left[0], known.tasks) if left else ""
+    unmended = _still_raises(bench, known, drawn, own, before) or _still_wrong(
+        bench, known, drawn, own, (before, done)
+    )
+    breaks = _breaks(bench, known, drawn, own, before)
     standing = {
         name: source
         for name, source in rivals.items()
@@ -131,11 +135,70 @@ def examined(
         )
     }
     if not standing:
-        return EditFindings(None, unguarded, unmended)
+        return EditFindings(None, unguarded, unmended, breaks)
     about = lines.union(*(edited_lines(old, source) for source in standing.values()))
-    chosen = _reaching(before, about, range(count, count + len(drawn)))
-    chosen = chosen[: known.rules.crossed + known.rules.stepped + known.rules.neighbours]
-    return EditFindings(_question(bench, known, drawn, own, standing, chosen), unguarded, unmended)
+    chosen = _reaching(before, about, known, len(drawn))
+    asked = _question(bench, known, drawn, own, standing, chosen)
+    return EditFindings(asked, unguarded, unmended, breaks)
+
+
+def _still_raises(
+    bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, before: BenchResult
+) -> str:
+    """A call made of evidence and another task that ends by the evidence's own exception."""
+    count = len(known.tasks)
+    kinds = {_kind(before.outputs[number]) for number in range(count) if number not in known.working} - {""}
+    tried = [number for number, item in enumerate(drawn) if _is_crossed(item, known)] if kinds else []
+    still = bench.try_source(own, cases=[count + number for number in tried]).outputs if tried else ()
+    left = [drawn[number] for number, output in zip(tried, still, strict=True) if _kind(output) in kinds]
+    return _call(left[0], known.tasks) if left else ""
+
+
+def _breaks(bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, before: BenchResult) -> str:
+    """Only at limits: of what is malformed a right edit may rightly make nothing."""
+    count = len(known.tasks)
+    least = [item.case for item in limits(known.tasks)]
+    at = [
+        count + number
+        for number, item in enumerate(drawn)
+        if item.case in least and not _failed(before.outputs[count + number])
+    ]
+    for number, output in zip(at, bench.try_source(own, cases=at).outputs if at else (), strict=True):
+        if _failed(output) and not _failed(output, *_NOT_TAKEN):
+            return f"{_call(drawn[number - count], known.tasks)} by {_short(output)}"
+    return ""
+
+
+def _still_wrong(
+    bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, tried: tuple[BenchResult, BenchResult]
+) -> str:
+    """A call whose answer lacks what those of the evidence lacked, and each right one has: with what it lacks.
+
+    ``tried`` is the base on all calls, and the edit on the tasks.
+    """
+    count = len(known.tasks)
+    before, done = tried
+    right = [done.outputs[number] for number in range(count) if done.passed[number]]
+    wrong = [
+        before.outputs[number]
+        for number in range(count)
+        if not before.passed[number] and number not in known.hidden and not _failed(before.outputs[number])
+    ]
+    least = known.rules.symptom_min
+    shown = symptoms(right, wrong, least) if least else []
+    chosen = _reaching(before, set(), known, len(drawn)) if shown else []
+    answers = bench.try_source(own, cases=chosen).outputs if chosen else ()
+    for symptom in shown:
+        left = [
+            number
+            for number, answer in zip(chosen, answers, strict=True)
+            if not _failed(answer) and symptom.holds(answer) is False
+        ]
+        # Of inputs that nobody gives, a clock of 94:00, a right edit may leave some.
+        there = {number for number in chosen if symptom.holds(before.outputs[number]) is False} | {*left}
+        if left and len(left) >= known.rules.symptom_share * len(there):
+            return f"{_call(drawn[left[0] - count], known.tasks)}, where {symptom.says}"
+    return ""
 
 
 def _question(
@@ -207,10 +270,13 @@ def _kind(output: Json) -> str:
     return str(output["error"]) if isinstance(output, Mapping) and "error" in output else ""
 
 
-def _reaching(before: BenchResult, about: Set[int], numbers: Sequence[int]) -> list[int]:
-    """Inputs that the tool takes, those first on which it runs what is edited."""
+def _reaching(before: BenchResult, about: Set[int], known: Known, drawn: int) -> list[int]:
+    """Drawn inputs that the tool takes, those first on which it runs what is edited; as many as are compared."""
+    numbers = range(len(known.tasks), len(known.tasks) + drawn)
     taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
-    return sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))
+    rules = known.rules
+    most = rules.crossed + rules.stepped + rules.neighbours
+    return sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))[:most]
 
 
 def _failed(output: Json, *kinds: str) -> bool:

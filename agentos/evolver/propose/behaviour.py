@@ -91,7 +91,11 @@ def behaves(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Behaviour |
     if not why and set(candidate.edit.files) == {seen.path}:
         found = findings(parts, candidate, seen.path, sets)
         told = replace(
-            told, ambiguity=found.ambiguity, unguarded=bool(found.unguarded), unmended=found.unmended
+            told,
+            ambiguity=found.ambiguity,
+            unguarded=bool(found.unguarded),
+            unmended=found.unmended,
+            breaks=found.breaks,
         )
     return told, why
 

@@ -1,7 +1,9 @@
 """Mutants of an edit: the same edit with one thing otherwise that it newly writes.
 
 Where one of them passes all tasks too, the tasks do not say that it has to be this number, or this bound: nobody
-knows which is meant. What stood in the base is not changed, because somebody wrote it. Nor is anything run here.
+knows which is meant. What stood in the base is not changed, because somebody wrote it, but for one case: what is one
+too many or too few is mended by a number or by the bound beside it, so an edit that newly writes `+ 1` or `- 1`
+is held against the base with the other side of one of its bounds. Nothing is run here.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import ast
 import difflib
 import io
+import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +19,13 @@ from collections.abc import Iterator, Sequence
 from agentos.syntax import parse
 
 _OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and"}
+_BOUNDS = {
+    **{sign: other for sign, other in _OTHER.items() if sign not in ("and", "or")},
+    "bisect_left": "bisect_right",
+    "bisect_right": "bisect_left",
+    "floor": "ceil",
+    "ceil": "floor",
+}
 _FIRST, _LAST, _BOUNDARIES = ("^", r"\A"), ("$", r"\Z"), (r"\b", r"\B")
 _SHOWN = 60  # characters of a condition
 
@@ -28,7 +38,36 @@ def mutants(old: str, new: str, most: int) -> dict[str, str]:
             source = _with(new, token, other)
             if len(found) < most and source not in (old, new) and _parses(source):
                 found.setdefault(f"the same edit with {other} for {token.string}", source)
+    return found | (bounds(old, new, most) if _writes_one(old, new) else {})
+
+
+def bounds(old: str, new: str, most: int) -> dict[str, str]:
+    """The base with the other side of one bound instead of the edit, at most so many, in the order of the text."""
+    found: dict[str, str] = {}
+    try:
+        tokens = _tokens(old)
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return found
+    for token in tokens:
+        if len(found) < most and token.string in _BOUNDS:
+            other = _BOUNDS[token.string]
+            if token.type == tokenize.NAME:  # everywhere, because it may be imported by this name
+                where, source = "", re.sub(rf"\b{token.string}\b", other, old)
+            else:
+                where, source = f" in line {token.start[0]}", _with(old, token, other)
+            if source != new and _parses(source):
+                found[f"instead {other} for {token.string}{where}"] = source
     return found
+
+
+def _writes_one(old: str, new: str) -> bool:
+    """Whether something becomes one more or one less: a `+ 1` or `- 1` that the base has not."""
+    return any(token.string == "1" and _signed(new, token) for token in _newly_written(old, new))
+
+
+def _signed(source: str, token: tokenize.TokenInfo) -> bool:
+    row, start = token.start
+    return source.splitlines()[row - 1][:start].rstrip().endswith(("+", "-"))
 
 
 def loosened(old: str, new: str) -> str:

@@ -64,6 +64,21 @@ def neighbours(
     return found
 
 
+def limits(cases: Sequence[Case]) -> list[Neighbour]:
+    """Each file empty, and with its first line alone; each list and table of the arguments empty. One input for each."""
+    made: dict[tuple[str, bytes], Neighbour] = {}
+    for number, case in enumerate(cases):
+        for name, data in case.inputs.items():
+            for least in (b"", b"".join(data.splitlines(keepends=True)[:1])):
+                other = replace(case, inputs={**case.inputs, name: least}, checks=())
+                made.setdefault((name.rpartition(".")[2], least), Neighbour(other, number, name))
+        for name, value in case.call.args.items():
+            if isinstance(value, list | tuple | dict):
+                call = replace(case.call, args={**case.call.args, name: type(value)()})
+                made.setdefault((name, b""), Neighbour(replace(case, call=call, checks=()), number, name))
+    return list(made.values())
+
+
 def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
     """At most so many, one number of a case a little higher or lower: both sides of a bound that lies near it.
 

@@ -46,6 +46,8 @@ def _of_behaviour(seen: Behaviour, *, idle: bool) -> list[str]:
         found.append("no working call runs the lines that it changes, so nothing shows what it breaks there")
     if seen.unmended:
         found.append(f"the failure is still there for {seen.unmended}")
+    if seen.breaks:
+        found.append(f"it ends where its base answers: {seen.breaks}")
     if seen.broad:
         found.append(
             "it changes most of what the tool answers next to work that passes, which is not the repair of a slip"

@@ -281,11 +281,12 @@ def test_each_is_asked_of_a_person() -> None:
             replace(seen, unguarded=True),
             replace(seen, broad=True),
             replace(seen, unmended="f(1)"),
+            replace(seen, breaks="f([])"),
             replace(seen, loosened="the condition a"),
             replace(seen, ambiguity=question),
         )
     ]
-    assert doubtful == [doubtful[0]] * 2 + [doubtful[0] + 1] * 5
+    assert doubtful == [doubtful[0]] * 2 + [doubtful[0] + 1] * 6
     told = doubts(replace(candidate, behaviour=replace(seen, ambiguity=question)), (), Policy())
     assert any("2" in sentence and "3" in sentence and "missing=12" in sentence for sentence in told)
 
@@ -317,3 +318,33 @@ def test_an_exception_that_is_left_where_two_tasks_are_crossed_is_said() -> None
         bench.close()
     assert "missing=-3" in left.unmended
     assert mended.unmended == ""
+
+
+ZONES = HEAD.replace("from pydantic", "from bisect import bisect_left\n\nfrom pydantic") % (
+    "bisect_left([input.size * part / 100 for part in (50, 75)], missing)"
+)
+
+
+def test_a_number_for_a_bound_is_asked_about_though_no_proposer_found_the_bound() -> None:
+    """What is right for sizes that are a multiple of four is one too many for others."""
+    edit, right = (
+        ZONES.replace("input.size * part", "(input.size - 1) * part"),
+        ZONES.replace("bisect_left", "bisect_right"),
+    )
+    bounds_met = [(50, 100, 1), (75, 100, 2), (60, 80, 2), (45, 60, 2)]
+    below = [(10, 40, 0), (74, 100, 1), (59, 80, 1), (44, 60, 1), (29, 40, 1), (89, 120, 1), (119, 160, 1)]
+    tasks = [
+        case(number, wanted, missing=missing, size=size)
+        for number, (missing, size, wanted) in enumerate(bounds_met + below)
+    ]
+    known = Known(tasks, set(range(len(bounds_met), len(tasks))), b"k" * 32, ReplayPolicy(neighbours=24))
+    drawn = stepped(tasks, known.key, 48) + neighbours(tasks, ZONES, known.key, 96)
+    bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
+    try:
+        asked = examined(bench, known, drawn, ZONES, edit, mutants(ZONES, edit, 8)).ambiguity
+        calm = examined(bench, known, drawn, ZONES, right, mutants(ZONES, right, 8)).ambiguity
+    finally:
+        bench.close()
+    assert asked is not None
+    assert asked.rival == "instead bisect_right for bisect_left"
+    assert calm is None

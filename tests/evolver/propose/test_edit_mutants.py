@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentos.evolver.propose.edit_mutants import loosened, mutants
+from agentos.evolver.propose.edit_mutants import bounds, loosened, mutants
 
 OLD = """import re
 
@@ -47,6 +47,34 @@ def test_only_what_is_newly_written_has_mutants(new: tuple[tuple[str, str], ...]
     found = mutants(OLD, changed(*new), 8)
     assert {name.removeprefix("the same edit with ") for name in found} == others
     assert all(source not in (OLD, changed(*new)) for source in found.values())
+
+
+@pytest.mark.parametrize(
+    ("new", "wanted"),
+    [
+        ("row - 1 > 10", {"instead >= for > in line 9", "instead <= for < in line 11"}),
+        ("row > 10 + 1", {"instead >= for > in line 9", "instead <= for < in line 11"}),
+        ("row >= 10", set()),  # the other side itself
+        ("row > 11", set()),
+        ("row > 10 * 1", set()),
+    ],
+)
+def test_one_more_or_less_is_held_against_the_bounds_of_the_base(new: str, wanted: set[str]) -> None:
+    edit = changed(("row > 10", new))
+    found = {name: source for name, source in mutants(OLD, edit, 8).items() if name.startswith("instead")}
+    assert set(found) == wanted
+    assert all(new not in source for source in found.values())
+
+
+def test_the_bound_itself_is_not_its_own_rival_and_none_is_made_where_none_are_asked_for() -> None:
+    old = "from bisect import bisect_left\n\n\ndef run(a, b):\n    return bisect_left(a, b)\n"
+    edit = old.replace("(a, b)\n", "(a, b + 1)\n")
+    (name, source) = list(mutants(old, edit, 8).items())[-1]
+    assert name == "instead bisect_right for bisect_left"
+    assert source == old.replace("bisect_left", "bisect_right")
+    assert mutants(old, edit, 0) == {}
+    assert bounds(old, source, 8) == {}
+    assert bounds("def f(:", "def f(): 1", 8) == {}
 
 
 def test_there_are_at_most_as_many_as_are_asked_for_and_none_of_what_is_no_python() -> None:

@@ -225,6 +225,7 @@ def test_a_guard_without_checks_that_is_gained_is_no_gain() -> None:
         ({}, ""),
         ({"unguarded": True}, "no working call runs the lines that it changes"),
         ({"unmended": "run(a=1)"}, "the failure is still there for run(a=1)"),
+        ({"breaks": "run(a=[]) by IndexError"}, "it ends where its base answers: run(a=[]) by IndexError"),
         ({"broad": True}, "it changes most of what the tool answers"),
         (
             {"ambiguity": Ambiguity(1, "run(2)", "4", "5", "cand-1-2")},

@@ -1,0 +1,125 @@
+"""What is wrong with an answer, where no check says so: what all right answers have and the failing ones had not.
+
+Properties of the tool's answers (never negative, in order, no entry twice, parts that add up) are *likely invariants*
+(Ernst et al., "Dynamically discovering likely program invariants", 2001): nobody promised them. One that holds in each
+right answer and was broken in a failing one is how the failure shows; where it is still broken with an edit,
+on an input beside the tasks, the edit mended what was shown and not the failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from agentos.domain import Json, canonical
+
+_NEAR = 1e-6
+_DEEP = 3  # levels of an answer that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """``says`` how an answer with it looks; ``holds`` is None where an answer cannot tell."""
+
+    says: str
+    holds: Callable[[Json], bool | None]
+
+
+def symptoms(right: Sequence[Json], wrong: Sequence[Json], least: int) -> list[Symptom]:
+    """What at least so many right answers have and none lacks, and a wrong one lacks."""
+    found = []
+    for item in _properties([*right, *wrong]):
+        held = [item.holds(answer) for answer in right]
+        if False in held or held.count(True) < least:
+            continue
+        if any(item.holds(answer) is False for answer in wrong):
+            found.append(item)
+    return found
+
+
+def _properties(answers: Sequence[Json]) -> Iterator[Symptom]:
+    places = dict.fromkeys(place for answer in answers for place, _ in _series(answer))
+    for place in places:
+        for words, test in _TESTS:
+            if not place.endswith("{}") or test not in _OF_LISTS:
+                yield Symptom(f"{place} {words}", _at(place, test))
+    for place in places:
+        for total in places:
+            if place != total:
+                yield Symptom(f"{place} does not add up to {total}", _sum_of(place, total))
+
+
+def _series(answer: Json, place: str = "", depth: int = 0) -> Iterator[tuple[str, list[Any]]]:
+    """Each value, list and table of an answer by its place, as a list."""
+    if isinstance(answer, Mapping):
+        if place and answer and not any(isinstance(each, list | dict) for each in answer.values()):
+            yield f"{place}{{}}", [*answer.values()]
+        for key, each in answer.items() if depth < _DEEP else ():
+            yield from _series(each, f"{place}.{key}" if place else str(key), depth + 1)
+    elif isinstance(answer, list):
+        yield f"{place}[]", answer
+    elif answer is not None and not isinstance(answer, bool):
+        yield place, [answer]
+
+
+def _at(place: str, test: Callable[[list[Any]], bool | None]) -> Callable[[Json], bool | None]:
+    def holds(answer: Json) -> bool | None:
+        found = [test(values) for own, values in _series(answer) if own == place]
+        return found[0] if found else None
+
+    return holds
+
+
+def _sum_of(place: str, total: str) -> Callable[[Json], bool | None]:
+    def holds(answer: Json) -> bool | None:
+        all_of = dict(_series(answer))
+        parts, whole = all_of.get(place), all_of.get(total)
+        if not parts or not whole or len(parts) < 2 or len(whole) > 1 or not _numbers([*parts, *whole]):
+            return None
+        return bool(abs(sum(parts) - whole[0]) < _NEAR)
+
+    return holds
+
+
+def _numbers(values: Sequence[Any]) -> bool:
+    return bool(values) and all(
+        isinstance(each, int | float) and not isinstance(each, bool) for each in values
+    )
+
+
+def _not_negative(values: list[Any]) -> bool | None:
+    return all(each >= 0 for each in values) if _numbers(values) else None
+
+
+def _ascending(values: list[Any]) -> bool | None:
+    return all(one <= other for one, other in pairwise(values)) if _ordered(values) else None
+
+
+def _descending(values: list[Any]) -> bool | None:
+    return all(one >= other for one, other in pairwise(values)) if _ordered(values) else None
+
+
+def _ordered(values: list[Any]) -> bool:
+    several = len(values) > 1
+    return several and (_numbers(values) or all(isinstance(each, str) for each in values))
+
+
+def _no_twice(values: list[Any]) -> bool | None:
+    return len(set(map(canonical, values))) == len(values) if len(values) > 1 else None
+
+
+def _no_blanks(values: list[Any]) -> bool | None:
+    texts = [each for each in values if isinstance(each, str)]
+    return all(each == each.strip() for each in texts) if texts else None
+
+
+_OF_LISTS = (_ascending, _descending, _no_twice)  # a table has no order, and may well say the same twice
+_TESTS: tuple[tuple[str, Callable[[list[Any]], bool | None]], ...] = (
+    ("is negative", _not_negative),
+    ("is not in ascending order", _ascending),
+    ("is not in descending order", _descending),
+    ("has an entry twice", _no_twice),
+    ("has blanks at its ends", _no_blanks),
+)
