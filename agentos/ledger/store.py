@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
 
 from agentos.domain import (
     Evolution,
@@ -47,6 +46,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.record_types import column_value, id_of, shelf_of
 from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.schema import unavailable
+from agentos.ledger.statements import first_value, insert, update, upsert
 from agentos.ports import Noted
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.
@@ -93,9 +93,9 @@ class Ledger(Reader):
         rows = [_task_row(*item) for item in tasks]
         with self._writing() as connection:
             for (task, _, _), row in zip(tasks, rows, strict=True):
-                old = _one(connection, "SELECT body FROM task WHERE id = ?", row["id"])
+                old = first_value(connection, "SELECT body FROM task WHERE id = ?", row["id"])
                 if old is None:
-                    _insert(connection, "task", row)
+                    insert(connection, "task", row)
                 elif from_text(Task, old) != task:  # an earlier release wrote fewer fields
                     raise Conflict(f"there is another task with the id {row['id']}")
 
@@ -113,16 +113,16 @@ class Ledger(Reader):
         attempt was begun under another id.
         """
         with self._writing() as connection:
-            if _one(connection, "SELECT no FROM run WHERE id = ?", run.id):
+            if first_value(connection, "SELECT no FROM run WHERE id = ?", run.id):
                 return
-            state = _one(connection, "SELECT state FROM task WHERE id = ?", run.task_id)
+            state = first_value(connection, "SELECT state FROM task WHERE id = ?", run.task_id)
             if state is None:
                 raise NotFound(f"there is no task {run.task_id}")
             if state not in (TaskState.QUEUED, TaskState.RUNNING):
                 raise Conflict(f"the task {run.task_id} is {state}: it takes no further run")
             _move(connection, run.task_id, (TaskState.QUEUED,), TaskState.RUNNING)
             try:
-                _insert(connection, "run", _run_row(run))
+                insert(connection, "run", _run_row(run))
             except sqlite3.IntegrityError:
                 raise Conflict(
                     f"attempt {run.attempt} at the task {run.task_id} was begun by another run"
@@ -139,9 +139,9 @@ class Ledger(Reader):
             there = "SELECT node, action FROM step WHERE run_id = ? AND position = ?"
             old = connection.execute(there, (step.run_id, step.index)).fetchone()
             if old is None:
-                if _one(connection, "SELECT result FROM run WHERE id = ?", step.run_id):
+                if first_value(connection, "SELECT result FROM run WHERE id = ?", step.run_id):
                     raise Conflict(f"the run {step.run_id} is over: it takes no further step")
-                _insert(connection, "step", row)
+                insert(connection, "step", row)
             elif (old[0], plain(old[1])) != (step.node, plain(self._kept(step.action))):
                 raise Conflict(f"the run {step.run_id} has another step {step.index}")
 
@@ -194,7 +194,7 @@ class Ledger(Reader):
                 resources=tuple(sorted(set(resources))),
             )
             seq = _next_seq(connection)
-            _update(connection, "run", _run_row(run) | {"seq": seq})
+            update(connection, "run", _run_row(run) | {"seq": seq})
             _note_use(connection, run, seq)
             for record in records:
                 _put(connection, record)
@@ -219,13 +219,13 @@ class Ledger(Reader):
         rows = [self._step_row(step) for step in steps]
         run = replace(run, answer=self.blobs.shrink(run.answer))
         with self._writing() as connection:
-            if _one(connection, "SELECT no FROM run WHERE id = ?", run.id):
+            if first_value(connection, "SELECT no FROM run WHERE id = ?", run.id):
                 return False
             seq = _next_seq(connection)
-            _insert(connection, "task", _task_row(task, run.share, TaskState.DONE))
-            _insert(connection, "run", _run_row(run) | {"seq": seq})
+            insert(connection, "task", _task_row(task, run.share, TaskState.DONE))
+            insert(connection, "run", _run_row(run) | {"seq": seq})
             for row in rows:
-                _insert(connection, "step", row)
+                insert(connection, "step", row)
             _note_use(connection, run, seq)
             _note(connection, event, run.id, _about_run(connection, run))
         self._publish()
@@ -236,7 +236,7 @@ class Ledger(Reader):
         self.run(run_id)
         with self._writing() as connection:
             row = {"run_id": run_id, "reason": reason, "flagged_at": time_text(datetime.now(UTC))}
-            _insert(connection, "flag", row)
+            insert(connection, "flag", row)
             _note(connection, "run.flagged", run_id, {"reason": reason})
         self._publish()
 
@@ -246,7 +246,7 @@ class Ledger(Reader):
         """Store what a run asks or proposes; one that is there already stays as it is."""
         table = shelf_of(type(record)).table
         with self._writing() as connection:
-            if not _one(connection, f"SELECT seq FROM {table} WHERE id = ?", record.id):
+            if not first_value(connection, f"SELECT seq FROM {table} WHERE id = ?", record.id):
                 _put(connection, record)
 
     def answer(self, question_id: str, text: str) -> Question:
@@ -259,12 +259,12 @@ class Ledger(Reader):
             if question.answer is not None:
                 raise Conflict(f"the question {question.id} was answered already: {question.answer[:200]}")
             question = replace(question, answer=text, answered_at=datetime.now(UTC))
-            state = _one(connection, "SELECT state FROM task WHERE id = ?", question.root_id)
+            state = first_value(connection, "SELECT state FROM task WHERE id = ?", question.root_id)
             if state != TaskState.WAITING:
                 raise Conflict(f"the task {question.root_id} is {state}: it waits for no answer")
             _put(connection, question)
             still = "SELECT seq FROM question WHERE root_id = ? AND answer IS NULL"
-            if not _one(connection, still, question.root_id):
+            if not first_value(connection, still, question.root_id):
                 _move(connection, question.root_id, (TaskState.WAITING,), TaskState.QUEUED)
             said = {"task": question.root_id, "answer": text}
             _note(connection, "question.answered", question.id, said, (question,))
@@ -315,9 +315,9 @@ class Ledger(Reader):
         """
         row = {"from_seq": batch.from_seq, "to_seq": batch.to_seq, "pruned_at": time_text(datetime.now(UTC))}
         with self._writing() as connection:
-            if int(_one(connection, "SELECT max(to_seq) FROM pruned") or 0) >= batch.from_seq:
+            if int(first_value(connection, "SELECT max(to_seq) FROM pruned") or 0) >= batch.from_seq:
                 raise Conflict("runs are being pruned by another process already")
-            _insert(connection, "pruned", row)
+            insert(connection, "pruned", row)
             connection.executemany("DELETE FROM step WHERE run_id = ?", ((name,) for name in batch.runs))
             # Nobody looks for them by what they used: guards are replayed from runs that have all they had.
             kept_too = ", ".join("?" * len(batch.kept))
@@ -343,14 +343,14 @@ class Ledger(Reader):
         Raises Conflict when the cursor is beyond ``to`` already, or not at ``after`` if given.
         """
         with self._writing() as connection:
-            at = _one(connection, "SELECT position FROM cursor WHERE name = ?", name) or 0
+            at = first_value(connection, "SELECT position FROM cursor WHERE name = ?", name) or 0
             if at > to or after not in (None, at):
                 raise Conflict(
                     f"the cursor {name} is at {at} before it moves to {to}: another reader was faster"
                 )
             for record in records:
                 _put(connection, record)
-            _upsert(connection, "cursor", ("name",), {"name": name, "position": to})
+            upsert(connection, "cursor", ("name",), {"name": name, "position": to})
             if note:
                 _note(connection, *note, records)
         if note:
@@ -359,7 +359,7 @@ class Ledger(Reader):
     def set_kv(self, key: str, value: Json) -> None:
         """Remember a small JSON value under ``key``."""
         with self._writing() as connection:
-            _upsert(connection, "memo", ("key",), {"key": key, "value": to_text(value)})
+            upsert(connection, "memo", ("key",), {"key": key, "value": to_text(value)})
 
     # --- audit --------------------------------------------------------------------------------
 
@@ -417,22 +417,16 @@ def _task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
 
 def _note_use(connection: Connection, run: Run, seq: int) -> None:
     for name in run.resources:
-        _insert(connection, "run_resource", {"resource": name, "task_key": run.task_key, "seq": seq})
+        insert(connection, "run_resource", {"resource": name, "task_key": run.task_key, "seq": seq})
 
 
 def _next_seq(connection: Connection) -> int:
     # The transaction holds the write lock, so numbers are in the order of commits.
-    return int(_one(connection, "SELECT max(seq) FROM run") or 0) + 1
-
-
-def _one(connection: Connection, sql: str, *values: object) -> Any:
-    """The first column of the first row, None without one."""
-    row = connection.execute(sql, values).fetchone()
-    return row[0] if row else None
+    return int(first_value(connection, "SELECT max(seq) FROM run") or 0) + 1
 
 
 def _body(connection: Connection, table: str, id: str) -> str | bytes:
-    body: str | bytes | None = _one(connection, f"SELECT body FROM {table} WHERE id = ?", id)
+    body: str | bytes | None = first_value(connection, f"SELECT body FROM {table} WHERE id = ?", id)
     if body is None:
         raise NotFound(f"there is no {table} {id}")
     return body
@@ -443,31 +437,15 @@ def _put(connection: Connection, record: object) -> None:
     row = {name: column_value(getattr(record, name)) for name in shelf.columns}
     text = to_text(record)
     row |= {"id": id_of(record), "body": text if shelf.searched else kept(text)}
-    old = _one(connection, f"SELECT body FROM {shelf.table} WHERE id = ?", row["id"])
+    old = first_value(connection, f"SELECT body FROM {shelf.table} WHERE id = ?", row["id"])
     if old is None:
-        _insert(connection, shelf.table, row)
+        insert(connection, shelf.table, row)
     elif plain(old) == text:
         return
     elif shelf.append_only:
         raise Conflict(f"the {shelf.table} {row['id']} stands already and is never changed")
     else:
-        _update(connection, shelf.table, row)
-
-
-def _insert(connection: Connection, table: str, row: Mapping[str, object], more: str = "") -> None:
-    names, marks = ", ".join(row), ", ".join("?" * len(row))
-    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks}){more}", tuple(row.values()))
-
-
-def _update(connection: Connection, table: str, row: Mapping[str, object]) -> None:
-    """The row with the same id."""
-    changes = ", ".join(f"{name} = ?" for name in row)
-    connection.execute(f"UPDATE {table} SET {changes} WHERE id = ?", (*row.values(), row["id"]))
-
-
-def _upsert(connection: Connection, table: str, key: Sequence[str], row: Mapping[str, object]) -> None:
-    changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
-    _insert(connection, table, row, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}")
+        update(connection, shelf.table, row)
 
 
 def _rows_in(connection: Connection) -> Rows:
@@ -499,7 +477,7 @@ def _note(
         "previous": entry.previous,
         "hash": entry.hash,
     }
-    _insert(connection, "audit", row)
+    insert(connection, "audit", row)
 
 
 __all__ = ["Ledger"]
