@@ -8,11 +8,21 @@ from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any
 
+from agentos.errors import NotFound
+
 
 def first_value(connection: Connection, sql: str, *values: object) -> Any:
     """The first column of the first row, None without one."""
     row = connection.execute(sql, values).fetchone()
     return row[0] if row else None
+
+
+def body_of(connection: Connection, table: str, id: str) -> str | bytes:
+    """What is stored of the record; raises NotFound."""
+    body: str | bytes | None = first_value(connection, f"SELECT body FROM {table} WHERE id = ?", id)
+    if body is None:
+        raise NotFound(f"there is no {table} {id}")
+    return body
 
 
 def insert(connection: Connection, table: str, row: Mapping[str, object], more: str = "") -> None:

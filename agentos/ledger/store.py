@@ -46,7 +46,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.record_types import column_value, id_of, shelf_of
 from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.schema import unavailable
-from agentos.ledger.statements import first_value, insert, update, upsert
+from agentos.ledger.statements import body_of, first_value, insert, update, upsert
 from agentos.ports import Noted
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.
@@ -255,7 +255,7 @@ class Ledger(Reader):
         Raises NotFound, and Conflict when it is answered already or its task waits for nothing.
         """
         with self._writing() as connection:
-            question = from_text(Question, _body(connection, "question", question_id))
+            question = from_text(Question, body_of(connection, "question", question_id))
             if question.answer is not None:
                 raise Conflict(f"the question {question.id} was answered already: {question.answer[:200]}")
             question = replace(question, answer=text, answered_at=datetime.now(UTC))
@@ -274,7 +274,7 @@ class Ledger(Reader):
     def decide(self, proposal: MemoryProposal) -> None:
         """Store what became of a proposal. Raises NotFound, and Conflict when that is settled."""
         with self._writing() as connection:
-            old = from_text(MemoryProposal, _body(connection, "proposal", proposal.id))
+            old = from_text(MemoryProposal, body_of(connection, "proposal", proposal.id))
             if old.state is not ProposalState.OPEN:
                 raise Conflict(f"the proposal {old.id} is {old.state.value} already")
             _put(connection, proposal)
@@ -423,13 +423,6 @@ def _note_use(connection: Connection, run: Run, seq: int) -> None:
 def _next_seq(connection: Connection) -> int:
     # The transaction holds the write lock, so numbers are in the order of commits.
     return int(first_value(connection, "SELECT max(seq) FROM run") or 0) + 1
-
-
-def _body(connection: Connection, table: str, id: str) -> str | bytes:
-    body: str | bytes | None = first_value(connection, f"SELECT body FROM {table} WHERE id = ?", id)
-    if body is None:
-        raise NotFound(f"there is no {table} {id}")
-    return body
 
 
 def _put(connection: Connection, record: object) -> None:
