@@ -33,7 +33,7 @@ class Conflict(UserError):
     """The state moved since it was read (compare-and-swap lost, stale verdict, merge conflict)."""
 
 
-class Busy(UserError):
+class HomeBusy(UserError):
     """Another process holds what is needed (a second daemon on one home)."""
 
 

@@ -17,7 +17,7 @@ from agentos.domain import (
     Budget,
     Call,
     Check,
-    Earlier,
+    EarlierAttempt,
     Fault,
     Json,
     Layer,
@@ -504,7 +504,7 @@ class Brief:
     why: str = ""  # the diagnosis, in a sentence
     files: Mapping[str, str] = field(default_factory=dict)
     runs: tuple[ObservedRun, ...] = ()  # failing ones of the evidence first, newest first
-    history: tuple[Earlier, ...] = ()  # oldest first
+    history: tuple[EarlierAttempt, ...] = ()  # oldest first
     parents: tuple[Parent, ...] = ()
     surface: tuple[str, ...] = ()  # registry paths that an edit may touch, as shell patterns
     memories: tuple[KnownLesson, ...] = ()  # of the memory layer: every lesson in ``files``

@@ -117,7 +117,7 @@ class Notify(_Table):
     smtp_secret: str = Field("", max_length=64)
 
 
-class Adopt(_Table):
+class AdoptSettings(_Table):
     """What is done for folders of other agents: how a promoted edit goes back, unless said for the folder."""
 
     give: Literal["branch", "patch", "in-place", "none"] = "branch"
@@ -156,7 +156,7 @@ class Settings(BaseSettings):
     budget: Budgets = Budgets.model_validate({})
     retention: Retention = Retention.model_validate({})
     notify: Notify = Notify.model_validate({})
-    adopt: Adopt = Adopt.model_validate({})
+    adopt: AdoptSettings = AdoptSettings.model_validate({})
     mcp: McpServing = McpServing.model_validate({})
 
     @classmethod
@@ -222,7 +222,7 @@ def _table_of(place: tuple[int | str, ...]) -> type[BaseModel]:
     if len(place) > 1 and place[0] == "notify":
         return Notify
     if len(place) > 1 and place[0] == "adopt":
-        return Adopt
+        return AdoptSettings
     if len(place) > 1 and place[0] == "mcp":
         return McpServing
     return Provider if len(place) > 2 and place[0] == "providers" else Settings

@@ -29,7 +29,7 @@ Keep = Callable[[bytes], str]
 
 
 @dataclass(slots=True)
-class Reading:
+class SourceReading:
     """What was read, and one sentence for each thing that was left out."""
 
     files: dict[str, InputFile] = field(default_factory=dict)
@@ -76,13 +76,13 @@ def read_sources(
     max_bytes: int,
     since: Mapping[str, float],
     given: Sequence[InputFile] = (),
-) -> Reading:
+) -> SourceReading:
     """All files of the sources beside those that are ``given``; ``keep`` stores a content and names it.
 
     ``since`` maps a source's ``newer_than`` to a time (seconds since 1970); without one all files count.
     ``max_bytes`` is for all together. Raises Invalid, a sentence for each source that cannot be read.
     """
-    reading = Reading({file.path: file for file in given})
+    reading = SourceReading({file.path: file for file in given})
     faults: list[str] = []
     for source in sources:
         try:
@@ -98,7 +98,9 @@ def read_sources(
     return reading
 
 
-def _read(source: InputSource, keep: Keep, reading: Reading, max_bytes: int, since: float | None) -> int:
+def _read(
+    source: InputSource, keep: Keep, reading: SourceReading, max_bytes: int, since: float | None
+) -> int:
     count = used = 0
     before = sum(file.size for file in reading.files.values())
     for place, entry in _found(source, reading.left_out):
@@ -257,7 +259,7 @@ def _name_regex(part: str) -> str:
     return found
 
 
-def _collisions(reading: Reading) -> list[str]:
+def _collisions(reading: SourceReading) -> list[str]:
     """Files where other inputs need a folder."""
     places = set(reading.files)
     return [

@@ -44,11 +44,11 @@ class FrameError(Exception):
     """What arrived is not a frame, or is larger than was agreed."""
 
 
-class Closed(Exception):
+class WireClosed(Exception):
     """The other end is gone."""
 
 
-class Late(Exception):
+class WireLate(Exception):
     """The deadline passed before a whole frame had arrived."""
 
 
@@ -179,7 +179,7 @@ class Channel:
         return Frame(head, tuple(self._read(size, deadline) for size in sizes), length, weight)
 
     def close(self) -> None:
-        """Close this end; idempotent. Whoever waits on it gets ``Closed``."""
+        """Close this end; idempotent. Whoever waits on it gets ``WireClosed``."""
         for way in (self._reading, self._writing):
             way.close()
         with self._reading.lock, self._writing.lock:
@@ -198,7 +198,7 @@ class Channel:
             left = view[got:]
             count = self._reading.move(lambda source: os.readv(source, [left]), deadline)  # noqa: B023
             if count == 0:
-                raise Closed("end of stream")
+                raise WireClosed("end of stream")
             got += count
         return bytes(data)
 
@@ -218,16 +218,16 @@ class _Way:
         while True:
             left = _LOOK_S if deadline is None else min(_LOOK_S, deadline - time.monotonic())
             if left <= 0:
-                raise Late
+                raise WireLate
             with self.lock:
                 if self._closed:
-                    raise Closed("it was closed here")
+                    raise WireClosed("it was closed here")
                 try:
                     return transfer(self.descriptor)
                 except BlockingIOError:
                     self._poll.poll(left * 1000)
                 except OSError as error:
-                    raise Closed(str(error)) from None
+                    raise WireClosed(str(error)) from None
 
     def close(self) -> None:
         """Whoever waits is told soon; the descriptor stays for the owner to close."""

@@ -25,7 +25,7 @@ from agentos.daemon.background import start_daemon, stop_daemon
 from agentos.daemon.daemon_lock import daemon_info
 from agentos.daemon.engine import Engine
 from agentos.daemon.logs import set_up_logs
-from agentos.daemon.run.tasks import Stopping, TaskRunner
+from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.daemon.service import service
 from agentos.daemon.setup import init_home
 from agentos.daemon.tick import Tick
@@ -160,7 +160,7 @@ def in_process(count: int, *, profile: bool) -> None:
             parts.ledger.blobs.put(TEXT)
             costs: dict[int, tuple[float, float]] = {}
             for steps in (0, 20):
-                runner = TaskRunner(parts.ledger, parts.registry, Instant(steps), Stopping())  # type: ignore[arg-type]
+                runner = TaskRunner(parts.ledger, parts.registry, Instant(steps), StopSignal())  # type: ignore[arg-type]
                 loop = Loop(home, replace(parts, tasks=runner))
                 batch(loop, parts.ledger, [make_task() for _ in range(5)])
                 costs[steps] = batch(loop, parts.ledger, [make_task() for _ in range(count)])

@@ -30,7 +30,7 @@ from agentos.domain import tier_of
 from agentos.evolver.guards.static.check import findings, refusal
 from agentos.evolver.guards.static.denylist import MODULES
 from agentos.evolver.guards.static.scanner import scan
-from agentos.evolver.policy import Screen, Surface
+from agentos.evolver.policy import Screen, SurfacePolicy
 from agentos.evolver.screen_rules import RULES, RuleHit
 from agentos.syntax import parse
 
@@ -58,7 +58,7 @@ def hunks(name: str, path: str, old: str, new: str, beside: tuple[str, ...] = ()
     for group in matcher.get_grouped_opcodes(3):
         changed = [code for code in group if code[0] != "equal"]
         size = sum(i2 - i1 + j2 - j1 for _, i1, i2, j1, j2 in changed)
-        if size > Surface().max_changed_lines:
+        if size > SurfacePolicy().max_changed_lines:
             continue
         first, last = changed[0], changed[-1]
         edited = "".join([*before[: first[1]], *after[first[3] : last[4]], *before[last[2] :]])

@@ -26,8 +26,8 @@ from functools import cache, partial
 import dice
 
 from agentos.domain import Decision, TrialSet
-from agentos.evolver.verdict.paired_tests import Measured, PairedState, Rule, Spending, decide, improved
-from agentos.evolver.verdict.sequential import Pair, Tally, log_e_above
+from agentos.evolver.verdict.paired_tests import MeasuredSet, PairCost, PairedState, Rule, decide, improved
+from agentos.evolver.verdict.sequential import Pair, PairTally, log_e_above
 
 RULE = Rule()
 TASKS, SEED = 4, 20260101
@@ -78,7 +78,7 @@ def sequential(evidence: Evidence, effect: float, number: int, *, divided: bool 
     for pairs in evidence.rounds(effect, RULE.max_pairs):
         for before, after in pairs:
             wins, ties, losses = wins + (after > before), ties + (after == before), losses + (after < before)
-        now = standing(Tally(wins, ties, losses), number if divided else 1)
+        now = standing(PairTally(wins, ties, losses), number if divided else 1)
         if now is not PairedState.OPEN:
             return now is PairedState.SHOWN, wins + ties + losses
     return False, RULE.max_pairs
@@ -249,7 +249,7 @@ def bare(evidence: Evidence, effect: float, number: int, *, stop: int) -> tuple[
 
 @cache
 def log_gain(wins: int, losses: int) -> float:
-    return log_e_above(Tally(wins, 0, losses), 0.0)
+    return log_e_above(PairTally(wins, 0, losses), 0.0)
 
 
 # --- whole judgements: evidence, 8 guards, 4 hold-out tasks, costs --------------------------------
@@ -280,8 +280,8 @@ def judgement(dice: random.Random, world: World) -> tuple[Decision, dict[str, in
     costs: list[tuple[float, float]] = []
     rule = Rule(margin=world.margin)
     while True:
-        measured = {which: Measured(tasks) for which, tasks in pairs.items()}
-        ruling = decide(measured, rule, spending=[Spending("seconds", costs)])
+        measured = {which: MeasuredSet(tasks) for which, tasks in pairs.items()}
+        ruling = decide(measured, rule, spending=[PairCost("seconds", costs)])
         which = ruling.undecided
         if which is None or ruling.exhausted:
             spent = {name.value: sum(map(len, tasks.values())) for name, tasks in pairs.items()}
@@ -324,9 +324,9 @@ def speed() -> None:
     """One decision on the largest sets allowed."""
     dice = random.Random(SEED)
 
-    def some(count: int, before: float, after: float) -> Measured:
+    def some(count: int, before: float, after: float) -> MeasuredSet:
         rounds = RULE.max_pairs // count
-        return Measured(
+        return MeasuredSet(
             {
                 f"{n}": [(dice.random() < before, dice.random() < after) for _ in range(rounds)]
                 for n in range(count)
@@ -338,7 +338,7 @@ def speed() -> None:
         TrialSet.GUARD: some(16, 0.9, 0.85),
         TrialSet.HOLD_OUT: some(10, 0.95, 0.95),
     }
-    spending = [Spending(unit, [(1.0, 1.1)] * 240) for unit in ("usd", "tokens", "seconds")]
+    spending = [PairCost(unit, [(1.0, 1.1)] * 240) for unit in ("usd", "tokens", "seconds")]
     took = []
     for _ in range(200):
         began = time.perf_counter()

@@ -20,7 +20,7 @@ from functools import cache
 from bench_judge import RULE, TASKS, Evidence, report
 
 from agentos.evolver.verdict.paired_tests import PairedState, improved
-from agentos.evolver.verdict.sequential import Tally
+from agentos.evolver.verdict.sequential import PairTally
 
 CANDIDATES = 6
 SEED = 20260102
@@ -46,7 +46,7 @@ class Runner:
             self.counts[1 - (after - passed)] += 1
         self.rounds += 1
         wins, ties, losses = self.counts
-        self.now = standing(Tally(wins, ties, losses), self.number)
+        self.now = standing(PairTally(wins, ties, losses), self.number)
         if self.now is PairedState.OPEN and (self.rounds + 1) * TASKS > RULE.max_pairs:
             self.now = PairedState.REFUTED
         return TASKS

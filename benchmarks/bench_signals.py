@@ -24,13 +24,13 @@ from typing import Any
 
 from agentos.domain import Run, Snapshot, Step, digest
 from agentos.evolver.find.agent_failures import root_step
-from agentos.evolver.find.fingerprints import Doing, failure_of
+from agentos.evolver.find.fingerprints import AgentActions, failure_of
 from agentos.evolver.find.signals import deviation, read_signals
 from agentos.evolver.find.step_failures import fault_in
 from agentos.evolver.policy import load_taxonomy
 from agentos.shipped import folder
 from agentos.trajectories.formats import read
-from agentos.trajectories.past import Into, Source, past_of
+from agentos.trajectories.past import ImportTarget, Source, past_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -38,7 +38,7 @@ TAU = "trajectories/tau_bench/gpt-4o-airline-dev.json"
 WHO = "trajectories/whowhen"
 LABELS = ROOT / "benchmarks" / "data" / "failed_calls.json"
 HALVES = ("dev", "test")
-INTO = Into(Snapshot("c", "t"), 0.0, datetime(2026, 1, 1, tzinfo=UTC))
+INTO = ImportTarget(Snapshot("c", "t"), 0.0, datetime(2026, 1, 1, tzinfo=UTC))
 CHANGES = ("book_", "cancel_", "update_", "send_")  # tau-bench's calls that change its database
 NEAR = 3  # steps
 
@@ -273,7 +273,7 @@ def bench_clusters(runs: Sequence[Item], what: str, label: Callable[[Mapping[str
     taxonomy = load_taxonomy(folder("evolver") / "taxonomy.toml")
 
     def name(item: Item) -> str:
-        failure = failure_of(item.run, "", taxonomy, Doing("agent/default", lambda: item.steps))
+        failure = failure_of(item.run, "", taxonomy, AgentActions("agent/default", lambda: item.steps))
         assert failure is not None
         return failure.fingerprint.id
 

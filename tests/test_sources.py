@@ -14,9 +14,9 @@ import pytest
 
 from agentos.domain import InputFile, InputSource
 from agentos.errors import Invalid
-from agentos.sources import Reading, read_sources, regex, source_of
+from agentos.sources import SourceReading, read_sources, regex, source_of
 
-Read = Callable[..., Reading]
+Read = Callable[..., SourceReading]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def read(tmp_path: Path) -> Read:
         since: float | None = None,
         beside: tuple[InputFile, ...] = (),
         **limits: object,
-    ) -> Reading:
+    ) -> SourceReading:
         found = [source_of(path, tmp_path, place) for path in given]
         sources = [
             InputSource(one.path, one.place, "last_run" if since else "", **limits)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def make(folder: Path, *names: str) -> None:
         (folder / name).write_text(name)
 
 
-def places(reading: Reading) -> list[str]:
+def places(reading: SourceReading) -> list[str]:
     return [file.path for file in reading.inputs]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentos.wire import WEIGHT_MAX, Channel, Closed, FrameError, Late, hangs_up, weigh
+from agentos.wire import WEIGHT_MAX, Channel, FrameError, WireClosed, WireLate, hangs_up, weigh
 
 Ends = tuple[Channel, Channel]
 
@@ -66,19 +66,19 @@ def test_a_reader_is_freed_when_either_end_is_closed(ends: Ends, by_whom: str) -
     one, other = ends
     closing = threading.Timer(0.05, (other if by_whom == "peer" else one).close)
     closing.start()
-    with pytest.raises(Closed):
+    with pytest.raises(WireClosed):
         one.receive(deadline=soon())
     closing.join()
-    with pytest.raises(Closed):
+    with pytest.raises(WireClosed):
         one.receive(deadline=soon())
 
 
 def test_a_writer_that_nobody_reads_is_late_and_can_be_closed(ends: Ends) -> None:
     one, _ = ends
-    with pytest.raises(Late):
+    with pytest.raises(WireLate):
         one.send({}, (bytes(8 << 20),), deadline=time.monotonic() + 0.1)
     threading.Timer(0.05, one.close).start()
-    with pytest.raises(Closed):
+    with pytest.raises(WireClosed):
         one.send({}, (bytes(8 << 20),), deadline=soon())
 
 
@@ -93,7 +93,7 @@ def test_bytes_that_come_one_by_one_do_not_move_the_deadline(ends: Ends) -> None
 
     thread = threading.Thread(target=drip)
     thread.start()
-    with pytest.raises(Late):
+    with pytest.raises(WireLate):
         one.receive(deadline=time.monotonic() + 0.3)
     over.set()
     thread.join()

@@ -44,7 +44,7 @@ def adopt(
     after their last line. Typed again, it takes in at once what is new, and changes what is given with it.
     """
     from agentos.daemon.adopting import AdoptedFolder, adopt_folder, adopted_folders, release_folder
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.ledger.reading import Reader
     from agentos.ledger.store import Ledger
     from agentos.registry.give_back import GiveBack
@@ -64,7 +64,7 @@ def adopt(
         raise UserError(
             f"'{sessions}' is no folder; name the one that holds session logs, as ~/.claude/projects."
         )
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         ledger = parts.records
         assert isinstance(ledger, Ledger)
         if release:
@@ -106,13 +106,13 @@ def _list(reader: Any, *, as_json: bool) -> None:
 
 def _take_sessions(home: Home, logs: Path) -> Mapping[str, int]:
     """Import the session logs, quietly; what is there already is counted and left alone."""
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.daemon.sessions import take_all
     from agentos.ledger.store import Ledger
     from agentos.settings import load_settings
-    from agentos.trajectories.past import Into
+    from agentos.trajectories.past import ImportTarget
 
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         assert isinstance(parts.records, Ledger)
-        into = Into(parts.snapshots.stable(), load_settings(home.settings).hold_out, parts.now())
+        into = ImportTarget(parts.snapshots.stable(), load_settings(home.settings).hold_out, parts.now())
         return dict(take_all(parts.records, into, logs))

@@ -10,11 +10,11 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.home import Home
-from agentos.ledger.audit import Head
+from agentos.ledger.audit import AuditHead
 from agentos.ledger.reading import Reader
 
 if TYPE_CHECKING:
-    from agentos.daemon.auditing import Audited
+    from agentos.daemon.auditing import AuditReport
 
 app = noun("Verify and read the hash-chained log of decisions.")
 
@@ -41,7 +41,7 @@ def verify(
     """
     from agentos.daemon.auditing import noted_heads, verify_home
 
-    noted = [(Head.parse(text), "the head you gave") for text in head or ()]
+    noted = [(AuditHead.parse(text), "the head you gave") for text in head or ()]
     found = verify_home(Home.find(), [*noted, *(noted_heads(heads) if heads else ())])
     if as_json:
         print_json(
@@ -61,7 +61,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _print(found: Audited) -> None:
+def _print(found: AuditReport) -> None:
     for fault in found.faults:
         print_text(fault, "red")
     if not found.faults:

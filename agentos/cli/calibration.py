@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentos.cli.output import print_json, print_table
 from agentos.domain import Attestation, Candidate, Verdict
-from agentos.evolver.history.calibration import Track, calibrate
+from agentos.evolver.history.calibration import TrackRecord, calibrate
 
 if TYPE_CHECKING:
     from agentos.ledger.reading import Reader
@@ -40,7 +40,7 @@ def show(reader: Reader, *, as_json: bool) -> None:
     )
 
 
-def _row(track: Track) -> tuple[str, ...]:
+def _row(track: TrackRecord) -> tuple[str, ...]:
     return (
         f"{track.proposer} ({track.model})" if track.model else track.proposer,
         track.layer,

@@ -18,7 +18,7 @@ from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.ledger.reading import Reader, Story
+    from agentos.ledger.reading import EvolutionRecords, Reader
 
 app = noun("See, explain, approve and undo what the program changed in itself.")
 
@@ -36,7 +36,7 @@ def _reader() -> Reader:
     return Reader(Home.find().ledger)
 
 
-def _story(fragment: str) -> tuple[Reader, Story]:
+def _story(fragment: str) -> tuple[Reader, EvolutionRecords]:
     reader = _reader()
     return reader, reader.story(reader.resolve("evolution", fragment))
 
@@ -92,7 +92,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
     draw(scene_of(Home.find(), reader, story))
 
 
-def redacted(story: Story) -> dict[str, object]:
+def redacted(story: EvolutionRecords) -> dict[str, object]:
     """The story as data, with the edit of each candidate but without consent tokens."""
     data = asdict(story)
     for consent in data["consents"]:
@@ -138,14 +138,14 @@ def approve(id: Id, yes: Yes = False) -> None:
     """Consent to the promotion that waits for you; refused when it went stale."""
     from agentos.cli.evolution_screen import draw
     from agentos.daemon.evolution_view import scene_of
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.evolver.promote.consent import TERMINAL, YES, person
     from agentos.evolver.promote.promotion import approve as give
 
     reader, story = _story(id)
     if not yes and story.evolution.state is EvolutionState.AWAITING_CONSENT:
         draw(scene_of(Home.find(), reader, story))
-    with desk(Home.find()) as parts:
+    with offline_context(Home.find()) as parts:
         evolution = parts.evolution(story.evolution.id)
         if evolution.state is EvolutionState.AWAITING_CONSENT:
             confirm(f"Promote this edit ({evolution.id})?", yes=yes)
@@ -160,12 +160,12 @@ def reject(
     id: Id, reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given"
 ) -> None:
     """Decline what waits for consent or is held; the same failure stays closed until `reconsider`."""
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.evolver.promote.consent import person
     from agentos.evolver.promote.promotion import decline
 
     _, story = _story(id)
-    with desk(Home.find()) as parts:
+    with offline_context(Home.find()) as parts:
         ended = decline(parts, parts.evolution(story.evolution.id), person(), reason)
     print_text(f"{ended.id} is rejected: {ended.reason}")
 
@@ -173,11 +173,11 @@ def reject(
 @app.command()
 def reconsider(id: Id) -> None:
     """Take the same evidence up again, measured against what is stable now."""
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.evolver.promote.promotion import measure_again
 
     _, story = _story(id)
-    with desk(Home.find()) as parts:
+    with offline_context(Home.find()) as parts:
         fresh = measure_again(parts, parts.evolution(story.evolution.id))
     print_text(f"{fresh.id} takes it up again; follow it with `agentos evolution watch`.")
 
@@ -193,7 +193,7 @@ def revert(
 
     from agentos.cli.evolution_screen import diff_text
     from agentos.daemon.evolution_view import base_text, chosen
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.evolver.promote.consent import person
     from agentos.evolver.promote.promotion import take_back
 
@@ -209,7 +209,7 @@ def revert(
             diff_text(base_text(Home.find(), picked), picked), end=""
         )
     confirm(f"Revert {story.evolution.id}?", yes=yes)
-    with desk(Home.find()) as parts:
+    with offline_context(Home.find()) as parts:
         ended = take_back(parts, parts.evolution(story.evolution.id), person(), reason)
     print_text(
         f"{ended.id} is rolled back; `agentos evolution reconsider {ended.id}` would take it up again."
@@ -254,27 +254,27 @@ def verify(
         raise Conflict("; ".join(faults))
 
 
-def _recomputed(story: Story) -> list[str]:
+def _recomputed(story: EvolutionRecords) -> list[str]:
     """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
     from agentos.daemon.auditing import consent_faults, evolution_faults
-    from agentos.ledger.integrity import Frozen
+    from agentos.ledger.integrity import LedgerSnapshot
     from agentos.registry.store import Registry
 
     home = Home.find()
-    with Frozen(home.ledger) as reader:
+    with LedgerSnapshot(home.ledger) as reader:
         faults = evolution_faults(home, reader, Registry(home.registry), story)
         return [*faults, *consent_faults(reader, home.consent_key, story.evolution.id)]
 
 
-def _trials_again(story: Story, *, quiet: bool) -> list[str]:
+def _trials_again(story: EvolutionRecords, *, quiet: bool) -> list[str]:
     """What is different in a trial that is run again, one sentence each."""
     from agentos.daemon.service import service
-    from agentos.evolver.replay.verification import Compared, run_again
+    from agentos.evolver.replay.verification import TrialComparison, run_again
     from agentos.settings import load_settings
 
     home, count = Home.find(), itertools.count(1)
 
-    def done(compared: Compared) -> None:
+    def done(compared: TrialComparison) -> None:
         if not quiet and sys.stderr.isatty():
             print(f"\r{next(count)} of {len(story.trials)} trials", end="", file=sys.stderr, flush=True)
 

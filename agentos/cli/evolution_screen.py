@@ -17,14 +17,14 @@ from agentos.domain import (
     Candidate,
     Evolution,
     EvolutionState,
-    Opinion,
     Result,
+    ReviewOpinion,
     Trial,
     TrialSet,
 )
 from agentos.evolver.verdict.doubts import guarding, idle_parts
 from agentos.evolver.verdict.judge import Flip, TaskTrials, flips, judged_trials
-from agentos.ledger.reading import Story
+from agentos.ledger.reading import EvolutionRecords
 
 STATE_STYLE = {
     EvolutionState.PROMOTED: "bold green",
@@ -161,9 +161,9 @@ def _lines(scene: Scene) -> Iterator[_Line]:
         label = ""
 
 
-def _advice(story: Story) -> Sequence[str]:
+def _advice(story: EvolutionRecords) -> Sequence[str]:
     state = story.evolution.state
-    failed = any(found.opinion is Opinion.FAIL for found in story.reviews)
+    failed = any(found.opinion is ReviewOpinion.FAIL for found in story.reviews)
     if state is EvolutionState.HELD and failed:  # more tasks would change nothing
         return _BY_HAND
     return _NEXT.get(state, ("`agentos evolution watch` follows it",))
@@ -310,7 +310,7 @@ def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
 
 
 def _review(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
-    style = {Opinion.PASS: "green", Opinion.WARN: "bold yellow", Opinion.FAIL: "bold red"}
+    style = {ReviewOpinion.PASS: "green", ReviewOpinion.WARN: "bold yellow", ReviewOpinion.FAIL: "bold red"}
     for found in scene.story.reviews:
         if found.candidate_id == candidate.id:
             by = (f"  ({clean(found.model or 'nobody was asked')})", "dim")

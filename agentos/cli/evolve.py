@@ -32,7 +32,7 @@ def evolve(
     """One pass now: mine the failed runs, open an evolution for each recurring failure, follow them."""
     from agentos.cli.evolution_screen import gave_way
     from agentos.daemon.daemon_lock import daemon_info
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.evolver.find.mining import mine
     from agentos.evolver.find.triage import triage
 
@@ -42,7 +42,7 @@ def evolve(
         raise UserError(
             "The daemon does not run, and trials run in it; type `agentos daemon start`, then again."
         )
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         with suppress(Conflict):  # the daemon mined the same runs a moment earlier
             mine(parts)
         found = triage(parts)

@@ -145,7 +145,7 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
 
 def _waits(reader: Reader) -> list[dict[str, Any]]:
     """The evolutions that stand still: for what, until when, who waits behind them, and what to type."""
-    from agentos.domain import RUNNING_STATES, Evolution, EvolutionState, Waiting
+    from agentos.domain import RUNNING_STATES, Evolution, EvolutionState, EvolutionWait
 
     found = [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]
     waiting = [item for item in found if item.waiting]
@@ -156,7 +156,7 @@ def _waits(reader: Reader) -> list[dict[str, Any]]:
         says = f"{item.id} waits for the {item.waiting.value}{until}: {item.reason[:300]}"
         if behind:
             says += f" ({behind} not begun yet)"
-        model = item.waiting is Waiting.MODEL
+        model = item.waiting is EvolutionWait.MODEL
         type_ = (
             ["agentos model test", "agentos model default NAME", "agentos model remove NAME"]
             if model

@@ -153,11 +153,11 @@ class HomeTools:
 
     def approve_evolution(self, evolution: str) -> dict[str, Any]:
         """Consent to the promotion of an edit that awaits it. Look at it by show_evolution first."""
-        from agentos.daemon.offline import desk
+        from agentos.daemon.offline import offline_context
         from agentos.evolver.promote.consent import person
         from agentos.evolver.promote.promotion import approve
 
-        with desk(self._home) as parts:
+        with offline_context(self._home) as parts:
             found = parts.evolution(self._reader.resolve("evolution", evolution))
             consent = approve(parts, found, person(), f"by the MCP client {self._client}")
         return _plain({"consent": consent.id, "evolution": found.id, "principal": consent.principal})

@@ -97,12 +97,12 @@ def add(
 
     The first model becomes the default. Of a model that is there, what you leave out stays as it is.
     """
-    from agentos.cli.model_adding import Wanted, add_model
+    from agentos.cli.model_adding import TypedModel, add_model
     from agentos.gateway.client import why_not_installed
 
     if (input_price is None) != (output_price is None):
         raise UserError("Expected --input-price and --output-price together; found only one")
-    wanted = Wanted(
+    wanted = TypedModel(
         name,
         model,
         provider,

@@ -25,7 +25,7 @@ _COMMENTED = re.compile(r"^# model = .*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TypedModel:
     """What a person typed; what is empty was not, and stays as it is where the model is there already."""
 
     name: str
@@ -51,7 +51,7 @@ class ModelAdded:
     settings: bool
 
 
-def add_model(home: Home, wanted: Wanted) -> ModelAdded:
+def add_model(home: Home, wanted: TypedModel) -> ModelAdded:
     """Write both; nothing is written when either would be refused. Raises UserError."""
     registry = Registry(home.registry)
     base = registry.stable()
@@ -129,7 +129,7 @@ def remove_model(home: Home, name: str) -> ModelAdded:
     return ModelAdded(name, "removed", is_default, is_default)
 
 
-def _document(wanted: Wanted, present: bytes) -> bytes:
+def _document(wanted: TypedModel, present: bytes) -> bytes:
     document = tomlkit.parse(present.decode())
     if wanted.description or document.get("description") in (None, f"The model {document.get('model')}"):
         document["description"] = wanted.description or f"The model {wanted.model}"
@@ -160,7 +160,7 @@ def _parameter(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _write_settings(path: Path, wanted: Wanted, *, default: bool) -> bool:
+def _write_settings(path: Path, wanted: TypedModel, *, default: bool) -> bool:
     """Whether anything changed. Comments and order stay as they are."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     text = before

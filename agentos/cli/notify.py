@@ -24,7 +24,7 @@ _RECENT = timedelta(days=2)
 @app.command("test")
 def try_(as_json: AsJson = False) -> None:
     """Send a message on every way that [notify] in agentos.toml names. Exit code 1 when one failed."""
-    from agentos.daemon.channels import Undelivered, channels_of
+    from agentos.daemon.channels import ChannelFailed, channels_of
     from agentos.daemon.notifications import deliver
     from agentos.settings import load_settings
 
@@ -43,7 +43,7 @@ def try_(as_json: AsJson = False) -> None:
         try:
             deliver(send, note)
             told[name] = ""
-        except Undelivered as error:
+        except ChannelFailed as error:
             told[name] = str(error)
     if as_json:
         print_json([{"channel": name, "delivered": not why, "why": why} for name, why in told.items()])

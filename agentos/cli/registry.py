@@ -331,13 +331,13 @@ def check(as_json: AsJson = False) -> None:
 def _unknown_promotions(registry: Registry) -> list[str]:
     """Commits that say an evolution made them, of which the home's ledger knows nothing."""
     from agentos.daemon.auditing import promotion_faults
-    from agentos.ledger.integrity import Frozen
+    from agentos.ledger.integrity import LedgerSnapshot
 
     ledger = Home.find().ledger
     if not ledger.exists():
         return []
     try:
-        with Frozen(ledger) as reader:
+        with LedgerSnapshot(ledger) as reader:
             return list(promotion_faults(reader, registry.promotions(), ledger))
     except Unavailable as error:
         return [str(error)]

@@ -10,7 +10,7 @@ from agentos.domain import Run, Step
 from agentos.ledger.reading import Reader
 
 if TYPE_CHECKING:
-    from agentos.evolver.find.signals import Deviation, Sign
+    from agentos.evolver.find.signals import Deviation, SignalHit
 
 _SHOWN = 6  # signals
 
@@ -41,7 +41,7 @@ def _runs(found: Deviation) -> str:
     return "the other run" if found.others == 1 else f"{found.others} other runs"
 
 
-def _read(reader: Reader, run: Run, steps: Sequence[Step]) -> tuple[tuple[Sign, ...], Deviation | None]:
+def _read(reader: Reader, run: Run, steps: Sequence[Step]) -> tuple[tuple[SignalHit, ...], Deviation | None]:
     from agentos.evolver.find.signals import OTHERS_MAX, deviation, read_signals
 
     if run.outcome is None:

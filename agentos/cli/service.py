@@ -11,7 +11,7 @@ from agentos.cli.output import print_json, print_text
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.daemon.systemd import Unit
+    from agentos.daemon.systemd import SystemdUnit
 
 app = noun("Let systemd start the daemon, with the machine or with you.")
 
@@ -62,10 +62,10 @@ def uninstall(user: User = False, name: Name = "agentos") -> None:
     print_text(f"The unit {unit.path} is removed." if gone else f"There is no unit {unit.path}.")
 
 
-def _unit(user: bool, name: str) -> Unit:
-    from agentos.daemon.systemd import Unit
+def _unit(user: bool, name: str) -> SystemdUnit:
+    from agentos.daemon.systemd import SystemdUnit
     from agentos.errors import UserError
 
     if not name.replace("-", "").isalnum():
         raise UserError(f"{name!r} is no name of a unit: use letters, digits and dashes.")
-    return Unit(Home.find(), name, user)
+    return SystemdUnit(Home.find(), name, user)

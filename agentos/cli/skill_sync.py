@@ -76,7 +76,7 @@ def sync(
     Where both were changed and cannot be merged, nothing is done, and a person has to choose. Exit code 1
     when something is left.
     """
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.registry.give_back import GiveBack
     from agentos.registry.store import Registry
 
@@ -84,7 +84,7 @@ def sync(
         raise UserError(f"There is no way '{give}'; the ways are branch, patch and in-place.")
     home = Home.find()
     told: list[dict[str, Any]] = []
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         assert isinstance(parts.snapshots, Registry)
         for item in _differences(home, parts.snapshots, parts.records):
             if name not in ("", item.skill.name, str(item.skill)):
@@ -105,7 +105,7 @@ def _settled(home: Home, parts: Parts, item: FolderDifference, give: str, *, ask
     """Whether the difference is settled, and what was done or has to be."""
     from agentos.daemon.adopting import proof_of, way_of
     from agentos.ledger.store import Ledger
-    from agentos.registry.folder_differences import Ahead
+    from agentos.registry.folder_differences import DifferenceSide
     from agentos.registry.give_back import GiveBack, give_back
     from agentos.registry.store import Registry
     from agentos.settings import load_settings
@@ -113,9 +113,9 @@ def _settled(home: Home, parts: Parts, item: FolderDifference, give: str, *, ask
     registry, ledger = parts.snapshots, parts.records
     assert isinstance(registry, Registry)
     assert isinstance(ledger, Ledger)
-    if item.ahead is Ahead.FOLDER:
+    if item.ahead is DifferenceSide.FOLDER:
         return False, "the daemon takes the folder's text in; `agentos status` says why, where it was refused"
-    if item.ahead is Ahead.BOTH:
+    if item.ahead is DifferenceSide.BOTH:
         choice = f"`agentos registry edit {item.skill} --file {item.folder}` takes the folder's"
         return False, f"both sides were changed; {choice}, or put the registry's into the folder"
     way = GiveBack(give) if give else way_of(load_settings(home.settings), ledger, item.folder.parent)

@@ -22,7 +22,7 @@ from agentos.home import Home
 if TYPE_CHECKING:
     from agentos.ledger.store import Ledger
     from agentos.trajectories.converting import Convert
-    from agentos.trajectories.past import Into, Past
+    from agentos.trajectories.past import ImportedRun, ImportTarget
     from agentos.trajectories.records import Record
 
 app = noun("Runs of other systems in, training data and spans out.")
@@ -100,14 +100,14 @@ def read_files(given: list[Path], log: str, passed_over: Counter[str]) -> Iterat
 @contextmanager
 def importing(home: Home, agent: str, *, dry_run: bool, quiet: bool) -> Iterator[_Taking]:
     """An import; raises UserError when the registry has no such agent."""
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.domain import Kind, ResourceId
     from agentos.ledger.store import Ledger
     from agentos.settings import load_settings
-    from agentos.trajectories.past import Into
+    from agentos.trajectories.past import ImportTarget
 
     hold_out = load_settings(home.settings).hold_out
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         stable = parts.snapshots.stable()
         if agent and ResourceId(Kind.AGENT, agent) not in parts.snapshots.names(stable):
             raise UserError(
@@ -115,7 +115,7 @@ def importing(home: Home, agent: str, *, dry_run: bool, quiet: bool) -> Iterator
             )
         ledger = parts.records
         assert isinstance(ledger, Ledger)
-        into = Into(stable, hold_out, parts.now(), agent)
+        into = ImportTarget(stable, hold_out, parts.now(), agent)
         taking = _Taking(ledger, into, dry_run=dry_run, quiet=quiet)
         try:
             yield taking
@@ -126,7 +126,7 @@ def importing(home: Home, agent: str, *, dry_run: bool, quiet: bool) -> Iterator
 class _Taking:
     """An import under way: what became of the records so far."""
 
-    def __init__(self, ledger: Ledger, into: Into, *, dry_run: bool, quiet: bool) -> None:
+    def __init__(self, ledger: Ledger, into: ImportTarget, *, dry_run: bool, quiet: bool) -> None:
         self.counts: Counter[str] = Counter()
         self.results: Counter[str] = Counter()
         self.refused: list[dict[str, Any]] = []  # the first of them
@@ -163,7 +163,7 @@ class _Taking:
         for conversation in conversations:
             self._keep(past_of(conversation, source, self._into))
 
-    def _keep(self, past: Past) -> None:
+    def _keep(self, past: ImportedRun) -> None:
         if self._dry_run:
             new = past.run.id not in self._seen and not self._ledger.has_run(past.run.id)
             self._seen.add(past.run.id)
@@ -226,7 +226,7 @@ def export(
     from agentos.cli.trajectory_export import Chosen, export_lines
     from agentos.models.redaction import redactor_of
     from agentos.settings import load_settings
-    from agentos.trajectories.training import LeftOut
+    from agentos.trajectories.training import SkippedExample
 
     home = Home.find()
     chosen = Chosen(tuple(runs or ()), all, since, evolution)
@@ -236,7 +236,7 @@ def export(
     lines = export_lines(home, chosen, format, content=content)
     with _out(output) as file:
         for line in lines:
-            if isinstance(line, LeftOut):
+            if isinstance(line, SkippedExample):
                 left[line.why] += 1
                 continue
             file.write(json.dumps(redact(line)) + "\n")

@@ -12,9 +12,9 @@ from agentos.evolver.history.recordings import unpacked, whole
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
-from agentos.trajectories.chat import Happened, chat_record
+from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.spans import otlp
-from agentos.trajectories.training import LeftOut, dpo, grpo, sft
+from agentos.trajectories.training import SkippedExample, dpo, grpo, sft
 
 PAGE = 500
 FORMATS = ("openai-chat", "sft", "dpo", "grpo", "otel")
@@ -33,7 +33,9 @@ class Chosen:
     evolution: str = ""
 
 
-def export_lines(home: Home, chosen: Chosen, format: str, *, content: bool) -> Iterator[Json | LeftOut]:
+def export_lines(
+    home: Home, chosen: Chosen, format: str, *, content: bool
+) -> Iterator[Json | SkippedExample]:
     """The export, record by record, and whatever is left out of it.
 
     Raises UserError for a format that is none, and when nothing or two things were chosen.
@@ -51,13 +53,13 @@ class _Export:
         self._blobs = BlobStore(home.blobs)
         self._chosen = chosen
         self._training = training
-        self._left: list[LeftOut] = []
+        self._left: list[SkippedExample] = []
 
-    def lines(self, format: str, content: bool) -> Iterator[Json | LeftOut]:
+    def lines(self, format: str, content: bool) -> Iterator[Json | SkippedExample]:
         yield from self._made(format, content)
         yield from self._left
 
-    def _made(self, format: str, content: bool) -> Iterator[Json | LeftOut]:
+    def _made(self, format: str, content: bool) -> Iterator[Json | SkippedExample]:
         if format == "sft":
             return sft(self._each())
         if format == "grpo":
@@ -70,16 +72,16 @@ class _Export:
 
     # --- what is chosen -----------------------------------------------------------------------
 
-    def _each(self) -> Iterator[Happened]:
+    def _each(self) -> Iterator[FinishedRun]:
         if self._chosen.evolution:
             yield from (happened for _, happened in self._trials(self._evolution_id()))
         for run in self._runs():
             yield self._happened(run)
 
-    def _groups(self) -> Iterator[Sequence[Happened]]:
+    def _groups(self) -> Iterator[Sequence[FinishedRun]]:
         """All of equal work together; of each group only ids are held until it is its turn."""
         if self._chosen.evolution:
-            groups: dict[str, list[Happened]] = {}
+            groups: dict[str, list[FinishedRun]] = {}
             for _, happened in self._trials(self._evolution_id()):
                 groups.setdefault(happened.run.task_key, []).append(happened)
             yield from groups.values()
@@ -89,7 +91,7 @@ class _Export:
         for same in ids.values():
             yield [self._happened(self._reader.run(run_id)) for run_id in same]
 
-    def _comparable(self) -> Iterator[Sequence[Happened]]:
+    def _comparable(self) -> Iterator[Sequence[FinishedRun]]:
         """Runs of equal work; then what evolutions measured."""
         if not self._chosen.evolution:
             yield from self._groups()
@@ -99,9 +101,9 @@ class _Export:
         for evolution_id in ids:
             yield from self._measured(evolution_id)
 
-    def _measured(self, evolution_id: str) -> Iterator[Sequence[Happened]]:
+    def _measured(self, evolution_id: str) -> Iterator[Sequence[FinishedRun]]:
         """Of each task, the trials that failed on the base and those that passed with a candidate."""
-        groups: dict[str, list[Happened]] = {}
+        groups: dict[str, list[FinishedRun]] = {}
         for trial, happened in self._trials(evolution_id):
             passed = trial.outcome.result is Result.PASSED
             if passed == (trial.arm is Arm.CANDIDATE):
@@ -118,7 +120,7 @@ class _Export:
             if since is not None and (run.finished_at is None or run.finished_at < since):
                 continue
             if self._training and run.share is Share.HOLD_OUT:
-                self._left.append(LeftOut(run.id, _HIDDEN))
+                self._left.append(SkippedExample(run.id, _HIDDEN))
                 continue
             yield run
 
@@ -132,29 +134,29 @@ class _Export:
             position = page[-1][0]
             yield from (run for _, run in page)
 
-    def _happened(self, run: Run) -> Happened:
+    def _happened(self, run: Run) -> FinishedRun:
         steps = tuple(whole(self._blobs, self._reader.steps(run.id)))
-        return Happened(self._reader.task(run.task_id), run, steps)
+        return FinishedRun(self._reader.task(run.task_id), run, steps)
 
     # --- trials -------------------------------------------------------------------------------
 
     def _evolution_id(self) -> str:
         return self._reader.resolve("evolution", self._chosen.evolution)
 
-    def _trials(self, evolution_id: str) -> Iterator[tuple[Trial, Happened]]:
+    def _trials(self, evolution_id: str) -> Iterator[tuple[Trial, FinishedRun]]:
         for trial in self._reader.find(Trial, evolution_id=evolution_id):
             if self._training and trial.set is TrialSet.HOLD_OUT:
-                self._left.append(LeftOut(trial.id, _HIDDEN))
+                self._left.append(SkippedExample(trial.id, _HIDDEN))
                 continue
             try:
                 steps = unpacked(self._blobs.get(trial.steps_sha256)) if trial.steps_sha256 else []
             except NotFound:
                 steps = []
             if not steps:
-                self._left.append(LeftOut(trial.id, _NO_STEPS))
+                self._left.append(SkippedExample(trial.id, _NO_STEPS))
                 continue
             task = self._reader.task(trial.task_id)
-            yield trial, Happened(task, _as_run(trial, task, steps[0].started_at), tuple(steps))
+            yield trial, FinishedRun(task, _as_run(trial, task, steps[0].started_at), tuple(steps))
 
 
 def _as_run(trial: Trial, task: Task, started_at: datetime) -> Run:

@@ -12,8 +12,8 @@ from agentos.errors import NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from agentos.registry.folder_differences import ADOPTED, Ahead, FolderDifference, folder_differences
-from agentos.registry.give_back import GiveBack, GivenBack, give_back
+from agentos.registry.folder_differences import ADOPTED, DifferenceSide, FolderDifference, folder_differences
+from agentos.registry.give_back import GiveBack, GiveBackResult, give_back
 from agentos.registry.store import Registry
 from agentos.settings import Settings
 
@@ -89,19 +89,19 @@ def proof_of(registry: Registry, reader: Reader, difference: FolderDifference) -
 
 def give_all_back(
     home: Home, settings: Settings, ledger: Ledger, registry: Registry
-) -> Sequence[tuple[FolderDifference, GivenBack | str]]:
+) -> Sequence[tuple[FolderDifference, GiveBackResult | str]]:
     """Give what is promoted, and past its probation, to the adopted folders; each state once.
 
     Of a folder where that was not possible the reason is given, and kept until it is.
     """
     given, held = dict(ledger.get_kv(GIVEN, {})), dict(ledger.get_kv(HELD, {}))
-    told: list[tuple[FolderDifference, GivenBack | str]] = []
+    told: list[tuple[FolderDifference, GiveBackResult | str]] = []
     open_now: dict[str, Json] = {}
     for difference in folder_differences(registry, [Path(item.folder) for item in adopted_folders(ledger)]):
         key, way = str(difference.folder), way_of(settings, ledger, difference.folder.parent)
         done = given.get(key) == f"{way} {difference.digest}"
         if (
-            difference.ahead is not Ahead.REGISTRY
+            difference.ahead is not DifferenceSide.REGISTRY
             or way is GiveBack.NONE
             or done
             or not _stands(registry, ledger, difference)

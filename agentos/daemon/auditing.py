@@ -21,20 +21,20 @@ from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, 
 from agentos.evolver.verdict.judge import judged_trials, recompute
 from agentos.evolver.verdict.safety import judged_rates
 from agentos.home import Home
-from agentos.ledger.audit import Head, Noted
+from agentos.ledger.audit import AuditHead, Noted
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.codec import plain
-from agentos.ledger.integrity import Frozen, blob_faults, rows_faults, told
-from agentos.ledger.reading import Story
+from agentos.ledger.integrity import LedgerSnapshot, blob_faults, rows_faults, told
+from agentos.ledger.reading import EvolutionRecords
 from agentos.registry.promotion import Promotion
 from agentos.registry.store import Registry
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditReport:
     """What was looked at and what is wrong. ``digests_since``: the first entry with digests, 0 for none."""
 
-    head: Head
+    head: AuditHead
     digests_since: int
     evolutions: int
     consents: int
@@ -42,9 +42,9 @@ class Audited:
     faults: tuple[str, ...]
 
 
-def verify_home(home: Home, noted: Sequence[Noted] = ()) -> Audited:
+def verify_home(home: Home, noted: Sequence[Noted] = ()) -> AuditReport:
     """Look at everything, as it stands at this moment; the daemon may go on meanwhile."""
-    with Frozen(home.ledger) as reader:
+    with LedgerSnapshot(home.ledger) as reader:
         log = told(reader)
         faults = [*reader.chain_faults(noted), *rows_faults(reader, log), *blob_faults(reader, home.blobs)]
         faults += consent_faults(reader, home.consent_key)
@@ -58,7 +58,7 @@ def verify_home(home: Home, noted: Sequence[Noted] = ()) -> Audited:
             faults += promotion_faults(reader, promotions, home.ledger)
         except AgentOSError as error:
             faults.append(f"the registry: {error}")
-        return Audited(
+        return AuditReport(
             head=reader.head(),
             digests_since=log.since,
             evolutions=len(evolutions),
@@ -75,13 +75,13 @@ def noted_heads(path: Path) -> list[Noted]:
     except OSError as error:
         raise UserError(f"the heads in {path} cannot be read: {error.strerror}") from None
     return [
-        (Head.parse(line.split()[-1]), f"{path}, line {number}")
+        (AuditHead.parse(line.split()[-1]), f"{path}, line {number}")
         for number, line in enumerate(lines, 1)
         if line.strip()
     ]
 
 
-def consent_faults(reader: Frozen, key_path: Path, evolution_id: str = "") -> Iterator[str]:
+def consent_faults(reader: LedgerSnapshot, key_path: Path, evolution_id: str = "") -> Iterator[str]:
     """Each consent whose token the home's key did not make, a sentence each."""
     where, values = ("WHERE evolution_id = ?", (evolution_id,)) if evolution_id else ("", ())
     rows = reader.rows(f"SELECT id, body FROM consent {where} ORDER BY seq", *values)  # noqa: S608 - as above
@@ -101,7 +101,9 @@ def consent_faults(reader: Frozen, key_path: Path, evolution_id: str = "") -> It
             )
 
 
-def evolution_faults(home: Home, reader: Frozen, registry: Registry, story: Story) -> list[str]:
+def evolution_faults(
+    home: Home, reader: LedgerSnapshot, registry: Registry, story: EvolutionRecords
+) -> list[str]:
     """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
     blobs = BlobStore(home.blobs)
     candidates = {item.id: item for item in story.candidates}
@@ -131,14 +133,16 @@ def evolution_faults(home: Home, reader: Frozen, registry: Registry, story: Stor
     return faults
 
 
-def _computed_again(blobs: BlobStore, verdict: Verdict, candidate: Candidate, story: Story) -> list[str]:
+def _computed_again(
+    blobs: BlobStore, verdict: Verdict, candidate: Candidate, story: EvolutionRecords
+) -> list[str]:
     document = json.loads(blobs.get(verdict.policy_sha256))
     judged = judged_trials(candidate, story.trials)
     rates = judged_rates(candidate, story.rates)
     return recompute(verdict, candidate, judged, policy_from_json(document), digest(document), rates)
 
 
-def promotion_faults(reader: Frozen, promotions: Sequence[Promotion], ledger: Path) -> Iterator[str]:
+def promotion_faults(reader: LedgerSnapshot, promotions: Sequence[Promotion], ledger: Path) -> Iterator[str]:
     """Where commits on ``main`` and the ledger's evolutions do not agree, a sentence each."""
     known = {item.snapshot.commit for item in promotions}
     for promotion in promotions:
@@ -148,7 +152,7 @@ def promotion_faults(reader: Frozen, promotions: Sequence[Promotion], ledger: Pa
             yield f"{evolution.id} was promoted, and its commit {evolution.promoted.commit[:12]} is not on main"
 
 
-def _commit_faults(reader: Frozen, promotion: Promotion, ledger: Path) -> Iterator[str]:
+def _commit_faults(reader: LedgerSnapshot, promotion: Promotion, ledger: Path) -> Iterator[str]:
     which = f"the commit {promotion.snapshot.commit[:12]} on main says that {promotion.evolution} made it"
     evolution = next(iter(reader.find(Evolution, id=promotion.evolution)), None)
     if evolution is None:
@@ -176,7 +180,7 @@ def _commit_faults(reader: Frozen, promotion: Promotion, ledger: Path) -> Iterat
             yield f"{which}, and its {name} is not the one in the ledger: {promotion.said.get(name)}"
 
 
-def _of_rebase(reader: Frozen, evolution: Evolution) -> dict[str, set[str]]:
+def _of_rebase(reader: LedgerSnapshot, evolution: Evolution) -> dict[str, set[str]]:
     """What a commit on a newer base than that of the trials says beside."""
     chosen = reader.find(Candidate, id=evolution.candidate_id) if evolution.candidate_id else ()
     return {
@@ -187,7 +191,7 @@ def _of_rebase(reader: Frozen, evolution: Evolution) -> dict[str, set[str]]:
     }
 
 
-def _trees(reader: Frozen, evolution: Evolution, verdicts: Sequence[Verdict]) -> set[str]:
+def _trees(reader: LedgerSnapshot, evolution: Evolution, verdicts: Sequence[Verdict]) -> set[str]:
     """What a commit of the evolution may hold: what was judged, or the same edit on the newer base on record."""
     chosen = reader.find(Candidate, id=evolution.candidate_id) if evolution.candidate_id else ()
     put = {item.rebase.snapshot.tree for item in chosen if item.rebase is not None}
@@ -196,7 +200,7 @@ def _trees(reader: Frozen, evolution: Evolution, verdicts: Sequence[Verdict]) ->
 
 def _under_way(ledger: Path, promotion: Promotion) -> bool:
     """Whether the commit was made a moment ago, and the ledger is about to say so."""
-    with Frozen(ledger) as now:
+    with LedgerSnapshot(ledger) as now:
         try:
             evolution = now.get(Evolution, promotion.evolution)
         except NotFound:
@@ -204,7 +208,7 @@ def _under_way(ledger: Path, promotion: Promotion) -> bool:
     return evolution.state is EvolutionState.PROMOTING or evolution.promoted == promotion.snapshot
 
 
-def _stored(reader: Frozen, table: str, name: str) -> Json:
+def _stored(reader: LedgerSnapshot, table: str, name: str) -> Json:
     """A record as it was stored: its digest does not change with fields that came since."""
     ((body,),) = reader.rows(f"SELECT body FROM {table} WHERE id = ?", name)  # noqa: S608 - of this module
     return json.loads(plain(body))

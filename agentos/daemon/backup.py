@@ -27,12 +27,12 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from agentos import __version__
-from agentos.daemon.auditing import Audited, verify_home
+from agentos.daemon.auditing import AuditReport, verify_home
 from agentos.daemon.daemon_lock import DaemonLock
 from agentos.durable import flush_folder
 from agentos.errors import Invalid, Unavailable, UserError
 from agentos.home import Home
-from agentos.ledger.audit import Head, HeadFile, contains, newest, text_of
+from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
 from agentos.registry.repository import MAIN, Repository, environment
 from agentos.sandboxes.owner import Owner
 
@@ -238,7 +238,7 @@ def _copy_database(path: Path, aside: Path) -> Path:
     return copy
 
 
-def _head(kept: Head | None, ledger: Path) -> Head:
+def _head(kept: AuditHead | None, ledger: Path) -> AuditHead:
     """What ``audit.head`` has to say of the copied ledger. ``kept`` was read before it was copied.
 
     A head that the copy does not contain, or none, stays as it is: the restored home must say what this one says.
@@ -351,7 +351,7 @@ def _taken(stream: IO[bytes], target: Path | None, mode: int) -> str:
 
 def restore(
     home: Home, source: Path, *, replace: bool = False, say: _SAID = lambda _: None
-) -> tuple[Audited, Path | None]:
+) -> tuple[AuditReport, Path | None]:
     """Make the home from a backup; what its audit says, and where the home that stood there lies now.
 
     Everything is unpacked and checked beside it first, so a backup that is damaged changes nothing. Raises UserError
@@ -374,7 +374,7 @@ def restore(
             lock.release()
 
 
-def _unpacked(fresh: Path, source: Path, say: _SAID) -> Audited:
+def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     """The home from the backup, whole and on disk; what its audit says."""
     made = verify_backup(source, fresh, say)
     say("checking what was unpacked")

@@ -27,7 +27,7 @@ PATIENCE_S = 20.0
 Send = Callable[[Notification], None]
 
 
-class Undelivered(Unavailable):
+class ChannelFailed(Unavailable):
     """Nobody was told, as far as is known; another try may do it."""
 
 
@@ -78,16 +78,16 @@ def _run(words: list[str], given: str, more: Mapping[str, str]) -> None:
             start_new_session=True,
         )
     except OSError as error:
-        raise Undelivered(f"{words[0]} cannot be started: {error.strerror}") from None
+        raise ChannelFailed(f"{words[0]} cannot be started: {error.strerror}") from None
     try:
         _, said = child.communicate(given, PATIENCE_S)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        raise Undelivered(f"{words[0]} did not end within {PATIENCE_S:g} s") from None
+        raise ChannelFailed(f"{words[0]} did not end within {PATIENCE_S:g} s") from None
     if child.returncode:
         first = said.strip().splitlines()[:1]
-        raise Undelivered(
+        raise ChannelFailed(
             f"{words[0]} ended with status {child.returncode}{': ' if first else ''}{''.join(first)[:200]}"
         )
 
@@ -105,9 +105,9 @@ def _by_webhook(url: str, note: Notification) -> None:
             answer.read(1 << 10)
     except urllib.error.HTTPError as error:
         with error:
-            raise Undelivered(f"the webhook answers {error.code}") from None
+            raise ChannelFailed(f"the webhook answers {error.code}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Undelivered(f"the webhook cannot be reached: {getattr(error, 'reason', error)}") from None
+        raise ChannelFailed(f"the webhook cannot be reached: {getattr(error, 'reason', error)}") from None
 
 
 def _by_mail(home: Home, wanted: Notify, note: Notification) -> None:
@@ -129,13 +129,13 @@ def _by_mail(home: Home, wanted: Notify, note: Notification) -> None:
                 server.login(wanted.smtp_user, password)
             server.send_message(mail)
     except (OSError, smtplib.SMTPException) as error:
-        raise Undelivered(
+        raise ChannelFailed(
             f"the mail server {wanted.smtp} refuses or is away: {type(error).__name__}"
         ) from None
-    except Undelivered:
+    except ChannelFailed:
         raise
     except AgentOSError as error:
-        raise Undelivered(str(error)) from None
+        raise ChannelFailed(str(error)) from None
 
 
 def _server(security: str, host: str, port: int) -> smtplib.SMTP:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 from agentos import __version__
-from agentos.errors import Busy, NotFound
+from agentos.errors import HomeBusy, NotFound
 from agentos.home import Home
 from agentos.sandboxes.owner import Owner
 
@@ -78,7 +78,7 @@ class DaemonLock:
                 if (info and info.alive) or time.monotonic() > deadline:
                     os.close(self._directory)
                     who = f"with pid {info.pid}, since {info.started_at}" if info else "just now"
-                    raise Busy(
+                    raise HomeBusy(
                         f"another daemon runs on {self._home.root} ({who}); `agentos daemon stop` ends it"
                     ) from None
                 time.sleep(0.05)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agentos.domain import Candidate, Evolution, EvolutionState, Run, Verdict
 from agentos.evolver.policy import Probation
 from agentos.home import Home
-from agentos.ledger.reading import Reader, Story
+from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.plaintext import clean
 
 _LIVE = 200  # runs since the promotion that are looked at
@@ -19,7 +19,7 @@ _LIVE = 200  # runs since the promotion that are looked at
 class Scene:
     """What the screen shows, gathered by the command."""
 
-    story: Story
+    story: EvolutionRecords
     names: Mapping[str, str]  # task id -> the task's name
     failures: Mapping[str, str]  # run id -> why it failed
     before: Mapping[str, str]  # registry path -> text on the base
@@ -34,14 +34,14 @@ class Scene:
         return f"“{self.names[task_id]}”" if task_id in self.names else task_id
 
 
-def chosen(story: Story) -> Candidate | None:
+def chosen(story: EvolutionRecords) -> Candidate | None:
     """The candidate to show: the accepted one, else the last that was judged, else the first."""
     by_id = {candidate.id: candidate for candidate in story.candidates}
     wanted = story.evolution.candidate_id or (story.verdicts[-1].candidate_id if story.verdicts else "")
     return by_id.get(wanted) or (story.candidates[0] if story.candidates else None)
 
 
-def verdict_on(story: Story, candidate: Candidate) -> Verdict | None:
+def verdict_on(story: EvolutionRecords, candidate: Candidate) -> Verdict | None:
     """The verdict on this candidate, None where it was not judged."""
     return next((item for item in story.verdicts if item.candidate_id == candidate.id), None)
 
@@ -60,7 +60,7 @@ def base_text(home: Home, candidate: Candidate | None) -> dict[str, str]:
     return found
 
 
-def scene_of(home: Home, reader: Reader, story: Story) -> Scene:
+def scene_of(home: Home, reader: Reader, story: EvolutionRecords) -> Scene:
     """All that is shown of an evolution."""
     evidence = story.evidence
     wanted = {trial.task_id for trial in story.trials} | set(evidence.task_ids if evidence else ())
@@ -73,7 +73,7 @@ def scene_of(home: Home, reader: Reader, story: Story) -> Scene:
     return Scene(story, names, failures, before, _live(reader, story), _probation(home, story.evolution))
 
 
-def _live(reader: Reader, story: Story) -> list[Run]:
+def _live(reader: Reader, story: EvolutionRecords) -> list[Run]:
     """Finished runs of new, checked work since the promotion, newest first."""
     evolution = story.evolution
     if not (evolution.promoted and evolution.ended_at and evolution.diagnosis):

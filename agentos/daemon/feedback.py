@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.daemon.run.grading import grade
 from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
 from agentos.errors import UserError
@@ -46,7 +46,7 @@ def speak(home: Home, id: str, rating: Rating, said: FeedbackDetails) -> list[Fe
     """
     if len(said.because) > BECAUSE_MAX:
         raise UserError(f"The reason has {len(said.because):,} characters, at most {BECAUSE_MAX:,} are kept.")
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         ledger = parts.records
         assert isinstance(ledger, Ledger)
         run = ledger.run(ledger.resolve("run", id))

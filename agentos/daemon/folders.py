@@ -16,7 +16,7 @@ from watchfiles import watch
 from agentos.daemon.adopting import give_all_back, watched_folders
 from agentos.daemon.service import Service
 from agentos.daemon.sessions import SessionLogs
-from agentos.registry.give_back import GivenBack
+from agentos.registry.give_back import GiveBackResult
 from agentos.registry.skills_folder import FolderOutcome, SkillsFolders
 
 REFUSED = "skills.refused"  # memo in the ledger: folder -> faults, shown by `agentos status`
@@ -129,7 +129,7 @@ class Folders:
         for difference, given in give_all_back(
             service.home, service.settings, service.ledger, service.registry
         ):
-            if isinstance(given, GivenBack):
+            if isinstance(given, GiveBackResult):
                 log.info("skill given back", skill=difference.skill.name, way=given.way, where=given.where)
             else:
                 log.warning("skill not given back", skill=difference.skill.name, why=given)

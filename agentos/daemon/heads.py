@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agentos.domain import Json
 from agentos.errors import UserError
-from agentos.ledger.audit import Head
+from agentos.ledger.audit import AuditHead
 from agentos.trajectories.sending import Collector
 
 _LOGS = "/v1/logs"
@@ -29,11 +29,11 @@ class Heads:
 
     def __init__(self, targets: Sequence[str], tell: Callable[[str], None]) -> None:
         self._send = {target: _sender(target) for target in targets}
-        self._sent = dict.fromkeys(targets, Head())
+        self._sent = dict.fromkeys(targets, AuditHead())
         self._failing: set[str] = set()
         self._tell = tell
 
-    def send(self, head: Head, now: datetime) -> None:
+    def send(self, head: AuditHead, now: datetime) -> None:
         """Blocks until each has it, or could not be reached; such a one is tried again with a later head."""
         for target, send in self._send.items():
             if self._sent[target] == head:
@@ -49,7 +49,7 @@ class Heads:
                 self._tell(f"heads of the audit log cannot be sent to {target}: {why}")
 
 
-def _sender(target: str) -> Callable[[Head, datetime], str]:
+def _sender(target: str) -> Callable[[AuditHead, datetime], str]:
     if target.startswith(("http://", "https://")):
         collector = Collector(target, _LOGS, "audit_heads")
         return lambda head, now: collector.post(json.dumps(_record(head, now)).encode())
@@ -75,7 +75,7 @@ def _append(path: Path, line: str) -> str:
     return ""
 
 
-def _record(head: Head, now: datetime) -> Json:
+def _record(head: AuditHead, now: datetime) -> Json:
     """One log record: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding."""
     record = {
         "timeUnixNano": str(int(now.timestamp() * 1e9)),

@@ -21,7 +21,7 @@ from agentos.settings import Settings, load_settings
 log = structlog.get_logger("agentos.current")
 
 
-class Current:
+class LiveConfig:
     """Looks at both files whenever it is asked; reads them when they changed. Thread-safe."""
 
     def __init__(self, home: Home, settings: Settings) -> None:

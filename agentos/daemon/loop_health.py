@@ -15,7 +15,7 @@ from agentos.evolver.watch import health
 from agentos.evolver.watch.health import EvolutionCost, Health
 from agentos.gateway.calls import CallReading
 from agentos.home import Home
-from agentos.ledger.stats import LedgerStats, Moment, SpentTotals
+from agentos.ledger.stats import LedgerStats, SpentTotals, StateChange
 from agentos.ports import KnownLesson
 from agentos.registry.store import Registry
 from agentos.shipped import folder, seed_files
@@ -75,7 +75,7 @@ def document(found: Health) -> Mapping[str, Any]:
     }
 
 
-def _first(moments: Iterable[Moment]) -> dict[tuple[str, str], datetime]:
+def _first(moments: Iterable[StateChange]) -> dict[tuple[str, str], datetime]:
     return {(item.evolution_id, item.state): item.at for item in moments}
 
 

@@ -20,7 +20,7 @@ from tenacity import (
     wait_fixed,
 )
 
-from agentos.daemon.channels import Send, Undelivered
+from agentos.daemon.channels import ChannelFailed, Send
 from agentos.domain import (
     Evolution,
     Json,
@@ -133,7 +133,7 @@ class Notifier:
         self._ledger.put(note)
         try:
             deliver(send, note, self._pause_s)
-        except Undelivered as error:
+        except ChannelFailed as error:
             log.warning("not delivered", notification=note.id, why=str(error))
             over = note.tries >= TRIES
             due = None if over else now + pause(note.tries)
@@ -148,7 +148,7 @@ def deliver(send: Send, note: Notification, pause_s: float = 0.5) -> None:
     tries = Retrying(
         stop=stop_after_attempt(2),
         wait=wait_fixed(pause_s),
-        retry=retry_if_exception_type(Undelivered),
+        retry=retry_if_exception_type(ChannelFailed),
     )
     try:
         tries(send, note)

@@ -66,7 +66,7 @@ def _own_or_shipped(home: Home, name: str) -> Path:
 
 
 @contextmanager
-def desk(home: Home) -> Iterator[Parts]:
+def offline_context(home: Home) -> Iterator[Parts]:
     """The evolver's parts for decisions. Raises UserError on a home that is not initialised."""
     require_ledger(home.ledger)
     ledger = Ledger(home.ledger)

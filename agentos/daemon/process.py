@@ -3,7 +3,7 @@
 Signal handlers only count; the loop acts. The first SIGTERM (or Ctrl-C, or SIGHUP) drains: tasks under way
 are finished, nothing new is started. The second one stops at once. Evolutions are cut in both
 cases and go on with the next daemon. The process leaves by ``os._exit``, because threads that
-belong to cut work are held rather than ended (``tasks.Stopping``).
+belong to cut work are held rather than ended (``tasks.StopSignal``).
 """
 
 from __future__ import annotations

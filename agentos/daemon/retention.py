@@ -16,7 +16,7 @@ import structlog
 
 from agentos.home import Home
 from agentos.ledger import retention
-from agentos.ledger.integrity import Frozen
+from agentos.ledger.integrity import LedgerSnapshot
 from agentos.ledger.store import Ledger
 
 _GB = 1 << 30
@@ -55,7 +55,7 @@ def prune(
     size = size_of(home)
     ledger = Ledger(home.ledger)
     try:
-        with Frozen(home.ledger) as frozen:
+        with LedgerSnapshot(home.ledger) as frozen:
             before = _cut(frozen, now, days, gb, size)
             rows = frozen.rows
             to_seq = retention.last_before(rows, before)
@@ -73,7 +73,7 @@ def prune(
                 ledger.prune(batch)
             if trials:
                 ledger.note(retention.EVENT, "trials", {"evolutions": sorted(trials)})
-        planned = retention.PrunedSoFar(
+        planned = retention.PrunedTotals(
             (*gone.ranges, *(retention.range_of(0, batch.detail) for batch in batches)),
             gone.evolutions | trials,
             frozenset(name for batch in batches for name in batch.runs),
@@ -86,14 +86,14 @@ def prune(
         ledger.close()
 
 
-def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedSoFar, apply: bool) -> tuple[int, int]:
+def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedTotals, apply: bool) -> tuple[int, int]:
     """Blobs that no row names any more, also those of a prune that was killed: how many, and their bytes."""
     old = {
         path.parent.name + path.name: path.lstat().st_size
         for path in home.blobs.glob("??/*")
         if _is_old(path)
     }
-    with Frozen(home.ledger) as frozen:
+    with LedgerSnapshot(home.ledger) as frozen:
         free = sorted(old.keys() - retention.still_named(frozen.rows, frozenset(old), gone))
     freed = [ledger.blobs.remove(name, _ORPHAN_S) if apply else old[name] for name in free]
     return sum(size > 0 for size in freed), sum(freed)
@@ -103,7 +103,7 @@ def _is_old(path: Path) -> bool:
     return time.time() - path.lstat().st_mtime >= _ORPHAN_S
 
 
-def _cut(frozen: Frozen, now: datetime, days: float, gb: float, size: int) -> datetime:
+def _cut(frozen: LedgerSnapshot, now: datetime, days: float, gb: float, size: int) -> datetime:
     """Before which moment things go. Beyond the size it moves on by the share that is too much."""
     cut = now - timedelta(days=days) if days else datetime.min.replace(tzinfo=now.tzinfo)
     if not gb or size <= gb * _GB:

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from agentos.daemon.evolve.benches import load_tools
-from agentos.daemon.evolve.coding_agent import BoxWorkshop
+from agentos.daemon.evolve.coding_agent import BoxAgentRunner
 from agentos.daemon.evolve.evolver_models import Advice, another
 from agentos.daemon.job.bundle import Bundle
-from agentos.daemon.job.tool_schemas import Cards
-from agentos.daemon.live_config import Current
+from agentos.daemon.job.tool_schemas import ToolSchemas
+from agentos.daemon.live_config import LiveConfig
 from agentos.daemon.mcp.packages import archive
 from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.memories import Memories
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.people import People
-from agentos.daemon.requests.run_requests import Asking
+from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks
-from agentos.daemon.run.delegation import Delegates
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.delegation import DelegationHandlers
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Kind, ModelSpec, ResourceId, Snapshot
 from agentos.errors import Invalid, NotFound
 from agentos.home import Home
@@ -42,14 +42,14 @@ from agentos.retrieval.storage import Storage
 from agentos.settings import Settings
 
 
-class Served:
-    """Makes ``Serving`` from the daemon's parts. ``executor`` gives what is made after this."""
+class RunServicesFactory:
+    """Makes ``RunServices`` from the daemon's parts. ``executor`` gives what is made after this."""
 
     def __init__(
         self,
         home: Home,
         settings: Settings,
-        current: Current,
+        current: LiveConfig,
         parts: tuple[Ledger, Registry, Sandbox],
         models: Models,
     ) -> None:
@@ -63,12 +63,12 @@ class Served:
         self._vault = HomeVault(home)
         embedder = WordLlama() if settings.retrieval == "hybrid" else None
         self._index = Index(self._storage, self._registry, embedder)
-        self._cards = Cards(self._storage, self._load)
+        self._cards = ToolSchemas(self._storage, self._load)
 
-    def serving(self, executor: Callable[[], BoxExecutor], hold: Callable[[], None]) -> Serving:
+    def serving(self, executor: Callable[[], BoxExecutor], hold: Callable[[], None]) -> RunServices:
         """Everything that a run may ask for; ``hold`` returns only while the daemon may record."""
         memories = Memories(self._ledger, self._index.recall)
-        return Serving(
+        return RunServices(
             models=self.specs,
             cards=self._known_cards,
             finder=self._index,
@@ -80,7 +80,7 @@ class Served:
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,
                 "remember": memories.remembering,
-                "delegate": Delegates(self._ledger, executor, hold).answerer,
+                "delegate": DelegationHandlers(self._ledger, executor, hold).answerer,
                 "fetch": self._egress,
             },
         )
@@ -113,9 +113,9 @@ class Served:
             return None
         return Advice(found.name, self._models, spec, self._settings.budget.run)
 
-    def workshop(self) -> BoxWorkshop:
+    def workshop(self) -> BoxAgentRunner:
         """Where coding agents work: the same boxes and models."""
-        return BoxWorkshop(
+        return BoxAgentRunner(
             self._sandbox,
             self._models,
             lambda name, snapshot: spec_of(self._registry, snapshot, name, self._current.model()),
@@ -133,17 +133,17 @@ class Served:
 
         return Advice(name, self._models, lambda: another(find, name, author), self._settings.budget.run)
 
-    def _tools(self, asking: Asking) -> ToolAsks:
+    def _tools(self, asking: RunContext) -> ToolAsks:
         return ToolAsks(asking, RunServers(self._servers, asking))
 
-    def _program(self, asking: Asking, tool: ServerTool) -> ServerProgram:
+    def _program(self, asking: RunContext, tool: ServerTool) -> ServerProgram:
         """What the server of the tool is made of at the run's snapshot."""
         files = self._registry.files(asking.snapshot, tool.resource)
         modules = self._registry.wheels_of(files).get(tool.resource, {})
         brings = archive(self._home, tool.brings) if tool.brings else None
         return ServerProgram(tool.resource, tool.command, tool.environment, modules, brings)
 
-    def _egress(self, asking: Asking) -> Egress:
+    def _egress(self, asking: RunContext) -> Egress:
         return Egress(self._settings.egress, asking, self._vault)
 
     def _known_cards(self, bundle: Bundle) -> tuple[ToolCard, ...]:

@@ -30,17 +30,17 @@ from agentos.daemon.evolve.proposers import ConfiguredProposers, proposers_of
 from agentos.daemon.evolve.serving_pointer import Swap
 from agentos.daemon.heads import Heads
 from agentos.daemon.job.bundle import with_wheels
-from agentos.daemon.live_config import Current
-from agentos.daemon.offline import desk
+from agentos.daemon.live_config import LiveConfig
+from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
-from agentos.daemon.run.tasks import MAX_ATTEMPTS, Stopping, TaskRunner
-from agentos.daemon.run_services import Served
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, StopSignal, TaskRunner
+from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.status import ROOM_BYTES, ROOM_FILES
-from agentos.domain import EvolutionState, Layer, Limits, Mode, Waiting
+from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode
 from agentos.errors import AgentOSError, ModelAway, Unavailable
 from agentos.evolver import cycle
 from agentos.evolver.parts import Parts
-from agentos.evolver.policy import Wait
+from agentos.evolver.policy import WaitPolicy
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
@@ -104,8 +104,8 @@ class Service:
     sandbox: Choice
     parts: Parts
     tasks: TaskRunner
-    stopping: Stopping
-    served: Served
+    stopping: StopSignal
+    served: RunServicesFactory
     swap: Swap
     heads: Heads
     waiting: set[str] = field(
@@ -189,7 +189,7 @@ class Service:
         log.warning("evolution waits", evolution=evolution_id, why=str(error))
         if evolution_id:
             self.waiting.add(evolution_id)
-            what = Waiting.MODEL if isinstance(error, ModelAway) else Waiting.MACHINERY
+            what = EvolutionWait.MODEL if isinstance(error, ModelAway) else EvolutionWait.MACHINERY
             until = utc_now() + timedelta(seconds=left_s)
             with suppress(Unavailable):  # it may wait for room on the very disk that this is noted on
                 known = self.parts.evolution(evolution_id)
@@ -201,7 +201,9 @@ class Service:
         """What it waited for is back."""
         if evolution_id:
             evolution = self.parts.evolution(evolution_id)
-            self.parts.move(replace(evolution, waiting=Waiting.NOTHING, waits_until=None), evolution.state)
+            self.parts.move(
+                replace(evolution, waiting=EvolutionWait.NOTHING, waits_until=None), evolution.state
+            )
 
     def _guarded(self, evolution_id: str, work: Callable[[], object]) -> None:
         """An evolution that the machinery could not carry through ends as cancelled, with the reason."""
@@ -237,11 +239,11 @@ class _Held:
     """Steps that wait while the machinery is away, and record nothing once the daemon has to end."""
 
     steps: Steps
-    stopping: Stopping
+    stopping: StopSignal
     waits: Callable[[Unavailable, float], None]  # for what, and for how many seconds more
     goes_on: Callable[[], None] = lambda: None
     recovered: Callable[[], None] = lambda: None
-    patience: Wait = field(default_factory=Wait)
+    patience: WaitPolicy = field(default_factory=WaitPolicy)
 
     def step(self, name: str, work: Callable[[], T]) -> T:
         def held() -> T:
@@ -324,15 +326,15 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
 
     A second process on the home, beside its daemon, needs a ``socket_name`` of its own.
     """
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         ledger, registry = parts.records, parts.snapshots
         assert isinstance(ledger, Ledger)
         assert isinstance(registry, Registry)
         sandbox = Choice(home.root, settings.run_uid, settings.sandbox)
-        stopping = Stopping()
-        current = Current(home, settings)
+        stopping = StopSignal()
+        current = LiveConfig(home, settings)
         models = GatewayModels(home, current.setup, socket_name=socket_name)
-        served = Served(home, settings, current, (ledger, registry, sandbox), models)
+        served = RunServicesFactory(home, settings, current, (ledger, registry, sandbox), models)
         serving = served.serving(lambda: executor, stopping.hold_if_set)
         executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
         sender = _sender(home, settings)

@@ -19,7 +19,7 @@ from agentos.errors import Invalid, UserError
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.trajectories.formats import detect, read
-from agentos.trajectories.past import Into, Source, past_of
+from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.records import files_of, read_records
 
 SETTLED_S = 600.0  # nothing was written for so long: the session is over
@@ -30,7 +30,7 @@ _LOOKED = "adopt.sessions"  # memo: folder of sessions -> time up to which its f
 log = structlog.get_logger("agentos.sessions")
 
 
-def take_sessions(ledger: Ledger, into: Into, files: Sequence[Path]) -> Mapping[str, int]:
+def take_sessions(ledger: Ledger, into: ImportTarget, files: Sequence[Path]) -> Mapping[str, int]:
     """Take the sessions in these files in as runs: how many were "imported", "known" and "refused"."""
     counts: Counter[str] = Counter(imported=0, known=0, refused=0)
     for path in files:
@@ -50,7 +50,7 @@ def take_sessions(ledger: Ledger, into: Into, files: Sequence[Path]) -> Mapping[
     return counts
 
 
-def take_all(ledger: Ledger, into: Into, folder: Path) -> Mapping[str, int]:
+def take_all(ledger: Ledger, into: ImportTarget, folder: Path) -> Mapping[str, int]:
     """What lies there now; what is written from now on is the daemon's."""
     began = time.time()
     counts = take_sessions(ledger, into, _files(folder))
@@ -82,7 +82,7 @@ class SessionLogs:
         if not new:
             return {}
         last = new[:_MANY][-1][0]
-        into = Into(self._registry.stable(), self._hold_out, datetime.now(UTC))
+        into = ImportTarget(self._registry.stable(), self._hold_out, datetime.now(UTC))
         counts = take_sessions(self._ledger, into, [path for at, path in new if at <= last])
         _remember(self._ledger, folder, last)
         log.info("sessions taken in", folder=str(folder), **counts)

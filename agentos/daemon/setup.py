@@ -8,7 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
 from agentos.errors import Invalid, UserError
@@ -63,7 +63,7 @@ def init_home(home: Home) -> bool:
 
 def _vouch_for(home: Home, registry: Registry) -> None:
     """What a release ships was probed when it was made: the first runs need not wait for that."""
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         main = registry.stable()
         vouch(parts, main, "it is what the home began with")
         registry.mark_good(main)

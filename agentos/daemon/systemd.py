@@ -61,7 +61,7 @@ class ServiceStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class SystemdUnit:
     """One service by its ``name``; of one person's systemd, or of the machine's."""
 
     home: Home

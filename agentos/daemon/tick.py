@@ -34,7 +34,7 @@ from agentos.daemon.run.delivery import Deliverer
 from agentos.daemon.run.tasks import MAX_ATTEMPTS
 from agentos.daemon.schedules import spawn_due
 from agentos.daemon.service import EVOLVE, RUN, WATCH, Service, utc_now
-from agentos.daemon.watching import Watching
+from agentos.daemon.watching import FolderWatcher
 from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
 from agentos.evolver.find.mining import mine
@@ -103,7 +103,7 @@ class Tick:
         )
         self._notifies = self._notifier.begin()
         self._chores: dict[str, Future[None]] = {}
-        self._watching = Watching(service.ledger, service.settings.hold_out)
+        self._watching = FolderWatcher(service.ledger, service.settings.hold_out)
         self._deliveries = Deliverer(service.ledger, service.home)
         self._undelivered: datetime | None = utc_now()  # when something may be due
         self._folders = Folders(service)

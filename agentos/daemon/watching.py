@@ -35,20 +35,20 @@ log = structlog.get_logger("agentos.watching")
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class ArrivingFile:
     """A file that may still be growing: what it looked like, and since when (monotonic seconds)."""
 
     signature: str
     since: float
 
 
-class Watching:
+class FolderWatcher:
     """Looks into the folders of all watching tasks. ``look`` is called by one thread at a time."""
 
     def __init__(self, ledger: Ledger, hold_out: float) -> None:
         self._ledger = ledger
         self._hold_out = hold_out
-        self._pending: dict[tuple[str, str], Pending] = {}
+        self._pending: dict[tuple[str, str], ArrivingFile] = {}
         self._looked: dict[str, float] = {}
         self._told: set[tuple[str, str]] = set()  # names that nothing can be done with
         self._notifier = FolderNotifier()
@@ -124,7 +124,7 @@ class Watching:
         """Whether it looked like this for long enough."""
         pending = self._pending.get((schedule_id, entry.name))
         if pending is None or pending.signature != signature:
-            self._pending[schedule_id, entry.name] = Pending(signature, now)
+            self._pending[schedule_id, entry.name] = ArrivingFile(signature, now)
             return False
         if now - pending.since < watch.settle_s:
             return False

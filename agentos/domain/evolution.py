@@ -81,7 +81,7 @@ class EvolutionState(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Waiting(StrEnum):
+class EvolutionWait(StrEnum):
     """What an evolution under way stands still for."""
 
     NOTHING = ""
@@ -89,7 +89,7 @@ class Waiting(StrEnum):
     MACHINERY = "machinery"
 
 
-class Ending(StrEnum):
+class EvolutionEnding(StrEnum):
     """What ended an evolution or its watch, where something is decided by it; its ``reason`` is for people."""
 
     UNSAID = ""
@@ -115,7 +115,7 @@ RUNNING_STATES = frozenset(
 )
 
 
-_DECLINED_ON_OLD_RECORD = "declined by "  # from before ``Ending``
+_DECLINED_ON_OLD_RECORD = "declined by "  # from before ``EvolutionEnding``
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +133,11 @@ class Evolution:
     promoted: Snapshot | None = None
     created_at: datetime | None = None
     ended_at: datetime | None = None
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[ProposerCost, ...] = ()
     held_back: tuple[str, ...] = ()  # of its evidence that failed again, what no proposer was shown
     given: tuple[str, ...] = ()  # of its evidence, what the hold-out gave away for it
-    ending: Ending = Ending.UNSAID
-    waiting: Waiting = Waiting.NOTHING
+    ending: EvolutionEnding = EvolutionEnding.UNSAID
+    waiting: EvolutionWait = EvolutionWait.NOTHING
     waits_until: datetime | None = None  # then it ends, if what it waits for has not come back
     takes_up: str = (
         ""  # the candidate of an evolution gone stale whose edit is measured again, not searched for
@@ -148,14 +148,14 @@ class Evolution:
     def is_closed(self) -> bool:
         """A person said no: the failure is not taken up again until somebody reconsiders it."""
         if self.ending:
-            return self.ending in (Ending.DECLINED, Ending.REVERTED)
+            return self.ending in (EvolutionEnding.DECLINED, EvolutionEnding.REVERTED)
         return self.reason.startswith(_DECLINED_ON_OLD_RECORD)
 
     @property
     def stands(self) -> bool:
         """It was promoted, and what was promoted is still what runs get."""
         promoted = self.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
-        return promoted and self.ending is not Ending.SUPERSEDED
+        return promoted and self.ending is not EvolutionEnding.SUPERSEDED
 
     @property
     def resource(self) -> str:
@@ -182,7 +182,7 @@ class SearchEffort:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProposerCost:
     """What asking one proposer at one site came to cost: its own time, and the trials of what it proposed."""
 
     proposer: str
@@ -194,7 +194,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class EditTarget:
     """Where an edit may mend a failure. ``path`` is "" where a new file of the layer's kind is wanted."""
 
     layer: Layer
@@ -211,12 +211,12 @@ class Diagnosis:
     path: str  # file within the registry that an edit would touch
     why: str
     step_refs: tuple[str, ...] = ()  # "run-id#index" of the steps it rests on
-    also: tuple[Site, ...] = ()  # where else it may be mended, cheapest first
+    also: tuple[EditTarget, ...] = ()  # where else it may be mended, cheapest first
 
     @property
-    def sites(self) -> tuple[Site, ...]:
+    def sites(self) -> tuple[EditTarget, ...]:
         """All places where an edit may mend it, in the order in which they are tried."""
-        return (Site(self.layer, self.resource, self.path), *self.also)
+        return (EditTarget(self.layer, self.resource, self.path), *self.also)
 
     def at(self, layer: Layer, files: Collection[str]) -> Diagnosis:
         """The same with the site first at which an edit of ``files`` was made."""
@@ -278,7 +278,7 @@ class Rebase:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedName:
     """A function, or a name that a module binds, that an edit of source changes or brings.
 
     It has run where a function of ``shown_by`` was entered: itself, or one that looks the name up.
@@ -339,13 +339,15 @@ class Candidate:
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
     rebase: Rebase | None = None  # of one whose verdict was made on an older base
-    edited: tuple[Edited, ...] = ()  # the functions and names that it changes; () before it was written down
+    edited: tuple[
+        EditedName, ...
+    ] = ()  # the functions and names that it changes; () before it was written down
     behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
     weight: float = 0.0  # its proposer's belief in it beside its other edits, up to 1; 0 where it has none
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierAttempt:
     """An attempt at the same failure that is over."""
 
     layer: Layer

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class Opinion(StrEnum):
+class ReviewOpinion(StrEnum):
     """What a review comes to."""
 
     PASS = "pass"  # noqa: S105 - an opinion
@@ -25,6 +25,6 @@ class Review:
     candidate_tree: str
     evidence_sha256: str
     model: str  # resource that answered; "" when none could be asked
-    opinion: Opinion
+    opinion: ReviewOpinion
     reasons: tuple[str, ...]
     at: datetime

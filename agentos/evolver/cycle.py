@@ -43,7 +43,7 @@ from agentos.evolver.propose.behaviour import behaves
 from agentos.evolver.propose.proposing import propose, why_fixed, workable
 from agentos.evolver.replay.racing import leader
 from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
-from agentos.evolver.select.curate import Sets, choose_sets, varying
+from agentos.evolver.select.curate import TaskSets, choose_sets, varying
 from agentos.evolver.select.regression_sets import with_inherited
 from agentos.evolver.select.renaming import bound_to_names
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
@@ -63,7 +63,7 @@ def evolve(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
     chosen = durable.step("diagnose", lambda: diagnose_and_curate(parts, evolution_id, failing))
     if not chosen:
         return parts.evolution(evolution_id).state
-    sets = Sets(*(tuple(ids) for ids in chosen))
+    sets = TaskSets(*(tuple(ids) for ids in chosen))
     candidate_ids = durable.step("propose", lambda: propose_candidates(parts, evolution_id, sets))
     left, tried, decisions = list(candidate_ids), list[str](), list[str]()
     while left and Decision.PROMOTE.value not in decisions:
@@ -99,7 +99,7 @@ def reproduce(parts: Parts, evolution_id: str) -> list[str]:
         evolution = replace(evolution, base=parts.snapshots.stable())
     evolution = parts.move(evolution, EvolutionState.REPRODUCING)
     evidence = parts.records.get(Evidence, evolution.evidence_id)
-    sets = Sets(evidence.task_ids, (), (), varying(parts, evidence.task_ids))
+    sets = TaskSets(evidence.task_ids, (), (), varying(parts, evidence.task_ids))
     trials = replay_base(parts, evolution, sets.ids(TrialSet.EVIDENCE, varying=False), sets)
     if _differs(_seemed_steady(parts, evolution)):
         sets = replace(sets, varying=evidence.task_ids)
@@ -173,7 +173,7 @@ def _seemed_steady(parts: Parts, evolution: Evolution) -> list[Trial]:
     return [trial for trial in made if not (trial.renamed and trial.task_id in bound)]
 
 
-def _too_few(parts: Parts, sets: Sets) -> str:
+def _too_few(parts: Parts, sets: TaskSets) -> str:
     """Why no candidate for evidence that varies could be judged, "" if one can: before any is paid for."""
     if not sets.ids(TrialSet.EVIDENCE, varying=True):
         return ""
@@ -182,7 +182,7 @@ def _too_few(parts: Parts, sets: Sets) -> str:
     return too_few(tasks, needed) if tasks < needed else ""
 
 
-def propose_candidates(parts: Parts, evolution_id: str, sets: Sets) -> list[str]:
+def propose_candidates(parts: Parts, evolution_id: str, sets: TaskSets) -> list[str]:
     """Ids of screened candidates, best first."""
     evolution = parts.move(parts.evolution(evolution_id), EvolutionState.PROPOSING)
     if evolution.diagnosis is None:
@@ -190,14 +190,14 @@ def propose_candidates(parts: Parts, evolution_id: str, sets: Sets) -> list[str]
     return propose(parts, evolution, evolution.diagnosis, sets)
 
 
-def race(parts: Parts, evolution_id: str, candidate_ids: Sequence[str], sets: Sets) -> str:
+def race(parts: Parts, evolution_id: str, candidate_ids: Sequence[str], sets: TaskSets) -> str:
     """Which of the candidates is tried next."""
     evolution = parts.move(parts.evolution(evolution_id), EvolutionState.REPLAYING)
     candidates = [parts.records.get(Candidate, candidate_id) for candidate_id in candidate_ids]
     return leader(parts, evolution, candidates, sets).id
 
 
-def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
+def try_candidate(parts: Parts, candidate_id: str, sets: TaskSets) -> str:
     """Replay and judge one candidate; the verdict is stored, its decision returned.
 
     One that breaks the contract of a harness is screened instead, before a trial is spent on it.
@@ -226,7 +226,7 @@ def try_candidate(parts: Parts, candidate_id: str, sets: Sets) -> str:
     return verdict.decision.value
 
 
-def _beside_what_was_shown(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Candidate, str]:
+def _beside_what_was_shown(parts: Parts, candidate: Candidate, sets: TaskSets) -> tuple[Candidate, str]:
     """The candidate with what was seen of it on generated inputs, and why it is refused for that, if it is."""
     behaviour, fitted = behaves(parts, candidate, sets)
     if behaviour != candidate.behaviour:

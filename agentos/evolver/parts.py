@@ -9,8 +9,8 @@ from datetime import datetime
 
 from agentos.domain import (
     Candidate,
-    Ending,
     Evolution,
+    EvolutionEnding,
     EvolutionState,
     Json,
     Layer,
@@ -43,7 +43,7 @@ Load = Callable[[Mapping[str, bytes], Sequence[str]], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class MigrationResult:
     """What a harness' ``migrate.py`` returned in a box, unchecked; ``fault`` says why it returned nothing."""
 
     output: Json = None
@@ -51,10 +51,10 @@ class Migrated:
 
 
 # Calls ``migrate`` of a file (second argument) among a harness' files in a box, with texts by memory.
-Migrate = Callable[[Mapping[str, bytes], str, Mapping[str, str]], Migrated]
+Migrate = Callable[[Mapping[str, bytes], str, Mapping[str, str]], MigrationResult]
 
 
-def _no_migrate(files: Mapping[str, bytes], path: str, memories: Mapping[str, str]) -> Migrated:
+def _no_migrate(files: Mapping[str, bytes], path: str, memories: Mapping[str, str]) -> MigrationResult:
     raise Unavailable("Memories are migrated in the daemon; type `agentos daemon start`.")
 
 
@@ -133,7 +133,7 @@ class Parts:
         reason: str = "",
         *,
         end: bool = False,
-        ending: Ending = Ending.UNSAID,
+        ending: EvolutionEnding = EvolutionEnding.UNSAID,
     ) -> Evolution:
         """Store a new state (``end`` also sets the time of the end) and note it in the audit log.
 

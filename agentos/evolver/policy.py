@@ -18,7 +18,7 @@ from agentos.evolver.screen_rules import RULES
 
 
 @dataclass(frozen=True, slots=True)
-class Mine:
+class MinePolicy:
     """When failures become evidence."""
 
     recurrence: int = 2
@@ -31,7 +31,7 @@ class Mine:
 
 
 @dataclass(frozen=True, slots=True)
-class Surface:
+class SurfacePolicy:
     """What a candidate may touch."""
 
     allow: tuple[str, ...] = (
@@ -91,7 +91,7 @@ class EvidencePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Propose:
+class ProposePolicy:
     """What a search may cost, and who writes edits where a model is set up."""
 
     budget_s: float = 45.0
@@ -264,7 +264,7 @@ STOOD = 3  # since this one: what failed on the base guards nothing, and pairs t
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitPolicy:
     """How long an evolution waits for what is away, before it ends."""
 
     models_s: float = 300.0
@@ -275,11 +275,11 @@ class Wait:
 class Policy:
     """All of it. ``sha256`` identifies the rules in a verdict."""
 
-    mine: Mine = field(default_factory=Mine)
-    surface: Surface = field(default_factory=Surface)
+    mine: MinePolicy = field(default_factory=MinePolicy)
+    surface: SurfacePolicy = field(default_factory=SurfacePolicy)
     screen: Screen = field(default_factory=Screen)
     evidence: EvidencePolicy = field(default_factory=EvidencePolicy)
-    propose: Propose = field(default_factory=Propose)
+    propose: ProposePolicy = field(default_factory=ProposePolicy)
     replay: ReplayPolicy = field(default_factory=ReplayPolicy)
     judge: Judge = field(default_factory=Judge)
     look_back: LookBack = field(default_factory=LookBack)
@@ -289,7 +289,7 @@ class Policy:
     safety: Safety = field(default_factory=Safety)
     probe: ProbePolicy = field(default_factory=ProbePolicy)
     probation: Probation = field(default_factory=Probation)
-    wait: Wait = field(default_factory=Wait)
+    wait: WaitPolicy = field(default_factory=WaitPolicy)
     edition: int = EDITION
 
     @property
@@ -298,11 +298,11 @@ class Policy:
 
 
 _SECTIONS = {
-    "mine": Mine,
-    "surface": Surface,
+    "mine": MinePolicy,
+    "surface": SurfacePolicy,
     "screen": Screen,
     "evidence": EvidencePolicy,
-    "propose": Propose,
+    "propose": ProposePolicy,
     "replay": ReplayPolicy,
     "judge": Judge,
     "look_back": LookBack,
@@ -312,13 +312,13 @@ _SECTIONS = {
     "safety": Safety,
     "probe": ProbePolicy,
     "probation": Probation,
-    "wait": Wait,
+    "wait": WaitPolicy,
 }
 # What a text may say, by section.
 _WORDS: Mapping[type[Any], tuple[str, ...]] = {
     ConsentPolicy: ("auto", "ask"),
     ReviewPolicy: ("off", "advise"),
-    Propose: ("diff", "whole"),
+    ProposePolicy: ("diff", "whole"),
     SandboxPolicy: ("auto", "docker", "bubblewrap"),
     Screen: tuple(RULES),
     ReplayPolicy: (Mode.REPLAY_THEN_LIVE, Mode.REPLAY, Mode.LIVE),
@@ -339,7 +339,7 @@ _TRIALS: Mapping[type[Any], tuple[str, ...]] = {
 }
 
 # Texts that name a resource.
-_NAMES: Mapping[type[Any], tuple[str, ...]] = {Propose: ("model",), ReviewPolicy: ("model",)}
+_NAMES: Mapping[type[Any], tuple[str, ...]] = {ProposePolicy: ("model",), ReviewPolicy: ("model",)}
 
 
 def load_policy(path: Path) -> Policy:

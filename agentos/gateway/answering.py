@@ -13,8 +13,8 @@ from typing import Any
 
 from agentos.domain import Mode, ModelSpec, Price, new_id
 from agentos.errors import ModelFailed
-from agentos.gateway.asking import Answered, AttemptTally, Providers, ask, listed_price
-from agentos.gateway.budgets import Account, plus, reserve
+from agentos.gateway.asking import AttemptTally, Completion, Providers, ask, listed_price
+from agentos.gateway.budgets import BudgetAccount, plus, reserve
 from agentos.gateway.calls import Bodies, CallRecord, CallTotals, ProviderCall, body_of, envelope
 from agentos.gateway.sessions import LIFE_S, Session, Tokens
 from agentos.gateway.setup import GatewayLimits
@@ -64,7 +64,7 @@ class _Wanted:
         return self.before.id if self.before and other else ""
 
 
-class Answering:
+class CallService:
     """Answers the calls of all runs, ``calls_max`` at a time. On one event loop."""
 
     def __init__(
@@ -83,8 +83,8 @@ class Answering:
         self._limits = limits
         self._room = asyncio.Semaphore(calls_max)
         # of runs and evolutions, for as long as a session or a call refers to them; the record has the rest
-        self._accounts: weakref.WeakValueDictionary[str, Account] = weakref.WeakValueDictionary()
-        self._today: tuple[str, Account] | None = None
+        self._accounts: weakref.WeakValueDictionary[str, BudgetAccount] = weakref.WeakValueDictionary()
+        self._today: tuple[str, BudgetAccount] | None = None
 
     # --- grants -------------------------------------------------------------------------------
 
@@ -102,10 +102,10 @@ class Answering:
         )
         return session, self.tokens.add(session)
 
-    def _accounts_of(self, grant: Grant) -> Iterator[Account]:
+    def _accounts_of(self, grant: Grant) -> Iterator[BudgetAccount]:
         account = self._accounts.get(f"run {grant.run_id}")
         if account is None:
-            account = Account(
+            account = BudgetAccount(
                 "budget",
                 "the run",
                 "raise the limits of the task, or run_… of [budget] in agentos.toml",
@@ -118,7 +118,7 @@ class Answering:
             return
         account = self._accounts.get(f"evolution {grant.evolution_id}")
         if account is None:
-            account = Account(
+            account = BudgetAccount(
                 "evolution_budget",
                 "the evolution",
                 "raise evolution_… of [budget] in agentos.toml",
@@ -135,10 +135,10 @@ class Answering:
             used = plus(used, self._record.spent(run_id=run_id))
         return used
 
-    def _day(self) -> Account:
+    def _day(self) -> BudgetAccount:
         start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         if self._today is None or self._today[0] != start.isoformat():
-            account = Account(
+            account = BudgetAccount(
                 "day_budget",
                 "all runs of a day",
                 "raise day_… of [budget] in agentos.toml, or wait until midnight UTC",
@@ -310,7 +310,7 @@ class Answering:
         except TimeoutError:
             raise ModelFailed("timeout", "other model calls took all the time (see model_calls)") from None
 
-    def _accounts_for(self, wanted: _Wanted) -> list[tuple[Account, CallTotals]]:
+    def _accounts_for(self, wanted: _Wanted) -> list[tuple[BudgetAccount, CallTotals]]:
         """The accounts that the call is for, and what each has booked for it already."""
         today = self._day()
         before = wanted.before
@@ -356,7 +356,7 @@ class Answering:
             usd=call.usd if uncertain or call.usd is None else 0.0,
         )
 
-    def _ended(self, wanted: _Wanted, answered: Answered) -> tuple[ProviderCall, bytes]:
+    def _ended(self, wanted: _Wanted, answered: Completion) -> tuple[ProviderCall, bytes]:
         usage = usage_of(answered.body, wanted.call.input_tokens)
         reply = self.redactor.value(with_usage(answered.body, usage))
         found = finding_of(reply, wanted.asked)

@@ -24,7 +24,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_ran
 
 from agentos.domain import ModelSpec, Price
 from agentos.errors import ModelFailed
-from agentos.gateway.setup import Where
+from agentos.gateway.setup import ProviderTarget
 
 TRIES_MAX = 5
 _RETRY_AFTER_MAX_S = 60.0
@@ -52,7 +52,7 @@ class CallFailed(ModelFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Completion:
     """A chat completion as a plain object, whatever it says. ``usd`` by litellm's price list."""
 
     body: dict[str, Any]
@@ -70,7 +70,7 @@ class AttemptTally:
 class Providers:
     """Where each provider is reached, and with which key."""
 
-    def __init__(self, providers: Mapping[str, Where], keys: Mapping[str, str]) -> None:
+    def __init__(self, providers: Mapping[str, ProviderTarget], keys: Mapping[str, str]) -> None:
         self._providers = providers
         self._keys = keys
 
@@ -119,7 +119,7 @@ async def ask(
     *,
     deadline: float,
     tally: AttemptTally,
-) -> Answered:
+) -> Completion:
     """Ask the model, then its fallbacks in order while the machinery of each is away.
 
     ``deadline`` is on the ``time.monotonic`` clock; each model gets its share of what is left.
@@ -148,7 +148,7 @@ async def _with_retries(
     idempotency: str,
     until: float,
     tally: AttemptTally,
-) -> Answered:
+) -> Completion:
     where = providers.arguments(spec)
     wait = wait_random_exponential(multiplier=0.25, max=20)
 
@@ -174,7 +174,7 @@ async def _with_retries(
 
 async def _once(
     spec: ModelSpec, asked: Mapping[str, Any], where: Mapping[str, Any], idempotency: str, until: float
-) -> Answered:
+) -> Completion:
     left = until - time.monotonic()
     if left <= 0:
         raise CallFailed("timeout", f"no time was left to ask {spec.model}")
@@ -198,7 +198,7 @@ async def _once(
     if len(dumped) > _REPLY_MAX:
         raise ModelFailed("malformed", f"the reply of {spec.model} has {len(dumped):,} bytes, too many")
     listed = getattr(response, "_hidden_params", {}).get("response_cost")
-    return Answered(_plain(json.loads(dumped)), spec, listed if listed_price(spec.model) else None)
+    return Completion(_plain(json.loads(dumped)), spec, listed if listed_price(spec.model) else None)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ from agentos.gateway.calls import CallTotals
 
 
 @dataclass(slots=True, weakref_slot=True)
-class Account:
+class BudgetAccount:
     """What one run, evolution or day may use, has used, and holds reserved for calls under way."""
 
     kind: str  # of the failure when it is used up: errors.ModelFailed
@@ -58,10 +58,10 @@ def minus(left: CallTotals, right: CallTotals) -> CallTotals:
     return plus(left, CallTotals(-right.calls, -right.tokens, -right.usd, -right.seconds))
 
 
-class Hold:
+class Reservation:
     """What one call has reserved. ``settle`` gives it back and books what was used instead."""
 
-    def __init__(self, accounts: Sequence[tuple[Account, CallTotals]], wanted: CallTotals) -> None:
+    def __init__(self, accounts: Sequence[tuple[BudgetAccount, CallTotals]], wanted: CallTotals) -> None:
         self._accounts = accounts
         self._wanted = wanted
         for account, booked in accounts:
@@ -75,7 +75,7 @@ class Hold:
                 account.used = plus(account.used, minus(used, booked))
 
 
-def reserve(accounts: Sequence[tuple[Account, CallTotals]], wanted: CallTotals) -> Hold:
+def reserve(accounts: Sequence[tuple[BudgetAccount, CallTotals]], wanted: CallTotals) -> Reservation:
     """Reserve in all accounts or none.
 
     Beside each account stands what it has booked already for an earlier try of the same call.
@@ -84,4 +84,4 @@ def reserve(accounts: Sequence[tuple[Account, CallTotals]], wanted: CallTotals) 
     for account, booked in accounts:
         if refusal := account.refusal(minus(wanted, booked)):
             raise ModelFailed(account.kind, refusal)
-    return Hold(accounts, wanted)
+    return Reservation(accounts, wanted)

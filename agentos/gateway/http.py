@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from agentos.domain import Json
 from agentos.errors import ModelFailed
-from agentos.gateway.answering import Answering, CallEnded
+from agentos.gateway.answering import CallEnded, CallService
 from agentos.gateway.calls import ProviderCall
 from agentos.gateway.sessions import Session
 from agentos.gateway.setup import CALL_HEADER, TIMEOUT_HEADER
@@ -42,10 +42,10 @@ _GRANT = TypeAdapter(Grant)
 _DONE = TypeAdapter(dict[str, list[int]])
 
 
-class Face:
+class GatewayRoutes:
     """The routes. ``stopping`` is set by whoever ends the gateway: no further call is taken then."""
 
-    def __init__(self, answering: Answering, secret: str) -> None:
+    def __init__(self, answering: CallService, secret: str) -> None:
         self.stopping = False
         self._answering = answering
         self._secret = secret

@@ -21,10 +21,10 @@ from typing import IO, NoReturn
 import uvicorn
 
 from agentos.errors import AgentOSError
-from agentos.gateway.answering import Answering
+from agentos.gateway.answering import CallService
 from agentos.gateway.asking import Providers
 from agentos.gateway.calls import CallRecord
-from agentos.gateway.http import Face
+from agentos.gateway.http import GatewayRoutes
 from agentos.gateway.setup import READY, Setup
 from agentos.home import Home
 from agentos.models.keys import read_keys
@@ -123,8 +123,8 @@ async def _serve(
     listening, stdin = ends
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
-    answering = Answering(record, providers, redactor, setup.limits, setup.model_calls)
-    face = Face(answering, setup.secret)
+    answering = CallService(record, providers, redactor, setup.limits, setup.model_calls)
+    face = GatewayRoutes(answering, setup.secret)
     server = uvicorn.Server(
         uvicorn.Config(
             face.app, http="httptools", loop="asyncio", lifespan="off", log_config=None, access_log=False,

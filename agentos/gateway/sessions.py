@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from agentos.domain import ModelSpec
 from agentos.errors import ModelFailed
-from agentos.gateway.budgets import Account
+from agentos.gateway.budgets import BudgetAccount
 from agentos.ports import Grant
 
 LIFE_S = 24 * 3600.0  # a token that nobody revoked ends by itself
@@ -23,7 +23,7 @@ class Session:
 
     id: str
     grant: Grant
-    accounts: tuple[Account, ...]
+    accounts: tuple[BudgetAccount, ...]
     ends_at: float  # monotonic
     diverged: bool  # asks from now on, see Mode.REPLAY_THEN_LIVE
     taken: dict[str, set[int]] = field(default_factory=dict)

@@ -22,7 +22,7 @@ TIMEOUT_HEADER = "x-agentos-timeout"  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ProviderTarget:
     """As settings.Provider."""
 
     api_base: str = ""
@@ -42,7 +42,7 @@ class Setup:
     """``secret`` is what control requests must carry."""
 
     secret: str
-    providers: dict[str, Where] = field(default_factory=dict)
+    providers: dict[str, ProviderTarget] = field(default_factory=dict)
     limits: GatewayLimits = field(default_factory=GatewayLimits)
     model_calls: int = 64
     log_level: str = "info"
@@ -53,7 +53,9 @@ class Setup:
         """What the settings say of models, with a fresh secret."""
         return cls(
             secret=secrets.token_urlsafe(32),
-            providers={name: Where(**item.model_dump()) for name, item in settings.providers.items()},
+            providers={
+                name: ProviderTarget(**item.model_dump()) for name, item in settings.providers.items()
+            },
             limits=GatewayLimits(settings.budget.evolution, settings.budget.day),
             model_calls=settings.model_calls,
             log_level=settings.log_level,
@@ -68,6 +70,6 @@ class Setup:
     def parse(cls, line: bytes) -> Setup:
         """What ``line`` made; raises ValueError or TypeError for anything else."""
         table = json.loads(line)
-        providers = {name: Where(**where) for name, where in table.pop("providers").items()}
+        providers = {name: ProviderTarget(**where) for name, where in table.pop("providers").items()}
         limits = {name: Budget(**budget) for name, budget in table.pop("limits").items()}
         return cls(providers=providers, limits=GatewayLimits(**limits), **table)

@@ -25,7 +25,7 @@ SHORT = 16  # hex digits of a head that is shown to be noted
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class AuditHead:
     """The newest entry: how many there are, and its hash. Written ``number:hash``.
 
     One that a person noted may have the first digits of the hash only.
@@ -43,7 +43,7 @@ class Head:
         return f"{self.count}:{self.hash[:SHORT]}"
 
     @classmethod
-    def parse(cls, text: str) -> Head:
+    def parse(cls, text: str) -> AuditHead:
         """Raises UserError when ``text`` is not ``number:hash``."""
         found = _HEAD.fullmatch(text.strip())
         if not found:
@@ -70,29 +70,29 @@ class Entry:
         return json.loads(self.detail_text)
 
 
-def chained(head: Head, at: str, event: str, subject: str, detail_text: str) -> Entry:
+def chained(head: AuditHead, at: str, event: str, subject: str, detail_text: str) -> Entry:
     """The entry that follows ``head``."""
     seq = head.count + 1
     sealed = digest([head.hash, seq, at, event, subject, detail_text])
     return Entry(seq, at, event, subject, detail_text, head.hash, sealed)
 
 
-Noted = tuple[Head, str]  # a head that was kept elsewhere, and where
+Noted = tuple[AuditHead, str]  # a head that was kept elsewhere, and where
 
 
-def faults(entries: Iterable[Entry], kept: Head | None, noted: Sequence[Noted] = ()) -> list[str]:
+def faults(entries: Iterable[Entry], kept: AuditHead | None, noted: Sequence[Noted] = ()) -> list[str]:
     """What is wrong, one sentence each; empty when the chain is whole.
 
     ``kept`` is the head in the file, None when there is none; ``noted`` are those kept elsewhere.
     """
     found: list[str] = []
-    head = Head()
+    head = AuditHead()
     wanted: dict[int, list[Noted]] = {}
     for known, where in (*(((kept, "the file audit.head"),) if kept else ()), *noted):
         wanted.setdefault(known.count, []).append((known, where))
     for entry in entries:
         found += _entry_faults(entry, head)
-        head = Head(entry.seq, entry.hash)
+        head = AuditHead(entry.seq, entry.hash)
         for known, where in wanted.pop(entry.seq, ()):
             if not entry.hash.startswith(known.hash):
                 found.append(f"entry {entry.seq} is not the one that {where} knows")
@@ -108,13 +108,13 @@ def faults(entries: Iterable[Entry], kept: Head | None, noted: Sequence[Noted] =
     return found
 
 
-def _entry_faults(entry: Entry, head: Head) -> Iterator[str]:
+def _entry_faults(entry: Entry, head: AuditHead) -> Iterator[str]:
     """Why the entry does not follow the head before it."""
     if entry.seq != head.count + 1:
         yield f"entry {head.count + 1} is missing: entry {entry.seq} follows entry {head.count}"
     elif entry.previous != head.hash:
         yield f"entry {entry.seq} does not continue entry {head.count}"
-    before = Head(entry.seq - 1, entry.previous)
+    before = AuditHead(entry.seq - 1, entry.previous)
     if chained(before, entry.at, entry.event, entry.subject, entry.detail_text).hash != entry.hash:
         yield f"entry {entry.seq} was changed: its hash does not match its content"
 
@@ -125,7 +125,7 @@ class HeadFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> Head | None:
+    def read(self) -> AuditHead | None:
         """The head, None when the file is missing or unreadable."""
         try:
             return _parsed(self._path.read_bytes())
@@ -156,33 +156,33 @@ class HeadFile:
             os.close(file)
 
 
-def newest(connection: sqlite3.Connection) -> Head:
+def newest(connection: sqlite3.Connection) -> AuditHead:
     """The head of the chain in the ledger."""
     row = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
-    return Head(*row) if row else Head()
+    return AuditHead(*row) if row else AuditHead()
 
 
-def contains(connection: sqlite3.Connection, head: Head) -> bool:
+def contains(connection: sqlite3.Connection, head: AuditHead) -> bool:
     """Whether the chain in the ledger goes through the head."""
     return _hash_at(connection, head) == head.hash
 
 
-def text_of(head: Head) -> str:
+def text_of(head: AuditHead) -> str:
     """As it stands in ``audit.head``: of one length, so that it can be overwritten in place."""
     return f"{head.count:020d}:{head.hash}"
 
 
-def _hash_at(connection: sqlite3.Connection, head: Head) -> str | None:
+def _hash_at(connection: sqlite3.Connection, head: AuditHead) -> str | None:
     """The hash of the entry with the head's number, as the ledger has it."""
     if head.count == 0:
-        return Head().hash
+        return AuditHead().hash
     row = connection.execute("SELECT hash FROM audit WHERE seq = ?", (head.count,)).fetchone()
     return row[0] if row else None
 
 
-def _parsed(data: bytes) -> Head | None:
+def _parsed(data: bytes) -> AuditHead | None:
     try:
-        head = Head.parse(data.decode("ascii", "replace"))
+        head = AuditHead.parse(data.decode("ascii", "replace"))
     except UserError:
         return None
-    return head if len(head.hash) == len(Head().hash) else None
+    return head if len(head.hash) == len(AuditHead().hash) else None

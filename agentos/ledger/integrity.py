@@ -22,11 +22,11 @@ from typing import Any
 
 from agentos.domain import Evidence, Json, Run, Task, Trial, digest, is_reference
 from agentos.errors import Unavailable
-from agentos.ledger.audit import Entry, Head, HeadFile, Noted, faults
+from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, faults
 from agentos.ledger.codec import from_text, plain
 from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.reading import Reader
-from agentos.ledger.retention import PrunedRange, PrunedSoFar, of_bodies, pruned_so_far, tasks_without_inputs
+from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
 from agentos.ledger.schema import unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")
@@ -34,13 +34,13 @@ _SPOKEN = ("feedback", "standing_check")  # records of people: each has its entr
 _BLOBS_OF_TEXTS = (("step", "action"), ("step", "observation"), ("run", "body"), ("task", "body"))
 
 
-class Frozen(Reader):
+class LedgerSnapshot(Reader):
     """Sees one moment of the ledger, whatever is written meanwhile. Use as a context manager, on one thread."""
 
     _one: sqlite3.Connection | None = None
-    _kept: Head | None = None
+    _kept: AuditHead | None = None
 
-    def __enter__(self) -> Frozen:
+    def __enter__(self) -> LedgerSnapshot:
         # The file first: it is never ahead of what was committed, so a writer in between cannot
         # make a whole chain look cut.
         self._kept = HeadFile(self._path.with_name("audit.head")).read()
@@ -88,11 +88,11 @@ class AuditedDigests:
     flags: Counter[tuple[str, str]] = field(default_factory=Counter)  # run, reason
     records: dict[str, tuple[int, str]] = field(default_factory=dict)  # table/id -> entry, digest
     sets: dict[str, tuple[int, Mapping[str, Json]]] = field(default_factory=dict)  # by evolution
-    pruned: PrunedSoFar = field(default_factory=PrunedSoFar)
+    pruned: PrunedTotals = field(default_factory=PrunedTotals)
     since: int = 0  # the first entry with a digest; 0 while there is none
 
 
-def told(reader: Frozen) -> AuditedDigests:
+def told(reader: LedgerSnapshot) -> AuditedDigests:
     """Read the whole log once."""
     found = AuditedDigests(pruned=pruned_so_far(reader.rows))
     for entry in reader.entries():
@@ -127,7 +127,7 @@ def _remember(found: AuditedDigests, entry: Entry, detail: Mapping[str, Json]) -
         found.consents[str(detail.get("consent"))] = entry
 
 
-def rows_faults(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def rows_faults(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     """Where rows and entries do not agree, a sentence each."""
     yield from _runs(reader, log)
     yield from _tasks(reader)
@@ -140,7 +140,7 @@ def rows_faults(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     yield from _sets(reader, log)
 
 
-def _runs(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.runs)
     pruned: dict[PrunedRange, list[str]] = {item: [] for item in log.pruned.ranges}
     sql = "SELECT seq, id, task_id, task_key, share, commit_id, result, body FROM run WHERE seq IS NOT NULL ORDER BY seq"
@@ -175,7 +175,7 @@ def _runs(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     )
 
 
-def _tasks(reader: Frozen) -> Iterator[str]:
+def _tasks(reader: LedgerSnapshot) -> Iterator[str]:
     for name, key, body in reader.rows("SELECT id, task_key, body FROM task"):
         try:
             task = from_text(Task, body)
@@ -192,7 +192,7 @@ def _tasks(reader: Frozen) -> Iterator[str]:
         yield f"the run {run_id}: its task {task_id} is gone, or asks for other work"
 
 
-def _flags(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def _flags(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     there = Counter((run_id, reason) for run_id, reason in reader.rows("SELECT run_id, reason FROM flag"))
     for run_id, reason in (there - log.flags).elements():
         yield f"the flag on {run_id} ({reason[:80]}) has no audit entry"
@@ -200,14 +200,14 @@ def _flags(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
         yield f"the flag on {run_id} ({reason[:80]}) is gone"
 
 
-def _spoken(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def _spoken(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     for table in _SPOKEN:
         for (name,) in reader.rows(f"SELECT id FROM {table}"):
             if f"{table}/{name}" not in log.records:
                 yield f"the {table} {name} has no audit entry"
 
 
-def _evidence(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def _evidence(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.evidence)
     for name, body in reader.rows("SELECT id, body FROM evidence"):
         item, entry = from_text(Evidence, body), missing.pop(name, None)
@@ -222,7 +222,7 @@ def _evidence(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     )
 
 
-def _decisions(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def _decisions(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     there: Counter[tuple[str, str, str]] = Counter()
     for evolution_id, candidate_id, body in reader.rows(
         "SELECT evolution_id, candidate_id, body FROM verdict"
@@ -242,7 +242,7 @@ def _decisions(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     yield from (f"the consent {name} is gone: entry {entry.seq} gave it" for name, entry in missing.items())
 
 
-def _evolutions(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def _evolutions(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.evolutions)
     for name, state, body in reader.rows("SELECT id, state, body FROM evolution"):
         stored = json.loads(plain(body)).get("state")
@@ -255,7 +255,7 @@ def _evolutions(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
     yield from (f"the evolution {name} is gone" for name in missing)
 
 
-def _sealed(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def _sealed(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     """Rows that an entry has a digest of."""
     for where, (seq, sha256) in log.records.items():
         table, _, name = where.partition("/")
@@ -271,7 +271,7 @@ def _sealed(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
             yield f"the {table} {name} is not what entry {seq} of the audit log was made of"
 
 
-def _sets(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
+def _sets(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     """All of an evolution's records, as they were when it ended; what came after that has no digest."""
     for evolution_id, (seq, sets) in log.sets.items():
         for table, (count, sha256) in sets.items():
@@ -285,7 +285,7 @@ def _sets(reader: Frozen, log: AuditedDigests) -> Iterator[str]:
 # --- blobs ------------------------------------------------------------------------------------
 
 
-def blob_faults(reader: Frozen, blobs: Path) -> Iterator[str]:
+def blob_faults(reader: LedgerSnapshot, blobs: Path) -> Iterator[str]:
     """Blobs that are not what their names say, and those that rows name and that are not there."""
     there: set[str] = set()
     for folder in sorted(path for path in blobs.glob("??") if path.is_dir()):
@@ -300,7 +300,7 @@ def blob_faults(reader: Frozen, blobs: Path) -> Iterator[str]:
             yield f"the blob {name} is missing: {where} names it"
 
 
-def _named(reader: Frozen, gone: PrunedSoFar) -> Iterator[tuple[str, str]]:
+def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, str]]:
     """Every blob that a row names and that has to be there, with the row."""
     idle = tasks_without_inputs(reader.rows, gone)
     for name, body in reader.rows("SELECT id, body FROM task"):
@@ -319,7 +319,7 @@ def _named(reader: Frozen, gone: PrunedSoFar) -> Iterator[tuple[str, str]]:
         yield name, json.loads(plain(body)).get("policy_sha256", "")
 
 
-def _named_by_runs(reader: Frozen, gone: PrunedSoFar) -> Iterator[tuple[str, str]]:
+def _named_by_runs(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, str]]:
     for seq, name, body in reader.rows("SELECT seq, id, body FROM run WHERE seq IS NOT NULL"):
         if gone.range_with(name, seq):
             continue

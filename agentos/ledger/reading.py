@@ -41,7 +41,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import NotFound, UserError
-from agentos.ledger.audit import Entry, Head, HeadFile, faults, newest
+from agentos.ledger.audit import AuditHead, Entry, HeadFile, faults, newest
 from agentos.ledger.codec import from_bundle, from_text, plain, time_text
 from agentos.ledger.record_types import SHELVES, column_value, id_of, shelf_of
 from agentos.ledger.retention import pruned_so_far
@@ -77,7 +77,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class LedgerCounts:
     """How many there are of each."""
 
     tasks: Mapping[str, int]  # by state
@@ -87,7 +87,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class EvolutionRecords:
     """All that belongs to one evolution, each part oldest first."""
 
     evolution: Evolution
@@ -358,13 +358,13 @@ class Reader:
         ((last,),) = self._rows("SELECT coalesce(max(seq), 0) FROM sighting")
         return int(last)
 
-    def story(self, evolution_id: str) -> Story:
+    def story(self, evolution_id: str) -> EvolutionRecords:
         """Everything about one evolution; raises NotFound."""
         evolution = self.get(Evolution, evolution_id)
         mine = {"evolution_id": evolution_id}
         evidence = self.find(Evidence, id=evolution.evidence_id)
         attestations = self.find(Attestation, **mine)
-        return Story(
+        return EvolutionRecords(
             evolution,
             evidence[0] if evidence else None,
             tuple(self.find(Candidate, **mine)),
@@ -379,7 +379,7 @@ class Reader:
 
     # --- the rest -----------------------------------------------------------------------------
 
-    def counts(self) -> Counts:
+    def counts(self) -> LedgerCounts:
         """Totals for a status line."""
         by = "SELECT {0}, count(*) FROM {1} GROUP BY {0}"
         tasks, runs, evolutions = (
@@ -388,7 +388,7 @@ class Reader:
         )
         # max(no) instead of count(*): steps are never removed, and counting reads the whole table
         ((steps,),) = self._rows("SELECT coalesce(max(no), 0) FROM step")
-        return Counts(tasks, runs, evolutions, int(steps))
+        return LedgerCounts(tasks, runs, evolutions, int(steps))
 
     def resolve(self, kind: str, fragment: str) -> str:
         """The one id of ``kind`` (task, run, evolution, …) that starts or ends with ``fragment``.
@@ -442,7 +442,7 @@ class Reader:
         sql = f"SELECT {_ENTRY} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
         return [Entry(*row) for row in self._rows(sql, seq, limit)]
 
-    def verify(self, noted: Head | None = None) -> list[str]:
+    def verify(self, noted: AuditHead | None = None) -> list[str]:
         """What is wrong with the audit log, one sentence each; empty when it is whole.
 
         ``noted`` is a head that was kept elsewhere.
@@ -455,7 +455,7 @@ class Reader:
             given = [(noted, "the head you gave")] if noted else []
             return faults((Entry(*row) for row in rows), kept, given)
 
-    def head(self) -> Head:
+    def head(self) -> AuditHead:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""
         with self._connection() as connection:
             return newest(connection)

@@ -170,7 +170,7 @@ def range_of(entry: int, detail: Mapping[str, Json]) -> PrunedRange:
 
 
 @dataclass(frozen=True, slots=True)
-class PrunedSoFar:
+class PrunedTotals:
     """What all entries together say has gone."""
 
     ranges: tuple[PrunedRange, ...] = ()
@@ -186,7 +186,7 @@ class PrunedSoFar:
         return found if found.from_seq <= seq and run_id not in found.kept else None
 
 
-def pruned_so_far(rows: Rows) -> PrunedSoFar:
+def pruned_so_far(rows: Rows) -> PrunedTotals:
     """Read from the audit log alone: the table ``pruned`` is there for the triggers."""
     ranges, evolutions = [], set[str]()
     for seq, detail in rows("SELECT seq, detail FROM audit WHERE event = ? ORDER BY seq", EVENT):
@@ -194,10 +194,10 @@ def pruned_so_far(rows: Rows) -> PrunedSoFar:
         if "from_seq" in said:
             ranges.append(range_of(seq, said))
         evolutions.update(said.get("evolutions") or ())
-    return PrunedSoFar(tuple(sorted(ranges, key=lambda item: item.to_seq)), frozenset(evolutions))
+    return PrunedTotals(tuple(sorted(ranges, key=lambda item: item.to_seq)), frozenset(evolutions))
 
 
-def tasks_without_inputs(rows: Rows, gone: PrunedSoFar) -> frozenset[str]:
+def tasks_without_inputs(rows: Rows, gone: PrunedTotals) -> frozenset[str]:
     """Tasks whose runs are all pruned: what they were given has gone with these."""
     found, needed = set[str](), set[str]()
     for name, task_id, seq in rows("SELECT id, task_id, seq FROM run"):
@@ -205,7 +205,7 @@ def tasks_without_inputs(rows: Rows, gone: PrunedSoFar) -> frozenset[str]:
     return frozenset(found - needed)
 
 
-def still_named(rows: Rows, blobs: frozenset[str], gone: PrunedSoFar) -> set[str]:
+def still_named(rows: Rows, blobs: frozenset[str], gone: PrunedTotals) -> set[str]:
     """Those of ``blobs`` that any row of any table speaks of, but for what is pruned.
 
     Every column of every table is looked through for the names, whatever the table is for: one that a later release
@@ -242,7 +242,7 @@ def _all_rows(rows: Rows, table: str) -> Iterator[tuple[Any, ...]]:
         yield from (row[1:] for row in found)
 
 
-def _is_gone(table: str, row: Mapping[str, Any], gone: PrunedSoFar) -> bool:
+def _is_gone(table: str, row: Mapping[str, Any], gone: PrunedTotals) -> bool:
     if table in ("trial", "trial_pack"):
         return row["evolution_id"] in gone.evolutions
     if table == "step":

@@ -18,7 +18,7 @@ _RESOURCES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class StateChange:
     """When an evolution first came to a state."""
 
     evolution_id: str
@@ -46,13 +46,13 @@ class SeenTotals:
 class LedgerStats(Reader):
     """A reader that adds up."""
 
-    def moments(self) -> Sequence[Moment]:
+    def moments(self) -> Sequence[StateChange]:
         """When each evolution first came to each of its states, oldest first."""
         rows = self._rows(
             "SELECT subject, substr(event, 11), min(at) FROM audit "
             "WHERE event >= 'evolution.' AND event < 'evolution/' GROUP BY subject, event ORDER BY min(seq)"
         )
-        return [Moment(subject, state, datetime.fromisoformat(at)) for subject, state, at in rows]
+        return [StateChange(subject, state, datetime.fromisoformat(at)) for subject, state, at in rows]
 
     def spent(self) -> Mapping[str, SpentTotals]:
         """By evolution. A trial that was taken over from another evolution is counted there, where it was made."""

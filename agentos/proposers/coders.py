@@ -18,7 +18,7 @@ _NO_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
-class Coder:
+class CodingAgent:
     """One program. ``files`` (name -> text) are its settings and lie beside its own in ``{program}``."""
 
     name: str
@@ -30,7 +30,7 @@ class Coder:
 
 
 @dataclass(frozen=True, slots=True)
-class Coders:
+class CodingAgentConfig:
     """The document. ``use`` names the one that proposes, "" for none."""
 
     use: str = ""
@@ -38,25 +38,25 @@ class Coders:
     budget: Budget = _NO_BUDGET
     memory_mb: int = 0
     workspace_mb: int = 0
-    known: Mapping[str, Coder] = field(default_factory=dict)
+    known: Mapping[str, CodingAgent] = field(default_factory=dict)
 
     @property
-    def chosen(self) -> Coder | None:
+    def chosen(self) -> CodingAgent | None:
         """The one that proposes."""
         return self.known.get(self.use)
 
 
-def load_coders(shipped: Path, own: Path) -> Coders:
+def load_coders(shipped: Path, own: Path) -> CodingAgentConfig:
     """The shipped document, and over it the home's ``own`` where there is one.
 
     What the own one does not name is as shipped; a coder of an equal name stands in place of the
     shipped one. Raises Invalid with one sentence for each fault.
     """
-    found = _read(shipped, Coders())
+    found = _read(shipped, CodingAgentConfig())
     return _read(own, found) if own.exists() else found
 
 
-def _read(path: Path, before: Coders) -> Coders:
+def _read(path: Path, before: CodingAgentConfig) -> CodingAgentConfig:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def _read(path: Path, before: Coders) -> Coders:
     )
     coders = {**before.known, **dict(_coders(document.get("coder", {}), faults))}
     layers = _layers(document.get("layers"), faults)
-    made = Coders(
+    made = CodingAgentConfig(
         use=document.get("use", before.use),
         layers=before.layers if layers is None else layers,
         budget=replace(before.budget, **budget),
@@ -117,7 +117,7 @@ def _layers(value: Any, faults: list[str]) -> tuple[Layer, ...] | None:
     return tuple(Layer(item) for item in value)
 
 
-def _coders(table: Any, faults: list[str]) -> dict[str, Coder]:
+def _coders(table: Any, faults: list[str]) -> dict[str, CodingAgent]:
     if not isinstance(table, dict):
         faults.append("[coder.NAME] must be tables")
         return {}
@@ -128,14 +128,14 @@ def _coders(table: Any, faults: list[str]) -> dict[str, Coder]:
             faults.append(f"[coder.{name}] {fault}")
         else:
             values = {**entry, "command": tuple(entry["command"])}
-            found[name] = Coder(name=name, **values)
+            found[name] = CodingAgent(name=name, **values)
     return found
 
 
 def _coder_fault(entry: Any) -> str:
     if not isinstance(entry, dict):
         return "must be a table"
-    names = {item.name for item in fields(Coder)} - {"name"}
+    names = {item.name for item in fields(CodingAgent)} - {"name"}
     if unknown := sorted(entry.keys() - names):
         return f"{unknown[0]} is not known; known are {', '.join(sorted(names))}"
     command = entry.get("command")

@@ -10,7 +10,7 @@ from agentos.domain import Budget, Cost, Fault, Limits, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class AgentJob:
     """Work for a program in a box of its own, where nothing is but what stands here.
 
     Words of ``command`` may hold ``{program}`` (the directory of ``program``), ``{workspace}``, ``{model}``
@@ -30,7 +30,7 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class AgentJobResult:
     """What an errand left. With a ``fault`` the program did not come to its end by itself."""
 
     files: Mapping[str, bytes]  # every plain file in the workspace, unchanged ones too
@@ -40,9 +40,9 @@ class Left:
     steps_sha256: str  # the blob with what it did, as recorded
 
 
-class Workshop(Protocol):
+class AgentRunner(Protocol):
     """Runs programs that edit files: coding agents."""
 
-    def run(self, errand: Errand) -> Left:
+    def run(self, errand: AgentJob) -> AgentJobResult:
         """Blocks until its box is gone. Raises Unavailable when the machinery failed: do it again."""
         ...

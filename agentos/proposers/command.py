@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from agentos import shipped
 from agentos.domain import Budget, Cost, Json, Limits, digest
 from agentos.ports import Audit, Brief, Proposal
-from agentos.proposers.coders import Coder, Coders
-from agentos.proposers.coding_agent import Errand, Left, Workshop
+from agentos.proposers.coders import CodingAgent, CodingAgentConfig
+from agentos.proposers.coding_agent import AgentJob, AgentJobResult, AgentRunner
 from agentos.proposers.evidence_export import dossier, plain, task_ids
 
 TRIES = 2  # at the manifest; the second one is told what was wrong with the first
@@ -55,7 +55,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenEdits:
     """Registry path -> new text, and a sentence for each thing that is left behind."""
 
     files: Mapping[str, str]
@@ -66,10 +66,10 @@ class Taken:
 class CommandProposer:
     """``program`` are the coder's own files. What its errands did is noted in the audit log."""
 
-    coders: Coders
-    coder: Coder
+    coders: CodingAgentConfig
+    coder: CodingAgent
     program: Mapping[str, bytes]
-    workshop: Workshop
+    workshop: AgentRunner
     audit: Audit
     name = "command"
 
@@ -140,7 +140,7 @@ class _Sitting:
         self.why = f"nothing of what it left can be taken ({told[0]})" if told else "it changed nothing"
         return taken.files
 
-    def _errand(self, phase: str, goal: str) -> Left | None:
+    def _errand(self, phase: str, goal: str) -> AgentJobResult | None:
         """Its id names brief and phase, so that it is the same one when done again.
 
         None when there is no budget for it, or the program did not end by itself.
@@ -153,7 +153,7 @@ class _Sitting:
         self._given[GOAL] = goal.replace("{surface}", surface).encode()
         place = digest([brief.base.tree, brief.layer, str(brief.resource), brief.path])[:8]
         left = self._proposer.workshop.run(
-            Errand(
+            AgentJob(
                 id=f"{brief.evolution_id}-command-{place}-{phase}",
                 evolution_id=brief.evolution_id,
                 base=brief.base,
@@ -177,7 +177,7 @@ class _Sitting:
             return None
         return left
 
-    def _note(self, phase: str, left: Left, told: Sequence[str]) -> None:
+    def _note(self, phase: str, left: AgentJobResult, told: Sequence[str]) -> None:
         more = [f"and {len(told) - TOLD_MAX} more"] if len(told) > TOLD_MAX else []
         detail = {
             "coder": self._proposer.coder.name,
@@ -245,7 +245,7 @@ def _names(document: Mapping[str, Json], name: str, faults: list[str]) -> tuple[
 
 def take(
     given: Mapping[str, bytes], left: Mapping[str, bytes], named: Collection[str], surface: Sequence[str]
-) -> Taken:
+) -> TakenEdits:
     """What of the workspace is an edit. ``named`` are the paths of the manifest, the only ones taken."""
     files: dict[str, str] = {}
     refused = []
@@ -258,7 +258,7 @@ def take(
         else:
             files[path.removeprefix(f"{CHECKOUT}/")] = text
     gone = sorted(path for path in given.keys() - left.keys() if path.startswith(f"{CHECKOUT}/"))
-    return Taken(files, (*refused, *(f"{path}: removed, but an edit removes nothing" for path in gone)))
+    return TakenEdits(files, (*refused, *(f"{path}: removed, but an edit removes nothing" for path in gone)))
 
 
 def _taken(path: str, content: bytes, named: Collection[str], surface: Sequence[str]) -> str | Refusal:

@@ -17,11 +17,11 @@ from typing import Protocol
 
 from agentos.domain import Json, Layer, ResourceId, Snapshot
 from agentos.ports import Benches, BenchResult, Brief, Case, Proposal
-from agentos.proposers.repair.prior import Ranked, Stock, ranked, totals
+from agentos.proposers.repair.prior import EditStock, RankedEdit, ranked, totals
 from agentos.proposers.repair.proposer import (
+    Baseline,
     Effort,
-    Ground,
-    Probed,
+    SuspectFile,
     given_cases,
     ground_of,
     program_of,
@@ -40,7 +40,7 @@ ROUNDS = (40, 120, 400, 1_000_000)  # edits of all files that are tried when a r
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class CaseTrace:
     """What the harness as it is did on one case. ``lines``: those that ran, by registry path."""
 
     passed: bool
@@ -54,7 +54,7 @@ class HarnessBenches(Benches, Protocol):
 
     def trace(
         self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
-    ) -> Sequence[Traced]:
+    ) -> Sequence[CaseTrace]:
         """Run each case on the snapshot as it is. Raises Unavailable when the machinery failed."""
         ...
 
@@ -82,7 +82,7 @@ class HarnessRepairProposer:
         deadline = time.monotonic() + brief.budget_s
         traced = self._benches.trace(brief.base, brief.resource, given_cases(brief), TIMEOUTS_S[1])
         grounds = list(grounds_of(brief, traced))
-        firsts = [next(stocks_in(ground), Stock(())) for ground in grounds]
+        firsts = [next(stocks_in(ground), EditStock(())) for ground in grounds]
         among = totals(firsts)
         orders = [
             list(islice(ranked(stock, shares(self._counts, ground.probed), among), EDITS_MAX))
@@ -100,7 +100,7 @@ class HarnessRepairProposer:
                     return
 
 
-def _rounds(orders: Sequence[Sequence[Ranked]]) -> Iterator[tuple[float, float]]:
+def _rounds(orders: Sequence[Sequence[RankedEdit]]) -> Iterator[tuple[float, float]]:
     """From and below which probability the edits of all files are tried, likeliest first."""
     known = sorted((each.probability for order in orders for each in order), reverse=True)
     below = 1.1
@@ -110,7 +110,7 @@ def _rounds(orders: Sequence[Sequence[Ranked]]) -> Iterator[tuple[float, float]]
         below = least
 
 
-def probed(traced: Sequence[Traced], path: str) -> Probed:
+def probed(traced: Sequence[CaseTrace], path: str) -> Baseline:
     """What was traced, as it concerns one file."""
     tried = BenchResult(
         tuple(one.passed for one in traced),
@@ -119,10 +119,10 @@ def probed(traced: Sequence[Traced], path: str) -> Probed:
         tuple(one.lines.get(path, ()) for one in traced),
     )
     ended = [one.wall_s for one in traced if one.wall_s < 0.9 * TIMEOUTS_S[1]]
-    return Probed(tried, len(ended) < len(traced), max(ended, default=0.0))
+    return Baseline(tried, len(ended) < len(traced), max(ended, default=0.0))
 
 
-def grounds_of(brief: Brief, traced: Sequence[Traced]) -> Iterator[Ground]:
+def grounds_of(brief: Brief, traced: Sequence[CaseTrace]) -> Iterator[SuspectFile]:
     """The harness' files that failing runs go through, the most suspicious first."""
     found = []
     for path, source in sorted(brief.files.items()):

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from agentos import shipped
 from agentos.domain import Json, Layer
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.quoting import NARROW, WIDE, Room, quoted, told
+from agentos.evolver.advice.quoting import NARROW, WIDE, BriefLimits, quoted, told
 from agentos.evolver.advice.replies import Line, Unusable, json_in, spoken
 from agentos.evolver.advice.requests import record_of, with_data
 from agentos.evolver.memory.lessons import added, changed, removed
@@ -80,7 +80,7 @@ class _Sitting:
     adviser: Adviser
     brief: Brief
     shown: tuple[ObservedRun, ...]
-    room: Room = WIDE
+    room: BriefLimits = WIDE
 
     def edit(self) -> Iterator[Proposal]:
         """The model's edit, none where it would leave all as it is, or one that says why it is unusable."""

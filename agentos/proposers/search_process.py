@@ -30,7 +30,7 @@ from typing import Any, Literal
 from agentos.domain import ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
 from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal
-from agentos.proposers.harness_repair import HarnessBenches, HarnessRepairProposer, Traced
+from agentos.proposers.harness_repair import CaseTrace, HarnessBenches, HarnessRepairProposer
 from agentos.proposers.repair import RepairProposer
 from agentos.worker.children import memory_limits
 
@@ -159,7 +159,7 @@ class _Child:
     def _close(self, bench: int) -> None:
         self._opened.pop(bench).close()
 
-    def _trace(self, *arguments: Any) -> Sequence[Traced]:
+    def _trace(self, *arguments: Any) -> Sequence[CaseTrace]:
         return self._benches.trace(*arguments)  # type: ignore[union-attr]  # asked by the proposer for a harness
 
 
@@ -205,7 +205,7 @@ class _Daemon:
 
     def trace(
         self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
-    ) -> Sequence[Traced]:
+    ) -> Sequence[CaseTrace]:
         """See ``HarnessBenches``."""
         return self.ask("trace", snapshot, harness, tuple(cases), timeout_s)  # type: ignore[no-any-return]
 

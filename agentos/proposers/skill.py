@@ -36,7 +36,7 @@ _TOOL = re.compile(r"[\w/-]{1,200}")  # a harness writes the steps: what is no n
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
+class SuccessfulCall:
     """One successful tool call."""
 
     tool: str
@@ -45,11 +45,11 @@ class Did:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CallSequence:
     """Calls in a row that passing runs of several tasks made; one occurrence for each task."""
 
     tools: tuple[str, ...]
-    seen: tuple[tuple[ObservedRun, tuple[Did, ...]], ...]
+    seen: tuple[tuple[ObservedRun, tuple[SuccessfulCall, ...]], ...]
 
     @property
     def worth(self) -> tuple[int, int]:
@@ -84,9 +84,9 @@ class SkillProposer:
                 yield _proposal(way, files, fitting)
 
 
-def ways(passing: Sequence[ObservedRun]) -> list[Way]:
+def ways(passing: Sequence[ObservedRun]) -> list[CallSequence]:
     """What several tasks did alike, the most worth first; none that is a part of one that as many did."""
-    found: dict[tuple[str, ...], dict[str, tuple[ObservedRun, tuple[Did, ...]]]] = {}
+    found: dict[tuple[str, ...], dict[str, tuple[ObservedRun, tuple[SuccessfulCall, ...]]]] = {}
     for seen in passing:
         done = list(did(seen.steps))
         for size in range(2, LONGEST + 1):
@@ -94,7 +94,7 @@ def ways(passing: Sequence[ObservedRun]) -> list[Way]:
                 part = tuple(done[at : at + size])
                 own = found.setdefault(tuple(call.tool for call in part), {})
                 own.setdefault(seen.task.key, (seen, part))
-    several = [Way(tools, tuple(by.values())) for tools, by in found.items() if len(by) >= TASKS_MIN]
+    several = [CallSequence(tools, tuple(by.values())) for tools, by in found.items() if len(by) >= TASKS_MIN]
     whole = [
         way
         for way in several
@@ -110,7 +110,7 @@ def ways(passing: Sequence[ObservedRun]) -> list[Way]:
     return sorted(whole, key=lambda way: (way.worth, way.tools), reverse=True)
 
 
-def nearest(way: Way, wanted: Sequence[Sequence[str]]) -> Way:
+def nearest(way: CallSequence, wanted: Sequence[Sequence[str]]) -> CallSequence:
     """The way as those tasks took it that are most like the failing ones, if there are several such.
 
     Otherwise work of another kind that takes the same steps leaves only words that say nothing.
@@ -126,7 +126,7 @@ def _within(short: Sequence[str], long: Sequence[str]) -> bool:
     return any(tuple(long[at : at + len(short)]) == tuple(short) for at in range(len(long) - len(short) + 1))
 
 
-def did(steps: Sequence[Step]) -> Iterator[Did]:
+def did(steps: Sequence[Step]) -> Iterator[SuccessfulCall]:
     """The calls of tools of the registry that worked, in order."""
     for step in steps:
         action = step.action
@@ -134,7 +134,7 @@ def did(steps: Sequence[Step]) -> Iterator[Did]:
             continue
         tool, args = action.get("tool"), action.get("args")
         if isinstance(action.get("path"), str) and isinstance(args, Mapping) and _TOOL.fullmatch(str(tool)):
-            yield Did(str(tool), args, _gave(step.observation))
+            yield SuccessfulCall(str(tool), args, _gave(step.observation))
 
 
 def _gave(observation: Json) -> str:
@@ -150,7 +150,7 @@ def words(text: str) -> list[str]:
     return [word for word in dict.fromkeys(found) if word not in _SMALL]
 
 
-def common(way: Way) -> list[str]:
+def common(way: CallSequence) -> list[str]:
     """The words that all of its tasks have, in the order of the first one."""
     goals = [words(seen.task.goal) for seen, _ in way.seen]
     return [word for word in goals[0] if all(word in goal for goal in goals)]
@@ -159,7 +159,7 @@ def common(way: Way) -> list[str]:
 # --- the page ---------------------------------------------------------------------------------
 
 
-def _files(way: Way, about: Sequence[str], pages: Mapping[str, str]) -> dict[str, str]:
+def _files(way: CallSequence, about: Sequence[str], pages: Mapping[str, str]) -> dict[str, str]:
     """The new page, or a wider one of the skill that has these steps; {} where that says it all already."""
     near = next((path for path, page in pages.items() if tuple(_STEP.findall(page)) == way.tools), "")
     if near:
@@ -177,7 +177,7 @@ def _free_name(about: Sequence[str], pages: Mapping[str, str]) -> str:
     return f"{stem}-{number}" if number > 1 else stem
 
 
-def _widened(page: str, about: Sequence[str], way: Way) -> str:
+def _widened(page: str, about: Sequence[str], way: CallSequence) -> str:
     """The page for these tasks too: one more line of when it holds."""
     known = [{*_listed(found)} for found in _WHEN.findall(page)]
     if any(words <= {*about} for words in known):
@@ -209,7 +209,7 @@ def _listed(text: str) -> list[str]:
     return re.findall(r"[a-z]+", text.replace(" and ", " "))
 
 
-def page_of(name: str, way: Way, about: Sequence[str]) -> str:
+def page_of(name: str, way: CallSequence, about: Sequence[str]) -> str:
     """The page as the Agent Skills format has it."""
     chain = ", then ".join(f"`{tool}`" for tool in way.tools)
     topic = " and ".join(about)
@@ -242,11 +242,11 @@ def page_of(name: str, way: Way, about: Sequence[str]) -> str:
     )
 
 
-def _when(about: Sequence[str], way: Way) -> str:
+def _when(about: Sequence[str], way: CallSequence) -> str:
     return f"- When a task is about {' and '.join(about)}, use `{way.tools[0]}`."
 
 
-def _step(way: Way, number: int) -> str:
+def _step(way: CallSequence, number: int) -> str:
     """One call, with where its arguments come from in all of the runs."""
     calls = [part[number] for _, part in way.seen]
     names = [name for name in calls[0].args if all(name in call.args for call in calls)]
@@ -254,7 +254,7 @@ def _step(way: Way, number: int) -> str:
     return f"Call `{way.tools[number]}`" + (f" with {'; '.join(told)}." if told else ".")
 
 
-def _source(way: Way, number: int, name: str) -> str:
+def _source(way: CallSequence, number: int, name: str) -> str:
     values = [part[number].args[name] for _, part in way.seen]
     if all(_says(seen.task.goal, value) for value, (seen, _) in zip(values, way.seen, strict=True)):
         return "as the task gives it"
@@ -274,14 +274,14 @@ def _says(text: str, value: Json) -> bool:
     return bool(plain) and re.search(rf"(?<![\w.]){re.escape(plain)}(?![\w]|\.\d)", text) is not None
 
 
-def _ending(way: Way) -> str:
+def _ending(way: CallSequence) -> str:
     """What the answers of the runs say of the last step."""
     if all(_says(part[-1].gave, seen.run.answer) for seen, part in way.seen):
         return f"The answer is what step {len(way.tools)} gave, unchanged."
     return "The answer follows from these results; hold it against the task before you give it."
 
 
-def _proposal(way: Way, files: Mapping[str, str], failing: Sequence[ObservedRun]) -> Proposal:
+def _proposal(way: CallSequence, files: Mapping[str, str], failing: Sequence[ObservedRun]) -> Proposal:
     chain = " → ".join(way.tools)
     return Proposal(
         cause=f"passing runs of {len(way.seen)} tasks did {chain}, and these tasks, which are alike, failed",

@@ -18,7 +18,7 @@ from agentos.registry.wheels import LOCK_FILE
 ADOPTED = "adopt.folders"  # memo in the ledger: what `agentos adopt` was told
 
 
-class Ahead(StrEnum):
+class DifferenceSide(StrEnum):
     """Which side has what the other has not."""
 
     REGISTRY = "registry"  # learnt or edited here since; the folder has the old text
@@ -32,7 +32,7 @@ class FolderDifference:
 
     skill: ResourceId
     folder: Path
-    ahead: Ahead
+    ahead: DifferenceSide
     ours: Mapping[str, bytes]
     theirs: Mapping[str, bytes]
     digest: str  # of the skill in the registry
@@ -58,9 +58,9 @@ def _difference(registry: Registry, root: str, folder: Path, taken: str) -> Fold
     base = _files(registry, taken, content.files)
     if ours == content.files:
         return None
-    ahead = Ahead.REGISTRY if content.files == base else Ahead.BOTH
+    ahead = DifferenceSide.REGISTRY if content.files == base else DifferenceSide.BOTH
     if ours == base:
-        ahead = Ahead.FOLDER
+        ahead = DifferenceSide.FOLDER
     return FolderDifference(skill, folder, ahead, ours, content.files, digest)
 
 

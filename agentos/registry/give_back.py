@@ -21,7 +21,7 @@ from pygit2.enums import DiffOption, FileMode
 from agentos.domain import digest
 from agentos.errors import Conflict, UserError
 from agentos.registry.folder import ignored, read
-from agentos.registry.folder_differences import Ahead, FolderDifference, taken_in
+from agentos.registry.folder_differences import DifferenceSide, FolderDifference, taken_in
 from agentos.registry.repository import EMPTY_TREE
 from agentos.registry.store import Registry
 
@@ -39,7 +39,7 @@ class GiveBack(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GivenBack:
+class GiveBackResult:
     """What was written: the branch and the commit, the patch file, or the folder."""
 
     way: GiveBack
@@ -48,15 +48,15 @@ class GivenBack:
 
 def give_back(
     registry: Registry, difference: FolderDifference, way: GiveBack, proof: str, patches: Path
-) -> GivenBack:
+) -> GiveBackResult:
     """Give the registry's text of a skill to its folder. ``proof`` is the commit message.
 
     Raises Conflict when the folder has something that would be lost, UserError where the way cannot be gone.
     """
-    if difference.ahead is not Ahead.REGISTRY:
+    if difference.ahead is not DifferenceSide.REGISTRY:
         raise Conflict(f"{difference.folder} was changed since {difference.skill} was taken from it")
     if way is GiveBack.PATCH:
-        return GivenBack(way, str(_patch(registry, difference, proof, patches)))
+        return GiveBackResult(way, str(_patch(registry, difference, proof, patches)))
     place = _place(difference.folder)
     if way is GiveBack.BRANCH:
         if place is None:
@@ -64,13 +64,13 @@ def give_back(
                 f"{difference.folder} lies in no git repository; "
                 f"`agentos adopt {difference.folder.parent} --give patch` writes patch files."
             )
-        return GivenBack(way, _commit(*place, difference, proof))
+        return GiveBackResult(way, _commit(*place, difference, proof))
     if way is GiveBack.IN_PLACE:
         if place is not None:
             _require_committed(*place, difference)
         _write(difference)
         taken_in(registry, difference)
-        return GivenBack(way, str(difference.folder))
+        return GiveBackResult(way, str(difference.folder))
     raise UserError(
         f"Nothing is given back to {difference.folder.parent}; `agentos adopt --give` changes that."
     )

@@ -15,35 +15,35 @@ from agentos.resources.forms import form_in
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """``digest`` is the result ("" when it is to be absent) unless there are ``conflicts``."""
 
     digest: str
     conflicts: tuple[str, ...] = ()
 
 
-def merge(repository: Repository, base: str, ours: str, theirs: str) -> Merged:
+def merge(repository: Repository, base: str, ours: str, theirs: str) -> MergeResult:
     """Merge directories by their tree ids ("" is absent); a conflict is reported, never guessed."""
     if ours in (base, theirs):
-        return Merged(theirs)
+        return MergeResult(theirs)
     if theirs == base:
-        return Merged(ours)
+        return MergeResult(ours)
     if not ours or not theirs:
         gone, changed = ("here", "there") if not ours else ("there", "here")
-        return Merged("", (f"it was removed {gone} and changed {changed}",))
+        return MergeResult("", (f"it was removed {gone} and changed {changed}",))
     forms = [_form(repository, side) for side in (ours, theirs)]
     if forms[0] != forms[1]:  # line by line they may fit, and be read by nobody
         told = f"its form is {forms[0]} here and {forms[1]} there: take what is here, and change that"
-        return Merged("", (told,))
+        return MergeResult("", (told,))
     ancestor, left, right = (repository.tree(side or EMPTY_TREE) for side in (base, ours, theirs))
     # no flags: renames are not guessed either
     index = repository.git.merge_trees(ancestor, left, right, flags=MergeFlag(0))
     if index.conflicts is not None:
         entries = [next(entry for entry in sides if entry is not None) for sides in index.conflicts]
-        return Merged(
+        return MergeResult(
             "", tuple(sorted({f"{entry.path}: changed differently on both sides" for entry in entries}))
         )
-    return Merged(str(index.write_tree(repository.git)))
+    return MergeResult(str(index.write_tree(repository.git)))
 
 
 def _form(repository: Repository, digest: str) -> int:

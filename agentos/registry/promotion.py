@@ -13,7 +13,7 @@ from agentos.domain import ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid
 from agentos.registry import reading, versions, wheels
 from agentos.registry.repository import Repository
-from agentos.registry.writing import About, advance, tip, tree_faults
+from agentos.registry.writing import CommitInfo, advance, tip, tree_faults
 from agentos.resources import examine, path_fault, read
 
 CANDIDATES = "refs/candidates/"
@@ -76,7 +76,7 @@ def add_candidate(
     return Snapshot(str(made), str(tree))
 
 
-def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: About) -> Snapshot:
+def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: CommitInfo) -> Snapshot:
     """See ports.CandidateStore."""
     commit = repository.commit(candidate.commit)
     if str(commit.tree_id) != candidate.tree:
@@ -97,7 +97,7 @@ def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: 
         for resource in changed:
             _may_touch(repository, main, candidate, resource)
         trailers = {**about.trailers, "Candidate-Tree": candidate.tree}
-        said = About(about.message, about.origin, about.now, trailers)
+        said = CommitInfo(about.message, about.origin, about.now, trailers)
         return advance(repository, main, commit.tree_id, changed, said)
 
 
@@ -142,7 +142,9 @@ def _change_fault(repository: Repository, base: str, tree: str, resource: Resour
     return f"An evolution may not set evolvable = false in {resource}" if shut else ""
 
 
-def _promoted_before(repository: Repository, base: Snapshot, candidate: Snapshot, about: About) -> Snapshot:
+def _promoted_before(
+    repository: Repository, base: Snapshot, candidate: Snapshot, about: CommitInfo
+) -> Snapshot:
     evolution = about.trailers.get("Evolution")
     for commit in versions.line(repository):
         if str(commit.id) == base.commit:

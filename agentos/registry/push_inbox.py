@@ -18,7 +18,7 @@ from agentos.registry.loading import Load, trial
 from agentos.registry.merging import as_change, merge
 from agentos.registry.repository import INCOMING, REFUSED, Repository, stamp
 from agentos.registry.wheels import Wheels
-from agentos.registry.writing import About, advance, tip, tree_faults
+from agentos.registry.writing import CommitInfo, advance, tip, tree_faults
 from agentos.resources import PINS_FILE
 
 
@@ -39,7 +39,7 @@ class _Plan:
     faults: list[str] = field(default_factory=list)
 
 
-def take_in(repository: Repository, load: Load | None, wheels: Wheels, about: About) -> list[Push]:
+def take_in(repository: Repository, load: Load | None, wheels: Wheels, about: CommitInfo) -> list[Push]:
     """Merge or refuse every branch under ``incoming/``.
 
     What somebody did to ``main`` itself is treated as such a push (``direct``). ``about`` gives time
@@ -116,9 +116,9 @@ def _tried(repository: Repository, plan: _Plan, load: Load | None) -> list[str]:
     ]
 
 
-def _accept(repository: Repository, name: str, target: pygit2.Oid, plan: _Plan, about: About) -> None:
+def _accept(repository: Repository, name: str, target: pygit2.Oid, plan: _Plan, about: CommitInfo) -> None:
     pushed = repository.commit(target)
-    said = About(
+    said = CommitInfo(
         f"{pushed.message.strip()}\n\nPushed as incoming/{name}.",
         about.origin,
         about.now,
@@ -128,7 +128,9 @@ def _accept(repository: Repository, name: str, target: pygit2.Oid, plan: _Plan, 
     advance(repository, plan.main, plan.tree, plan.changed, said)
 
 
-def _refuse(repository: Repository, name: str, target: pygit2.Oid, faults: list[str], about: About) -> None:
+def _refuse(
+    repository: Repository, name: str, target: pygit2.Oid, faults: list[str], about: CommitInfo
+) -> None:
     pushed = repository.commit(target)
     text = "Refused\n\n" + "\n".join(f"- {fault}" for fault in faults) + "\n"
     by = stamp(about.now)

@@ -11,7 +11,7 @@ from agentos.domain import Kind, ResourceId, Snapshot, Version
 from agentos.errors import Conflict, NotFound
 from agentos.registry import reading, versions
 from agentos.registry.repository import Repository
-from agentos.registry.writing import About, advance, tip
+from agentos.registry.writing import CommitInfo, advance, tip
 from agentos.resources.forms import document_of, form_in
 
 
@@ -81,7 +81,7 @@ def undo_evolution(repository: Repository, evolution_id: str) -> RevertPlan:
     return _plan(repository, contents, subject, {"Reverts": evolution_id}, aside)
 
 
-def carry_out(repository: Repository, plan: RevertPlan, about: About) -> Snapshot:
+def carry_out(repository: Repository, plan: RevertPlan, about: CommitInfo) -> Snapshot:
     """Make the plan true; Conflict when the registry moved since it was made. Needs the lock."""
     main = tip(repository)
     if main != plan.base:
@@ -90,7 +90,7 @@ def carry_out(repository: Repository, plan: RevertPlan, about: About) -> Snapsho
     text = f"{plan.subject}: {said}" if said else plan.subject
     if plan.set_aside:
         text += "\n\nSet aside, because it has another form: " + ", ".join(plan.set_aside)
-    told = About(text, about.origin, about.now, {**plan.trailers, **about.trailers}, about.author)
+    told = CommitInfo(text, about.origin, about.now, {**plan.trailers, **about.trailers}, about.author)
     return advance(repository, main, pygit2.Oid(hex=plan.tree), [*plan.contents], told)
 
 

@@ -27,7 +27,7 @@ from agentos.registry.merging import as_change, merge
 from agentos.registry.packs import ObjectPack
 from agentos.registry.store import Registry
 from agentos.registry.wheels import LOCK_FILE, unlocked
-from agentos.registry.writing import About, advance
+from agentos.registry.writing import CommitInfo, advance
 from agentos.resources import MAIN_FILE, Examination, examine, name_fault
 from agentos.resources.documents import NAME_MAX
 
@@ -296,7 +296,7 @@ class SkillsFolders:
             changed = [it.skill for it in current if it.result != it.ours]
             what = str(changed[0]) if len(changed) == 1 else f"{len(changed)} skills"
             how = "Merge" if changed and all(it.merged for it in current) else "Import"
-            about = About(f"{how} {what} from the skills folder", "import", self.registry.clock())
+            about = CommitInfo(f"{how} {what} from the skills folder", "import", self.registry.clock())
             advance(repository, main, tree, changed, about)
             self._note({folder_ref(it.path): it.theirs for it in current})
         return current
@@ -348,7 +348,7 @@ class SkillsFolders:
                 tree = repository.write_tree(main.tree, {str(skill): None for skill in retired})
                 what = str(retired[0]) if len(retired) == 1 else f"{len(retired)} skills"
                 folder = "its folder was" if len(retired) == 1 else "their folders were"
-                about = About(f"Retire {what}: {folder} removed", "retire", self.registry.clock())
+                about = CommitInfo(f"Retire {what}: {folder} removed", "retire", self.registry.clock())
                 advance(repository, main, tree, retired, about)
             self._note({folder_prefix(place) + name: "" for name in gone})
         for path in [path for path in self._seen if path.parent == place and skill_name(path.name) in gone]:

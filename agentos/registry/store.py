@@ -19,7 +19,7 @@ from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
 from agentos.registry.revert import RevertPlan
 from agentos.registry.upgrade import SHIPPED, Upgrade, UpgradeChoice, upgrade
 from agentos.registry.wheels import Wheels
-from agentos.registry.writing import About, advance, tip
+from agentos.registry.writing import CommitInfo, advance, tip
 from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path
 
 LAST_GOOD = "refs/heads/last-good"
@@ -74,7 +74,7 @@ class Registry:
             repository.move(SHIPPED, shipped, expected=repository.resolve(SHIPPED))
             tree = repository.write_tree(content, {PINS_FILE: _PINS_TEXT})
             changed = [resource for resource, _ in reading.resources(repository, tree)]
-            advance(repository, None, tree, changed, About("Seed the registry", "seed", now))
+            advance(repository, None, tree, changed, CommitInfo("Seed the registry", "seed", now))
         return registry
 
     # --- ports.Snapshots ------------------------------------------------------------------
@@ -114,14 +114,14 @@ class Registry:
         self, base: Snapshot, candidate: Snapshot, trailers: Mapping[str, str], message: str
     ) -> Snapshot:
         """See ports.CandidateStore."""
-        about = About(message, "evolution", self.clock(), trailers)
+        about = CommitInfo(message, "evolution", self.clock(), trailers)
         return promotion.promote(self.repository, base, candidate, about)
 
     def revert_evolution(self, evolution_id: str, reason: str, origin: str) -> Snapshot:
         """See ports.CandidateStore; doing it again changes nothing."""
         with self.repository.lock():
             plan = revert.undo_evolution(self.repository, evolution_id)
-            return revert.carry_out(self.repository, plan, About(reason, origin, self.clock()))
+            return revert.carry_out(self.repository, plan, CommitInfo(reason, origin, self.clock()))
 
     # --- ports.Evolvable ------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class Registry:
             changed = [
                 found for found in concerned if self._digest(after, found) != self._digest(main, found)
             ]
-            about = About(message, origin, self.clock(), author=author)
+            about = CommitInfo(message, origin, self.clock(), author=author)
             return advance(self.repository, main, tree, changed, about)
 
     def retire(self, resource: ResourceId, reason: str) -> Snapshot:
@@ -182,7 +182,7 @@ class Registry:
             if not self._digest(main, resource):
                 raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
             tree = self.repository.write_tree(main.tree, {str(resource): None})
-            about = About(f"Retire {resource}: {reason}", "retire", self.clock())
+            about = CommitInfo(f"Retire {resource}: {reason}", "retire", self.clock())
             return advance(self.repository, main, tree, [resource], about)
 
     def plan_undo(self, resource: ResourceId, number: str) -> RevertPlan:
@@ -200,7 +200,7 @@ class Registry:
     def revert(self, plan: RevertPlan, reason: str, *, author: str = "") -> Snapshot:
         """Carry out a plan; raises Conflict when the registry moved since it was made."""
         with self.repository.lock():
-            about = About(reason, "revert", self.clock(), author=author)
+            about = CommitInfo(reason, "revert", self.clock(), author=author)
             return revert.carry_out(self.repository, plan, about)
 
     def pinned(self) -> Mapping[str, str]:
@@ -223,7 +223,7 @@ class Registry:
             text = reading.files(self.repository, main.tree, PINS_FILE).get(PINS_FILE, _PINS_TEXT)
             tree = self.repository.write_tree(main.tree, {PINS_FILE: with_pin(text, resource, reason)})
             verb = "Unpin" if reason is None else "Pin"
-            about = About(f"{verb} {resource}" + (f": {reason}" if reason else ""), "pin", self.clock())
+            about = CommitInfo(f"{verb} {resource}" + (f": {reason}" if reason else ""), "pin", self.clock())
             return advance(self.repository, main, tree, [], about)
 
     # --- what comes from outside ----------------------------------------------------------
@@ -232,12 +232,14 @@ class Registry:
         self, files: Mapping[str, bytes], release: str, choice: UpgradeChoice | None = None
     ) -> Upgrade:
         """Merge what a release ships (``shipped.seed_files()``) with what was learnt here."""
-        about = About(f"Upgrade to what agentos {release} ships", "upgrade", self.clock())
+        about = CommitInfo(f"Upgrade to what agentos {release} ships", "upgrade", self.clock())
         return upgrade(self.repository, files, choice or UpgradeChoice(), about)
 
     def take_in_pushes(self, load: Load | None) -> Sequence[push_inbox.Push]:
         """Merge or refuse what was pushed to ``incoming/``; costs one directory listing when nothing was."""
-        return push_inbox.take_in(self.repository, load, self.wheels, About("Push", "edit", self.clock()))
+        return push_inbox.take_in(
+            self.repository, load, self.wheels, CommitInfo("Push", "edit", self.clock())
+        )
 
     # --- pointers -------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from agentos.domain import ResourceId, Snapshot
 from agentos.registry import reading
 from agentos.registry.merging import as_change, merge
 from agentos.registry.repository import EMPTY_TREE, Repository
-from agentos.registry.writing import About, advance, form_faults, tip, tree_faults
+from agentos.registry.writing import CommitInfo, advance, form_faults, tip, tree_faults
 from agentos.resources.forms import CONCERNED
 
 SHIPPED = "refs/agentos/shipped"
@@ -52,7 +52,7 @@ class UpgradeChoice:
 
 
 def upgrade(
-    repository: Repository, files: Mapping[str, bytes], choice: UpgradeChoice, about: About
+    repository: Repository, files: Mapping[str, bytes], choice: UpgradeChoice, about: CommitInfo
 ) -> Upgrade:
     """Merge the shipped ``files`` (registry path -> content) into ``main`` as one commit.
 

@@ -19,7 +19,7 @@ _REFERENCED = {Kind.AGENT, Kind.HARNESS, Kind.PROMPT, Kind.ENVIRONMENT}
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class CommitInfo:
     """What a commit on ``main`` says of itself."""
 
     message: str
@@ -47,7 +47,7 @@ def advance(
     main: Snapshot | None,
     tree: pygit2.Oid,
     changed: Collection[ResourceId],
-    about: About,
+    about: CommitInfo,
 ) -> Snapshot:
     """Move ``main`` to a commit of ``tree``, in which exactly ``changed`` (and pins) may differ.
 

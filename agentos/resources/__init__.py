@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
 from agentos.errors import Invalid, NotFound, UserError
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
-from agentos.resources.documents import DOCUMENT, NAME_MAX, Notes, settings_of
+from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, settings_of
 from agentos.resources.skills import examine_skill
 from agentos.syntax import parse
 
@@ -192,7 +192,7 @@ def read(id: ResourceId, files: Mapping[str, bytes]) -> Resource:
 
 def examine(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
     """Everything that can be said of the resource without running it."""
-    notes = Notes()
+    notes = ReadingNotes()
     root = f"{id}/"
     if fault := name_fault(id.name):
         notes.faults.append(fault)
@@ -239,7 +239,7 @@ def missing_references(agent: Resource, known: Iterable[ResourceId]) -> list[str
     ]
 
 
-def _examine_files(root: str, files: Mapping[str, bytes], notes: Notes) -> None:
+def _examine_files(root: str, files: Mapping[str, bytes], notes: ReadingNotes) -> None:
     if len(files) > FILES_MAX:
         notes.faults.append(f"it has {len(files)} files, at most {FILES_MAX} are allowed")
     total = sum(map(len, files.values()))
@@ -254,7 +254,7 @@ def _examine_files(root: str, files: Mapping[str, bytes], notes: Notes) -> None:
             )
 
 
-def _text(name: str, content: bytes, notes: Notes) -> str | None:
+def _text(name: str, content: bytes, notes: ReadingNotes) -> str | None:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -262,7 +262,7 @@ def _text(name: str, content: bytes, notes: Notes) -> str | None:
         return None
 
 
-def _document(root: str, files: Mapping[str, bytes], notes: Notes) -> dict[str, Json]:
+def _document(root: str, files: Mapping[str, bytes], notes: ReadingNotes) -> dict[str, Json]:
     if root + DOCUMENT not in files:
         if not any(fault == f"{DOCUMENT} is missing" for fault in notes.faults):
             notes.faults.append(f"{DOCUMENT} is missing")
@@ -286,7 +286,7 @@ def tool_faults(path: str, content: bytes) -> list[str]:
     tree, fault = _parse(name, content)
     if tree is None:
         return [fault]
-    notes = Notes()
+    notes = ReadingNotes()
     defined = _definitions(tree)
     notes.faults += [
         f"{name}: '{item}' is missing" for item in ("TOOL", "Input", "Output", "run") if item not in defined
@@ -305,7 +305,7 @@ def tool_faults(path: str, content: bytes) -> list[str]:
     return notes.faults
 
 
-def _examine_card(name: str, expected: str, node: ast.AST, notes: Notes) -> None:
+def _examine_card(name: str, expected: str, node: ast.AST, notes: ReadingNotes) -> None:
     try:
         card = ast.literal_eval(node) if isinstance(node, ast.expr) else None
     except (ValueError, TypeError, RecursionError):
@@ -319,7 +319,7 @@ def _examine_card(name: str, expected: str, node: ast.AST, notes: Notes) -> None
 
 def _manifest_faults(name: str, expected: str, content: bytes) -> list[str]:
     """Of a ``tool.json``; its schemas are looked at where it is loaded."""
-    notes = Notes()
+    notes = ReadingNotes()
     try:
         says = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -334,7 +334,7 @@ def _manifest_faults(name: str, expected: str, content: bytes) -> list[str]:
     return notes.faults
 
 
-def _examine_declared(where: str, expected: str, card: Mapping[str, Json], notes: Notes) -> None:
+def _examine_declared(where: str, expected: str, card: Mapping[str, Json], notes: ReadingNotes) -> None:
     if notes.text(where, "name", card.get("name"), NAME_MAX) not in ("", expected):
         notes.faults.append(f"{where}: 'name' is '{card['name']}', but the file makes it '{expected}'")
     notes.text(where, "description", card.get("description"), DESCRIPTION_MAX)

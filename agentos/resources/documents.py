@@ -14,7 +14,7 @@ NAME_MAX = 64
 
 
 @dataclass(slots=True)
-class Notes:
+class ReadingNotes:
     """What is wrong, and what is only odd, in the order found."""
 
     faults: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ _DEFAULTS: Mapping[Kind, Mapping[str, Json]] = {
 }
 
 
-def settings_of(kind: Kind, document: Mapping[str, Json], notes: Notes) -> dict[str, Json]:
+def settings_of(kind: Kind, document: Mapping[str, Json], notes: ReadingNotes) -> dict[str, Json]:
     """The kind's own keys with defaults filled in; faults and warnings go to ``notes``."""
     defaults = {"evolvable": True, **_DEFAULTS.get(kind, {})}
     settings = {key: document.get(key, value) for key, value in defaults.items()}
@@ -91,7 +91,7 @@ def settings_of(kind: Kind, document: Mapping[str, Json], notes: Notes) -> dict[
     return settings
 
 
-def _examine_agent(settings: Mapping[str, Json], notes: Notes) -> None:
+def _examine_agent(settings: Mapping[str, Json], notes: ReadingNotes) -> None:
     asks = settings["asks"] if isinstance(settings["asks"], list) else []
     notes.faults += [
         f"{DOCUMENT}: '{asked}' cannot be asked; 'asks' may hold {', '.join(ASKS)}"
@@ -102,7 +102,7 @@ def _examine_agent(settings: Mapping[str, Json], notes: Notes) -> None:
         notes.faults.append(f"{DOCUMENT}: 'compaction' must be one of {', '.join(COMPACTIONS)}")
 
 
-def _examine_state(state: Json, notes: Notes) -> None:
+def _examine_state(state: Json, notes: ReadingNotes) -> None:
     if not isinstance(state, int) or isinstance(state, bool) or state < 1:
         notes.faults.append(
             f"{DOCUMENT}: 'state' must be a whole number from 1, the form of memories; found {state!r}"
@@ -112,7 +112,7 @@ def _examine_state(state: Json, notes: Notes) -> None:
 _PRICE_KEYS = ("input_per_mtok", "output_per_mtok", "cached_per_mtok")
 
 
-def _examine_model(settings: Mapping[str, Json], notes: Notes) -> None:
+def _examine_model(settings: Mapping[str, Json], notes: ReadingNotes) -> None:
     if settings["evolvable"] is not False:
         notes.faults.append(f"{DOCUMENT}: a model never evolves: leave 'evolvable' out")
     if not isinstance(settings["provider"], str) or len(settings["provider"]) > NAME_MAX:
@@ -135,7 +135,7 @@ def _examine_model(settings: Mapping[str, Json], notes: Notes) -> None:
             notes.faults.append(f"{DOCUMENT}: price '{key}' must be US dollars for a million tokens")
 
 
-def _examine_limits(limits: Json, notes: Notes) -> None:
+def _examine_limits(limits: Json, notes: ReadingNotes) -> None:
     names = [item.name for item in fields(Limits)]
     if not isinstance(limits, dict):
         notes.faults.append(f"{DOCUMENT}: 'limits' must be a table")

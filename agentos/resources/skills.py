@@ -8,14 +8,14 @@ from typing import Any
 from agentos import frontmatter
 from agentos.domain import Json
 from agentos.frontmatter import FrontMatter
-from agentos.resources.documents import Notes
+from agentos.resources.documents import ReadingNotes
 
 _KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _EVOLVABLE_KEY = "agentos-evolvable"
 _LINES_MAX = 500
 
 
-def examine_skill(name: str, content: bytes, notes: Notes) -> tuple[str, dict[str, Json]]:
+def examine_skill(name: str, content: bytes, notes: ReadingNotes) -> tuple[str, dict[str, Json]]:
     """Description and settings of the skill whose folder is called ``name``; faults go to ``notes``."""
     try:
         front = frontmatter.read(content.decode("utf-8"))
@@ -54,7 +54,7 @@ def _metadata(values: Mapping[str, Any], said: list[str]) -> Mapping[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _evolvable(metadata: Mapping[str, Any], notes: Notes) -> bool:
+def _evolvable(metadata: Mapping[str, Any], notes: ReadingNotes) -> bool:
     """What cannot be read as yes keeps every evolution away."""
     value = str(metadata.get(_EVOLVABLE_KEY, "true")).strip().lower()
     if value not in ("true", "false"):

@@ -34,7 +34,7 @@ class Group(Protocol):
         """Its directories among the control groups."""
         ...
 
-    def used(self) -> cgroups.Used:
+    def used(self) -> cgroups.GroupUsage:
         """What was used; called when every process is gone, before ``remove``."""
         ...
 
@@ -79,7 +79,7 @@ class WorkerBox:
                 return self._usage
             if self._clock is not None:
                 self._clock.cancel()
-            alone = _used_by(self.pid) if self.group is None and not self._gone(0) else cgroups.Used()
+            alone = _used_by(self.pid) if self.group is None and not self._gone(0) else cgroups.GroupUsage()
             self._signal()
             self._gone(_GONE_S)
             self.channel.close()
@@ -146,13 +146,13 @@ def answer_bounds(limits: Limits) -> tuple[int, int]:
     return (limits.workspace_mb + 8 << 20) + limits.output_bytes, _ANSWER_BLOBS
 
 
-def _used_by(pid: int) -> cgroups.Used:
+def _used_by(pid: int) -> cgroups.GroupUsage:
     """Without a cgroup: the first process and the children it has waited for. A lower bound."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
-        return cgroups.Used()
+        return cgroups.GroupUsage()
     ticks = sum(int(fields[number]) for number in range(11, 15))
     peak = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
-    return cgroups.Used(ticks / os.sysconf("SC_CLK_TCK"), peak << 10)
+    return cgroups.GroupUsage(ticks / os.sysconf("SC_CLK_TCK"), peak << 10)

@@ -31,7 +31,7 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class GroupUsage:
     """What one group has used so far."""
 
     cpu_s: float = 0.0
@@ -62,7 +62,7 @@ class ControlGroup:
             undo.pop_all()
             return opened
 
-    def used(self) -> Used:
+    def used(self) -> GroupUsage:
         """Read before ``remove``."""
         cpu_s, peak, kills = 0.0, 0, 0
         for place in self.places:
@@ -73,7 +73,7 @@ class ControlGroup:
             kills += _keyed(place / "memory.oom_control", "oom_kill") + _keyed(
                 place / "memory.events", "oom_kill"
             )
-        return Used(cpu_s, peak, kills > 0)
+        return GroupUsage(cpu_s, peak, kills > 0)
 
     def remove(self) -> None:
         """Take the directories away; the kernel may need a moment to see that they are empty."""

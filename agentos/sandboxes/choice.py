@@ -24,7 +24,7 @@ AUTO = "auto"
 _AGAIN_S = 30.0  # an engine that was away is not asked anew for every box
 
 
-class Startable(Sandbox, Protocol):
+class StartableSandbox(Sandbox, Protocol):
     """A sandbox of this package. ``reaches`` is the level it has where every promise holds."""
 
     reaches: str
@@ -43,14 +43,14 @@ class Startable(Sandbox, Protocol):
         ...
 
 
-def _docker(home: Path, _run_uid: int | None) -> Startable:
+def _docker(home: Path, _run_uid: int | None) -> StartableSandbox:
     from agentos.sandboxes.docker.sandbox import Docker
 
     return Docker(home)
 
 
 # Every sandbox there is, the one that ``auto`` tries first in front.
-SANDBOXES: Mapping[str, Callable[[Path, int | None], Startable]] = {
+SANDBOXES: Mapping[str, Callable[[Path, int | None], StartableSandbox]] = {
     "bubblewrap": Bubblewrap,
     "docker": _docker,
 }
@@ -65,7 +65,7 @@ class Choice:
     def __init__(self, home: Path, run_uid: int | None, wanted: str = AUTO) -> None:
         self._wanted = wanted
         self._make = {name: lambda make=make: make(home, run_uid) for name, make in SANDBOXES.items()}
-        self._made: dict[str, Startable] = {}
+        self._made: dict[str, StartableSandbox] = {}
         self._failed: dict[str, tuple[float, str]] = {}
         self._locks = {name: threading.Lock() for name in SANDBOXES}
         self._closed = False
@@ -87,7 +87,7 @@ class Choice:
 
     @property
     def lacks(self) -> str:
-        """See ``Startable``."""
+        """See ``StartableSandbox``."""
         return self.choose().lacks
 
     def image_of(self, name: str) -> str:
@@ -101,7 +101,7 @@ class Choice:
         """Find out what can be had. Raises Unavailable with what to install, enable or build."""
         self.choose()
 
-    def choose(self, asked: str = AUTO, prefer: str = AUTO) -> Startable:
+    def choose(self, asked: str = AUTO, prefer: str = AUTO) -> StartableSandbox:
         """A started sandbox. ``asked`` is the environment's wish, ``prefer`` the policy's for a tier.
 
         Raises Unavailable when what must be used does not hold.
@@ -153,7 +153,7 @@ class Choice:
         failed_at, why = self._failed.get(name, (-_AGAIN_S, ""))
         if time.monotonic() - failed_at < _AGAIN_S:
             return why
-        sandbox: Startable | None = None
+        sandbox: StartableSandbox | None = None
         try:
             sandbox = self._make[name]()  # its library may be an extra that is not installed
             sandbox.start()

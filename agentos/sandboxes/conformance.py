@@ -24,7 +24,7 @@ from agentos.ports import Box, BoxUsage, Sandbox
 from agentos.sandboxes.content import box_limits
 from agentos.sandboxes.plainfiles import read_tar, write_tar
 from agentos.sandboxes.probe import Guarantee
-from agentos.wire import Closed, FrameError, Late, hangs_up
+from agentos.wire import FrameError, WireClosed, WireLate, hangs_up
 
 LIMITS = Limits(steps=50, wall_s=30, memory_mb=96, workspace_mb=32, processes=24)
 _TOOL_WALL_S = 3.0  # also on a busy machine enough to run out of memory in
@@ -65,7 +65,7 @@ def _claim(sandbox: Sandbox, promise: str) -> Guarantee:
     began = time.monotonic()
     try:
         CHECKS[promise](sandbox)
-    except (Broken, Closed, Late, FrameError) as error:
+    except (Broken, WireClosed, WireLate, FrameError) as error:
         return Guarantee(promise, False, f"{type(error).__name__}: {error}"[:300])
     return Guarantee(promise, True, f"{time.monotonic() - began:.2f} s")
 
@@ -210,7 +210,7 @@ def _wall(sandbox: Sandbox) -> None:
         stack.callback(os.close, watch)
         _send(box, "sleep_for_ever", {}, LIMITS)
         box.channel.receive(deadline=time.monotonic() + LIMITS.wall_s)
-        with suppress(Late):
+        with suppress(WireLate):
             box.channel.receive(deadline=time.monotonic() + 0.1)
         began = time.monotonic()
         box.close()
@@ -229,9 +229,9 @@ def _last_clock(sandbox: Sandbox) -> None:
         try:
             while True:
                 box.channel.receive(deadline=until)
-        except Late:
+        except WireLate:
             raise Broken("it lives on after its wall limit") from None
-        except Closed:
+        except WireClosed:
             pass
 
 
@@ -242,15 +242,15 @@ def _cancel(sandbox: Sandbox) -> None:
         threading.Timer(0.1, box.close).start()
         try:
             box.channel.receive(deadline=time.monotonic() + _SOON_S)
-        except Late:
+        except WireLate:
             raise Broken("a reader was not freed when another thread closed the box") from None
-        except Closed:
+        except WireClosed:
             pass
         _must(box.close() == box.close(), "closing twice told two stories")
 
 
 def _vanished(sandbox: Sandbox) -> None:
-    _ends_with(sandbox, "vanish", Closed)
+    _ends_with(sandbox, "vanish", WireClosed)
     _ends_with(sandbox, "babble", FrameError)
 
 

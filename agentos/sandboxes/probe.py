@@ -20,7 +20,7 @@ from typing import Any
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.ports import Box
-from agentos.wire import Closed, FrameError, Late, hangs_up
+from agentos.wire import FrameError, WireClosed, WireLate, hangs_up
 
 ENTRY = "agentos.worker.selfcheck:serve"
 LIMITS = Limits(wall_s=30, memory_mb=48, workspace_mb=4, processes=12)
@@ -54,7 +54,7 @@ def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[G
         try:
             box.channel.send(canaries)
             found = box.channel.receive(deadline=time.monotonic() + LIMITS.wall_s).head
-        except (Closed, Late, FrameError) as error:
+        except (WireClosed, WireLate, FrameError) as error:
             raise Unavailable(
                 f"the sandbox's probe did not answer: {error or type(error).__name__}"
             ) from None

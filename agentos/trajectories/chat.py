@@ -18,7 +18,7 @@ from agentos.trajectories.past import conversation_parts
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class FinishedRun:
     """What is told: a task, a finished run of it, and the run's steps with their big values whole."""
 
     task: Task
@@ -31,7 +31,7 @@ class Happened:
         return any(_message(step) is not None for step in self.steps)
 
 
-def chat_record(happened: Happened) -> dict[str, Json]:
+def chat_record(happened: FinishedRun) -> dict[str, Json]:
     """One ``openai-chat`` record; importing it again gives the same conversation."""
     task, run = happened.task, happened.run
     rest: Json = {"tools": [], "rest": {}}
@@ -60,7 +60,7 @@ def _message(step: Step) -> Json:
     return message if is_message(message) else None  # a step is the word of a sandbox
 
 
-def _messages(happened: Happened) -> Iterator[Json]:
+def _messages(happened: FinishedRun) -> Iterator[Json]:
     yield {"role": "user", "content": happened.task.goal}
     waiting: list[Json] = []  # calls of the last assistant message that have no answer yet
     last: Json = None

@@ -22,7 +22,7 @@ class ConversationEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class BlamedMessage:
     """Somebody's word that a message was the decisive mistake."""
 
     message: int  # counted from 0
@@ -39,7 +39,7 @@ class ChatConversation:
     ended: ConversationEnd
     tools: tuple[Json, ...] = ()
     checks: tuple[Check, ...] = ()
-    blame: Blame | None = None
+    blame: BlamedMessage | None = None
     rest: Mapping[str, Json] = field(default_factory=dict)
 
 

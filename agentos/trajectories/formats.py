@@ -24,7 +24,7 @@ from agentos.trajectories import inspect_log, sessions, spans_read, swe_agent
 from agentos.trajectories.conversations import (
     ROLES,
     UNKNOWN,
-    Blame,
+    BlamedMessage,
     ChatConversation,
     ConversationEnd,
     checked_messages,
@@ -223,13 +223,13 @@ def _ended(value: Json, key: str) -> ConversationEnd:
     )
 
 
-def _blame(record: Mapping[str, Json], count: int) -> Blame | None:
+def _blame(record: Mapping[str, Json], count: int) -> BlamedMessage | None:
     try:
         number = int(record.get("mistake_step", ""))
     except (TypeError, ValueError):
         return None
     said = (str(record.get(key) or "") for key in ("mistake_agent", "mistake_reason"))
-    return Blame(number, *said) if 0 <= number < count else None
+    return BlamedMessage(number, *said) if 0 <= number < count else None
 
 
 def _tools(value: Json) -> tuple[Json, ...]:

@@ -37,7 +37,7 @@ NAME_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Into:
+class ImportTarget:
     """Where imported runs go: the registry's state at that time, and who could do their tasks."""
 
     snapshot: Snapshot
@@ -56,7 +56,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ImportedRun:
     """A task, its one run, and the run's steps."""
 
     task: Task
@@ -64,7 +64,7 @@ class Past:
     steps: tuple[Step, ...]
 
 
-def past_of(conversation: ChatConversation, source: Source, into: Into) -> Past:
+def past_of(conversation: ChatConversation, source: Source, into: ImportTarget) -> ImportedRun:
     """The records of one conversation; equal conversations give equal ids."""
     agent = into.agent if into.agent and conversation.checks else AGENT
     content = asdict(conversation)
@@ -97,7 +97,7 @@ def past_of(conversation: ChatConversation, source: Source, into: Into) -> Past:
         answer=_answer(conversation.messages),
         resources=(f"agent/{agent}",) if agent != AGENT else (),
     )
-    return Past(task, run, tuple(_steps(conversation, source, run)))
+    return ImportedRun(task, run, tuple(_steps(conversation, source, run)))
 
 
 def _outcome(conversation: ChatConversation, *, runs_here: bool) -> Outcome:

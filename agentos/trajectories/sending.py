@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from agentos.domain import Json
 from agentos.errors import UserError
-from agentos.trajectories.chat import Happened
+from agentos.trajectories.chat import FinishedRun
 from agentos.trajectories.spans import otlp
 
 WAITING_MAX = 1_000  # runs; what comes when so many wait is dropped
@@ -91,13 +91,13 @@ class Sender:
     ) -> None:
         self._collector = Collector(address, _PATH, "otlp")
         self._tell, self._redact = tell, redact
-        self._waiting: queue.Queue[Happened] = queue.Queue(WAITING_MAX)
+        self._waiting: queue.Queue[FinishedRun] = queue.Queue(WAITING_MAX)
         self._closing = threading.Event()
         self._failing = False
         self._thread = threading.Thread(target=self._work, name="otlp", daemon=True)
         self._thread.start()
 
-    def send(self, happened: Happened) -> None:
+    def send(self, happened: FinishedRun) -> None:
         """Send it soon; returns at once. ``steps`` must hold their big values, not references."""
         if self._closing.is_set():
             return
@@ -122,9 +122,9 @@ class Sender:
                 self._failing = False
                 self._tell(f"spans reach {self._collector.host} again")
 
-    def _batch(self) -> list[Happened]:
+    def _batch(self) -> list[FinishedRun]:
         """Waits for at least one run; empty when all is sent and the sender closes."""
-        batch: list[Happened] = []
+        batch: list[FinishedRun] = []
         while len(batch) < BATCH_MAX:
             try:
                 batch.append(self._waiting.get(timeout=0.0 if batch or self._closing.is_set() else 0.5))

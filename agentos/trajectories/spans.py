@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from agentos import __version__
 from agentos.domain import Json, Result, Step, digest
 from agentos.trajectories import genai
-from agentos.trajectories.chat import Happened
+from agentos.trajectories.chat import FinishedRun
 
 _INTERNAL, _CLIENT = 1, 3  # SpanKind
 _ERROR = 2  # StatusCode
@@ -24,7 +24,7 @@ _DURATION_MAX_MS = 1e11
 _TEXT_MAX = 64 << 10  # characters of one attribute
 
 
-def otlp(runs: Iterable[Happened], *, content: bool = False) -> Json:
+def otlp(runs: Iterable[FinishedRun], *, content: bool = False) -> Json:
     """One OTLP export request (ExportTraceServiceRequest) with the spans of these runs."""
     spans = [span for happened in runs for span in spans_of(happened, content=content)]
     resource = {"attributes": _attributes({"service.name": "agentos", "service.version": __version__})}
@@ -32,12 +32,12 @@ def otlp(runs: Iterable[Happened], *, content: bool = False) -> Json:
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]}
 
 
-def spans_of(happened: Happened, *, content: bool = False) -> list[Json]:
+def spans_of(happened: FinishedRun, *, content: bool = False) -> list[Json]:
     """The run's span, then one for each step."""
     return [_run_span(happened, content), *(_step_span(happened, step, content) for step in happened.steps)]
 
 
-def _run_span(happened: Happened, content: bool) -> Json:
+def _run_span(happened: FinishedRun, content: bool) -> Json:
     task, run, outcome = happened.task, happened.run, happened.run.outcome
     attributes: dict[str, Json] = {
         genai.OPERATION: genai.INVOKE_AGENT,
@@ -86,7 +86,7 @@ def _run_span(happened: Happened, content: bool) -> Json:
     return _closed(span, attributes, error, outcome.reason if outcome and content else "")
 
 
-def _step_span(happened: Happened, step: Step, content: bool) -> Json:
+def _step_span(happened: FinishedRun, step: Step, content: bool) -> Json:
     name, kind, attributes = _what(step, content)
     span = {
         "traceId": _trace_id(step.run_id),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Json, Result, canonical
-from agentos.trajectories.chat import Happened, chat_record
+from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.formats import MARK
 
 _KEYS = ("role", "content", "name", "tool_calls", "tool_call_id", "function_call")
@@ -20,7 +20,7 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedExample:
     """A run, or a pair of runs, that gives nothing to learn from, and why."""
 
     run: str
@@ -40,26 +40,26 @@ class _Try:
     passed: bool
 
 
-def sft(all: Iterable[Happened]) -> Iterator[Json | LeftOut]:
+def sft(all: Iterable[FinishedRun]) -> Iterator[Json | SkippedExample]:
     """The passed runs, each an example."""
     for happened in all:
         tried = _try(happened)
-        if isinstance(tried, LeftOut):
+        if isinstance(tried, SkippedExample):
             yield tried
         elif not tried.passed:
-            yield LeftOut(tried.run, "it did not pass")
+            yield SkippedExample(tried.run, "it did not pass")
         else:
             yield {"messages": tried.prompt + tried.completion, **_about(tried.tools, [tried])}
 
 
-def grpo(groups: Iterable[Sequence[Happened]]) -> Iterator[Json | LeftOut]:
+def grpo(groups: Iterable[Sequence[FinishedRun]]) -> Iterator[Json | SkippedExample]:
     """Of each group of equal work: all that were asked the same, with their scores as rewards."""
     for group in groups:
         alike, left = _alike(group)
         yield from left
         for tries in alike:
             if len(tries) < 2:
-                yield LeftOut(tries[0].run, "no other run was asked the same")
+                yield SkippedExample(tries[0].run, "no other run was asked the same")
                 continue
             yield {
                 "prompt": tries[0].prompt,
@@ -69,7 +69,7 @@ def grpo(groups: Iterable[Sequence[Happened]]) -> Iterator[Json | LeftOut]:
             }
 
 
-def dpo(groups: Iterable[Sequence[Happened]]) -> Iterator[Json | LeftOut]:
+def dpo(groups: Iterable[Sequence[FinishedRun]]) -> Iterator[Json | SkippedExample]:
     """Of each group of equal work: what passed is preferred to what failed after the same prompt.
 
     No run stands in two pairs.
@@ -84,13 +84,13 @@ def dpo(groups: Iterable[Sequence[Happened]]) -> Iterator[Json | LeftOut]:
                 yield _pair(chosen, rejected)
             count = min(len(passed), len(failed))
             for alone in passed[count:] + failed[count:]:
-                yield LeftOut(alone.run, "no other run was asked the same and ended differently")
+                yield SkippedExample(alone.run, "no other run was asked the same and ended differently")
 
 
-def _pair(chosen: _Try, rejected: _Try) -> Json | LeftOut:
+def _pair(chosen: _Try, rejected: _Try) -> Json | SkippedExample:
     if _said(chosen) == _said(rejected):
         why = "the model did the same as in the other run; what differed is what a tool gave"
-        return LeftOut(f"{chosen.run} and {rejected.run}", why)
+        return SkippedExample(f"{chosen.run} and {rejected.run}", why)
     return {
         "prompt": chosen.prompt,
         "chosen": chosen.completion,
@@ -99,25 +99,25 @@ def _pair(chosen: _Try, rejected: _Try) -> Json | LeftOut:
     }
 
 
-def _alike(group: Sequence[Happened]) -> tuple[list[list[_Try]], list[LeftOut]]:
+def _alike(group: Sequence[FinishedRun]) -> tuple[list[list[_Try]], list[SkippedExample]]:
     """The tries that were asked the same, together; and what gives nothing to learn from."""
-    left: list[LeftOut] = []
+    left: list[SkippedExample] = []
     alike: dict[bytes, list[_Try]] = {}
     for happened in group:
         tried = _try(happened)
-        if isinstance(tried, LeftOut):
+        if isinstance(tried, SkippedExample):
             left.append(tried)
         else:
             alike.setdefault(canonical([tried.prompt, tried.tools]), []).append(tried)
     return list(alike.values()), left
 
 
-def _try(happened: Happened) -> _Try | LeftOut:
+def _try(happened: FinishedRun) -> _Try | SkippedExample:
     run, outcome = happened.run, happened.run.outcome
     if outcome is None or outcome.result not in _SAYS_SOMETHING:
-        return LeftOut(run.id, "its outcome says nothing of what was done")
+        return SkippedExample(run.id, "its outcome says nothing of what was done")
     if not happened.by_model:
-        return LeftOut(run.id, "no model spoke in it")
+        return SkippedExample(run.id, "no model spoke in it")
     record = chat_record(happened)
     messages = [_plain(message) for message in record["messages"]]
     first = next(number for number, message in enumerate(messages) if message["role"] == "assistant")

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.daemon.evolution_view import base_text, chosen, verdict_on
-from agentos.daemon.offline import desk, policy_of
+from agentos.daemon.offline import offline_context, policy_of
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Verdict, digest
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.find.triage import AT_WORK
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote import promotion
 from agentos.evolver.promote.consent import PAGE, login, person
-from agentos.ledger.reading import Reader, Story
+from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.registry.revert import RevertPlan
 from agentos.resources import parse_id
 from agentos.web.context import WebContext, duration
@@ -43,7 +43,7 @@ class ActEffect:
     grave: bool = False  # it undoes or declines
 
 
-def evolution_acts(story: Story) -> list[str]:
+def evolution_acts(story: EvolutionRecords) -> list[str]:
     """Which acts are possible now, the one that is asked for first."""
     evolution, acts = story.evolution, []
     if evolution.state is EvolutionState.AWAITING_CONSENT and not story.consents:
@@ -87,7 +87,7 @@ def evolution_effect(site: WebContext, act: str, evolution_id: str) -> ActEffect
 def do_evolution(site: WebContext, act: str, evolution_id: str, bound: str, reason: str) -> str:
     """Do it; the address to go to. Raises Conflict when it rests on something else than ``bound``."""
     principal, why = person(), _reason(reason)
-    with desk(site.home) as parts:
+    with offline_context(site.home) as parts:
         evolution = parts.evolution(evolution_id)
         if _bound_in(parts, evolution) != bound:
             raise Conflict(f"{evolution.id} has changed since you looked: look at it again.")
@@ -105,7 +105,9 @@ def do_evolution(site: WebContext, act: str, evolution_id: str, bound: str, reas
 Told = tuple[str, str, Sequence[str]]
 
 
-def _approve(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+def _approve(
+    site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
+) -> Told:
     verdict = verdict_on(story, candidate) if candidate else None
     holds = duration(policy_of(site.home).consent.expires_s)
     return (
@@ -120,7 +122,9 @@ def _approve(site: WebContext, evolution: Evolution, candidate: Candidate | None
     )
 
 
-def _reject(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+def _reject(
+    site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
+) -> Told:
     return (
         "Decline this evolution?",
         "Decline",
@@ -132,7 +136,9 @@ def _reject(site: WebContext, evolution: Evolution, candidate: Candidate | None,
     )
 
 
-def _revert(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+def _revert(
+    site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
+) -> Told:
     return (
         "Take this promotion back?",
         "Take it back",
@@ -144,7 +150,9 @@ def _revert(site: WebContext, evolution: Evolution, candidate: Candidate | None,
     )
 
 
-def _reconsider(site: WebContext, evolution: Evolution, candidate: Candidate | None, story: Story) -> Told:
+def _reconsider(
+    site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
+) -> Told:
     lead = (
         ["This one goes stale: it can be approved no more."]
         if evolution.state is EvolutionState.AWAITING_CONSENT

@@ -13,10 +13,10 @@ from agentos.domain import (
     Consent,
     Evolution,
     EvolutionState,
+    EvolutionWait,
     Question,
     Run,
     TaskState,
-    Waiting,
 )
 from agentos.errors import NotFound
 from agentos.ledger.listing import evolution_page, newest_open_runs
@@ -95,7 +95,7 @@ def look(site: WebContext) -> Inbox:
         ],
         refused=dict(reader.get_kv("skills.refused", {})),
         failing=[line for line in schedule_lines(reader) if line.fails],
-        models_away=[item for item in at_work if item.waiting is Waiting.MODEL],
+        models_away=[item for item in at_work if item.waiting is EvolutionWait.MODEL],
         served=reader.get_kv(HELD),
         daemon=daemon_status(site.home),
         under_way=[item for item in at_work if not item.waiting],

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
-from agentos.errors import Busy
+from agentos.errors import HomeBusy
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -77,7 +77,9 @@ def _listening(port: int) -> Iterator[socket.socket]:
         try:
             found.bind((LOOPBACK, port))
         except OSError as error:
-            raise Busy(f"Port {port} cannot be had ({error.strerror}): name another with --port.") from None
+            raise HomeBusy(
+                f"Port {port} cannot be had ({error.strerror}): name another with --port."
+            ) from None
         yield found
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.messages import RunJob, WireFault
-from agentos.worker.children import Allowance, Ended
+from agentos.worker.children import ChildEnd, ChildLimits
 from agentos.worker.faults import fault
 from agentos.worker.sdk import Sdk
 from agentos.worker.toolhost import ToolHost, ways_to_end
@@ -46,7 +46,7 @@ def drive(sdk: Sdk, job: RunJob, host: ToolHost, url: str, places: tuple[Path, P
         "HOME": str(folder),
     }
     ended = host.execute(argv, environment)
-    answer, found = _answer(folder, ended, Allowance(job.tool_wall_s, job.memory_mb, job.output_bytes), job)
+    answer, found = _answer(folder, ended, ChildLimits(job.tool_wall_s, job.memory_mb, job.output_bytes), job)
     observation = {"exit": ended.code if ended.how == "exit" else ended.how} | {
         name: {"head": clip.head[-4096:], "tail": clip.tail[-4096:], "size": clip.size}
         for name, clip in (("stdout", ended.stdout), ("stderr", ended.stderr))
@@ -79,7 +79,9 @@ def _filled(word: str, named: dict[str, str]) -> str:
     return word
 
 
-def _answer(folder: Path, ended: Ended, allowance: Allowance, job: RunJob) -> tuple[Any, WireFault | None]:
+def _answer(
+    folder: Path, ended: ChildEnd, allowance: ChildLimits, job: RunJob
+) -> tuple[Any, WireFault | None]:
     path = f"{job.harness}/resource.toml"
     if ended.how != "exit" or ended.code != 0:
         kind, why = ways_to_end(ended, allowance)[ended.how]

@@ -30,7 +30,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class ChildLimits:
     """What a child may use."""
 
     wall_s: float
@@ -49,7 +49,7 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ChildEnd:
     """How a child ended. ``code`` is the exit status of ``exit``, the signal of ``signal``."""
 
     how: Literal["result", "exit", "signal", "timeout", "limit"]
@@ -65,7 +65,7 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def run(work: Callable[[], bytes], allowance: Allowance, *, alone: bool) -> Ended:
+def run(work: Callable[[], bytes], allowance: ChildLimits, *, alone: bool) -> ChildEnd:
     """Run ``work`` in a child and give back the bytes it returned. Needs ``adopt_orphans()``."""
     started = time.monotonic()
     pipes = [os.pipe() for _ in range(3)]
@@ -81,7 +81,7 @@ def run(work: Callable[[], bytes], allowance: Allowance, *, alone: bool) -> Ende
         sweep(alone=alone)
         for read, _ in pipes:
             os.close(read)
-    return Ended(
+    return ChildEnd(
         how,
         code,
         bytes(streams[2].data[_HEAD.size :]),
@@ -135,7 +135,7 @@ def only_descriptors(*kept: int) -> list[int]:
     return list(range(3, 3 + len(high)))
 
 
-def _be_the_child(work: Callable[[], bytes], allowance: Allowance, writers: list[int]) -> NoReturn:
+def _be_the_child(work: Callable[[], bytes], allowance: ChildLimits, writers: list[int]) -> NoReturn:
     try:
         os.setsid()
         result, out, err = only_descriptors(writers[2], *writers[:2])
@@ -170,7 +170,7 @@ def _text(descriptor: int, mode: str) -> TextIO:
 class _Stream:
     """A pipe's reading end: all of it for the result, head and tail for what was printed."""
 
-    def __init__(self, descriptor: int, allowance: Allowance) -> None:
+    def __init__(self, descriptor: int, allowance: ChildLimits) -> None:
         self.descriptor = descriptor
         self.size = 0
         self.data = bytearray()
@@ -212,7 +212,7 @@ class _Stream:
 
 
 def _watch(
-    pid: int, streams: list[_Stream], allowance: Allowance, deadline: float
+    pid: int, streams: list[_Stream], allowance: ChildLimits, deadline: float
 ) -> tuple[Literal["result", "exit", "signal", "timeout", "limit"], int]:
     result = streams[2]
     pidfd = os.pidfd_open(pid)

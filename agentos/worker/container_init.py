@@ -15,7 +15,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from agentos.wire import Channel, Closed
+from agentos.wire import Channel, WireClosed
 from agentos.worker import template
 
 
@@ -30,7 +30,7 @@ def main(place: str) -> None:
     reader, writer = template.keep(pipes)
     try:
         _serve(Channel((reader, writer)), start)
-    except Closed:
+    except WireClosed:
         return
 
 

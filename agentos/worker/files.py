@@ -22,7 +22,7 @@ _TOTAL_MAX = 200 << 20  # below what a frame of wire.py may carry
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedFiles:
     """A tar of plain files, their names, and one sentence for each thing left behind."""
 
     tar: bytes
@@ -49,7 +49,7 @@ def unpack(root: Path, tar: bytes) -> None:
             write(root, [member.name], [source.read() if source else b""])
 
 
-def collect(root: Path, given: Mapping[str, bytes]) -> Collected:
+def collect(root: Path, given: Mapping[str, bytes]) -> CollectedFiles:
     """The plain files below ``root`` that are new or differ from ``given``."""
     volume = os.statvfs(root)
     room = min(_TOTAL_MAX, volume.f_blocks * volume.f_frsize)
@@ -74,7 +74,7 @@ def collect(root: Path, given: Mapping[str, bytes]) -> Collected:
             names.append(name)
     if len(refused) > REFUSED_MAX:
         refused[REFUSED_MAX:] = [f"and {len(refused) - REFUSED_MAX} more"]
-    return Collected(buffer.getvalue(), tuple(names), tuple(refused))
+    return CollectedFiles(buffer.getvalue(), tuple(names), tuple(refused))
 
 
 def _walk(root: Path, refused: list[str]) -> Iterator[str]:

@@ -23,9 +23,9 @@ from agentos import checks
 from agentos.messages import GradeDone, GradeJob, WireCheck, WireCheckResult
 from agentos.wire import Channel
 from agentos.worker import children, files, workspace_code
-from agentos.worker.children import Allowance, Ended
+from agentos.worker.children import ChildEnd, ChildLimits
 from agentos.worker.faults import shorten
-from agentos.worker.paths import Place
+from agentos.worker.paths import WorkerPlace
 
 _MEMORY_MB = 256
 _OUTPUT = 1 << 20
@@ -34,7 +34,7 @@ _NONCE = 32
 _QUICK = (checks.Equals, checks.Contains, checks.File)  # cannot take long, need no child
 
 
-def grade(channel: Channel, job: GradeJob, blobs: tuple[bytes, ...], place: Place) -> None:
+def grade(channel: Channel, job: GradeJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Answer with one result for each check, in order."""
     tar = blobs[0] if blobs else b""
     if tar:
@@ -57,7 +57,7 @@ def _runs_workspace(check: WireCheck) -> bool:
     return bool(check.spec.get("runs_workspace"))
 
 
-def _laid_out_again(place: Place, tar: bytes) -> str:
+def _laid_out_again(place: WorkerPlace, tar: bytes) -> str:
     """The files as the run left them: code of the check before may have changed them. Why not, else ""."""
     left = [str(path) for path in place.workspace.iterdir()]
     if left:  # rm, because a tree may be deeper than Python's stack
@@ -69,14 +69,14 @@ def _laid_out_again(place: Place, tar: bytes) -> str:
     return ""
 
 
-def apply(check: WireCheck, answer: Any, place: Place, wall_s: float) -> str:
+def apply(check: WireCheck, answer: Any, place: WorkerPlace, wall_s: float) -> str:
     """Why the check fails; ``""`` when it passes."""
     if faults := checks.faults(check.kind, check.spec):
         return "; ".join(faults)
     spec = checks.parse(check.kind, check.spec)
     if isinstance(spec, _QUICK):
         return checks.judge(spec, answer, place.workspace)
-    allowance = Allowance(wall_s, _MEMORY_MB, _OUTPUT, kept_bytes=_OUTPUT)
+    allowance = ChildLimits(wall_s, _MEMORY_MB, _OUTPUT, kept_bytes=_OUTPUT)
     if isinstance(spec, checks.Command):
         return _run(spec, allowance, place)
     if isinstance(spec, checks.Python):
@@ -105,20 +105,20 @@ def snippet(code: str | CodeType, answer: Any, workspace: Path, *, declared: boo
     return "" if names["passed"] else "the check set passed to a false value"
 
 
-def _reason(judge: Callable[[], str], allowance: Allowance, *, alone: bool) -> str:
+def _reason(judge: Callable[[], str], allowance: ChildLimits, *, alone: bool) -> str:
     nonce = os.urandom(_NONCE)  # no other process can read this one, and none has its pipe
     work = lambda: nonce + shorten(judge(), _DETAIL).encode("utf-8", "replace")  # noqa: E731
     ended = children.run(work, allowance, alone=alone)
     return _said(ended, nonce) if ended.how == "result" else _unfinished(ended, allowance.wall_s)
 
 
-def _said(ended: Ended, nonce: bytes) -> str:
+def _said(ended: ChildEnd, nonce: bytes) -> str:
     if not hmac.compare_digest(ended.result[:_NONCE], nonce):
         return "something else wrote to the grader's own pipe"
     return ended.result[_NONCE:].decode("utf-8", "replace")
 
 
-def _run(spec: checks.Command, allowance: Allowance, place: Place) -> str:
+def _run(spec: checks.Command, allowance: ChildLimits, place: WorkerPlace) -> str:
     spec = spec.with_nonce(secrets.token_hex(16))
     words = spec.argv
     if spec.runs_workspace:
@@ -140,7 +140,7 @@ def _start(argv: list[str], nonce: bytes) -> Callable[[], bytes]:
     return work
 
 
-def _command(spec: checks.Command, ended: Ended, wall_s: float) -> str:
+def _command(spec: checks.Command, ended: ChildEnd, wall_s: float) -> str:
     if ended.how != "exit":
         return _unfinished(ended, wall_s)
     if ended.code != spec.exit:
@@ -153,7 +153,7 @@ def _command(spec: checks.Command, ended: Ended, wall_s: float) -> str:
     return ""
 
 
-def _unfinished(ended: Ended, wall_s: float) -> str:
+def _unfinished(ended: ChildEnd, wall_s: float) -> str:
     return {
         "timeout": f"it did not end within {wall_s:.1f} s",
         "limit": f"it printed more than {_OUTPUT} bytes",

@@ -14,21 +14,23 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentos.messages import FaultFrame, GradeJob, LoadJob, McpJob, MigrateJob, RunJob, SearchJob
-from agentos.wire import Channel, Closed
+from agentos.wire import Channel, WireClosed
 from agentos.worker import children
 from agentos.worker.faults import fault
 from agentos.worker.grading import grade
 from agentos.worker.loading import load
 from agentos.worker.mcp_server import serve_calls
 from agentos.worker.migrating import migrate
-from agentos.worker.paths import Place
+from agentos.worker.paths import WorkerPlace
 from agentos.worker.running import run
 from agentos.worker.searching import search
 
 # langgraph looks for a tracing service, and its user's settings, in the environment.
 QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"}
 
-_JOBS: Mapping[str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, ...], Place], None]]] = {
+_JOBS: Mapping[
+    str, tuple[type[BaseModel], Callable[[Channel, Any, tuple[bytes, ...], WorkerPlace], None]]
+] = {
     "run": (RunJob, run),
     "grade": (GradeJob, grade),
     "load": (LoadJob, load),
@@ -43,7 +45,7 @@ def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapsho
 
     ``workspace`` and ``snapshot`` are fresh, empty directories. Call with a single thread.
     """
-    place = Place(Path(workspace), Path(snapshot), alone=os.getpid() == 1)
+    place = WorkerPlace(Path(workspace), Path(snapshot), alone=os.getpid() == 1)
     os.environ.update(QUIET)
     sys.dont_write_bytecode = True
     children.adopt_orphans()
@@ -52,7 +54,7 @@ def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapsho
         frame = channel.receive()
         kind, work = _JOBS[frame.head["job"]]
         work(channel, kind.model_validate(frame.head), frame.blobs, place)
-    except Closed:
+    except WireClosed:
         return  # the kernel has lost interest
     except Exception as error:  # noqa: BLE001 - worker entry: whatever it is, the kernel must hear of it
         what = fault("worker", f"{type(error).__name__}: {error}")

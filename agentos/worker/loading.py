@@ -6,19 +6,19 @@ from agentos.messages import LoadDone, LoadJob, ToolCard
 from agentos.wire import Channel
 from agentos.worker import children, files
 from agentos.worker.bundle_importer import BundleFiles
-from agentos.worker.children import Allowance
-from agentos.worker.paths import Place
+from agentos.worker.children import ChildLimits
+from agentos.worker.paths import WorkerPlace
 from agentos.worker.toolhost import card_work, result_of
 
 _MEMORY_MB = 256
 _CARD_BYTES = 256 << 10
 
 
-def load(channel: Channel, job: LoadJob, blobs: tuple[bytes, ...], place: Place) -> None:
+def load(channel: Channel, job: LoadJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Load each tool in a child of its own; answer with the cards, and a sentence for each fault."""
     files.write(place.snapshot, job.files, blobs)
     held = BundleFiles(place.snapshot, dict(zip(job.files, blobs, strict=True)))
-    allowance = Allowance(job.wall_s, _MEMORY_MB, _CARD_BYTES)
+    allowance = ChildLimits(job.wall_s, _MEMORY_MB, _CARD_BYTES)
     cards: list[ToolCard] = []
     faults: list[str] = []
     for path in job.tools:

@@ -22,7 +22,7 @@ from agentos.messages import WHEELS, McpCall, McpJob, McpResult, McpServed, Wire
 from agentos.wire import Channel, FrameError
 from agentos.worker import files
 from agentos.worker.faults import Failed, fault, shorten
-from agentos.worker.paths import Place
+from agentos.worker.paths import WorkerPlace
 
 PROTOCOL = "2025-06-18"
 FILES, BRINGS = "files", "server"  # in the workspace: its current directory, and what it brings
@@ -31,7 +31,7 @@ _NO_METHOD = -32601
 _STRAY_MAX = 10_000  # lines that are no messages
 
 
-def serve_calls(channel: Channel, job: McpJob, blobs: tuple[bytes, ...], place: Place) -> None:
+def serve_calls(channel: Channel, job: McpJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Start the server, say what its tools are, then answer one call frame after the other."""
     count, after = len(job.files), len(job.files) + len(job.inputs)
     own, brought = place.workspace / FILES, place.workspace / BRINGS

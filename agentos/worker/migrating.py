@@ -9,20 +9,20 @@ from agentos.messages import MigrateDone, MigrateJob
 from agentos.wire import Channel
 from agentos.worker import children, files, toolfile
 from agentos.worker.bundle_importer import BundleFiles
-from agentos.worker.children import Allowance
+from agentos.worker.children import ChildLimits
 from agentos.worker.faults import Failed, NotPlain, encode, fault, fault_of, load_fault
-from agentos.worker.paths import Place
+from agentos.worker.paths import WorkerPlace
 from agentos.worker.toolhost import result_of
 
 
-def migrate(channel: Channel, job: MigrateJob, blobs: tuple[bytes, ...], place: Place) -> None:
+def migrate(channel: Channel, job: MigrateJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Call ``migrate(memories)`` in a child; answer with what it returned, or with its fault."""
     count = len(job.files)
     files.write(place.snapshot, job.files, blobs[:count])
     held = BundleFiles(place.snapshot, dict(zip(job.files, blobs[:count], strict=True)))
     texts = [blob.decode() for blob in blobs[count:]]
     memories = dict(zip(job.memories, texts, strict=True))
-    allowance = Allowance(job.wall_s, job.memory_mb, job.output_bytes)
+    allowance = ChildLimits(job.wall_s, job.memory_mb, job.output_bytes)
     ended = children.run(_work(held, job, memories), allowance, alone=place.alone)
     result = result_of(ended, job.path, allowance)
     channel.send(MigrateDone(output=result.output, fault=result.fault).model_dump())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkerPlace:
     """``alone``: the worker is process 1 of its namespace, so every other process is the job's."""
 
     workspace: Path

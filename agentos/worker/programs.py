@@ -28,14 +28,14 @@ from agentos.messages import WHEELS, ToolCard
 from agentos.programs import INTERPRETERS, SCRIPT_EFFECTS, is_manifest, is_script
 from agentos.worker.bundle_importer import BundleFiles
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of, shorten
-from agentos.worker.toolfile import EFFECTS, Declared, name_of
+from agentos.worker.toolfile import EFFECTS, ToolDeclaration, name_of
 
 _SHOWN = 30_000  # bytes of each stream of a script: the first and the last half of it
 _PATIENCE_S = 0.2  # before the call's own end, to say what the program printed
 _FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)', re.MULTILINE)
 
 
-class ToolManifest(Declared):
+class ToolManifest(ToolDeclaration):
     """What ``tool.json`` says."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -81,10 +81,10 @@ def is_program(path: str) -> bool:
     return is_manifest(path) or is_script(path)
 
 
-def declared(source: str, path: str) -> Declared:
+def declared(source: str, path: str) -> ToolDeclaration:
     """What the program says of itself, or what holds for every script; raises Failed(load)."""
     if is_script(path):
-        return Declared.model_construct(
+        return ToolDeclaration.model_construct(
             name=PurePosixPath(path).name,
             description=f"The script {path.split('/', 2)[2]}",
             effects=list(SCRIPT_EFFECTS),
@@ -186,7 +186,7 @@ def _seen_from_the_skill(held: BundleFiles, path: str, word: str) -> str:
     return str(held.root / inside) if own and word and not os.path.lexists(word) else word
 
 
-def _argv(held: BundleFiles, path: str, says: Declared) -> list[str]:
+def _argv(held: BundleFiles, path: str, says: ToolDeclaration) -> list[str]:
     """Raises Failed(load) where the sandbox lacks what starts it."""
     if not isinstance(says, ToolManifest):
         return _by_file(held, path)

@@ -9,12 +9,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from agentos.messages import RunJob
-from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.wire import Channel, FrameError, WireClosed, WireLate
 from agentos.worker import egress, entered, files
 from agentos.worker.bundle_importer import BundleFiles
-from agentos.worker.children import Allowance
+from agentos.worker.children import ChildLimits
 from agentos.worker.faults import Failed, fault, fault_of, load_fault
-from agentos.worker.paths import Place
+from agentos.worker.paths import WorkerPlace
 from agentos.worker.rpc import KernelClient
 from agentos.worker.sdk import Sdk, StepsUsedUp
 from agentos.worker.toolhost import ToolHost
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOSTS = 4  # tool calls side by side
 
 
-def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -> None:
+def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Run the harness to its end, streaming steps; the last frame carries the files it left."""
     entered.begin()
     count = len(job.files)
@@ -33,7 +33,7 @@ def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: Place) -
     given = dict(zip(job.inputs, blobs[count:], strict=True))
     files.write(place.snapshot, job.files, blobs[:count])
     files.write(place.workspace, job.inputs, blobs[count:])
-    allowance = Allowance(job.tool_wall_s, job.memory_mb, job.output_bytes)
+    allowance = ChildLimits(job.tool_wall_s, job.memory_mb, job.output_bytes)
     # A task that names its tool makes one call, and its host may end whatever is left of it at once;
     # several hosts must spare each other.
     several = job.call is None and job.command is None
@@ -75,14 +75,14 @@ def _forwarder(job: RunJob) -> Forwarder | None:
     return made
 
 
-def _start(sdk: Sdk, job: RunJob, host: ToolHost, url: str, place: Place) -> None:
+def _start(sdk: Sdk, job: RunJob, host: ToolHost, url: str, place: WorkerPlace) -> None:
     from agentos.worker import blackbox
 
     try:
         blackbox.drive(sdk, job, host, url, (place.snapshot, place.workspace))
     except StepsUsedUp:
         pass
-    except (Closed, Late, FrameError):
+    except (WireClosed, WireLate, FrameError):
         path = f"{job.harness}/resource.toml"
         sdk.fail(fault("signal", "the program ended or stopped the process that runs it", path=path))
 

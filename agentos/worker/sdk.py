@@ -98,7 +98,7 @@ class Sdk:
         for host in hosts:
             self._hosts.put(host)
         self._side_by_side = max(1, len(hosts))
-        self._says: dict[str, toolfile.Declared] = {}
+        self._says: dict[str, toolfile.ToolDeclaration] = {}
         self._cards = {card.path: card for card in job.cards}
         self._models = tuple(job.models)
         self._paths = sorted(path for path in job.files if f"/{WHEELS}/" not in path)
@@ -246,7 +246,7 @@ class Sdk:
         self.step("act", prepared.action, observed, result.fault, duration_ms=result.duration_ms)
         return result
 
-    def _declared(self, path: str) -> toolfile.Declared:
+    def _declared(self, path: str) -> toolfile.ToolDeclaration:
         """What the tool says of itself, read once. Raises Failed(load)."""
         if path not in self._says:
             declared = programs.declared if programs.is_program(path) else toolfile.declared

@@ -28,11 +28,11 @@ from typing import Any, NoReturn
 
 from agentos import checks
 from agentos.messages import WHEELS, Ready, SearchJob, TriedFrame, TrySource
-from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.wire import Channel, FrameError, WireClosed, WireLate
 from agentos.worker import children, files, toolfile, workspace_code
 from agentos.worker.faults import Failed, fault_of, load_fault, shorten
 from agentos.worker.grading import snippet
-from agentos.worker.paths import Place
+from agentos.worker.paths import WorkerPlace
 from agentos.worker.segments import Segments
 from agentos.worker.toolhost import tracer_of
 
@@ -88,7 +88,7 @@ class _Verdict:
     stained: bool = False  # the process may not be trusted with another case
 
 
-def search(channel: Channel, job: SearchJob, blobs: tuple[bytes, ...], place: Place) -> None:
+def search(channel: Channel, job: SearchJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Answer each ``try`` frame with a ``tried`` frame until the kernel goes away."""
     files.write(place.snapshot, job.files, blobs[: len(job.files)])
     bench = _Bench(channel, job, place, _cases(job, blobs[len(job.files) :], place.workspace))
@@ -119,7 +119,7 @@ def _lay_out(case: _Case) -> None:
 class _Bench:
     """The parent's end: knows how far the child got, and replaces it."""
 
-    def __init__(self, channel: Channel, job: SearchJob, place: Place, cases: list[_Case]) -> None:
+    def __init__(self, channel: Channel, job: SearchJob, place: WorkerPlace, cases: list[_Case]) -> None:
         self._outer = channel
         self._job = job
         self._place = place
@@ -135,7 +135,7 @@ class _Bench:
         clock = _Clock.start(self._job.timeout_s, len(wanted))
         while len(verdicts) < len(wanted):
             child = self._child()
-            with contextlib.suppress(Closed):  # then the first receive says so
+            with contextlib.suppress(WireClosed):  # then the first receive says so
                 rest = wanted[len(verdicts) :]
                 asking = {"source": asked.source, "trace": asked.trace, "cases": rest, "until": clock.until}
                 child.send(asking)
@@ -175,8 +175,8 @@ class _Bench:
             try:
                 frame = child.receive(deadline=deadline)
                 verdicts.append(_verdict(frame.head, frame.blobs))
-            except (Closed, Late, FrameError, KeyError, TypeError, ValueError) as error:
-                kind = "timeout" if isinstance(error, Late) else "died"
+            except (WireClosed, WireLate, FrameError, KeyError, TypeError, ValueError) as error:
+                kind = "timeout" if isinstance(error, WireLate) else "died"
                 lost = {"error": kind, "message": "it took its process down"}
                 verdicts.append(_Verdict(0.0, lost, [], cpu_s=self._job.timeout_s, stained=True))
             if verdicts[-1].stained:
@@ -185,7 +185,7 @@ class _Bench:
         return verdicts
 
 
-def _segments(job: SearchJob, place: Place) -> Segments | None:
+def _segments(job: SearchJob, place: WorkerPlace) -> Segments | None:
     """Of the file as it is; None where that cannot be compiled."""
     file = place.snapshot / job.path
     try:
@@ -206,7 +206,7 @@ def _verdict(head: dict[str, Any], blobs: tuple[bytes, ...]) -> _Verdict:
 
 
 def _serve(
-    sock: socket.socket, job: SearchJob, place: Place, cases: list[_Case], segments: Segments | None
+    sock: socket.socket, job: SearchJob, place: WorkerPlace, cases: list[_Case], segments: Segments | None
 ) -> NoReturn:
     try:
         os.setsid()
@@ -241,7 +241,9 @@ def _set_timers(cpu_s: float, wall_s: float) -> None:
 class _Trials:
     """Runs one source on one case, and puts back what it left behind."""
 
-    def __init__(self, job: SearchJob, place: Place, cases: list[_Case], segments: Segments | None) -> None:
+    def __init__(
+        self, job: SearchJob, place: WorkerPlace, cases: list[_Case], segments: Segments | None
+    ) -> None:
         self._path = job.path
         self._root = place.snapshot
         self._timeout_s = job.timeout_s

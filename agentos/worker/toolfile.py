@@ -31,7 +31,7 @@ EFFECTS = ("pure", "read", "write", "external")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-class Declared(BaseModel):
+class ToolDeclaration(BaseModel):
     """What ``TOOL`` says."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -105,7 +105,7 @@ def _full_name(path: str) -> str:
     return name_of(path) if path.startswith("tool/") else f"{path.split('/')[1]}/{name_of(path)}"
 
 
-def declared(source: str, path: str) -> Declared:
+def declared(source: str, path: str) -> ToolDeclaration:
     """Read ``TOOL`` without running anything; raises Failed(load)."""
     try:
         tree = ast.parse(source)
@@ -125,9 +125,9 @@ def declared(source: str, path: str) -> Declared:
     raise _bad(path, 'it does not define TOOL = {"name": …, "description": …, "effects": […]}')
 
 
-def _declaration(node: ast.expr, path: str) -> Declared:
+def _declaration(node: ast.expr, path: str) -> ToolDeclaration:
     try:
-        says = Declared.model_validate(ast.literal_eval(node))
+        says = ToolDeclaration.model_validate(ast.literal_eval(node))
     except ValidationError as error:
         raise _bad(path, "TOOL: " + "; ".join(checks.sentences(error))) from None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -195,7 +195,7 @@ def _function(module: types.ModuleType, path: str) -> Callable[[Any], Any]:
     return function
 
 
-def card(tool: Tool, says: Declared) -> ToolCard:
+def card(tool: Tool, says: ToolDeclaration) -> ToolCard:
     """What the tool says of itself, its schemas generated; raises Failed(load)."""
     for requirement in says.dependencies:
         distribution = _NAME.match(requirement)

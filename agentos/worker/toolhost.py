@@ -22,10 +22,10 @@ from typing import Any, NoReturn
 from pydantic import BaseModel, ConfigDict
 
 from agentos.messages import WireFault
-from agentos.wire import Channel, Closed, Frame, FrameError, Late
+from agentos.wire import Channel, Frame, FrameError, WireClosed, WireLate
 from agentos.worker import children, entered, programs, toolfile
 from agentos.worker.bundle_importer import BundleFiles
-from agentos.worker.children import Allowance, Clip, Ended
+from agentos.worker.children import ChildEnd, ChildLimits, Clip
 from agentos.worker.faults import exception_word, fault, fault_of, load_fault, resource_of
 
 _PRINTED_MAX = 1 << 20  # of what a program prints, kept as its answer
@@ -62,7 +62,7 @@ class _Reply(BaseModel):
 class ToolHost:
     """The worker's end. Start it while the worker has one thread."""
 
-    def __init__(self, held: BundleFiles, workspace: Path, allowance: Allowance, *, alone: bool) -> None:
+    def __init__(self, held: BundleFiles, workspace: Path, allowance: ChildLimits, *, alone: bool) -> None:
         self._allowance = allowance
         self._alone = alone
         ours, theirs = socket.socketpair()
@@ -80,7 +80,7 @@ class ToolHost:
         """Load the tool; the output of a good result is its ToolCard as JSON."""
         return self._ask({"path": path})
 
-    def execute(self, argv: list[str], environment: dict[str, str]) -> Ended:
+    def execute(self, argv: list[str], environment: dict[str, str]) -> ChildEnd:
         """Run a program in a child of its own: exit status and streams. Raises Closed, Late, FrameError."""
         deadline = time.monotonic() + self._allowance.wall_s + _PATIENCE_S
         self._channel.send({"argv": argv, "environment": environment})
@@ -94,7 +94,7 @@ class ToolHost:
             frame = self._channel.receive(deadline=started + self._allowance.wall_s + _PATIENCE_S)
         except FrameError as error:
             return _failed("input", f"the arguments cannot be sent: {error}", path, started)
-        except (Closed, Late):
+        except (WireClosed, WireLate):
             self._lost()
             return _failed("signal", "it ended or stopped the process that runs the tools", path, started)
         return result_of(_ended(frame), path, self._allowance)
@@ -114,9 +114,9 @@ class ToolHost:
             children.sweep(alone=True)
 
 
-def _ended(frame: Frame) -> Ended:
+def _ended(frame: Frame) -> ChildEnd:
     head = frame.head
-    return Ended(
+    return ChildEnd(
         how=head["how"],
         code=head["code"],
         result=frame.blobs[0],
@@ -126,7 +126,7 @@ def _ended(frame: Frame) -> Ended:
     )
 
 
-def ways_to_end(ended: Ended, allowance: Allowance) -> dict[str, tuple[str, str]]:
+def ways_to_end(ended: ChildEnd, allowance: ChildLimits) -> dict[str, tuple[str, str]]:
     """Type and message of the fault for each way to end without a result."""
     ways = {
         "timeout": ("timeout", f"it did not end within {allowance.wall_s:g} s"),
@@ -139,7 +139,7 @@ def ways_to_end(ended: Ended, allowance: Allowance) -> dict[str, tuple[str, str]
     return ways
 
 
-def result_of(ended: Ended, path: str, allowance: Allowance) -> ToolResult:
+def result_of(ended: ChildEnd, path: str, allowance: ChildLimits) -> ToolResult:
     """Whatever way the child ended, as a result."""
     ways = ways_to_end(ended, allowance)
     if ended.how in ways:
@@ -268,7 +268,7 @@ def _noted(lines: set[int]) -> bytes:
 
 
 def _serve(
-    sock: socket.socket, held: BundleFiles, workspace: Path, allowance: Allowance, *, alone: bool
+    sock: socket.socket, held: BundleFiles, workspace: Path, allowance: ChildLimits, *, alone: bool
 ) -> NoReturn:
     (descriptor,) = children.only_descriptors(sock.fileno())
     channel = Channel(socket.socket(fileno=descriptor))
@@ -295,7 +295,7 @@ def _serve(
                 "duration_ms": ended.duration_ms,
             }
             channel.send(head, (ended.result,))
-        except Closed:
+        except WireClosed:
             os._exit(0)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.domain import (
     Call,
     Check,
@@ -89,7 +89,7 @@ def evolve_home(home: Home, *, moved: bool = False) -> Evolution:
     """
     registry = Registry(home.registry)
     commit_fault(registry)
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         parts = without_boxes(parts, registry)
         run_all(parts, registry)
         mine(parts)

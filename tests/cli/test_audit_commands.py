@@ -16,7 +16,7 @@ import pytest
 
 from agentos.domain import Candidate, Evolution
 from agentos.home import Home
-from agentos.ledger.audit import Entry, Head, chained
+from agentos.ledger.audit import AuditHead, Entry, chained
 from agentos.ledger.codec import bundle, kept, plain
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -387,7 +387,7 @@ def test_a_commit_whose_trailers_name_another_consent(agentos: Agentos, home: Ho
 
 def rechain(home: Home, change: Callable[[Entry], str | None]) -> None:
     """Write the whole log anew, with details changed or entries left out, and its head with it."""
-    entries, head = Reader(home.ledger).entries(), Head()
+    entries, head = Reader(home.ledger).entries(), AuditHead()
     with opened(home) as connection:
         connection.execute("DELETE FROM audit")
         for entry in entries:
@@ -395,7 +395,7 @@ def rechain(home: Home, change: Callable[[Entry], str | None]) -> None:
             if detail is None:
                 continue
             new = chained(head, entry.at, entry.event, entry.subject, detail)
-            head = Head(new.seq, new.hash)
+            head = AuditHead(new.seq, new.hash)
             values = (new.seq, new.at, new.event, new.subject, detail, new.previous, new.hash)
             connection.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
     (home.root / "audit.head").write_text(f"{head.count:020d}:{head.hash}\n")

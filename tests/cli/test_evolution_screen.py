@@ -16,7 +16,7 @@ from agentos.domain import (
     Decision,
     Diagnosis,
     Edit,
-    Edited,
+    EditedName,
     Evidence,
     Evolution,
     EvolutionState,
@@ -33,7 +33,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.policy import Probation
-from agentos.ledger.reading import Story
+from agentos.ledger.reading import EvolutionRecords
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 BASE, TRIED = Snapshot("b" * 40, "c" * 40), Snapshot("d" * 40, "e" * 40)
@@ -76,7 +76,7 @@ def scene() -> Scene:
         reason="the only candidate broke a guard",
         diagnosis=Diagnosis(Layer.SKILL, "skill/stock", PATH, "every failing run executed it"),
     )
-    story = Story(
+    story = EvolutionRecords(
         evolution=evolution,
         evidence=Evidence(
             "ev-1",
@@ -225,7 +225,7 @@ def test_it_says_what_of_the_edit_ran_in_the_guards_and_what_did_not(
         )
         for trial in trials("task-g9", TrialSet.GUARD, Result.PASSED, Result.PASSED)
     ]
-    candidate = replace(story.candidates[0], edited=tuple(Edited(label, (label,)) for label in labels))
+    candidate = replace(story.candidates[0], edited=tuple(EditedName(label, (label,)) for label in labels))
     told = Scene(
         replace(story, candidates=(candidate, *story.candidates[1:]), trials=[*story.trials, *said]),
         scene.names,

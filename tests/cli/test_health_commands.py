@@ -35,7 +35,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.watch.health import EvolutionCost, Health, Shelf, mended, series
+from agentos.evolver.watch.health import EvolutionCost, Health, ResourceCounts, mended, series
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import KnownLesson
@@ -196,7 +196,7 @@ def full(count: int = 40) -> Health:
         step_s=step.total_seconds(),
         mended=tuple(mended(evolutions, batches, came_to, seen)),
         price=EvolutionCost(1.0, 10, 3.0, count),
-        library=(Shelf("tool", 3, 2, 1), Shelf("skill", 0, 0, 0)),
+        library=(ResourceCounts("tool", 3, 2, 1), ResourceCounts("skill", 0, 0, 0)),
         memories=(
             KnownLesson("memory/x/memory.md", "m-1", "<script>alert('&')</script>\x1b[2J" * 9, 4, 1, 0.3),
         ),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agentos.domain import Evolution, EvolutionState, Waiting
+from agentos.domain import Evolution, EvolutionState, EvolutionWait
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -119,9 +119,12 @@ def test_status_tells_who_waits_for_what_and_what_to_type(agentos: Agentos, home
     base = Registry(home.registry).stable()
     until = datetime.now(UTC) + timedelta(seconds=200)
     waits = Evolution("evo-waits", "evd", "f", EvolutionState.REPLAYING, base, "nobody listens there",
-                      waiting=Waiting.MODEL, waits_until=until)  # fmt: skip
+                      waiting=EvolutionWait.MODEL, waits_until=until)  # fmt: skip
     ledger = Ledger(home.ledger)
-    for item in (waits, replace(waits, id="evo-next", state=EvolutionState.MINED, waiting=Waiting.NOTHING)):
+    for item in (
+        waits,
+        replace(waits, id="evo-next", state=EvolutionState.MINED, waiting=EvolutionWait.NOTHING),
+    ):
         ledger.put(item)
     ledger.close()
     told = agentos("status").stdout

@@ -16,12 +16,12 @@ from agentos.domain import (
     EvolutionState,
     Layer,
     Manifest,
-    Opinion,
     Review,
+    ReviewOpinion,
     Snapshot,
 )
 from agentos.evolver.policy import Probation
-from agentos.ledger.reading import Story
+from agentos.ledger.reading import EvolutionRecords
 
 BASE, TRIED = Snapshot("b" * 40, "c" * 40), Snapshot("d" * 40, "e" * 40)
 PATH = "memory/default/memory.md"
@@ -51,11 +51,11 @@ def test_opinion_and_dropped_answers_are_shown(
         TRIED.tree,
         "9" * 64,
         "reader",
-        Opinion.WARN,
+        ReviewOpinion.WARN,
         ("not every amount is one",),
         datetime.now(UTC),
     )
-    story = Story(evolution, None, (dropped, taken), (), (), (), None, (), (review,))
+    story = EvolutionRecords(evolution, None, (dropped, taken), (), (), (), None, (), (review,))
     monkeypatch.setenv("COLUMNS", "90")
     draw(Scene(story, {}, {}, {PATH: "# Lessons\n"}, [], Probation()))
     shown = capsys.readouterr().out
@@ -72,9 +72,9 @@ def test_what_a_review_holds_is_not_helped_by_more_tasks(
     candidate = Candidate("cand-1-1", "evo-1", "model", 1, manifest, Edit({}, "-", "-"), BASE, TRIED)
     evolution = Evolution("evo-1", "ev-1", "f", EvolutionState.HELD, BASE, "a review fails it")
     bound = ("review-1-1", "evo-1", candidate.id, TRIED.tree, "9" * 64, "reader")
-    review = Review(*bound, Opinion.FAIL, ("no",), datetime.now(UTC))
+    review = Review(*bound, ReviewOpinion.FAIL, ("no",), datetime.now(UTC))
     monkeypatch.setenv("COLUMNS", "90")
     for reviews, advice in (((review,), "repairs it by hand"), ((), "add tasks with checks")):
-        story = Story(evolution, None, (candidate,), (), (), (), None, (), reviews)
+        story = EvolutionRecords(evolution, None, (candidate,), (), (), (), None, (), reviews)
         draw(Scene(story, {}, {}, {}, [], Probation()))
         assert advice in capsys.readouterr().out

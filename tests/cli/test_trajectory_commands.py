@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.domain import (
     Arm,
     Evolution,
@@ -226,7 +226,7 @@ def test_what_cannot_be_run_here_is_seen_but_opens_no_evolution(
     agentos: Agentos, file: Path, home: Home
 ) -> None:
     agentos("trajectory", "import", str(file), code=1)
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         assert mine(parts) > 0
         found = parts.records.find(Sighting)
         assert {sighting.fingerprint.klass for sighting in found} == {"imported"}
@@ -242,7 +242,7 @@ def test_failures_that_an_agent_of_the_registry_can_try_are_evidence(
     checks = [{"contains": {"value": "42"}}]
     path.write_text("\n".join(json.dumps(chat(f"q{n}", "41", 0, checks=checks)) for n in range(12)))
     agentos("trajectory", "import", str(path), "--agent", "default")
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         assert mine(parts) > 0
         (opened,) = triage(parts)
         assert triage(parts) == []  # one at a time, and not again

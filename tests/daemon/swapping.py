@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.domain import (
     Arm,
     Candidate,
@@ -74,14 +74,14 @@ def edit(home: Home, text: str) -> Snapshot:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class EvolutionWait:
     """An evolution that waits for a person's consent, on top of what is stable."""
 
     evolution: Evolution
     candidate: Candidate
 
     def approve(self, home: Home) -> None:
-        with desk(home) as parts:
+        with offline_context(home) as parts:
             approve(parts, parts.evolution(self.evolution.id), "person:ada")
 
     def state(self, home: Home) -> Evolution:
@@ -90,7 +90,7 @@ class Waiting:
 
 def waiting(
     home: Home, ledger: Ledger, text: str, task_ids: Sequence[str] = (), *, judged: bool = False
-) -> Waiting:
+) -> EvolutionWait:
     """What is on record once a candidate with this harness was judged good.
 
     ``judged``: as an evolution leaves it, with trials of its first task that give the verdict, and audit entries.
@@ -151,7 +151,7 @@ def waiting(
     else:
         for record in (evidence, candidate, verdict, evolution):
             ledger.put(record)
-    return Waiting(evolution, candidate)
+    return EvolutionWait(evolution, candidate)
 
 
 def _judged(

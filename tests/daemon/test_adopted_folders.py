@@ -20,7 +20,7 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.settings import load_settings
-from agentos.trajectories.past import Into
+from agentos.trajectories.past import ImportTarget
 
 SKILL = "---\nname: adding\ndescription: Adds things. Use it when things are to be added.\n---\n# Adding\n\nAdd.\n"
 NAME = parse_id("skill/adding")
@@ -61,7 +61,7 @@ def say(file: Path, text: str, *, more: bool = False) -> float:
 def test_sessions_are_taken_in_as_they_end(home: Home, ledger: Ledger, tmp_path: Path) -> None:
     registry, logs = Registry(home.registry), tmp_path / "sessions"
     say(logs / "a" / "1.jsonl", "add one")
-    into = Into(registry.stable(), 0.0, datetime.now(UTC))
+    into = ImportTarget(registry.stable(), 0.0, datetime.now(UTC))
     assert take_all(ledger, into, logs) == {"imported": 1, "known": 0, "refused": 0}
     adopt_folder(ledger, AdoptedFolder(str(tmp_path / "theirs"), "", str(logs)))
     sessions = SessionLogs(ledger, registry, 0.0)

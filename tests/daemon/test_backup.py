@@ -22,7 +22,7 @@ from agentos.daemon.backup import back_up, restore, verify_backup
 from agentos.daemon.daemon_lock import DaemonLock
 from agentos.daemon.setup import init_home
 from agentos.domain import Call, Limits, Share, Task
-from agentos.errors import AgentOSError, Busy, UserError
+from agentos.errors import AgentOSError, HomeBusy, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -189,7 +189,7 @@ def test_nothing_is_overwritten(home: Home, tmp_path: Path) -> None:
     before = Registry(home.registry).stable()
     lock = DaemonLock(home)
     try:
-        with pytest.raises(Busy):
+        with pytest.raises(HomeBusy):
             restore(home, target, replace=True)
     finally:
         lock.release()

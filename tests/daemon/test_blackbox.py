@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, Limits, ModelSpec, Result, Task, new_id
 from agentos.errors import ModelFailed
 from agentos.home import Home
@@ -53,7 +53,7 @@ class World:
         self.registry.commit({"harness/mini-agent/agent.py": source.encode()}, "Another program", "edit")
 
     def run(self, models: FakeModels, limits: Limits | None = None) -> Attempt:
-        serving = Serving(
+        serving = RunServices(
             models=lambda task, snapshot: (SPEC,),
             answerers={"model": model_asks(models, lambda asking: (SPEC,))},
         )

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
-from agentos.daemon.requests.run_requests import Answerer, Denied
+from agentos.daemon.requests.run_requests import Denied, RequestHandler
 from agentos.daemon.requests.tool_calls import tool_asks
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, Limits, Mode, ModelSpec, Result, Task, new_id
 from agentos.errors import ModelFailed, Unavailable
 from agentos.home import Home
@@ -53,7 +53,7 @@ class World:
     ) -> Attempt:
         self.registry.commit({"harness/default/harness.py": harness.encode()}, "Another harness", "edit")
         answerers = {"model": model_asks(models, lambda asking: (SPEC,)), **more}
-        serving = Serving(models=lambda task, snapshot: (SPEC,), answerers=answerers, redact=redact)
+        serving = RunServices(models=lambda task, snapshot: (SPEC,), answerers=answerers, redact=redact)
         executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
         task: Task = replace(self.task, limits=limits) if limits else self.task
         return executor.execute(task, self.registry.stable(), "run-m", plan=plan)
@@ -148,7 +148,7 @@ def test_an_ask_that_nobody_answers_is_refused(world: World) -> None:
 
 
 def test_a_bug_of_an_answerer_ends_the_run_at_once_and_is_heard_of(world: World) -> None:
-    class Broken(Answerer):
+    class Broken(RequestHandler):
         def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
             raise KeyError("a bug")
 
@@ -163,7 +163,7 @@ def test_a_bug_of_an_answerer_ends_the_run_at_once_and_is_heard_of(world: World)
 
 
 def test_a_run_that_hangs_in_an_answer_ends_on_time(world: World) -> None:
-    class Slow(Answerer):
+    class Slow(RequestHandler):
         def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
             time.sleep(1.5)
             raise Denied("late", "too late for anybody")
@@ -220,7 +220,7 @@ def test_a_run_that_only_asks_fills_no_memory_but_its_own(
     answered = threading.Event()
     seen: list[int] = []
 
-    class Slow(Answerer):
+    class Slow(RequestHandler):
         def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
             seen.append(len(seen))
             answered.wait(1.0)

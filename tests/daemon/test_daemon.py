@@ -18,7 +18,7 @@ import pytest
 from agentos.daemon.background import stop_daemon
 from agentos.daemon.daemon_lock import DaemonLock, daemon_info
 from agentos.domain import Limits, Result, Task, TaskState
-from agentos.errors import Busy, NotFound
+from agentos.errors import HomeBusy, NotFound
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -115,7 +115,7 @@ def test_a_dropped_skill_serves_the_next_task_and_a_bad_one_is_refused(
 
 def test_two_daemons_on_one_home_are_one_too_many(daemon: Any, home: Home) -> None:
     daemon.start()
-    with pytest.raises(Busy, match=f"pid {daemon.child.pid}"):
+    with pytest.raises(HomeBusy, match=f"pid {daemon.child.pid}"):
         DaemonLock(home)
     with pytest.raises(NotFound, match="agentos init"):
         DaemonLock(Home(home.root / "nowhere"))
@@ -135,7 +135,7 @@ def test_a_daemon_whose_run_directory_was_deleted_is_still_the_only_one_and_can_
     delete_at_once(home.run)
     until(lambda: (info := daemon_info(home)) and info.ready, "it says again who it is")
     delete_at_once(home.run)
-    with pytest.raises(Busy, match="another daemon runs"):
+    with pytest.raises(HomeBusy, match="another daemon runs"):
         DaemonLock(home)
     until(lambda: daemon_info(home), "it says again who it is")
     assert stop_daemon(home, at_once=True)

@@ -12,8 +12,8 @@ import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.people import People
-from agentos.daemon.run.delegation import DEPTH_MAX, Delegates, Handing
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.delegation import DEPTH_MAX, DelegationHandlers, HandOver
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import (
     Budget,
     Mode,
@@ -57,13 +57,13 @@ class World:
         self.ledger = ledger
         self.task = task
         self.models = FakeModels(lambda request, number: {"content": "said"})
-        self.delegates = Delegates(ledger, lambda: self.executor)
+        self.delegates = DelegationHandlers(ledger, lambda: self.executor)
         answerers = {
             "person": People(ledger).answerer,
             "delegate": self.delegates.answerer,
             "model": model_asks(self.models, lambda asking: (SPEC,)),
         }
-        serving = Serving(
+        serving = RunServices(
             models=lambda bundle, snapshot: (SPEC,), budget=Budget(calls=10), answerers=answerers
         )
         self.executor = BoxExecutor(self.registry, ledger.blobs, sandbox, serving=serving)
@@ -367,7 +367,7 @@ def test_a_trial_leaves_nothing_in_the_ledger_and_is_served_from_the_same_sub_ta
     assert trial.answer == done.answer
     assert world.ledger.counts() == before
     grant = world.models.grants[-1]
-    handing = Handing("helper", "help with this", {}, 0)
+    handing = HandOver("helper", "help with this", {}, 0)
     assert grant.run_id == handing.trial_id("trial-1")
     assert (grant.mode, grant.evolution_id) == (Mode.REPLAY, "evo-1")
     assert grant.recordings == (first.id, second.id)

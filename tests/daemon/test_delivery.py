@@ -29,7 +29,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict
 from agentos.home import Home
-from agentos.ledger.integrity import Frozen, rows_faults, told
+from agentos.ledger.integrity import LedgerSnapshot, rows_faults, told
 from agentos.ledger.store import Ledger
 
 NOW = datetime(2026, 3, 2, 6, 30, tzinfo=UTC)
@@ -311,7 +311,7 @@ def test_what_was_delivered_is_sealed_in_the_audit_log(
     (one,) = deliver(run, NOW + timedelta(hours=1))
     (entry,) = [entry for entry in ledger.entries(subject=run) if entry.event == "run.delivered"]
     assert (entry.detail["path"], entry.detail["sha256"]) == (one.path, one.sha256)
-    with Frozen(home.ledger) as frozen:
+    with LedgerSnapshot(home.ledger) as frozen:
         assert not [fault for fault in rows_faults(frozen, told(frozen)) if "delivery" in fault]
 
 

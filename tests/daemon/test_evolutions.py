@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.doctor import examine
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.domain import (
     Candidate,
     Check,
@@ -142,7 +142,7 @@ def test_a_recurring_failure_is_repaired_promoted_run_again_from_its_records_and
     reader = Reader(home.ledger)
     until(lambda: all(_result(reader, task) is Result.PASSED for task in again), "the same work passes")
 
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         roll_back(
             parts, parts.evolution(evolution.id), "declined by a test: to see it fail again", origin="revert"
         )
@@ -191,7 +191,7 @@ def test_kills_at_random_points_promote_once_and_damage_nothing(
     assert evolution.state is EvolutionState.PROBATION, evolution.reason
     registry = Registry(home.registry)
     assert [version.origin for version in registry.versions(SKILL)].count("evolution") == 1
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         (verdict,) = [item for item in parts.records.find(Verdict) if item.decision is Decision.PROMOTE]
         candidate = parts.records.get(Candidate, verdict.candidate_id)
         rates = rates_of(parts, candidate)
@@ -210,7 +210,7 @@ def test_one_failure_waits_and_a_flag_makes_it_evidence(
     reader = Reader(home.ledger)
     until(lambda: reader.find(Sighting), "the failure was mined")
     assert evolutions(home) == []
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         flag(parts, reader.runs(task.id)[0])
     until(lambda: evolutions(home), "the flag opened an evolution")
 
@@ -231,7 +231,7 @@ def test_only_a_token_of_this_home_promotes(
     log = home.logs / "daemon.log"
     until(lambda: "was not issued by this home" in log.read_text(), "the forgery is refused")
     assert source(home) == FAULTY
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         approve(parts, parts.evolution(evolution.id), "person:ada")
     until(lambda: source(home) == RIGHT, "the real one promotes")
     assert len(ledger.find(Consent)) == 2

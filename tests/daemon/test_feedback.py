@@ -13,7 +13,7 @@ import pytest
 
 from agentos.daemon.auditing import verify_home
 from agentos.daemon.feedback import FeedbackDetails, in_a_box, settle, speak
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import (
     Call,
@@ -110,7 +110,7 @@ def settled(home: Home, sandbox: Bubblewrap) -> Callable[[], list[Evolution]]:
     """What the daemon does with words, runs and failures."""
 
     def look() -> list[Evolution]:
-        with desk(home) as parts:
+        with offline_context(home) as parts:
             assert isinstance(parts.records, Ledger)
             settle(parts, parts.records, in_a_box(sandbox))
             mine(parts)
@@ -188,7 +188,7 @@ def test_a_good_word_is_a_guard_and_no_evidence(
     bad = ran(prices=[9], shipping=1)
     speak(home, bad.id, Rating.BAD, FeedbackDetails(expect=("total=10",)))
     (evolution,) = settled()
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         policy = replace(parts.policy, evidence=replace(parts.policy.evidence, max_guards=3))
         sets = choose_sets(
             replace(parts, policy=policy), ledger.get(Evidence, evolution.evidence_id), "tool/bill"

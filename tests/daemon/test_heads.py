@@ -16,11 +16,11 @@ from agentos.daemon.auditing import noted_heads, verify_home
 from agentos.daemon.heads import Heads
 from agentos.errors import UserError
 from agentos.home import Home
-from agentos.ledger.audit import Head
+from agentos.ledger.audit import AuditHead
 from agentos.ledger.store import Ledger
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ONE, TWO = Head(1, "a" * 64), Head(2, "b" * 64)
+ONE, TWO = AuditHead(1, "a" * 64), AuditHead(2, "b" * 64)
 
 
 def test_each_head_is_one_line_and_is_told_once(tmp_path: Path) -> None:
@@ -100,5 +100,5 @@ def test_the_daemon_sends_heads_that_its_log_contains(
     noted = noted_heads(path)
     assert noted
     assert verify_home(home, noted).faults == ()
-    false = (Head(noted[0][0].count, "c" * 64), "another")
+    false = (AuditHead(noted[0][0].count, "c" * 64), "another")
     assert any("another knows" in fault for fault in verify_home(home, [false]).faults)

@@ -17,10 +17,10 @@ import pytest
 from agentos.daemon.mcp.adding import NewServer, add_server, look_at
 from agentos.daemon.mcp.packages import Packages, archive, keep, pack, packages_of
 from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram
-from agentos.daemon.requests.run_requests import Asking
+from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Effect, InputFile, Limits, Mode, Result, Task, new_id
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import recording_of
@@ -174,13 +174,13 @@ def run(
         task = replace(make_task(tool, limits=limits, **args), effects=effects)
         return executor.execute(task, added.stable(), new_id("run"), plan=plan)
 
-    def program(asking: Asking, tool: ServerTool) -> ServerProgram:
+    def program(asking: RunContext, tool: ServerTool) -> ServerProgram:
         execute.started += 1  # type: ignore[attr-defined]
         return ServerProgram(tool.resource, tool.command, tool.environment, {}, archive(home, tool.brings))
 
     execute.started = 0  # type: ignore[attr-defined]
     parts = ServerParts(sandbox, ledger.blobs, program)
-    serving = Serving(answerers={"tool": lambda asking: ToolAsks(asking, RunServers(parts, asking))})
+    serving = RunServices(answerers={"tool": lambda asking: ToolAsks(asking, RunServers(parts, asking))})
     executor = BoxExecutor(added, ledger.blobs, sandbox, serving=serving)
     return execute
 

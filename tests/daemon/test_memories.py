@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.memories import PROPOSALS_MAX, Memories, normalised
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, MemoryProposal, Mode, Snapshot, Task
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -39,7 +39,7 @@ class World:
         self.task = replace(task, call=None, goal="remember")
         memories = Memories(ledger, Index(home.index, self.registry).recall)
         answerers = {"recall": memories.recalling, "remember": memories.remembering}
-        serving = Serving(answerers=answerers, redact=Redactor([]).value)
+        serving = RunServices(answerers=answerers, redact=Redactor([]).value)
         self.executor = BoxExecutor(self.registry, ledger.blobs, sandbox, serving=serving)
 
     def run(self, harness: str, plan: Plan | None = None, run_id: str = "run-1") -> Attempt:
@@ -136,7 +136,7 @@ def test_a_search_that_fails_voids_the_run(home: Home, ledger: Ledger, world: Wo
         world.registry,
         ledger.blobs,
         world.executor.place(world.task, world.registry.stable()),
-        serving=Serving(answerers={"recall": Memories(ledger, broken).recalling}),
+        serving=RunServices(answerers={"recall": Memories(ledger, broken).recalling}),
     )
     with pytest.raises(Unavailable, match="the index is gone"):
         world.run("def run(sdk):\n    sdk.recall('x')\n")

@@ -25,8 +25,8 @@ from agentos.domain import (
     Json,
     Layer,
     Limits,
-    Opinion,
     Review,
+    ReviewOpinion,
     Share,
     Task,
 )
@@ -96,7 +96,7 @@ class Cast:
 
 
 @dataclass
-class Place:
+class WorkerPlace:
     """A home with three models and a daemon that runs, and an evolution that found nothing."""
 
     home: Home
@@ -163,7 +163,7 @@ def furnish(home: Home, base_url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerPlace]:
     root = tmp_path_factory.mktemp("written") / "home"
     shutil.copytree(made_home, root)
     home, cast = Home(root), Cast()
@@ -173,14 +173,16 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         ledger, daemon = Ledger(home.ledger), Daemon(home)
         for name, task in shop().items():
             ledger.add_task(task, Share.HOLD_OUT if name.startswith("hidden") else Share.OPEN)
-        made = Place(home, cast, daemon.start(), ledger, server)
+        made = WorkerPlace(home, cast, daemon.start(), ledger, server)
         made.end()
         yield made
         daemon.close()
         ledger.close()
 
 
-def test_garbage_is_counted_and_the_budget_that_it_used_up_is_the_end_that_is_told(place: Place) -> None:
+def test_garbage_is_counted_and_the_budget_that_it_used_up_is_the_end_that_is_told(
+    place: WorkerPlace,
+) -> None:
     ended = place.ledger.find(Evolution)[0]
     candidates = place.ledger.find(Candidate, evolution_id=ended.id)
     assert ended.state is EvolutionState.CANNOT_FIX
@@ -214,7 +216,7 @@ BAD: Mapping[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_good_edit_is_told_and_nothing_moves(place: Place, name: str) -> None:
+def test_what_is_no_good_edit_is_told_and_nothing_moves(place: WorkerPlace, name: str) -> None:
     writer, why = BAD[name]
     before = Registry(place.home.registry).stable()
     ended, candidates = place.again(writer)
@@ -229,7 +231,7 @@ def test_what_is_no_good_edit_is_told_and_nothing_moves(place: Place, name: str)
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_an_answer_that_reaches_beyond_its_place_is_no_edit(place: Place, name: str) -> None:
+def test_an_answer_that_reaches_beyond_its_place_is_no_edit(place: WorkerPlace, name: str) -> None:
     said = json.dumps({**SAID, "files": ["policy.toml", "tasks/failing-1.toml"], "name": "../../policy"})
     tasks, before = place.ledger.tasks(), Registry(place.home.registry).stable()
     ended, candidates = place.again(lambda told: f"{said}\n```\n{OUTSIDE[name]}\n```")
@@ -254,7 +256,7 @@ def weakens(told: str) -> str:
     return f"{json.dumps(said)}\n```\nAnswer 10.99, 14.84 or 15.25.\n```"
 
 
-def test_an_edit_that_takes_a_check_out_of_the_harness_is_refused(place: Place) -> None:
+def test_an_edit_that_takes_a_check_out_of_the_harness_is_refused(place: WorkerPlace) -> None:
     before = Registry(place.home.registry).stable()
     ended, candidates = place.again(weakens)
     assert ended.state is EvolutionState.CANNOT_FIX, ended.reason
@@ -265,7 +267,7 @@ def test_an_edit_that_takes_a_check_out_of_the_harness_is_refused(place: Place) 
 
 
 def test_whoever_always_predicts_success_is_judged_by_the_trials_and_secrets_get_nowhere(
-    place: Place,
+    place: WorkerPlace,
 ) -> None:
     line = "plausible guess is worse than no answer."
     useless = f"<<<<<<< SEARCH\n{line}\n=======\n{line}\nThe key is {SECRET}.\n>>>>>>> REPLACE"
@@ -279,7 +281,7 @@ def test_whoever_always_predicts_success_is_judged_by_the_trials_and_secrets_get
     assert not subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-def test_a_lesson_is_written_once_across_a_kill_reviewed_measured_and_promoted(place: Place) -> None:
+def test_a_lesson_is_written_once_across_a_kill_reviewed_measured_and_promoted(place: WorkerPlace) -> None:
     asked, go_on = threading.Event(), threading.Event()
 
     def writer(told: str) -> str:
@@ -312,7 +314,7 @@ def test_a_lesson_is_written_once_across_a_kill_reviewed_measured_and_promoted(p
     told = place.cast.told["writer"]
     assert len(set(told)) == len(told) == 2, "what was answered before the kill is not asked again"
     (review,) = place.ledger.find(Review)
-    assert (review.opinion, review.model) == (Opinion.WARN, "reader")
+    assert (review.opinion, review.model) == (ReviewOpinion.WARN, "reader")
     assert "is it so everywhere?" in typed(place.home, "evolution", "show", ended.id)
     (read,) = place.cast.told["reader"]
     assert f"+{RIGHT}" in read

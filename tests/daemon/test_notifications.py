@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from agentos.cli.notify import undelivered
-from agentos.daemon.channels import Send, Undelivered, channels_of
+from agentos.daemon.channels import ChannelFailed, Send, channels_of
 from agentos.daemon.notifications import TRIES, Notifier, deliver, pause
 from agentos.domain import (
     Evolution,
@@ -155,7 +155,7 @@ def test_what_fails_is_tried_again_and_given_up_in_the_end(
 
     def away(note: Notification) -> None:
         tries.append(note.id)
-        raise Undelivered("it is away")
+        raise ChannelFailed("it is away")
 
     notifier = Notifier(
         ledger, {"mail": away, "webhook": sent.append}, EVENTS, lambda value: value, pause_s=0
@@ -283,12 +283,12 @@ def test_a_webhook_gets_one_document_and_is_followed_nowhere(home: Home, serve: 
     ((path, key, body),) = server.got
     assert (path, key, body["event"], body["title"]) == ("/hook", "note-7-x", "failed", "digest failed")
     for bad in ("/away", "/busy"):
-        with pytest.raises(Undelivered):
+        with pytest.raises(ChannelFailed):
             ways(home, webhook=url + bad)["webhook"](NOTE)
     assert [path for path, _, _ in server.got] == ["/hook", "/away", "/busy"]
     server.shutdown()
     server.socket.close()
-    with pytest.raises(Undelivered, match="cannot be reached"):
+    with pytest.raises(ChannelFailed, match="cannot be reached"):
         deliver(ways(home, webhook=url)["webhook"], NOTE, pause_s=0)
 
 
@@ -304,12 +304,12 @@ def test_mail_goes_by_smtp_with_a_password_that_is_a_secret(home: Home, serve: A
     assert b"Message-ID: <note-7-x@agentos.invalid>" in server.got
     assert any(line.startswith(b"rcpt TO:<ada@example.org>") for line in server.got)
     login = {**place, "smtp_user": "ada", "smtp_secret": "MAIL"}
-    with pytest.raises(Undelivered, match="no secret 'MAIL'"):
+    with pytest.raises(ChannelFailed, match="no secret 'MAIL'"):
         ways(home, **login)["mail"](NOTE)
     keep(home, Secret("MAIL", ("mail.example",), False, "now", "file"), "password 1")
     ways(home, **login)["mail"](NOTE)
     assert any(line.startswith(b"AUTH PLAIN") for line in server.got)
-    with pytest.raises(Undelivered):  # no TLS there: the password is not sent
+    with pytest.raises(ChannelFailed):  # no TLS there: the password is not sent
         ways(home, **{**login, "smtp_security": "starttls"})["mail"](NOTE)
 
 
@@ -317,9 +317,9 @@ def test_a_command_gets_the_document_and_its_failure_is_told(home: Home, tmp_pat
     out = tmp_path / "out.json"
     ways(home, command=["sh", "-c", f'cat > {out}; test "$AGENTOS_EVENT" = failed'])["command"](NOTE)
     assert json.loads(out.read_text())["id"] == NOTE.id
-    with pytest.raises(Undelivered, match="status 3: no way"):
+    with pytest.raises(ChannelFailed, match="status 3: no way"):
         ways(home, command=["sh", "-c", "echo no way >&2; exit 3"])["command"](NOTE)
-    with pytest.raises(Undelivered, match="cannot be started"):
+    with pytest.raises(ChannelFailed, match="cannot be started"):
         ways(home, command=["/no/such/program"])["command"](NOTE)
 
 

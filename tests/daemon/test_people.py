@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.people import People, readable
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import (
     Effect,
     Mode,
@@ -177,7 +177,7 @@ class World:
     def __init__(self, ledger: Ledger, registry: Registry, sandbox: Bubblewrap) -> None:
         self.ledger = ledger
         self.registry = registry
-        serving = Serving(answerers={"person": People(ledger).answerer}, redact=Redactor([]).value)
+        serving = RunServices(answerers={"person": People(ledger).answerer}, redact=Redactor([]).value)
         self.executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=serving)
 
     def run(self, task: Task, plan: Plan | None = None) -> Attempt:

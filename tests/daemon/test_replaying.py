@@ -15,8 +15,8 @@ import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.tool_calls import declared, tool_asks
-from agentos.daemon.run.execution import BoxExecutor, Serving
-from agentos.daemon.run.tasks import Stopping, TaskRunner
+from agentos.daemon.run.execution import BoxExecutor, RunServices
+from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.domain import (
     Effect,
     Fault,
@@ -149,7 +149,7 @@ class World:
         self.task: Task = replace(
             make_task("double", n=1), call=None, goal="try tools", id=fresh("task"), effects=ALL
         )
-        serving = Serving(
+        serving = RunServices(
             models=lambda bundle, snapshot: (SPEC,),
             answerers={"model": model_asks(self.models, lambda asking: (SPEC,)), "tool": tool_asks},
         )
@@ -398,7 +398,7 @@ def test_a_call_with_a_secret_in_its_arguments_is_found_again(world: World) -> N
         world.registry,
         world.ledger.blobs,
         world.sandbox,
-        serving=Serving(models=lambda bundle, snapshot: (SPEC,), answerers=answerers, redact=redact),
+        serving=RunServices(models=lambda bundle, snapshot: (SPEC,), answerers=answerers, redact=redact),
     )
     world.harness("send:sesame", "send:sesame")
     first = world.run()
@@ -472,9 +472,9 @@ def test_what_cannot_be_read_counts_as_acting_on_the_outside(
 DRIVER = """
 import sys
 from datetime import UTC, datetime
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.requests.tool_calls import tool_asks
-from agentos.daemon.run.tasks import Stopping, TaskRunner
+from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -484,8 +484,8 @@ from agentos.settings import load_settings
 home = Home.find(sys.argv[1])
 ledger, registry = Ledger(home.ledger), Registry(home.registry)
 with Bubblewrap(home.root, load_settings(home.settings).run_uid) as sandbox:
-    executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=Serving(answerers={"tool": tool_asks}))
-    TaskRunner(ledger, registry, executor, Stopping()).attempt(sys.argv[2], datetime.now(UTC))
+    executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=RunServices(answerers={"tool": tool_asks}))
+    TaskRunner(ledger, registry, executor, StopSignal()).attempt(sys.argv[2], datetime.now(UTC))
 """
 ONE_CALL = "def run(sdk):\n    result = sdk.call_tool('{0}', {{'text': 'x'}})\n    sdk.finish(result.fault and result.fault.type)\n"
 
@@ -509,7 +509,7 @@ def one_call(world: World, name: str, *, dies: bool = False) -> TaskRunner:
         source = SUICIDE + source.replace("(sdk):\n", "(sdk):\n    sdk._talk.ask = doomed(sdk._talk.ask)\n")
     world.write({"harness/default/harness.py": source.encode()})
     world.ledger.add_task(world.task, Share.OPEN)
-    return TaskRunner(world.ledger, world.registry, world.executor, Stopping())
+    return TaskRunner(world.ledger, world.registry, world.executor, StopSignal())
 
 
 def began(world: World) -> int:

@@ -16,7 +16,7 @@ from agentos.evolver.replay.rerun import Cause, Rerun, rerun
 from agentos.home import Home
 from agentos.settings import load_settings
 from agentos.trajectories.formats import read
-from agentos.trajectories.past import Into, Source, past_of
+from agentos.trajectories.past import ImportTarget, Source, past_of
 
 pytestmark = pytest.mark.sandbox
 NOW = datetime.now(UTC)
@@ -87,7 +87,7 @@ def imported(served: Service, tool: str, args: str, answer: str) -> Rerun:
         {"role": "assistant", "content": "there"},
     ]
     (found,) = read({"messages": messages, "outcome": "failed"})
-    past = past_of(found, Source("openai-chat", "x", 1), Into(served.registry.stable(), 0.2, NOW))
+    past = past_of(found, Source("openai-chat", "x", 1), ImportTarget(served.registry.stable(), 0.2, NOW))
     served.ledger.add_past(past.task, past.run, past.steps)
     return rerun(served.parts, past.run, served.registry.find_tool)
 

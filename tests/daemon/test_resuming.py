@@ -19,7 +19,7 @@ import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.tool_calls import tool_asks
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Effect, Limits, Mode, ModelSpec, Result, Share, Task, TaskState, new_id
 from agentos.evolver.history.recordings import recording_of, told, whole
 from agentos.gateway.client import GatewayModels
@@ -44,7 +44,7 @@ DRIVER = """
 import sys
 from datetime import UTC, datetime
 from agentos.daemon.run import tasks
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.domain import ModelSpec
@@ -62,7 +62,7 @@ ledger, registry, models = Ledger(home.ledger), Registry(home.registry), Gateway
 spec = ModelSpec("main", "openai/scripted", "local", {})
 answerers = {"model": model_asks(models, lambda asking: (spec,)), "tool": tool_asks}
 with Bubblewrap(home.root, settings.run_uid) as sandbox:
-    serving = Serving(models=lambda bundle, snapshot: (spec,), answerers=answerers)
+    serving = RunServices(models=lambda bundle, snapshot: (spec,), answerers=answerers)
     executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=serving)
     tasks.TaskRunner(ledger, registry, executor, tasks.Stopping()).attempt(sys.argv[2], datetime.now(UTC))
 models.close()
@@ -187,7 +187,7 @@ def replayed(home: Home, ledger: Ledger, task: Task, sandbox: Bubblewrap) -> Non
     steps = whole(ledger.blobs, ledger.steps(run.id))
     models = GatewayModels(home, load_settings(home.settings), socket_name="replay.sock")
     answerers = {"model": model_asks(models, lambda asking: (SPEC,)), "tool": tool_asks}
-    serving = Serving(models=lambda bundle, snapshot: (SPEC,), answerers=answerers)
+    serving = RunServices(models=lambda bundle, snapshot: (SPEC,), answerers=answerers)
     executor = BoxExecutor(Registry(home.registry), ledger.blobs, sandbox, serving=serving)
     try:
         for mode, source in ((Mode.REPLAY_THEN_LIVE, run.id), (Mode.REPLAY, "trial-1")):

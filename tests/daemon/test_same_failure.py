@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.domain import Check, Json, Run, Share, TaskState
 from agentos.evolver.find.agent_failures import root_step
 from agentos.evolver.find.mining import inspect
@@ -90,7 +90,7 @@ def failed(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             ledger.add_task(task, Share.OPEN)
         daemon.start()
         until(lambda: all(ledger.task_view(task.id).state is TaskState.DONE for task in every), "done", 90)
-        with desk(home) as parts:
+        with offline_context(home) as parts:
             yield parts, {word: [ledger.runs(task.id)[0] for task in both] for word, both in tasks.items()}
         daemon.close()
         ledger.close()

@@ -51,7 +51,7 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.promote.canaries import choose, lost
 from agentos.evolver.promote.probing import vouch
 from agentos.evolver.replay import jobs, trials
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.watch import probation
 from agentos.home import Home
 from agentos.ports import Attempt, Case, Plan
@@ -258,7 +258,7 @@ class World:
         )  # fmt: skip
         for record in (evidence, evolution, candidate):
             self.service.ledger.put(record)
-        sets = Sets((task.id,), (), ())
+        sets = TaskSets((task.id,), (), ())
         self.purpose[:] = ["trial of the base"]
         trials.replay_base(self.parts, evolution, (task.id,), sets)
         self.purpose[:] = ["trial of the candidate"]

@@ -21,7 +21,7 @@ import pytest
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.secret_requests import HomeVault, secrets_in
 from agentos.daemon.requests.tool_calls import tool_asks
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Call, Effect, Mode, Result, Task, new_id
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import recording_of
@@ -111,7 +111,7 @@ class World:
     ) -> Attempt:
         hosts = [self.place, f"localhost:{self.port}"]
         vault = HomeVault(self.home)
-        serving = Serving(
+        serving = RunServices(
             redact=self.redact,
             answerers={"fetch": lambda asking: Egress(hosts, asking, vault), "tool": tool_asks},
         )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.job.bundle import Bundle, Unfit, bundle_of
-from agentos.daemon.job.selection import MOST, Wish, allowed_tools, select
+from agentos.daemon.job.bundle import Bundle, Mismatch, bundle_of
+from agentos.daemon.job.selection import MOST, RunRequest, allowed_tools, select
 from agentos.domain import Json, Kind, Limits, ResourceId, Snapshot, Task
 from agentos.registry.store import Registry
 from agentos.resources import is_tool_file
@@ -30,7 +30,7 @@ FEW = [
 
 
 def chosen(**settings: Json) -> set[str]:
-    wish = Wish(Snapshot("c", "t"), "goal", "default", {**EVERYTHING, **settings})
+    wish = RunRequest(Snapshot("c", "t"), "goal", "default", {**EVERYTHING, **settings})
     return set(map(str, select(wish, FEW, None).resources))
 
 
@@ -59,7 +59,7 @@ def test_an_agent_is_not_its_own_helper() -> None:
 
 
 def test_what_is_named_and_not_there_is_told() -> None:
-    wish = Wish(
+    wish = RunRequest(
         Snapshot("c", "t"), "goal", "default", {"tools": ["gone", "x*"], "skills": [], "agents": ["nobody"]}
     )
     missing = select(wish, FEW, None).missing
@@ -152,7 +152,7 @@ def test_what_is_allowed_is_found_behind_all_that_is_not(large: Registry, tmp_pa
     """Also by meaning, where every tool has a place in the ranking."""
     snapshot = large.stable()
     settings = {**EVERYTHING, "tools": ["invoice-[23]*", "zz-*"]}
-    wish = Wish(snapshot, "add up an invoice of kind 7", "default", settings)
+    wish = RunRequest(snapshot, "add up an invoice of kind 7", "default", settings)
     for embedder in (None, WordLlama()):
         index = Index(tmp_path / "index.db", large, embedder)
         with_few = {**MOST, Kind.TOOL: 20}
@@ -169,7 +169,7 @@ def test_a_goal_cannot_widen_what_the_agent_may_have(bundle: Callable[..., Bundl
 
 
 def test_an_agent_that_names_what_is_gone_is_unfit(bundle: Callable[..., Bundle]) -> None:
-    with pytest.raises(Unfit, match="tool/nowhere"):
+    with pytest.raises(Mismatch, match="tool/nowhere"):
         bundle("anything", "lost")
 
 
@@ -207,7 +207,7 @@ def test_tools_that_a_skill_allows_come_along_where_the_agent_may_have_them() ->
     names = [*FEW, ResourceId(Kind.TOOL, "shell")]
 
     def brought(*tools: str) -> set[str]:
-        wish = Wish(Snapshot("c", "t"), "goal", "default", {**EVERYTHING, "tools": list(tools)})
+        wish = RunRequest(Snapshot("c", "t"), "goal", "default", {**EVERYTHING, "tools": list(tools)})
         return set(map(str, allowed_tools(wish, names, texts)))
 
     assert brought("*") == {"tool/shell", "tool/word-count"}

@@ -24,7 +24,7 @@ from agentos.domain import (
     Verdict,
     new_id,
 )
-from agentos.evolver.parts import Migrated
+from agentos.evolver.parts import MigrationResult
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -116,7 +116,7 @@ passes = 1
 # --- in a box ---------------------------------------------------------------------------------
 
 
-def called(sandbox: Sandbox, body: str, memories: Mapping[str, str] | None = None) -> Migrated:
+def called(sandbox: Sandbox, body: str, memories: Mapping[str, str] | None = None) -> MigrationResult:
     """What a box gives for a ``migrate`` with this body."""
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     files = {PROGRAM: f"import os, socket\ndef migrate(memories):\n{lines}".encode()}
@@ -125,8 +125,8 @@ def called(sandbox: Sandbox, body: str, memories: Mapping[str, str] | None = Non
 
 def test_a_box_gives_back_texts_by_name(sandbox: Sandbox) -> None:
     big = {"a": "x" * (900 << 10), "b": "- é\n"}
-    assert called(sandbox, "return memories", big) == Migrated(big)
-    assert called(sandbox, "return memories", {}) == Migrated({})
+    assert called(sandbox, "return memories", big) == MigrationResult(big)
+    assert called(sandbox, "return memories", {}) == MigrationResult({})
 
 
 @pytest.mark.parametrize(

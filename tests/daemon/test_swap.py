@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.doctor import examine
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.daemon.service import service
 from agentos.domain import Consent, EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
 from agentos.errors import Conflict, Unavailable
@@ -257,7 +257,7 @@ def test_no_faulty_harness_is_promoted_and_work_goes_on(
     assert held(home) is None
     all_done()
     assert mixed(home, runs_of(home, [task])[0]) == ""
-    with desk(home) as parts:  # whoever proposes it again is told why it is not tried
+    with offline_context(home) as parts:  # whoever proposes it again is told why it is not tried
         said = parts.taken_back(asked["leaks memory"].candidate.edit.files)
     assert said == (
         f"{asked['leaks memory'].evolution.id} tried the same edit: {asked['leaks memory'].state(home).reason}"
@@ -318,7 +318,7 @@ def test_what_passed_no_probe_is_not_promoted_whoever_asks(home: Home, ledger: L
     before = Registry(home.registry).stable()
     made = waiting(home, ledger, signed(source(Registry(home.registry)), "unprobed"))
     made.approve(home)
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         with pytest.raises(Conflict, match="passed no probe"):
             promote(parts, parts.evolution(made.evolution.id))
         with pytest.raises(Unavailable):

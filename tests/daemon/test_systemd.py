@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon.logs import set_up_logs
-from agentos.daemon.systemd import Unit
+from agentos.daemon.systemd import SystemdUnit
 from agentos.errors import Conflict, NotFound
 from agentos.home import Home
 
@@ -38,7 +38,7 @@ def read(text: str) -> configparser.ConfigParser:
 
 @pytest.mark.parametrize("user", [True, False])
 def test_the_unit_is_whole(place: Home, user: bool) -> None:
-    parsed = read(Unit(place, "agentos", user).text())
+    parsed = read(SystemdUnit(place, "agentos", user).text())
     assert parsed.sections() == ["Unit", "Service", "Install"]
     service = parsed["Service"]
     assert service["Delegate"] == "yes"
@@ -56,13 +56,13 @@ ANALYZE = shutil.which("systemd-analyze")
 @pytest.mark.skipif(ANALYZE is None, reason="needs systemd-analyze")
 def test_systemd_finds_nothing_wrong_with_it(place: Home, tmp_path: Path) -> None:
     unit = tmp_path / "agentos.service"
-    unit.write_text(Unit(place, "agentos", user=False).text())
+    unit.write_text(SystemdUnit(place, "agentos", user=False).text())
     done = subprocess.run([str(ANALYZE), "verify", str(unit)], capture_output=True, text=True)
     assert "agentos.service" not in done.stderr
 
 
 def test_it_is_installed_once_and_removed(place: Home) -> None:
-    unit = Unit(place, "agentos", user=True)
+    unit = SystemdUnit(place, "agentos", user=True)
     assert not unit.status().installed
     left = unit.install()
     assert any("start agentos" in line for line in left)
@@ -75,19 +75,19 @@ def test_it_is_installed_once_and_removed(place: Home) -> None:
 
 
 def test_the_unit_of_another_home_is_left_alone(place: Home, tmp_path: Path) -> None:
-    Unit(place, "agentos", user=True).install()
+    SystemdUnit(place, "agentos", user=True).install()
     other = Home(tmp_path / "other")
     shutil.copytree(place.root, other.root)
-    stranger = Unit(other, "agentos", user=True)
+    stranger = SystemdUnit(other, "agentos", user=True)
     for act in (stranger.install, stranger.uninstall):
         with pytest.raises(Conflict, match="--name"):
             act()
-    Unit(other, "agentos-two", user=True).install()
+    SystemdUnit(other, "agentos-two", user=True).install()
 
 
 def test_without_a_home_there_is_no_service(place: Home, tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        Unit(Home(tmp_path / "nowhere"), "agentos", user=True).install()
+        SystemdUnit(Home(tmp_path / "nowhere"), "agentos", user=True).install()
 
 
 def test_the_journal_gets_text_with_levels_and_the_file_json(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.run.tasks import MAX_ATTEMPTS, MAX_DEATHS, REBOOTED, Stopping, TaskRunner
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, MAX_DEATHS, REBOOTED, StopSignal, TaskRunner
 from agentos.domain import (
     InputSource,
     KernelFault,
@@ -78,7 +78,7 @@ class Executor:
 
 
 def runner(ledger: Ledger, *script: Attempt | Unavailable | Callable[[], Attempt]) -> TaskRunner:
-    return TaskRunner(ledger, Snapshots(), Executor(list(script)), Stopping())  # type: ignore[arg-type] # scripted
+    return TaskRunner(ledger, Snapshots(), Executor(list(script)), StopSignal())  # type: ignore[arg-type] # scripted
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_cancelling_reaches_the_run_in_flight(ledger: Ledger, task: Task) -> Non
         return attempt(passed=False)
 
     executor = Executor([during])
-    made = TaskRunner(ledger, Snapshots(), executor, Stopping())  # type: ignore[arg-type] # scripted
+    made = TaskRunner(ledger, Snapshots(), executor, StopSignal())  # type: ignore[arg-type] # scripted
     made.attempt(task.id, NOW)
     assert executor.cancelled == [ledger.runs(task.id)[0].id]
     made.cancel(task.id)  # nothing is in flight any more
@@ -225,7 +225,7 @@ def lost_run(ledger: Ledger, task: Task, number: int = 1, *, steps: int = 1) -> 
 
 def test_a_first_attempt_is_served_from_nothing(ledger: Ledger, task: Task) -> None:
     executor = Executor([attempt(passed=True)])
-    TaskRunner(ledger, Snapshots(), executor, Stopping(), Mode.LIVE).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    TaskRunner(ledger, Snapshots(), executor, StopSignal(), Mode.LIVE).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
     assert executor.plans == [Plan(mode=Mode.LIVE)]
     assert ledger.runs(task.id)[0].resumes == ""
 
@@ -235,7 +235,7 @@ def test_the_next_attempt_goes_on_from_the_record_and_on_the_same_snapshot(
 ) -> None:
     lost_run(ledger, task, steps=2)
     executor = Executor([Unavailable("the disk is gone"), attempt(passed=True)])
-    made = TaskRunner(ledger, Snapshots(), executor, Stopping())  # type: ignore[arg-type] # scripted
+    made = TaskRunner(ledger, Snapshots(), executor, StopSignal())  # type: ignore[arg-type] # scripted
     assert not made.attempt(task.id, NOW)
     assert made.attempt(task.id, NOW)
     first, second = executor.plans
@@ -260,7 +260,7 @@ def test_large_observations_are_brought_back_whole(ledger: Ledger, task: Task) -
     large = {"ok": True, "output": {"text": "x" * 50_000}}
     ledger.append_step(Step(run.id, 0, "act", ACT, large, None, NOW, 1.0))
     executor = Executor([attempt(passed=True)])
-    TaskRunner(ledger, Snapshots(), executor, Stopping()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    TaskRunner(ledger, Snapshots(), executor, StopSignal()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
     recording = executor.plans[0].recording
     assert recording is not None
     assert recording.tools[0].result == large
@@ -270,7 +270,7 @@ def test_a_snapshot_that_is_gone_is_replaced_by_the_stable_one(ledger: Ledger, t
     lost_run(ledger, task)
     executor = Executor([attempt(passed=True)])
     gone = Snapshots(gone={ELSEWHERE.commit})
-    TaskRunner(ledger, gone, executor, Stopping()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    TaskRunner(ledger, gone, executor, StopSignal()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
     assert executor.on == [SNAPSHOT]
     assert executor.plans[0].resume
 
@@ -280,7 +280,7 @@ def test_waiting_for_a_person_is_no_lost_attempt(ledger: Ledger, task: Task) -> 
         return replace(attempt(passed=False), outcome=Outcome(Result.WAITING, 0.0, "asks a person"))
 
     executor = Executor([*[waiting] * (MAX_ATTEMPTS + 2), attempt(passed=True)])
-    made = TaskRunner(ledger, Snapshots(), executor, Stopping())  # type: ignore[arg-type] # scripted
+    made = TaskRunner(ledger, Snapshots(), executor, StopSignal())  # type: ignore[arg-type] # scripted
     for _ in range(MAX_ATTEMPTS + 2):
         assert made.attempt(task.id, NOW)
         assert ledger.task_view(task.id).state is TaskState.WAITING
@@ -294,7 +294,7 @@ def test_an_attempt_that_left_no_step_is_gone_on_from_all_the_same(ledger: Ledge
     """It may have been killed while a paid answer was on its way: only the record of calls knows."""
     lost_run(ledger, task, steps=0)
     executor = Executor([attempt(passed=True)])
-    TaskRunner(ledger, Snapshots(), executor, Stopping()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    TaskRunner(ledger, Snapshots(), executor, StopSignal()).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
     (plan,) = executor.plans
     assert plan.resume
     assert plan.recording is not None

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agentos.daemon import service
-from agentos.daemon.run.tasks import Stopping
+from agentos.daemon.run.tasks import StopSignal
 from agentos.errors import ModelAway, Unavailable
-from agentos.evolver.policy import Wait
+from agentos.evolver.policy import WaitPolicy
 from agentos.testing import Undurable
 
 
@@ -29,7 +29,7 @@ def test_a_step_is_tried_again_until_the_machinery_is_back(monkeypatch: pytest.M
     steps: Any = Undurable()
     held = service._Held(
         steps,
-        Stopping(),
+        StopSignal(),
         lambda error, left_s: said.append(str(error)),
         recovered=lambda: recovered.append(True),
     )
@@ -47,7 +47,7 @@ def test_patience_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Unavailable("gone for good")
 
     with pytest.raises(Unavailable, match="gone for good"):
-        held(steps, Wait(machinery_s=0.05, models_s=1e6)).step("replay", work)
+        held(steps, WaitPolicy(machinery_s=0.05, models_s=1e6)).step("replay", work)
 
 
 def test_a_model_is_waited_for_as_long_as_the_policy_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,9 +58,9 @@ def test_a_model_is_waited_for_as_long_as_the_policy_says(monkeypatch: pytest.Mo
         raise ModelAway("nobody listens there")
 
     with pytest.raises(ModelAway, match="nobody listens"):
-        held(steps, Wait(machinery_s=1e6, models_s=0.05)).step("replay", work)
+        held(steps, WaitPolicy(machinery_s=1e6, models_s=0.05)).step("replay", work)
 
 
-def held(steps: Any, patience: Wait) -> service._Held:
+def held(steps: Any, patience: WaitPolicy) -> service._Held:
     ignore: Callable[[Unavailable, float], None] = lambda error, left_s: None  # noqa: E731
-    return service._Held(steps, Stopping(), ignore, patience=patience)
+    return service._Held(steps, StopSignal(), ignore, patience=patience)

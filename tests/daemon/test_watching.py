@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.watching import FolderNotifier, Watching
+from agentos.daemon.watching import FolderNotifier, FolderWatcher
 from agentos.domain import Call, Share, SkippedRun, Task, TaskState, Trigger, Watch
 from agentos.ledger.copies import copies
 from agentos.ledger.store import Ledger
@@ -24,7 +24,7 @@ class Folder:
     def __init__(self, ledger: Ledger, task: Task, path: Path) -> None:
         self.ledger, self.task, self.path = ledger, task, path
         self.now = 0.0
-        self.watching = Watching(ledger, 0.0)
+        self.watching = FolderWatcher(ledger, 0.0)
 
     def look(self, passed_s: float = 0.0) -> list[Task]:
         self.now += passed_s
@@ -37,7 +37,7 @@ class Folder:
 
     def restart(self) -> None:
         self.watching.close()
-        self.watching = Watching(self.ledger, 0.0)
+        self.watching = FolderWatcher(self.ledger, 0.0)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.evolve.coding_agent import BoxWorkshop
+from agentos.daemon.evolve.coding_agent import BoxAgentRunner
 from agentos.domain import (
     Budget,
     Call,
@@ -37,7 +37,7 @@ from agentos.domain import (
 from agentos.errors import ModelFailed, NotFound, Unavailable
 from agentos.evolver.history.recordings import unpacked
 from agentos.ports import Brief, Case, ObservedRun, Proposal
-from agentos.proposers.coders import Coder, Coders
+from agentos.proposers.coders import CodingAgent, CodingAgentConfig
 from agentos.proposers.command import CommandProposer
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels, MemoryBlobs, MemoryLedger
@@ -149,11 +149,11 @@ class Shop:
         return SPEC
 
     def proposer(self, source: str, *, model: str = "") -> CommandProposer:
-        coder = Coder("scripted", "a script", ("{python}", "{program}/agent.py", "--go"), model)
-        coders = Coders(
+        coder = CodingAgent("scripted", "a script", ("{python}", "{program}/agent.py", "--go"), model)
+        coders = CodingAgentConfig(
             "scripted", tuple(Layer), self.budget, self.limits.memory_mb, self.limits.workspace_mb
         )
-        workshop = BoxWorkshop(self.sandbox, self.models, self.spec, self.blobs)
+        workshop = BoxAgentRunner(self.sandbox, self.models, self.spec, self.blobs)
         return CommandProposer(coders, coder, {"agent.py": source.encode()}, workshop, self.audit)
 
     def propose(self, source: str, brief: Brief | None = None, **changes: Any) -> list[Proposal]:
@@ -214,7 +214,9 @@ def test_the_example_asks_models_and_edits(shop: Shop) -> None:
 
     shop.models = FakeModels(model)
     brief = a_brief()
-    coder = Coder("mine", "the example", ("{python}", "{program}/agent.py", "--goal-file", "{goal_file}"))
+    coder = CodingAgent(
+        "mine", "the example", ("{python}", "{program}/agent.py", "--goal-file", "{goal_file}")
+    )
     proposer = replace(
         shop.proposer(""), coder=coder, program={"agent.py": (EXAMPLE / "agent.py").read_bytes()}
     )

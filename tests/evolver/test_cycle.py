@@ -33,7 +33,7 @@ from agentos.evolver.cycle import (
 )
 from agentos.evolver.find.mining import flag, mine
 from agentos.evolver.find.triage import reconsider, triage
-from agentos.evolver.policy import ConsentPolicy, Policy, Surface
+from agentos.evolver.policy import ConsentPolicy, Policy, SurfacePolicy
 from agentos.evolver.promote.promotion import (
     approve,
     consent_by_policy,
@@ -42,7 +42,7 @@ from agentos.evolver.promote.promotion import (
     roll_back,
     settle_overtaken,
 )
-from agentos.evolver.select.curate import Sets, choose_sets, shown_guards, visible_guards
+from agentos.evolver.select.curate import TaskSets, choose_sets, shown_guards, visible_guards
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Brief, Proposal
 from agentos.testing import FakeRegistry, ScriptedProposer
@@ -153,7 +153,7 @@ def test_no_old_answer_is_to_be_kept_of_work_that_is_evidence_too(world: World) 
     for task in (*guards, other):
         world.ledger.add_task(task, Share.OPEN)
         world.live(task)
-    sets = Sets(tuple(task.id for task in world.failing), tuple(task.id for task in (*guards, other)), ())
+    sets = TaskSets(tuple(task.id for task in world.failing), tuple(task.id for task in (*guards, other)), ())
     assert shown_guards(world.parts, sets) != [other]
     kept = visible_guards(world.parts, sets, PATH, "grade")
     assert {case.call.args["points"] for case, _ in kept} <= {70}
@@ -225,7 +225,7 @@ def test_a_screened_proposal_is_kept_but_never_run(world: World) -> None:
 
 
 def test_a_surface_that_forbids_it_stops_any_edit(world: World) -> None:
-    world.policy = Policy(surface=Surface(allow=("tool/*/*.py",)))
+    world.policy = Policy(surface=SurfacePolicy(allow=("tool/*/*.py",)))
     world.seed()
     assert world.evolve(world.open()).state is EvolutionState.CANNOT_FIX
     assert world.source() == FAULTY
@@ -305,7 +305,9 @@ def test_what_an_older_version_judged_is_not_judged_again(world: World) -> None:
     promoted = world.evolve(world.open())
     (before,) = world.ledger.find(Verdict)
     world.policy = replace(world.policy, judge=replace(world.policy.judge, min_tasks=100))
-    assert try_candidate(world.parts, str(promoted.candidate_id), Sets((), (), ())) == before.decision.value
+    assert (
+        try_candidate(world.parts, str(promoted.candidate_id), TaskSets((), (), ())) == before.decision.value
+    )
     assert list(world.ledger.find(Verdict)) == [before]
 
 
@@ -498,7 +500,7 @@ def test_a_search_that_is_done_again_keeps_what_it_had_stored(world: World) -> N
     evolution = world.open()
     world.proposer = propose(TEMPTING)
     failing = reproduce(world.parts, evolution.id)
-    sets = Sets(*map(tuple, diagnose_and_curate(world.parts, evolution.id, failing)))
+    sets = TaskSets(*map(tuple, diagnose_and_curate(world.parts, evolution.id, failing)))
     first = propose_candidates(world.parts, evolution.id, sets)
     world.proposer = propose(RIGHT, USELESS)  # after a kill, the same time finds other edits
     again = propose_candidates(world.parts, evolution.id, sets)

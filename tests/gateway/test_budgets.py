@@ -10,7 +10,7 @@ import pytest
 
 from agentos.domain import Budget, Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
-from agentos.gateway.budgets import Account, reserve
+from agentos.gateway.budgets import BudgetAccount, reserve
 from agentos.gateway.calls import CallTotals
 from agentos.gateway.client import GatewaySession
 from tests.gateway.conftest import Bench, asking, within
@@ -102,8 +102,8 @@ def test_seconds_are_those_that_models_took(bench: Bench) -> None:
 
 
 def test_a_day_and_an_evolution_have_accounts_of_their_own() -> None:
-    run = Account("budget", "the run", "…", Budget(), CallTotals())
-    day = Account("day_budget", "all runs of a day", "wait", Budget(usd=1.0), CallTotals(usd=0.5))
+    run = BudgetAccount("budget", "the run", "…", Budget(), CallTotals())
+    day = BudgetAccount("day_budget", "all runs of a day", "wait", Budget(usd=1.0), CallTotals(usd=0.5))
     hold = reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
     with pytest.raises(ModelFailed, match=r"all runs of a day may use 1 US dollars.*0.4 reserved.*wait"):
         reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))

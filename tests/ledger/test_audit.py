@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from agentos.cli.audit import app
 from agentos.errors import UserError
-from agentos.ledger.audit import Head, chained
+from agentos.ledger.audit import AuditHead, chained
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -83,7 +83,7 @@ def test_entries_after_a_cut_do_not_hide_it(path: Path) -> None:
 def test_a_rewritten_tail_needs_a_head_kept_elsewhere(path: Path) -> None:
     noted = Reader(path).head()
     entry = Reader(path).entries()[-1]
-    forged = chained(Head(5, entry.previous), entry.at, "decided", "evolution-6", '{"number": 7}')
+    forged = chained(AuditHead(5, entry.previous), entry.at, "decided", "evolution-6", '{"number": 7}')
     statement = f"UPDATE audit SET detail = '{forged.detail_text}', hash = '{forged.hash}' WHERE seq = 6"
     tamper(path, statement)
     assert Reader(path).verify() == ["entry 6 is not the one that the file audit.head knows"]
@@ -116,9 +116,9 @@ def test_a_head_that_fell_behind_is_true_and_catches_up(path: Path) -> None:
 
 
 def test_a_noted_head_is_number_and_hash() -> None:
-    assert str(Head.parse("6:" + "a" * 64)) == "6:" + "a" * 64
+    assert str(AuditHead.parse("6:" + "a" * 64)) == "6:" + "a" * 64
     with pytest.raises(UserError, match="hex digits"):
-        Head.parse("6")
+        AuditHead.parse("6")
 
 
 # --- the command ------------------------------------------------------------------------------

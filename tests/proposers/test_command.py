@@ -17,7 +17,7 @@ from agentos.domain import (
     Call,
     Check,
     Cost,
-    Earlier,
+    EarlierAttempt,
     Fault,
     Json,
     Kind,
@@ -36,7 +36,7 @@ from agentos.errors import Invalid, UserError
 from agentos.home import Home
 from agentos.ports import Brief, Case, ObservedRun
 from agentos.proposers.coders import load_coders
-from agentos.proposers.coding_agent import Errand, Left
+from agentos.proposers.coding_agent import AgentJob, AgentJobResult
 from agentos.proposers.command import (
     MANIFEST,
     MANIFEST_MAX,
@@ -103,7 +103,7 @@ def a_brief() -> Brief:
         why=HOSTILE,
         files={PATH: "x = 3\n"},
         runs=(ObservedRun(task, run, steps),),
-        history=(Earlier(Layer.TOOL, HOSTILE, (PATH,), "rejected: it broke a guard"),),
+        history=(EarlierAttempt(Layer.TOOL, HOSTILE, (PATH,), "rejected: it broke a guard"),),
         surface=("tool/*/*.py", "harness/*/*.py", "*/*/resource.toml"),
     )
 
@@ -277,11 +277,11 @@ class Paid:
 
     def __init__(self, cost: Cost) -> None:
         self.cost = cost
-        self.errands: list[Errand] = []
+        self.errands: list[AgentJob] = []
 
-    def run(self, errand: Errand) -> Left:
+    def run(self, errand: AgentJob) -> AgentJobResult:
         self.errands.append(errand)
-        return Left({**errand.files, MANIFEST: manifest()}, (), None, self.cost, "blob")
+        return AgentJobResult({**errand.files, MANIFEST: manifest()}, (), None, self.cost, "blob")
 
 
 @pytest.mark.parametrize(

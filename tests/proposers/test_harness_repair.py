@@ -13,7 +13,7 @@ import pytest
 
 from agentos.domain import Call, Check, Json, Kind, Layer, ResourceId, Snapshot
 from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
-from agentos.proposers.harness_repair import HarnessRepairProposer, Traced, grounds_of
+from agentos.proposers.harness_repair import CaseTrace, HarnessRepairProposer, grounds_of
 
 DESK = ResourceId(Kind.HARNESS, "desk")
 BASE = Snapshot("c", "t")
@@ -31,7 +31,7 @@ FILES = {
 
 
 @dataclass
-class Desk:
+class RequestDispatcher:
     """Runs the harness' files in this process: what a box would do with them."""
 
     files: Mapping[str, str] = field(default_factory=lambda: FILES)
@@ -43,10 +43,10 @@ class Desk:
 
     def trace(
         self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
-    ) -> Sequence[Traced]:
+    ) -> Sequence[CaseTrace]:
         return [self.run(self.files, case, trace=True) for case in cases]
 
-    def run(self, files: Mapping[str, str], case: Case, *, trace: bool = False) -> Traced:
+    def run(self, files: Mapping[str, str], case: Case, *, trace: bool = False) -> CaseTrace:
         time.sleep(self.pause_s)
         lines: dict[str, set[int]] = {}
 
@@ -77,12 +77,12 @@ class Desk:
                 sys.modules.pop(name, None)
         passed = all(check.spec["value"] == output for check in case.checks)
         passed = passed and not (isinstance(output, dict) and "error" in output)
-        return Traced(passed, output, {path: tuple(found) for path, found in lines.items()}, 0.01)
+        return CaseTrace(passed, output, {path: tuple(found) for path, found in lines.items()}, 0.01)
 
 
 @dataclass
 class _Bench:
-    desk: Desk
+    desk: RequestDispatcher
     path: str
     cases: Sequence[Case]
 
@@ -127,12 +127,12 @@ def brief(
     )
 
 
-def proposed(desk: Desk, given: Brief) -> list[Proposal]:
+def proposed(desk: RequestDispatcher, given: Brief) -> list[Proposal]:
     return list(HarnessRepairProposer(desk, 1).propose(given))
 
 
 def test_the_file_at_fault_is_found_among_those_of_the_harness() -> None:
-    desk = Desk()
+    desk = RequestDispatcher()
     working = [(case(5, "a", "bb", "ccc", checked=False), [1, 2, 3])]
     (first, *_) = proposed(desk, brief(working=working))
     assert list(first.files) == ["harness/desk/joining.py"]
@@ -142,7 +142,7 @@ def test_the_file_at_fault_is_found_among_those_of_the_harness() -> None:
 
 
 def test_files_that_no_failing_run_goes_through_are_not_searched() -> None:
-    traced = Desk().trace(BASE, DESK, (*FAILING, *WORKING), 1.0)
+    traced = RequestDispatcher().trace(BASE, DESK, (*FAILING, *WORKING), 1.0)
     paths = {ground.brief.path for ground in grounds_of(brief((*FAILING, *WORKING)), traced)}
     assert paths == {"harness/desk/harness.py", "harness/desk/joining.py"}
 
@@ -150,9 +150,9 @@ def test_files_that_no_failing_run_goes_through_are_not_searched() -> None:
 def test_an_edit_that_breaks_what_works_is_not_proposed() -> None:
     """Without the join in order, lists come out right; without a join at all, a single name would not."""
     single = [(case(number, name, checked=False), [len(name)]) for number, name in enumerate(("a", "bb"), 7)]
-    for found in proposed(Desk(), brief(working=single)):
+    for found in proposed(RequestDispatcher(), brief(working=single)):
         (text,) = found.files.values()
-        done = Desk({**FILES, **found.files}).run({**FILES, **found.files}, case(9, "xyz"))
+        done = RequestDispatcher({**FILES, **found.files}).run({**FILES, **found.files}, case(9, "xyz"))
         assert done.passed, text
 
 
@@ -166,11 +166,11 @@ def test_an_edit_that_breaks_what_works_is_not_proposed() -> None:
     ],
 )
 def test_where_there_is_nothing_to_search_nothing_is_proposed(given: Brief) -> None:
-    assert proposed(Desk(files=given.files), given) == []
+    assert proposed(RequestDispatcher(files=given.files), given) == []
 
 
 def test_the_search_ends_with_its_budget() -> None:
-    desk = Desk(pause_s=0.02)
+    desk = RequestDispatcher(pause_s=0.02)
     hopeless = (replaced_check(FAILING[0], [9, 9]), replaced_check(FAILING[1], [8]))
     began = time.monotonic()
     assert proposed(desk, brief(hopeless, budget_s=1.0)) == []

@@ -12,6 +12,7 @@ import pytest
 from agentos.domain import (
     IMPORT,
     Check,
+    EditTarget,
     Evolution,
     EvolutionState,
     Json,
@@ -25,7 +26,6 @@ from agentos.domain import (
     Result,
     Run,
     Share,
-    Site,
     Snapshot,
     Task,
 )
@@ -40,10 +40,10 @@ from agentos.evolver.memory.lessons import (
     only_removes,
     removed,
 )
-from agentos.evolver.policy import Surface
+from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose.briefing import brief_for
 from agentos.evolver.propose.validation import screen
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.ports import Brief, KnownLesson, ObservedRun, Proposal
 from agentos.proposers.lesson import LessonProposer, contrasting
 from agentos.testing import FakeRegistry, MemoryLedger
@@ -314,7 +314,7 @@ def test_a_lesson_that_gives_an_answer_away_is_screened() -> None:
     cheat = {"operation": "ADD", "lesson": "When asked for a, answer 12.34."}
     (made,) = _proposed(Scripted([cheat]), _brief())
     checks = [check for seen in MIXED for check in seen.task.checks]
-    assert "expected value" in screen({PATH: "# Lessons\n"}, made.files, checks, Surface())
+    assert "expected value" in screen({PATH: "# Lessons\n"}, made.files, checks, SurfacePolicy())
 
 
 def test_what_a_run_wished_to_be_remembered_is_tried_without_a_model() -> None:
@@ -361,8 +361,12 @@ def test_a_brief_tells_how_lessons_fared_and_what_open_runs_of_this_work_wished(
     for name, key in (("mine", task.key), ("of other work", "other")):
         ledger.put(MemoryProposal(f"proposal-{name}", "run-x", key, f"wish {name}", "", NOW))
     evolution = Evolution("evo-1", "evd-1", "f", EvolutionState.PROPOSING, stable)
-    brief = brief_for(parts, evolution, Site(Layer.MEMORY, "memory/default", PATH), Sets((task.id,), (), ()))
+    brief = brief_for(
+        parts, evolution, EditTarget(Layer.MEMORY, "memory/default", PATH), TaskSets((task.id,), (), ())
+    )
     assert brief.wished == ("wish mine",)
     assert [(one.text, one.uses, one.successes) for one in brief.memories] == [("one", 1, 0)]
-    prompt = brief_for(parts, evolution, Site(Layer.PROMPT, "prompt/default", ""), Sets((task.id,), (), ()))
+    prompt = brief_for(
+        parts, evolution, EditTarget(Layer.PROMPT, "prompt/default", ""), TaskSets((task.id,), (), ())
+    )
     assert (prompt.wished, prompt.memories) == ((), ())

@@ -15,7 +15,7 @@ from agentos.daemon.evolve.evolver_models import Advice
 from agentos.domain import (
     Budget,
     Check,
-    Earlier,
+    EarlierAttempt,
     Fault,
     Json,
     Kind,
@@ -327,7 +327,7 @@ def test_all_that_was_recorded_stands_in_data_marks_that_it_cannot_close() -> No
     fault = Fault("ValueError", evil)
     steps = [Step("run-1", 1, "act", {"tool": evil}, {"out": evil}, fault, NOW, 1.0)]
     runs = (seen(1, evil, steps=steps), seen(1, evil, passed=True, steps=steps))
-    history = (Earlier(Layer.MEMORY, evil, (MEMORY,), evil),)
+    history = (EarlierAttempt(Layer.MEMORY, evil, (MEMORY,), evil),)
     model = Model(answer("One.", summary=evil), answer("Two."))
     for _ in model.proposer.propose(
         brief(why=evil, runs=runs, history=history, source=f"# Lessons\n- {evil}\n")
@@ -353,6 +353,6 @@ def make_big() -> Callable[[], Brief]:
         step = Step("run-1", 0, "act", {"x": "y" * 5_000}, {"blob": "a", "size": 9, "head": "h" * 5_000, "tail": "t"},
                     None, NOW, 1.0)  # fmt: skip
         runs = tuple(seen(number, "g" * 5_000, steps=[step] * 40) for number in range(30))
-        return brief(runs=runs, history=(Earlier(Layer.MEMORY, "s" * 3_000, (), "e" * 3_000),) * 50)
+        return brief(runs=runs, history=(EarlierAttempt(Layer.MEMORY, "s" * 3_000, (), "e" * 3_000),) * 50)
 
     return make

@@ -23,7 +23,7 @@ from agentos.domain import (
     Version,
 )
 from agentos.evolver.history.retirement import UNUSED_DAYS, unused_skills
-from agentos.evolver.policy import Surface
+from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose.validation import screen
 from agentos.ports import Brief, ObservedRun, Proposal
 from agentos.proposers.skill import SkillProposer, did, ways
@@ -116,7 +116,7 @@ def test_what_two_tasks_did_alike_becomes_a_page() -> None:
     assert "11.25" not in page
     resource = ResourceId(Kind.SKILL, "convert-amount")
     assert examine(resource, {path: page.encode()}).faults == ()
-    assert screen({}, made.files, [], Surface()) == ""
+    assert screen({}, made.files, [], SurfacePolicy()) == ""
 
 
 def test_an_agent_that_follows_rules_is_led_to_the_first_tool() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentos.sandboxes.box import WorkerBox, overdue, pipes
-from agentos.wire import Closed
+from agentos.wire import WireClosed
 
 
 class Deaf(WorkerBox):
@@ -34,7 +34,7 @@ def deaf() -> Iterator[Deaf]:
 
 def test_the_last_clock_frees_the_reader_of_a_box_that_cannot_be_killed(deaf: Deaf) -> None:
     deaf.kill_after(0.1)
-    with pytest.raises(Closed):
+    with pytest.raises(WireClosed):
         deaf.channel.receive(deadline=time.monotonic() + 30)
 
 

@@ -89,13 +89,13 @@ def test_use_is_read_in_both_formats(tmp_path: Path) -> None:
     (tmp_path / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
     (tmp_path / "memory.peak").write_text("4096\n")
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 2\n")
-    assert ControlGroup((tmp_path,)).used() == cgroups.Used(1.5, 4096, oom=True)
+    assert ControlGroup((tmp_path,)).used() == cgroups.GroupUsage(1.5, 4096, oom=True)
     one = tmp_path / "one"
     one.mkdir()
     (one / "cpuacct.usage").write_text("2500000000\n")
     (one / "memory.max_usage_in_bytes").write_text("8192\n")
     (one / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 0\n")
-    assert ControlGroup((one,)).used() == cgroups.Used(2.5, 8192, oom=False)
+    assert ControlGroup((one,)).used() == cgroups.GroupUsage(2.5, 8192, oom=False)
 
 
 def test_a_group_that_would_not_go_goes_with_the_next(

@@ -26,17 +26,23 @@ from agentos.errors import Unavailable
 from agentos.messages import RunDone, StepFrame
 from agentos.sandboxes.content import box_limits, call_list
 from agentos.sandboxes.docker import image, image_host
-from agentos.sandboxes.docker.container import End, Maker
+from agentos.sandboxes.docker.container import ContainerMaker, End
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host, find, images
-from agentos.sandboxes.docker.pool import Pool
-from agentos.sandboxes.docker.profile import HOME_LABEL, ProfileKind, Walls, all_but, seccomp_profile
+from agentos.sandboxes.docker.pool import ContainerPool
+from agentos.sandboxes.docker.profile import (
+    HOME_LABEL,
+    ContainerProfile,
+    ProfileKind,
+    all_but,
+    seccomp_profile,
+)
 from agentos.sandboxes.docker.sandbox import Docker
 from agentos.sandboxes.leftover import BOXES, notes
 from agentos.sandboxes.owner import Owner, home_id
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.sandboxes.seccomp import CONDITIONAL
-from agentos.wire import Closed
+from agentos.wire import WireClosed
 
 Run = Callable[..., Any]
 MakeDocker = Callable[..., Docker]
@@ -170,17 +176,17 @@ def test_a_container_in_use_is_noted_with_its_run_until_it_is_gone(
 
 
 @pytest.fixture
-def maker(docker_image: str, tmp_path: Path, engine: DockerEngine) -> Iterator[Callable[..., Maker]]:
+def maker(docker_image: str, tmp_path: Path, engine: DockerEngine) -> Iterator[Callable[..., ContainerMaker]]:
     ends: list[End] = []
 
-    def make(boot: str = "") -> Maker:
-        class Booted(Walls):
+    def make(boot: str = "") -> ContainerMaker:
+        class Booted(ContainerProfile):
             def boot(self) -> str:
                 return boot or super().boot()
 
         ends.append(End(engine, 1))
         walls = Booted(docker_image, box_limits(), (), frozenset())
-        return Maker(ends[-1], walls, Owner.here(tmp_path), tmp_path)
+        return ContainerMaker(ends[-1], walls, Owner.here(tmp_path), tmp_path)
 
     yield make
     for end in ends:
@@ -207,21 +213,21 @@ SPEAK = (
     ],
 )
 def test_who_does_not_know_the_token_is_not_let_in(
-    message: str, why: str, maker: Callable[..., Maker]
+    message: str, why: str, maker: Callable[..., ContainerMaker]
 ) -> None:
     with pytest.raises(Unavailable, match=why):
         maker(SPEAK.format(message=message)).make(KIND)
 
 
 @pytest.mark.docker
-def test_a_container_that_ends_at_once_is_told(maker: Callable[..., Maker]) -> None:
+def test_a_container_that_ends_at_once_is_told(maker: Callable[..., ContainerMaker]) -> None:
     with pytest.raises(Unavailable, match="ended with code 3"):
         maker("raise SystemExit(3)").make(KIND)
 
 
 @pytest.mark.docker
 def test_a_container_that_ends_while_it_is_greeted_leaves_nothing_open(
-    maker: Callable[..., Maker], monkeypatch: pytest.MonkeyPatch
+    maker: Callable[..., ContainerMaker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(pid: int) -> int:
         raise ProcessLookupError(pid)
@@ -233,7 +239,7 @@ def test_a_container_that_ends_while_it_is_greeted_leaves_nothing_open(
 
 
 @pytest.mark.docker
-def test_the_token_alone_is_not_enough(maker: Callable[..., Maker], tmp_path: Path) -> None:
+def test_the_token_alone_is_not_enough(maker: Callable[..., ContainerMaker], tmp_path: Path) -> None:
     """A process of the host that has read the token, and comes before the container."""
     intruders: list[int] = []
 
@@ -313,7 +319,7 @@ def test_the_pool_gives_each_once_and_keeps_the_kinds_asked_for_most() -> None:
         things.append(Thing(kind))
         return things[-1]
 
-    pool: Pool[str, Thing] = Pool(make, ready=2, kinds=2)
+    pool: ContainerPool[str, Thing] = ContainerPool(make, ready=2, kinds=2)
     taken = [pool.take(kind) for kind in "aabab"]
     assert [thing.kind for thing in taken] == list("aabab")
     assert len(set(map(id, taken))) == 5
@@ -338,7 +344,7 @@ def test_the_pool_passes_over_the_dead_and_what_failed_before() -> None:
             raise Unavailable("the engine was away")
         return answer
 
-    pool: Pool[str, Thing] = Pool(make, ready=1)
+    pool: ContainerPool[str, Thing] = ContainerPool(make, ready=1)
     pool.take("a")
     assert not pool.take("a").dead
     assert dead.discarded
@@ -428,7 +434,7 @@ def test_closing_the_sandbox_ends_its_boxes(
     sandbox = make_docker(home=tmp_path)
     box = sandbox.open(small)
     sandbox.close()
-    with pytest.raises(Closed):
+    with pytest.raises(WireClosed):
         box.channel.receive(deadline=time.monotonic() + 10)
     assert containers(engine, tmp_path) == []
     box.close()
@@ -507,7 +513,7 @@ def test_an_engine_that_dies_makes_trials_infra_and_comes_back(
         relay.stop()
         assert run(box, "os:getpid") == 1
         box.close()
-        with pytest.raises(Closed):
+        with pytest.raises(WireClosed):
             box.channel.receive(deadline=time.monotonic() + 5)
         with pytest.raises(Unavailable, match="engine does not answer"):
             sandbox.open(small)

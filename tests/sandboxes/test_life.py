@@ -24,7 +24,7 @@ from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.leftover import GROUPS, OwnerNote, notes, runs_of
 from agentos.sandboxes.owner import Owner, home_id
 from agentos.sandboxes.reaper import leftovers, reap
-from agentos.wire import Closed
+from agentos.wire import WireClosed
 
 pytestmark = pytest.mark.sandbox
 
@@ -113,7 +113,7 @@ def test_a_template_that_died_is_started_again_once(make: Make, small: Limits, r
         box = sandbox.open(small)
         first = sandbox.template_pid
         os.kill(first, signal.SIGKILL)
-        with pytest.raises(Closed):
+        with pytest.raises(WireClosed):
             box.channel.receive(deadline=time.monotonic() + 10)
         box.close()
         with sandbox.open(small) as other:
@@ -126,7 +126,7 @@ def test_closing_the_sandbox_ends_its_boxes(make: Make, small: Limits, tmp_path:
     box = sandbox.open(small)
     sandbox.close()
     sandbox.close()
-    with pytest.raises(Closed):
+    with pytest.raises(WireClosed):
         box.channel.receive(deadline=time.monotonic() + 10)
     box.close()
     sandbox.close()

@@ -20,7 +20,7 @@ from agentos.sandboxes.content import box_limits
 from agentos.sandboxes.docker.container import ContainerBox
 from agentos.sandboxes.docker.profile import WORKER_MB
 from agentos.sandboxes.plainfiles import read_tar
-from agentos.wire import Closed, FrameError, Late
+from agentos.wire import FrameError, WireClosed, WireLate
 
 Run = Callable[..., Any]
 
@@ -64,7 +64,7 @@ def test_a_process_that_eats_memory_dies_and_the_worker_lives(box: WorkerBox, ru
 
 def test_memory_that_no_process_maps_counts_too(box: WorkerBox, small: Limits, run: Run) -> None:
     group_of(box)
-    with contextlib.suppress(Closed):  # whom the kernel ends, the eater or the worker, is its choice
+    with contextlib.suppress(WireClosed):  # whom the kernel ends, the eater or the worker, is its choice
         assert run(box, "bombs:memory_files", 60, 6 << 20) == 0
     usage = box.close()
     extras = box_limits()
@@ -116,13 +116,13 @@ def test_the_last_clock_ends_a_box_that_nobody_reads(sandbox: Bubblewrap, small:
     with sandbox.open(small) as box:
         box.kill_after(0.1)
         box.channel.send({"do": "bombs:sleep_for_ever", "args": []})
-        with pytest.raises(Closed):
+        with pytest.raises(WireClosed):
             box.channel.receive(deadline=time.monotonic() + 5)
 
 
 def test_a_reader_with_a_deadline_is_never_held_up(box: WorkerBox) -> None:
     box.channel.send({"do": "bombs:sleep_for_ever", "args": []})
-    with pytest.raises(Late):
+    with pytest.raises(WireLate):
         box.channel.receive(deadline=time.monotonic() + 0.1)
     assert box.close() == box.close()
 
@@ -156,7 +156,7 @@ def test_what_is_no_frame_is_an_error_and_no_allocation(length: int, body: bytes
 
 def test_half_a_frame_is_the_end(box: WorkerBox) -> None:
     box.channel.send({"do": "bombs:send_raw", "args": ["0000ffff7b", "exit"]})
-    with pytest.raises(Closed):
+    with pytest.raises(WireClosed):
         box.channel.receive(deadline=time.monotonic() + 5)
 
 

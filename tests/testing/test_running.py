@@ -19,7 +19,7 @@ from agentos.testing import (
     Undurable,
     attempt,
 )
-from agentos.wire import Channel, Closed
+from agentos.wire import Channel, WireClosed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD, NEW = Snapshot("old", "old"), Snapshot("new", "new")
@@ -88,7 +88,7 @@ def test_a_sandbox_is_a_function_on_a_channel() -> None:
         try:
             while True:
                 channel.send({"echo": channel.receive().head})
-        except Closed:
+        except WireClosed:
             ended.set()
 
     sandbox = FakeSandbox(worker)

@@ -192,7 +192,7 @@ def _prune(root: str) -> None:
 
 def _evolve(root: str) -> None:
     """Everything between failing runs and a promotion, or what is left of it."""
-    from agentos.daemon.offline import desk
+    from agentos.daemon.offline import offline_context
     from agentos.domain import RUNNING_STATES, Evolution, Share
     from agentos.evolver.cycle import evolve
     from agentos.evolver.find.mining import mine
@@ -204,7 +204,7 @@ def _evolve(root: str) -> None:
 
     home = Home(Path(root))
     registry = Registry(home.registry)
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         parts = without_boxes(parts, registry)
         if not parts.records.find(Evolution):
             run_all(parts, registry)

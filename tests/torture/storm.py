@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.daemon.daemon_lock import daemon_info
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.daemon.setup import init_home
 from agentos.domain import (
     RUNNING_STATES,
@@ -352,7 +352,7 @@ class Round:
         if code := self.world.commands.wait():
             self.faults.append(f"a whole backup could not be restored: exit code {code}")
             return
-        with desk(Home(root)):
+        with offline_context(Home(root)):
             pass
         shutil.rmtree(root)
 

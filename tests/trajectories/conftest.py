@@ -10,8 +10,8 @@ import pytest
 
 from agentos.domain import Cost, Fault, Json, Limits, Outcome, Result, Run, Share, Snapshot, Step, Task
 from agentos.ledger.store import Ledger
-from agentos.trajectories.chat import Happened
-from agentos.trajectories.past import Into
+from agentos.trajectories.chat import FinishedRun
+from agentos.trajectories.past import ImportTarget
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "trajectories"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -20,8 +20,8 @@ Made = tuple[str, Json, Json]  # node, action, observation
 
 
 @pytest.fixture
-def into() -> Into:
-    return Into(Snapshot("c" * 40, "t" * 40), 0.2, NOW)
+def into() -> ImportTarget:
+    return ImportTarget(Snapshot("c" * 40, "t" * 40), 0.2, NOW)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def data() -> Path:
 
 
 @pytest.fixture
-def happened() -> Callable[..., Happened]:
+def happened() -> Callable[..., FinishedRun]:
     """A finished run of this home: ``happened(("model", action, observation), …, result=…)``."""
 
     def make(
@@ -49,7 +49,7 @@ def happened() -> Callable[..., Happened]:
         result: Result = Result.PASSED,
         answer: Json = None,
         fault_at: int = -1,
-    ) -> Happened:
+    ) -> FinishedRun:
         task = Task("task-1", "sum", goal, None, (), "default", Limits(), (), (), None, NOW)
         outcome = Outcome(result, 1.0 if result is Result.PASSED else 0.0, "", cost=Cost(1.0, 0.5, 12, None))
         run = Run(
@@ -66,7 +66,7 @@ def happened() -> Callable[..., Happened]:
             outcome,
             answer,
         )
-        return Happened(task, run, _steps(id, steps, fault_at))
+        return FinishedRun(task, run, _steps(id, steps, fault_at))
 
     return make
 

@@ -16,11 +16,11 @@ from agentos.domain import Result, Step
 from agentos.errors import Invalid, UserError
 from agentos.evolver.find.step_failures import fault_in
 from agentos.ledger.store import Ledger
-from agentos.trajectories.chat import Happened, chat_record
+from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.conversations import ChatConversation
 from agentos.trajectories.converting import converted, converter
 from agentos.trajectories.formats import READERS, detect, read
-from agentos.trajectories.past import Into, Source, past_of
+from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.records import read_records
 from agentos.trajectories.spans import otlp
 
@@ -56,7 +56,7 @@ def shape(conversation: ChatConversation) -> list[Any]:
     ]
 
 
-def faults(conversation: ChatConversation, into: Into) -> list[str]:
+def faults(conversation: ChatConversation, into: ImportTarget) -> list[str]:
     steps = past_of(conversation, Source("x", "x", 1), into).steps
     return [fault.type for step in steps if (fault := fault_in(step))]
 
@@ -112,7 +112,7 @@ def test_what_the_exit_status_says(info: dict[str, Any], result: Result) -> None
     assert read(traj(**info))[0].ended.result is result
 
 
-def test_both_forms_of_mini_swe_agent(tmp_path: Path, into: Into) -> None:
+def test_both_forms_of_mini_swe_agent(tmp_path: Path, into: ImportTarget) -> None:
     system = {"role": "system", "content": "You are"}
     told = "<returncode>127</returncode>\n<output>\nsh: foo: not found\n</output>"
     text = [
@@ -172,7 +172,7 @@ def sample(number: int, value: Any) -> dict[str, Any]:
     }
 
 
-def test_an_eval_log_is_a_zip_of_samples(tmp_path: Path, into: Into) -> None:
+def test_an_eval_log_is_a_zip_of_samples(tmp_path: Path, into: ImportTarget) -> None:
     path = tmp_path / "log.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", json.dumps({"version": 2, "eval": {"task": "count", "model": "m"}}))
@@ -264,7 +264,7 @@ def test_spans_without_messages_are_refused_and_say_why() -> None:
         read(request(span(1, "chat")))
 
 
-def test_own_spans_with_their_content_come_back(happened: Callable[..., Happened]) -> None:
+def test_own_spans_with_their_content_come_back(happened: Callable[..., FinishedRun]) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
     ran = happened(
         ("model", {"model": "m"}, {"message": {"content": None, "tool_calls": [call]}}),
@@ -285,7 +285,7 @@ def line(type: str, content: Any, id: str = "", **more: Any) -> dict[str, Any]:
     return {"type": type, "message": message, "sessionId": "s", "uuid": f"{type}{content}", **more}
 
 
-def test_a_session_of_claude_code(tmp_path: Path, into: Into) -> None:
+def test_a_session_of_claude_code(tmp_path: Path, into: ImportTarget) -> None:
     path = lines(
         tmp_path / "s.jsonl",
         {"type": "summary", "summary": "Mend", "leafUuid": "x"},
@@ -391,14 +391,14 @@ def test_a_list_in_anthropics_form_and_lists_as_lines(tmp_path: Path) -> None:
 # --- all of them ---------------------------------------------------------------------------------
 
 
-def test_an_unknown_outcome_goes_in_and_out_as_unknown(into: Into, ledger: Ledger) -> None:
+def test_an_unknown_outcome_goes_in_and_out_as_unknown(into: ImportTarget, ledger: Ledger) -> None:
     (found,) = read({"messages": [USER, {"role": "assistant", "content": "done"}]})
     past = past_of(found, Source("openai-chat", "x", 1), into)
     assert past.run.outcome
     assert (past.run.outcome.result, past.run.outcome.fault) == (Result.UNKNOWN, None)
     assert ledger.add_past(past.task, past.run, past.steps)
     out = chat_record(
-        Happened(past.task, ledger.run(past.run.id), tuple[Step, ...](ledger.steps(past.run.id)))
+        FinishedRun(past.task, ledger.run(past.run.id), tuple[Step, ...](ledger.steps(past.run.id)))
     )
     assert read(out)[0].ended.result is Result.UNKNOWN
 

@@ -10,10 +10,10 @@ import pytest
 from agentos.domain import IMPORT, Result, Share
 from agentos.errors import Invalid
 from agentos.ledger.store import Ledger
-from agentos.trajectories.chat import Happened, chat_record
+from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.conversations import ChatConversation
 from agentos.trajectories.formats import detect, read
-from agentos.trajectories.past import Into, Past, Source, past_of
+from agentos.trajectories.past import ImportedRun, ImportTarget, Source, past_of
 
 ASKED = {"role": "user", "content": "add 1 and 2"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
@@ -28,7 +28,7 @@ def one(record: dict[str, Any], format: str = "auto") -> ChatConversation:
     return conversation
 
 
-def past(record: dict[str, Any], into: Into, format: str = "auto") -> Past:
+def past(record: dict[str, Any], into: ImportTarget, format: str = "auto") -> ImportedRun:
     return past_of(one(record, format), Source("openai-chat", "x.jsonl", 1), into)
 
 
@@ -70,14 +70,14 @@ def test_examples_have_passed_and_groups_are_taken_apart() -> None:
     assert [c.messages[-1]["content"] for c in read(group)] == ["3", "4"]
 
 
-def test_a_tool_call_becomes_a_step_like_one_of_our_own(into: Into) -> None:
+def test_a_tool_call_becomes_a_step_like_one_of_our_own(into: ImportTarget) -> None:
     steps = past({"messages": CHAT, "reward": 1, "tools": [{"type": "function"}]}, into).steps
     assert [step.node for step in steps] == ["import", "message", "model", "act", "model"]
     assert steps[3].action == {"tool": "add", "args": {"a": 1, "b": 2}}
     assert steps[3].observation["output"] == "3"
 
 
-def test_arguments_that_are_no_json_stay_what_they_are(into: Into) -> None:
+def test_arguments_that_are_no_json_stay_what_they_are(into: ImportTarget) -> None:
     for arguments in ('{"a": ', '{"a": NaN}', "[" * 5_000 + "]" * 5_000):
         call = {**CALL, "function": {"name": "add", "arguments": arguments}}
         chat = [ASKED, {**CALLS, "tool_calls": [call]}, GAVE, SAID]
@@ -130,14 +130,14 @@ def test_a_broken_record_is_refused_with_its_reason(record: dict[str, Any], why:
     assert why in caught.value.faults[0]
 
 
-def test_a_conversation_may_break_off_after_a_call(into: Into) -> None:
+def test_a_conversation_may_break_off_after_a_call(into: ImportTarget) -> None:
     assert past({"messages": [ASKED, CALLS], "reward": 0}, into).run.answer is None
 
 
 # --- what it is in the ledger -----------------------------------------------------------------------
 
 
-def test_an_imported_run_is_marked_and_cannot_be_taken_for_one_of_ours(into: Into) -> None:
+def test_an_imported_run_is_marked_and_cannot_be_taken_for_one_of_ours(into: ImportTarget) -> None:
     made = past({"messages": CHAT, "reward": 0}, into)
     assert (made.run.sandbox, made.run.level, made.task.agent) == (IMPORT, "none", "imported")
     assert made.run.resources == ()
@@ -146,7 +146,7 @@ def test_an_imported_run_is_marked_and_cannot_be_taken_for_one_of_ours(into: Int
     assert made.run.outcome.fault.type == "imported"
 
 
-def test_only_what_has_checks_can_be_done_by_an_agent_of_the_registry(into: Into) -> None:
+def test_only_what_has_checks_can_be_done_by_an_agent_of_the_registry(into: ImportTarget) -> None:
     ours = replace(into, agent="default")
     without = past({"messages": CHAT, "reward": 0}, ours)
     checked = past({"messages": CHAT, "reward": 0, "checks": [{"equals": {"value": 3}}]}, ours)
@@ -157,7 +157,7 @@ def test_only_what_has_checks_can_be_done_by_an_agent_of_the_registry(into: Into
     assert checked.run.outcome.fault.type == "check"
 
 
-def test_equal_content_has_equal_ids_and_any_difference_others(into: Into) -> None:
+def test_equal_content_has_equal_ids_and_any_difference_others(into: ImportTarget) -> None:
     record = {"messages": CHAT, "reward": 1}
     same = past({**record, "agentos": {"run": "run-of-another-home"}}, into)
     assert same.run.id == past(record, into).run.id
@@ -172,7 +172,7 @@ def test_equal_content_has_equal_ids_and_any_difference_others(into: Into) -> No
     assert past({**record, "trial": 2}, into).task.key == past(record, into).task.key
 
 
-def test_a_share_is_of_the_work_and_not_of_the_run(into: Into) -> None:
+def test_a_share_is_of_the_work_and_not_of_the_run(into: ImportTarget) -> None:
     chats = [
         {"messages": CHAT, "reward": 1, "goal": f"goal {n}", "trial": t} for n in range(40) for t in (0, 1)
     ]
@@ -197,7 +197,7 @@ def test_a_share_is_of_the_work_and_not_of_the_run(into: Into) -> None:
     ],
 )
 def test_nothing_is_lost_on_the_way_through_the_ledger(
-    extra: dict[str, Any], into: Into, ledger: Ledger
+    extra: dict[str, Any], into: ImportTarget, ledger: Ledger
 ) -> None:
     parts = {"role": "user", "content": [{"type": "text", "text": "and this"}], "name": "bob"}
     record = {"messages": [{"role": "system", "content": "s" * 20_000}, *CHAT, parts, SAID], **extra}
@@ -206,7 +206,7 @@ def test_nothing_is_lost_on_the_way_through_the_ledger(
     steps = tuple(
         replace(s, observation=ledger.blobs.expand(s.observation)) for s in ledger.steps(made.run.id)
     )
-    out = chat_record(Happened(ledger.task(made.task.id), ledger.run(made.run.id), steps))
+    out = chat_record(FinishedRun(ledger.task(made.task.id), ledger.run(made.run.id), steps))
     assert {key: out[key] for key in record if key != "outcome"} == {
         key: value for key, value in record.items() if key != "outcome"
     }

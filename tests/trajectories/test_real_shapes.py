@@ -12,7 +12,7 @@ from agentos.errors import Invalid
 from agentos.evolver.find.step_failures import fault_in
 from agentos.trajectories.conversations import ChatConversation, text_of
 from agentos.trajectories.formats import detect, read
-from agentos.trajectories.past import Into, Source, past_of
+from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.records import read_records
 
 
@@ -135,7 +135,7 @@ def test_the_oldest_sessions_of_codex_have_a_bare_first_line(tmp_path: Path) -> 
     ],
 )
 def test_what_a_call_of_codex_gave(
-    tmp_path: Path, into: Into, output: Any, shown: str | None, fails: bool
+    tmp_path: Path, into: ImportTarget, output: Any, shown: str | None, fails: bool
 ) -> None:
     (found,) = conversations(lines(tmp_path / "r.jsonl", *codex_talk(output)), "codex")
     assert said(found)[-2] == (output if shown is None else shown)

@@ -15,10 +15,10 @@ import pytest
 
 from agentos.domain import Json
 from agentos.errors import UserError
-from agentos.trajectories.chat import Happened
+from agentos.trajectories.chat import FinishedRun
 from agentos.trajectories.sending import WAITING_MAX, Sender
 
-Make = Callable[..., Happened]
+Make = Callable[..., FinishedRun]
 STEP = ("act", {"tool": "add", "args": {}}, {"ok": True})
 
 

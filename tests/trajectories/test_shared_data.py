@@ -10,9 +10,9 @@ from typing import Any
 
 from agentos.domain import Result, Step
 from agentos.ledger.store import Ledger
-from agentos.trajectories.chat import Happened, chat_record
+from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.formats import READERS, detect, read
-from agentos.trajectories.past import Into, Past, Source, past_of
+from agentos.trajectories.past import ImportedRun, ImportTarget, Source, past_of
 from agentos.trajectories.records import Record, files_of, read_records
 
 
@@ -20,7 +20,7 @@ def records(data: Path) -> list[Record]:
     return [record for path in files_of(data).files for record in read_records(path)]
 
 
-def pasts(data: Path, into: Into) -> list[tuple[Record, Past]]:
+def pasts(data: Path, into: ImportTarget) -> list[tuple[Record, ImportedRun]]:
     found = []
     for record in records(data):
         (conversation,) = read(record.value)
@@ -54,14 +54,16 @@ def test_every_record_is_recognised(data: Path) -> None:
     assert Counter(detect(record.value) for record in found) == {"tau-bench": 116, "whowhen": 82}
 
 
-def test_all_of_it_comes_out_of_the_ledger_as_it_went_in(data: Path, into: Into, ledger: Ledger) -> None:
+def test_all_of_it_comes_out_of_the_ledger_as_it_went_in(
+    data: Path, into: ImportTarget, ledger: Ledger
+) -> None:
     results: Counter[Result] = Counter()
     blamed = messages = 0
     for record, past in pasts(data, into):
         assert ledger.add_past(past.task, past.run, past.steps)
         run, task = ledger.run(past.run.id), ledger.task(past.task.id)
         steps = whole(ledger, run.id)
-        exported = json.loads(json.dumps(chat_record(Happened(task, run, steps))))
+        exported = json.loads(json.dumps(chat_record(FinishedRun(task, run, steps))))
         assert back(exported, record.value) == record.value, record.place
         assert run.outcome is not None
         results[run.outcome.result] += 1

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentos.domain import CheckResult, Json, Result
-from agentos.trajectories.chat import Happened
+from agentos.trajectories.chat import FinishedRun
 from agentos.trajectories.spans import otlp, spans_of
 
-Make = Callable[..., Happened]
+Make = Callable[..., FinishedRun]
 
 USAGE = {"input_tokens": 11, "output_tokens": 7}
 ASKED = (
@@ -130,7 +130,7 @@ def test_what_was_said_is_left_out_unless_it_is_asked_for(happened: Make) -> Non
     assert json.dumps(told).count("tulip") == 5  # message, arguments, result, check, reason
 
 
-def failing(run: Happened, said: str) -> Any:
+def failing(run: FinishedRun, said: str) -> Any:
     assert run.run.outcome is not None
     checks = (CheckResult("equals", False, said), CheckResult("regex", True, ""))
     return replace(run.run.outcome, result=Result.FAILED, reason=said, checks=checks)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agentos.domain import Json, Result
-from agentos.trajectories.chat import Happened, chat_record
+from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.formats import read
-from agentos.trajectories.training import LeftOut, dpo, grpo, sft
+from agentos.trajectories.training import SkippedExample, dpo, grpo, sft
 
-Make = Callable[..., Happened]
+Make = Callable[..., FinishedRun]
 
 
 def call(id: str = "c1", name: str = "add", arguments: str = '{"a": 1}') -> Json:
@@ -31,12 +31,12 @@ def acts(tool: str, output: Json) -> tuple[str, Json, Json]:
     return "act", {"tool": tool, "args": {"a": 1}}, {"ok": True, "output": output}
 
 
-def chat(happened: Happened) -> list[Any]:
+def chat(happened: FinishedRun) -> list[Any]:
     messages: list[Any] = chat_record(happened)["messages"]
     return messages
 
 
-def roles(happened: Happened) -> list[str]:
+def roles(happened: FinishedRun) -> list[str]:
     return [message["role"] for message in chat(happened)]
 
 
@@ -116,9 +116,9 @@ def test_examples_are_passed_runs_in_which_a_model_spoke(happened: Make) -> None
         "agentos": {"runs": ["run-good"], "task": "task-1"},
     }
     assert left == [
-        LeftOut("run-bad", "it did not pass"),
-        LeftOut("run-mute", "no model spoke in it"),
-        LeftOut("run-lost", "its outcome says nothing of what was done"),
+        SkippedExample("run-bad", "it did not pass"),
+        SkippedExample("run-mute", "no model spoke in it"),
+        SkippedExample("run-lost", "its outcome says nothing of what was done"),
     ]
 
 
@@ -126,7 +126,7 @@ def test_a_preference_is_what_was_done_after_the_same_question(happened: Make) -
     good = happened(says(None, call()), acts("add", 3), says("3"), id="run-good")
     bad = happened(says("4"), id="run-bad", result=Result.FAILED)
     (pair,) = dpo([[bad, good]])
-    assert not isinstance(pair, LeftOut)
+    assert not isinstance(pair, SkippedExample)
     assert [m["role"] for m in pair["prompt"]] == ["user"]
     assert [m["role"] for m in pair["chosen"]] == ["assistant", "tool", "assistant"]
     assert pair["rejected"] == [{"content": "4", "role": "assistant"}]
@@ -137,7 +137,7 @@ def test_what_a_tool_gave_is_no_preference_of_the_model(happened: Make) -> None:
     steps = (says(None, call("c1")), acts("add", 3), says("done"))
     other = (says(None, call("c9")), acts("add", 4), says("done"))
     (left,) = dpo([[happened(*steps), happened(*other, result=Result.FAILED)]])
-    assert isinstance(left, LeftOut)
+    assert isinstance(left, SkippedExample)
     assert "what differed is what a tool gave" in left.why
 
 
@@ -154,9 +154,9 @@ def test_a_group_has_the_scores_as_rewards(happened: Make) -> None:
     tries = [happened(says("3"), id="run-a"), happened(says("4"), id="run-b", result=Result.FAILED)]
     alone = happened(says("7"), id="run-other", goal="add 3 and 4")
     group, left = grpo([[*tries, alone]])
-    assert not isinstance(group, LeftOut)
+    assert not isinstance(group, SkippedExample)
     assert (len(group["completions"]), group["rewards"]) == (2, [1.0, 0.0])
-    assert left == LeftOut("run-other", "no other run was asked the same")
+    assert left == SkippedExample("run-other", "no other run was asked the same")
     assert [c.ended.score for c in read(group)] == [1.0, 0.0]  # and it can be imported again
 
 

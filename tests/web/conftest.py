@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agentos.daemon.offline import desk
+from agentos.daemon.offline import offline_context
 from agentos.daemon.setup import init_home
 from agentos.domain import (
     Evolution,
@@ -75,7 +75,7 @@ def make_waiting_home(home: Home) -> None:
     init_home(home)
     registry = Registry(home.registry)
     commit_fault(registry)
-    with desk(home) as parts:
+    with offline_context(home) as parts:
         parts = without_boxes(parts, registry)
         parts = replace(parts, policy=replace(parts.policy, consent=ConsentPolicy(medium="ask")))
         run_all(parts, registry)
@@ -145,7 +145,7 @@ def home(waiting_home: Path, tmp_path: Path) -> Home:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class RunServicesFactory:
     """A page that answers, and what to know of its home."""
 
     home: Home
@@ -174,7 +174,7 @@ class Served:
 
 
 @pytest.fixture
-def served(home: Home) -> Iterator[Served]:
+def served(home: Home) -> Iterator[RunServicesFactory]:
     """The server, as `agentos web` runs it, on a port of its own."""
     key = secrets.token_bytes(32)
     with socket.socket() as listening:
@@ -187,7 +187,7 @@ def served(home: Home) -> Iterator[Served]:
         while not server.started and thread.is_alive():
             time.sleep(0.01)
         try:
-            yield Served(home, port, LoginLinks(key))
+            yield RunServicesFactory(home, port, LoginLinks(key))
         finally:
             server.should_exit = True
             thread.join()
@@ -195,6 +195,6 @@ def served(home: Home) -> Iterator[Served]:
 
 
 @pytest.fixture
-def browser(served: Served) -> Iterator[httpx.Client]:
+def browser(served: RunServicesFactory) -> Iterator[httpx.Client]:
     with served.browser() as client:
         yield client

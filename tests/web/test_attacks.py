@@ -15,11 +15,11 @@ from agentos.domain import Consent
 from agentos.ledger.reading import Reader
 from agentos.web.guard import FORM_MAX
 from agentos.web.sessions import INTENT_S, LINK_S, LoginLinks, Sessions
-from tests.web.conftest import FILES, OVERRIDE, SCRIPT, Served
+from tests.web.conftest import FILES, OVERRIDE, SCRIPT, RunServicesFactory
 from tests.web.test_pages import PAGES, fields
 
 
-def test_without_the_link_nothing_is_shown(served: Served) -> None:
+def test_without_the_link_nothing_is_shown(served: RunServicesFactory) -> None:
     with httpx.Client(base_url=served.address) as stranger:
         for address in PAGES:
             answer = stranger.get(address)
@@ -27,7 +27,9 @@ def test_without_the_link_nothing_is_shown(served: Served) -> None:
             assert "calc" not in answer.text
 
 
-def test_a_link_works_once_and_lets_in_by_a_cookie_that_scripts_and_sites_cannot_use(served: Served) -> None:
+def test_a_link_works_once_and_lets_in_by_a_cookie_that_scripts_and_sites_cannot_use(
+    served: RunServicesFactory,
+) -> None:
     link = served.link
     with httpx.Client() as client:
         cookie = client.get(link).headers["set-cookie"]
@@ -38,7 +40,7 @@ def test_a_link_works_once_and_lets_in_by_a_cookie_that_scripts_and_sites_cannot
 
 
 @pytest.mark.parametrize("given", ["", "a", "1.b.c", "é.ü", "9999999999.x." + "0" * 64])
-def test_a_made_up_link_lets_nobody_in(served: Served, given: str) -> None:
+def test_a_made_up_link_lets_nobody_in(served: RunServicesFactory, given: str) -> None:
     with httpx.Client(base_url=served.address) as client:
         assert client.get("/enter", params={"once": given}).status_code == 401
 
@@ -58,7 +60,7 @@ def test_a_link_and_an_intent_end_with_their_time(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "[::1]", ""])
 def test_a_name_that_was_rebound_to_this_machine_is_refused(
-    served: Served, browser: httpx.Client, host: str
+    served: RunServicesFactory, browser: httpx.Client, host: str
 ) -> None:
     assert browser.get("/", headers={"Host": host}).status_code == 421
     assert browser.get("/enter", headers={"Host": host}).status_code == 421
@@ -78,7 +80,7 @@ def test_a_name_that_was_rebound_to_this_machine_is_refused(
     ],
 )
 def test_a_form_of_another_site_does_nothing(
-    browser: httpx.Client, served: Served, headers: dict[str, str]
+    browser: httpx.Client, served: RunServicesFactory, headers: dict[str, str]
 ) -> None:
     shown = browser.get(f"/evolutions/{served.evolution.id}/approve").text
     address = f"/evolutions/{served.evolution.id}/approve"
@@ -88,7 +90,7 @@ def test_a_form_of_another_site_does_nothing(
 
 @pytest.mark.parametrize("token", ["", "x", None])
 def test_a_form_without_the_sessions_token_does_nothing(
-    browser: httpx.Client, served: Served, token: str | None
+    browser: httpx.Client, served: RunServicesFactory, token: str | None
 ) -> None:
     address = f"/evolutions/{served.evolution.id}/approve"
     said = fields(browser.get(address).text, address)
@@ -99,7 +101,7 @@ def test_a_form_without_the_sessions_token_does_nothing(
     assert Reader(served.home.ledger).find(Consent) == []
 
 
-def test_a_get_changes_nothing(browser: httpx.Client, served: Served) -> None:
+def test_a_get_changes_nothing(browser: httpx.Client, served: RunServicesFactory) -> None:
     head = Reader(served.home.ledger).head()
     for address in (*PAGES, f"/evolutions/{served.evolution.id}/approve", "/leave", "/questions/question-1"):
         browser.get(address)
@@ -107,7 +109,9 @@ def test_a_get_changes_nothing(browser: httpx.Client, served: Served) -> None:
     assert browser.put("/questions/question-1").status_code == 405
 
 
-def test_no_answer_may_be_framed_kept_or_run_scripts_of_others(browser: httpx.Client, served: Served) -> None:
+def test_no_answer_may_be_framed_kept_or_run_scripts_of_others(
+    browser: httpx.Client, served: RunServicesFactory
+) -> None:
     for address in (
         *PAGES,
         "/static/style.css",
@@ -126,7 +130,7 @@ def test_no_answer_may_be_framed_kept_or_run_scripts_of_others(browser: httpx.Cl
         assert headers["referrer-policy"] in ("same-origin", "no-referrer")
 
 
-def test_what_others_wrote_is_text(browser: httpx.Client, served: Served) -> None:
+def test_what_others_wrote_is_text(browser: httpx.Client, served: RunServicesFactory) -> None:
     """Names, goals, tool calls, answers, file names, reasons: nothing of them becomes an element or a link."""
     for address in (*PAGES, "/tasks?state=done", "/search?q=" + SCRIPT):
         page = browser.get(address)
@@ -139,7 +143,7 @@ def test_what_others_wrote_is_text(browser: httpx.Client, served: Served) -> Non
         assert OVERRIDE[0] not in page.text
 
 
-def test_a_script_in_a_diff_is_text(browser: httpx.Client, served: Served) -> None:
+def test_a_script_in_a_diff_is_text(browser: httpx.Client, served: RunServicesFactory) -> None:
     from agentos.registry.store import Registry
 
     registry = Registry(served.home.registry)
@@ -154,7 +158,9 @@ def test_a_script_in_a_diff_is_text(browser: httpx.Client, served: Served) -> No
 @pytest.mark.parametrize(
     "place", ["..%2f..%2fconsent.key", "%2e%2e/%2e%2e/consent.key", "0/../../../consent.key", "-1", "1e3"]
 )
-def test_no_address_leads_out_of_what_a_run_left(browser: httpx.Client, served: Served, place: str) -> None:
+def test_no_address_leads_out_of_what_a_run_left(
+    browser: httpx.Client, served: RunServicesFactory, place: str
+) -> None:
     secret = served.home.consent_key.read_bytes()
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     for folder in ("/runs/run-hostile/files/", "/static/", "/resources/skill/", "/tables/"):
@@ -175,7 +181,9 @@ def test_a_file_with_a_bad_name_cannot_write_headers(browser: httpx.Client) -> N
         assert "/" not in headers["content-disposition"]
 
 
-def test_a_consent_is_given_once_and_only_for_what_was_shown(browser: httpx.Client, served: Served) -> None:
+def test_a_consent_is_given_once_and_only_for_what_was_shown(
+    browser: httpx.Client, served: RunServicesFactory
+) -> None:
     address = f"/evolutions/{served.evolution.id}/approve"
     said = fields(browser.get(address).text, address)
     for other in ("reject", "reconsider"):  # a nonce is for its act alone
@@ -186,7 +194,9 @@ def test_a_consent_is_given_once_and_only_for_what_was_shown(browser: httpx.Clie
     assert len(Reader(served.home.ledger).find(Consent)) == 1
 
 
-def test_a_consent_for_what_changed_meanwhile_is_refused(browser: httpx.Client, served: Served) -> None:
+def test_a_consent_for_what_changed_meanwhile_is_refused(
+    browser: httpx.Client, served: RunServicesFactory
+) -> None:
     address = f"/evolutions/{served.evolution.id}/approve"
     first, second = (fields(browser.get(address).text, address) for _ in range(2))
     reject = f"/evolutions/{served.evolution.id}/reject"
@@ -198,7 +208,7 @@ def test_a_consent_for_what_changed_meanwhile_is_refused(browser: httpx.Client, 
     assert "changed since you looked" in answer.text
 
 
-def test_a_huge_upload_is_refused_unread(browser: httpx.Client, served: Served) -> None:
+def test_a_huge_upload_is_refused_unread(browser: httpx.Client, served: RunServicesFactory) -> None:
     with socket.create_connection(("127.0.0.1", served.port), timeout=60) as raw:
         cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
         raw.sendall(
@@ -214,7 +224,9 @@ def test_a_huge_upload_is_refused_unread(browser: httpx.Client, served: Served) 
     assert many.status_code == 400
 
 
-def test_many_stalled_connections_do_not_keep_others_out(browser: httpx.Client, served: Served) -> None:
+def test_many_stalled_connections_do_not_keep_others_out(
+    browser: httpx.Client, served: RunServicesFactory
+) -> None:
     stalled = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(60)]
     for one in stalled:
         one.sendall(b"GET / HTTP/1.1\r\nHost: ")
@@ -223,7 +235,7 @@ def test_many_stalled_connections_do_not_keep_others_out(browser: httpx.Client, 
         one.close()
 
 
-def test_followers_do_not_keep_others_out(browser: httpx.Client, served: Served) -> None:
+def test_followers_do_not_keep_others_out(browser: httpx.Client, served: RunServicesFactory) -> None:
     """Each open page holds a stream; pages are still answered, and a change is told."""
     told = threading.Event()
 

@@ -13,7 +13,7 @@ import pytest
 from agentos.functions import MARK, functions, marked
 from agentos.worker import entered, toolfile
 from agentos.worker.bundle_importer import BundleFiles
-from agentos.worker.children import Allowance
+from agentos.worker.children import ChildLimits
 from agentos.worker.toolhost import ToolHost, ToolResult
 
 PATH = "tool/fees/tool.py"
@@ -66,7 +66,7 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         (tmp_path / path).write_text(text)
     monkeypatch.chdir(tmp_path)
     held = BundleFiles(tmp_path, {path: text.encode() for path, text in texts.items()})
-    host = ToolHost(held, tmp_path, Allowance(10, 512, 1 << 20), alone=False)
+    host = ToolHost(held, tmp_path, ChildLimits(10, 512, 1 << 20), alone=False)
     yield lambda n: host.call(PATH, {"n": n})
     host.close()
 
@@ -135,7 +135,7 @@ def test_a_tool_speaks_for_its_own_resource_alone(tmp_path: Path, monkeypatch: p
     (tmp_path / "tool/fees").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     host = ToolHost(
-        BundleFiles(tmp_path, {PATH: lying.encode()}), tmp_path, Allowance(10, 512, 1 << 20), alone=False
+        BundleFiles(tmp_path, {PATH: lying.encode()}), tmp_path, ChildLimits(10, 512, 1 << 20), alone=False
     )
     try:
         assert names(host.call(PATH, {"n": 1})) == ["run"]

@@ -9,7 +9,7 @@ from agentos.daemon.job.bundle import Tools, with_wheels
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Limits, Snapshot
 from agentos.errors import BoxDied, Unavailable
-from agentos.evolver.parts import Migrated
+from agentos.evolver.parts import MigrationResult
 from agentos.messages import (
     FaultFrame,
     LoadDone,
@@ -143,7 +143,7 @@ def load_tools(
 
 def migrate_memories(
     sandbox: Sandbox, files: Mapping[str, bytes], path: str, memories: Mapping[str, str]
-) -> Migrated:
+) -> MigrationResult:
     """What ``migrate(memories)`` of the file ``path`` among ``files`` returns in a box; nothing of it is checked.
 
     Raises Unavailable when the machinery failed.
@@ -166,9 +166,11 @@ def migrate_memories(
             except BoxDied as error:
                 if error.cause == "gone":
                     continue
-                return Migrated(fault=f"it took its box down: {error}")
+                return MigrationResult(fault=f"it took its box down: {error}")
         if isinstance(answer, FaultFrame):
-            return Migrated(fault=answer.fault.message)
+            return MigrationResult(fault=answer.fault.message)
         assert isinstance(answer, MigrateDone)
-        return Migrated(answer.output, f"{answer.fault.type}: {answer.fault.message}" if answer.fault else "")
-    return Migrated(fault=f"its box ended {_GONE_MAX} times without an answer")
+        return MigrationResult(
+            answer.output, f"{answer.fault.type}: {answer.fault.message}" if answer.fault else ""
+        )
+    return MigrationResult(fault=f"its box ended {_GONE_MAX} times without an answer")

@@ -1,6 +1,6 @@
 """Runs programs that edit files, such as coding agents: the way of any black-box agent, without a task.
 
-Implements ``errands.Workshop``. The box has no network and no host files; the models, by the forwarder
+Implements ``errands.AgentRunner``. The box has no network and no host files; the models, by the forwarder
 on its loopback and the gateway behind it, are the only way out.
 """
 
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.requests.model_requests import model_asks
-from agentos.daemon.requests.run_requests import Spent
+from agentos.daemon.requests.run_requests import RunSpending
 from agentos.daemon.run.conversation import BoxResult, Conversation, PreparedRun
 from agentos.domain import (
     Cost,
@@ -31,7 +31,7 @@ from agentos.domain import (
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.evolver.history.recordings import packed
 from agentos.ports import Blobs, Models, Plan, Sandbox
-from agentos.proposers.coding_agent import Errand, Left
+from agentos.proposers.coding_agent import AgentJob, AgentJobResult
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the program's own fault
 FILES_MB = 48  # of the 64 that a box has for what it is given
@@ -66,7 +66,7 @@ _KIND = {
 }
 
 
-class BoxWorkshop:
+class BoxAgentRunner:
     """Thread-safe. ``spec`` finds a model by its name at a snapshot; raises NotFound."""
 
     def __init__(
@@ -83,10 +83,10 @@ class BoxWorkshop:
         self._blobs = blobs
         self._redact = redact
 
-    def run(self, errand: Errand) -> Left:
-        """See ``errands.Workshop``."""
+    def run(self, errand: AgentJob) -> AgentJobResult:
+        """See ``errands.AgentRunner``."""
         steps: list[Step] = []
-        spent = Spent()
+        spent = RunSpending()
         started = time.monotonic()
         size = sum(map(len, (*errand.program.values(), *errand.files.values()))) >> 20
         if size > FILES_MB:
@@ -98,7 +98,7 @@ class BoxWorkshop:
             ran = self._in_boxes(self._job(errand, steps), errand, spent)
         cost = spent.onto(Cost(wall_s=time.monotonic() - started, cpu_s=ran.cpu_s))
         fault = ran.fault or kernel_fault(KernelFault.EXIT, "the program failed")
-        return Left(
+        return AgentJobResult(
             files=ran.files,
             refused=tuple(_refused(steps)),
             fault=None if ran.result is Result.PASSED else fault,
@@ -106,7 +106,7 @@ class BoxWorkshop:
             steps_sha256=self._blobs.put(packed(steps)),
         )
 
-    def _job(self, errand: Errand, steps: list[Step]) -> PreparedRun:
+    def _job(self, errand: AgentJob, steps: list[Step]) -> PreparedRun:
         budget = errand.budget
         limits = Limits(
             wall_s=budget.seconds,
@@ -129,14 +129,14 @@ class BoxWorkshop:
             models=self._specs(errand),
         )
 
-    def _specs(self, errand: Errand) -> tuple[ModelSpec, ...]:
+    def _specs(self, errand: AgentJob) -> tuple[ModelSpec, ...]:
         """None where none is set up: a program may do without."""
         try:
             return (self._spec(errand.model, errand.base),)
         except NotFound:
             return ()
 
-    def _in_boxes(self, job: PreparedRun, errand: Errand, spent: Spent) -> BoxResult:
+    def _in_boxes(self, job: PreparedRun, errand: AgentJob, spent: RunSpending) -> BoxResult:
         limits = replace(errand.limits, wall_s=errand.budget.seconds)
         for left in range(GONE_MAX - 1, -1, -1):
             with self._sandbox.open(limits, light=True, run=errand.id) as box:
@@ -156,17 +156,17 @@ def _died(error: BoxDied, limits: Limits) -> BoxResult:
     return BoxResult(Result.FAILED, kernel_fault(_KIND[error.cause], text, type=error.cause))
 
 
-def _given(errand: Errand) -> Mapping[str, bytes]:
+def _given(errand: AgentJob) -> Mapping[str, bytes]:
     program = {f"{_PLACE}/program/{path}": content for path, content in errand.program.items()}
     return program | {f"{_PLACE}/workspace/{path}": content for path, content in errand.files.items()}
 
 
-def _command(errand: Errand) -> tuple[str, ...]:
+def _command(errand: AgentJob) -> tuple[str, ...]:
     words = (word.replace("{program}", "{harness}/program") for word in errand.command)
     return ("sh", "-c", _START, "start", "{harness}", "{workspace}", *words)
 
 
-def _task(errand: Errand, limits: Limits) -> Task:
+def _task(errand: AgentJob, limits: Limits) -> Task:
     return Task(
         id=errand.id,
         name="an errand",

@@ -11,13 +11,13 @@ from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ports import Audit, Proposer
 from agentos.proposers.coders import load_coders
-from agentos.proposers.coding_agent import Workshop
+from agentos.proposers.coding_agent import AgentRunner
 from agentos.proposers.command import CommandProposer
 from agentos.shipped import folder
 
 
 def with_coder(
-    proposers: Mapping[Layer, tuple[Proposer, ...]], home: Home, workshop: Workshop, audit: Audit
+    proposers: Mapping[Layer, tuple[Proposer, ...]], home: Home, workshop: AgentRunner, audit: Audit
 ) -> Mapping[Layer, tuple[Proposer, ...]]:
     """The proposers, and after them the coder in its layers, where one is chosen.
 

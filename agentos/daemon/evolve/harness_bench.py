@@ -28,7 +28,7 @@ from agentos.domain import (
 from agentos.errors import BoxDied
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.ports import Bench, BenchResult, Case, Executor, Plan, Snapshots
-from agentos.proposers.harness_repair import Traced
+from agentos.proposers.harness_repair import CaseTrace
 
 _LINES = "lines"  # the node of the step that tells them
 _ASIDE = "traced_harness"  # the name that the harness' own first file gets while it is traced
@@ -93,19 +93,19 @@ class RunBenches:
 
     def trace(
         self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
-    ) -> Sequence[Traced]:
+    ) -> Sequence[CaseTrace]:
         """See ``harness_repair.HarnessBenches``."""
         start = f"{harness}/{Kind.HARNESS.value}.py"
         own = self._snapshots.files(snapshot, start)
         beside = {f"{harness}/{_ASIDE}.py": own[start], start: _TRACING.encode()} if start in own else {}
         executor = self._executor_with(beside, frozenset())
 
-        def traced(task: Task) -> Traced:
+        def traced(task: Task) -> CaseTrace:
             # the tracing takes a step of its own
             roomy = replace(task, limits=replace(task.limits, steps=task.limits.steps + 1))
             done = _execute(executor, roomy, snapshot, timeout_s)
             lines = _lines(harness, start, done.steps)
-            return Traced(done.passed, done.output, lines, done.wall_s)
+            return CaseTrace(done.passed, done.output, lines, done.wall_s)
 
         with ThreadPoolExecutor(self._parallel) as pool:
             return list(pool.map(traced, self._tasks(cases)))

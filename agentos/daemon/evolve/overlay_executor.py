@@ -13,8 +13,8 @@ from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.selection import Finder
-from agentos.daemon.requests.run_requests import Answerer, Answerers
-from agentos.daemon.run.execution import BoxExecutor, Serving
+from agentos.daemon.requests.run_requests import Answerers, RequestHandler
+from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, Kind, ResourceId, Snapshot
 from agentos.evolver.guards.assurance.overlay import Overlay, OverlayRegistry, resource_of
 from agentos.evolver.safety_probes import ExecutorWith
@@ -27,7 +27,7 @@ _ANSWERED = frozenset({"model", "tool", "recall"})
 
 
 def executors_beside(
-    registry: OverlayRegistry, blobs: Blobs, sandbox: Choice, serving: Serving
+    registry: OverlayRegistry, blobs: Blobs, sandbox: Choice, serving: RunServices
 ) -> ExecutorWith:
     """Makes executors that read these files beside a snapshot's, and not these resources."""
 
@@ -82,10 +82,10 @@ def _answering(answerers: Answerers, without: frozenset[ResourceId]) -> Answerer
     return kept
 
 
-class _RecallsWithout(Answerer):
+class _RecallsWithout(RequestHandler):
     """One run's searches, without the memories that are left out."""
 
-    def __init__(self, recalling: Answerer, without: frozenset[ResourceId]) -> None:
+    def __init__(self, recalling: RequestHandler, without: frozenset[ResourceId]) -> None:
         self._recalling = recalling
         self._without = {str(resource) for resource in without}
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from agentos.daemon.job.selection import Finder, Wish, allowed_tools, select
+from agentos.daemon.job.selection import Finder, RunRequest, allowed_tools, select
 from agentos.daemon.standing_checks import is_check_file, of_skill
 from agentos.domain import Check, Json, KernelFault, Kind, Limits, ResourceId, Snapshot, Task, kernel_fault
 from agentos.errors import Invalid, UserError
@@ -26,7 +26,7 @@ _WHEELS_MB = 48  # of the 64 that /snapshot has
 _BUDGETS = frozenset({"calls", "tokens", "cost_usd"})  # limits whose 0 means: none is set here
 
 
-class Unfit(Exception):
+class Mismatch(Exception):
     """The task and the snapshot do not go together; ``fault`` says why."""
 
     def __init__(self, kind: KernelFault, message: str, resource: str = "") -> None:
@@ -73,14 +73,14 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
     environment = _files(registry, snapshot, Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT])
     limits = _settings(ResourceId(Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT]), environment)["limits"]
     files |= environment
-    for prefix in _wanted(registry, task, Wish(snapshot, task.goal, task.agent, agent), finder):
+    for prefix in _wanted(registry, task, RunRequest(snapshot, task.goal, task.agent, agent), finder):
         files |= registry.files(snapshot, prefix)
     checks = _checks_of_skills(task, agent, files)
     files = {path: content for path, content in files.items() if not is_check_file(path)}
     files = with_wheels(registry, files)
     size = sum(len(content) for path, content in files.items() if f"/{WHEELS}/" in path) >> 20
     if size > _WHEELS_MB:
-        raise Unfit(
+        raise Mismatch(
             KernelFault.LIMIT, f"its tools bring {size} MB of modules, a box has room for {_WHEELS_MB}"
         )
     harness = ResourceId(Kind.HARNESS, agent[Kind.HARNESS])
@@ -102,7 +102,7 @@ def _checks_of_skills(task: Task, agent: Mapping[str, Json], files: Mapping[str,
     try:
         return tuple(check for skill in skills for check in of_skill(skill, files))
     except Invalid as error:
-        raise Unfit(KernelFault.GRADER, f"the checks of a skill cannot be read: {error}") from None
+        raise Mismatch(KernelFault.GRADER, f"the checks of a skill cannot be read: {error}") from None
 
 
 def with_wheels(registry: Tools, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -124,18 +124,18 @@ def asked_sandbox(registry: Tools, task: Task, snapshot: Snapshot) -> str:
         name = agent[Kind.ENVIRONMENT]
         environment = _files(registry, snapshot, Kind.ENVIRONMENT, name)
         return str(_settings(ResourceId(Kind.ENVIRONMENT, name), environment)["sandbox"])
-    except Unfit:
+    except Mismatch:
         return "auto"
 
 
-def _wanted(registry: Tools, task: Task, wish: Wish, finder: Finder | None) -> Sequence[str]:
+def _wanted(registry: Tools, task: Task, wish: RunRequest, finder: Finder | None) -> Sequence[str]:
     """What the run gets beside what its agent consists of: registry paths, each with what is below."""
     if task.call is None:
         names = registry.names(wish.snapshot)
         selection = select(wish, names, finder)
         if selection.missing:
             missing = ", ".join(map(str, selection.missing))
-            raise Unfit(
+            raise Mismatch(
                 KernelFault.NOT_FOUND,
                 f"the agent '{task.agent}' names {missing}, which the registry does not have",
             )
@@ -147,11 +147,11 @@ def _wanted(registry: Tools, task: Task, wish: Wish, finder: Finder | None) -> S
     try:
         path = registry.find_tool(wish.snapshot, task.call.tool)
     except UserError as error:
-        raise Unfit(KernelFault.UNKNOWN_TOOL, str(error)) from None
+        raise Mismatch(KernelFault.UNKNOWN_TOOL, str(error)) from None
     return ("/".join(path.split("/")[:2]),)
 
 
-def _texts_of_skills(registry: Tools, wish: Wish, resources: Sequence[ResourceId]) -> list[str]:
+def _texts_of_skills(registry: Tools, wish: RunRequest, resources: Sequence[ResourceId]) -> list[str]:
     paths = [f"{found}/SKILL.md" for found in resources if found.kind is Kind.SKILL]
     return [registry.files(wish.snapshot, path).get(path, b"").decode("utf-8", "replace") for path in paths]
 
@@ -159,7 +159,7 @@ def _texts_of_skills(registry: Tools, wish: Wish, resources: Sequence[ResourceId
 def _files(registry: Tools, snapshot: Snapshot, kind: Kind, name: str) -> dict[str, bytes]:
     files = dict(registry.files(snapshot, f"{kind}/{name}"))
     if not files:
-        raise Unfit(KernelFault.NOT_FOUND, f"the registry has no {kind} '{name}'")
+        raise Mismatch(KernelFault.NOT_FOUND, f"the registry has no {kind} '{name}'")
     return files
 
 
@@ -167,7 +167,7 @@ def _settings(resource: ResourceId, files: Mapping[str, bytes]) -> Mapping[str, 
     try:
         return read(resource, files).settings
     except Invalid as error:
-        raise Unfit(KernelFault.NOT_FOUND, str(error), str(resource)) from None
+        raise Mismatch(KernelFault.NOT_FOUND, str(error), str(resource)) from None
 
 
 def _least(limits: Limits, allowed: Mapping[str, Json]) -> Limits:

@@ -8,10 +8,10 @@ from agentos.domain import Share, Task, share_of
 from agentos.ledger.copies import last_read
 from agentos.ledger.schedules import give_inputs
 from agentos.ledger.store import Ledger
-from agentos.sources import Reading, read_sources
+from agentos.sources import SourceReading, read_sources
 
 
-def read_live(ledger: Ledger, task: Task) -> tuple[Task, Reading]:
+def read_live(ledger: Ledger, task: Task) -> tuple[Task, SourceReading]:
     """The task with what its sources hold now among its inputs. Raises Invalid with what cannot be read."""
     since = {}
     for name in {source.newer_than for source in task.sources} - {""}:
@@ -38,7 +38,7 @@ def settle_inputs(ledger: Ledger, task: Task, hold_out: float) -> tuple[Task, Sh
     return found, share
 
 
-def empty_reason(task: Task, reading: Reading) -> str:
+def empty_reason(task: Task, reading: SourceReading) -> str:
     """Why there is nothing for it to do, "" if there is. Where sources name what is new, they decide."""
     if not task.sources or (task.trigger is not None and task.trigger.when_empty == "run"):
         return ""

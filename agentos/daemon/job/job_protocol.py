@@ -16,7 +16,7 @@ from agentos.domain import Json
 from agentos.errors import BoxDied
 from agentos.messages import FaultFrame
 from agentos.ports import Box, BoxUsage
-from agentos.wire import Closed, FrameError, Late
+from agentos.wire import FrameError, WireClosed, WireLate
 
 
 class Exchange:
@@ -32,9 +32,9 @@ class Exchange:
         """Send one frame."""
         try:
             self._box.channel.send(message.model_dump(), tuple(blobs), deadline=self._deadline)
-        except Late:
+        except WireLate:
             raise self._died("wall") from None
-        except Closed as error:
+        except WireClosed as error:
             raise self._died("", str(error)) from None
         except FrameError as error:
             raise BoxDied("output", f"the job does not fit into a frame: {error}") from None
@@ -50,9 +50,9 @@ class Exchange:
         """The next frame: one of ``kinds`` by its ``type``, or a FaultFrame, which ends the job."""
         try:
             frame = self._box.channel.receive(deadline=self._deadline)
-        except Late:
+        except WireLate:
             raise self._died("wall") from None
-        except Closed as error:
+        except WireClosed as error:
             raise self._died("", str(error)) from None
         except FrameError as error:
             raise self._died("protocol", str(error)) from None

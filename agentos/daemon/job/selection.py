@@ -40,7 +40,7 @@ class Finder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RunRequest:
     """What a run is about, and who is to do it."""
 
     snapshot: Snapshot
@@ -58,7 +58,7 @@ class Selection:
 
 
 def select(
-    wish: Wish, names: Sequence[ResourceId], finder: Finder | None, most: Mapping[Kind, int] = MOST
+    wish: RunRequest, names: Sequence[ResourceId], finder: Finder | None, most: Mapping[Kind, int] = MOST
 ) -> Selection:
     """The selection from all ``names`` of the snapshot; without a finder everything that is allowed.
 
@@ -90,7 +90,7 @@ def select(
     return Selection(sorted(resources), missing)
 
 
-def allowed_tools(wish: Wish, names: Sequence[ResourceId], texts: Sequence[str]) -> set[ResourceId]:
+def allowed_tools(wish: RunRequest, names: Sequence[ResourceId], texts: Sequence[str]) -> set[ResourceId]:
     """The tools that the ``SKILL.md`` of selected skills name in ``allowed-tools``, of those that the agent may have."""
     there = {found.name for found in names if found.kind is Kind.TOOL}
     allowed = [_as_name(Kind.TOOL, text) for text in wish.settings["tools"]]

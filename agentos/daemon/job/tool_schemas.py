@@ -24,7 +24,7 @@ _Files: TypeAlias = dict[str, bytes]
 _CARDS = TypeAdapter(list[ToolCard])
 
 
-class Cards:
+class ToolSchemas:
     """Safe from any thread. ``load`` is ``benches.load_tools`` with a sandbox."""
 
     def __init__(self, storage: Storage, load: Load) -> None:

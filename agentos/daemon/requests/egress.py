@@ -22,8 +22,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
-from agentos.daemon.requests.secret_requests import Filled, Vault, fill
+from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
+from agentos.daemon.requests.secret_requests import FilledRequest, Vault, fill
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.errors import Unavailable
 from agentos.evolver.history.recordings import FETCH, fetch_key
@@ -41,14 +41,14 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _SET_BY_US = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
 
 
-class Egress(Answerer):
+class Egress(RequestHandler):
     """One run's way out. ``hosts`` are names, or ``*.name`` for all below one; ``name:port`` for a port.
 
     Addresses and networks (``10.1.2.0/24``) among them are those that a name may lead to although they are
     not public.
     """
 
-    def __init__(self, hosts: Sequence[str], asking: Asking, vault: Vault | None = None) -> None:
+    def __init__(self, hosts: Sequence[str], asking: RunContext, vault: Vault | None = None) -> None:
         self._hosts = hosts
         self._vault = vault
         self._asking = asking
@@ -94,7 +94,7 @@ class Egress(Answerer):
             raise Denied(error.fault.type, str(filled.redact(error.fault.message))) from None
         return {name: filled.redact(value) for name, value in seen.items()}
 
-    def _answered(self, method: str, filled: Filled, host: str, until: float) -> dict[str, Json]:
+    def _answered(self, method: str, filled: FilledRequest, host: str, until: float) -> dict[str, Json]:
         target = filled.target
         port = target.port or (443 if target.scheme == "https" else 80)
         try:

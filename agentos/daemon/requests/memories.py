@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentos.daemon.requests.people import readable
-from agentos.daemon.requests.run_requests import Answerer, Asking, Denied
+from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext
 from agentos.domain import Json, MemoryProposal, Snapshot, digest
 from agentos.ledger.store import Ledger
 
@@ -22,25 +22,25 @@ Recall = Callable[[Snapshot, str, int], Sequence[Mapping[str, Json]]]
 
 
 class Memories:
-    """Makes the answerers of what each run recalls and would remember (``Serving.answerers``)."""
+    """Makes the answerers of what each run recalls and would remember (``RunServices.answerers``)."""
 
     def __init__(self, ledger: Ledger, recall: Recall) -> None:
         self._ledger = ledger
         self._recall = recall
 
-    def recalling(self, asking: Asking) -> Answerer:
+    def recalling(self, asking: RunContext) -> RequestHandler:
         """Of one run's ``recall``."""
         return _Recalls(self._recall, asking)
 
-    def remembering(self, asking: Asking) -> Answerer:
+    def remembering(self, asking: RunContext) -> RequestHandler:
         """Of one run's ``remember``."""
         return _Proposals(self._ledger, asking)
 
 
-class _Recalls(Answerer):
+class _Recalls(RequestHandler):
     """One run's searches. They go over its snapshot, so that a replay finds what the run found."""
 
-    def __init__(self, recall: Recall, asking: Asking) -> None:
+    def __init__(self, recall: Recall, asking: RunContext) -> None:
         self._recall = recall
         self._asking = asking
 
@@ -57,10 +57,10 @@ class _Recalls(Answerer):
         return {"memories": found}
 
 
-class _Proposals(Answerer):
+class _Proposals(RequestHandler):
     """What one run would remember."""
 
-    def __init__(self, ledger: Ledger, asking: Asking) -> None:
+    def __init__(self, ledger: Ledger, asking: RunContext) -> None:
         self._ledger = ledger
         self._asking = asking
         self._seen: set[str] = set()

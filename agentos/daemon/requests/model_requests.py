@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
+from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
 from agentos.domain import Budget, Json, KernelFault, Limits, ModelSpec, Reply, Result, kernel_fault
 from agentos.errors import ModelAway, ModelFailed
 from agentos.ports import Grant, Models
@@ -24,10 +24,10 @@ _NAME_MAX = 200  # of what was asked by a name, as it is recorded
 _AWAY = frozenset({"unreachable", "overloaded", "timeout", "auth"})
 
 
-class ModelAsks(Answerer):
+class ModelAsks(RequestHandler):
     """One run's model calls. ``specs`` are the models it may ask, the agent's own first."""
 
-    def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: Asking) -> None:
+    def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: RunContext) -> None:
         self._asking = asking
         self._default = specs[0].name if specs else ""
         plan = asking.plan
@@ -90,8 +90,8 @@ def with_default(limits: Limits, default: Budget) -> Limits:
 
 
 def model_asks(
-    models: Models, specs: Callable[[Asking], Sequence[ModelSpec]]
-) -> Callable[[Asking], Answerer]:
+    models: Models, specs: Callable[[RunContext], Sequence[ModelSpec]]
+) -> Callable[[RunContext], RequestHandler]:
     """Makes the answerer of each run's model calls."""
     return lambda asking: ModelAsks(models, specs(asking), asking)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
+from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
 from agentos.domain import Json, KernelFault, Question, Result, digest, kernel_fault
 from agentos.ledger.store import Ledger
 
@@ -22,20 +22,20 @@ _CHOICE_MAX = 200  # characters of one
 
 
 class People:
-    """Makes the answerer of each run's questions (``Serving.answerers["person"]``)."""
+    """Makes the answerer of each run's questions (``RunServices.answerers["person"]``)."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def answerer(self, asking: Asking) -> Answerer:
+    def answerer(self, asking: RunContext) -> RequestHandler:
         """For one run."""
         return _Questions(self._ledger, asking)
 
 
-class _Questions(Answerer):
+class _Questions(RequestHandler):
     """One run's questions. Equal questions of one task are one question, with one answer."""
 
-    def __init__(self, ledger: Ledger, asking: Asking) -> None:
+    def __init__(self, ledger: Ledger, asking: RunContext) -> None:
         self._ledger = ledger
         self._asking = asking
 

@@ -31,7 +31,7 @@ from agentos.domain import (
 from agentos.errors import AgentOSError
 from agentos.messages import Answer, Ask, WireFault
 from agentos.ports import Plan
-from agentos.wire import Closed, FrameError, Late
+from agentos.wire import FrameError, WireClosed, WireLate
 
 ASKS_MAX = 10_000  # of one run
 _IN_FLIGHT_MAX = 32  # asks of one run that are answered side by side; others wait their turn
@@ -57,7 +57,7 @@ class Denied(Exception):
 
 
 @dataclass
-class Spent:
+class RunSpending:
     """What a run's model calls used so far, those of the agents it handed work to included."""
 
     tokens: int = 0
@@ -93,7 +93,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RunContext:
     """The run that asks. ``step`` records one step that the kernel itself saw: (node, action,
     observation, duration in ms)."""
 
@@ -104,11 +104,11 @@ class Asking:
     bundle: Bundle
     deadline: float  # on the time.monotonic clock
     step: Callable[[str, Json, Json, float], Step]
-    spent: Spent
+    spent: RunSpending
     redact: Callable[[Json], Json] = lambda value: value  # as it is done to whatever is recorded
 
 
-class Answerer(ABC):
+class RequestHandler(ABC):
     """Answers asks of one kind for one run. ``close`` is called once, when the run is over."""
 
     @abstractmethod
@@ -123,14 +123,14 @@ class Answerer(ABC):
 
 
 # Makes the answerer of one run; by what is asked for (messages.Ask).
-Answerers = Mapping[str, Callable[[Asking], Answerer]]
+Answerers = Mapping[str, Callable[[RunContext], RequestHandler]]
 
 
 @dataclass
-class Desk:
+class RequestDispatcher:
     """Takes the asks of one run, answers them side by side, and says when the run has to end."""
 
-    asking: Asking
+    asking: RunContext
     answerers: Answerers
     send: Callable[[Answer], None]
     stop: Callable[[], None]  # called once, when an ask has decided the run
@@ -138,7 +138,7 @@ class Desk:
     _count: int = 0
     _held: int = 0
     _room: threading.Condition = field(default_factory=threading.Condition)
-    _made: dict[str, Answerer] = field(default_factory=dict)
+    _made: dict[str, RequestHandler] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pool: ThreadPoolExecutor | None = None
     _over: bool = False
@@ -165,7 +165,7 @@ class Desk:
         answering.add_done_callback(self._answered)
         answering.add_done_callback(lambda _: self._let_go(size))
 
-    def answerer(self, what: str) -> Answerer | None:
+    def answerer(self, what: str) -> RequestHandler | None:
         """The one for this kind of ask, made when it is first needed."""
         with self._lock:
             if what not in self._made and what in self.answerers and not self._over:
@@ -186,7 +186,7 @@ class Desk:
     def _serve(self, ask: Ask) -> None:
         try:
             self._answer(ask)
-        except (Closed, Late, FrameError):
+        except (WireClosed, WireLate, FrameError):
             pass  # the box is over, which its reader hears of as well
         except (RunEnds, AgentOSError) as error:
             self._end(error)

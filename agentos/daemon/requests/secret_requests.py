@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import SplitResult, quote, quote_plus
 
-from agentos.daemon.requests.run_requests import Asking, Denied
+from agentos.daemon.requests.run_requests import Denied, RunContext
 from agentos.domain import Json
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
@@ -57,7 +57,7 @@ class HomeVault:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledRequest:
     """A request with its secrets in it. Nothing of this may be recorded but what ``redact`` returns."""
 
     target: SplitResult
@@ -67,8 +67,8 @@ class Filled:
 
 
 def fill(
-    vault: Vault | None, asking: Asking, target: SplitResult, headers: Mapping[str, str], content: bytes
-) -> Filled:
+    vault: Vault | None, asking: RunContext, target: SplitResult, headers: Mapping[str, str], content: bytes
+) -> FilledRequest:
     """The request as it goes out. Raises Denied for a secret that may not go there, Unavailable."""
     body = content.decode("latin-1")  # byte for byte: what a placeholder stands among may be anything
     form = _form(headers)
@@ -81,7 +81,7 @@ def fill(
     names = {*_QUOTED.findall(target.query), *kind.findall(body)}
     names |= {name for value in headers.values() for name in _PLAIN.findall(value)}
     if not names:
-        return Filled(target, headers, content, lambda value: value)
+        return FilledRequest(target, headers, content, lambda value: value)
     values = {name: _allowed(vault, asking, target, name) for name in sorted(names)}
     spelt: Mapping[str, Callable[[str], str]] = {
         "form": quote_plus,
@@ -95,7 +95,7 @@ def fill(
     }
     data = kind.sub(lambda found: spelt[form](values[found[1]]).encode().decode("latin-1"), body)
     redactor = Redactor(list(values.items()))
-    return Filled(target._replace(query=query), filled, data.encode("latin-1"), redactor.value)
+    return FilledRequest(target._replace(query=query), filled, data.encode("latin-1"), redactor.value)
 
 
 def _form(headers: Mapping[str, str]) -> str:
@@ -103,7 +103,7 @@ def _form(headers: Mapping[str, str]) -> str:
     return "form" if "x-www-form-urlencoded" in told.lower() else "json" if "json" in told.lower() else ""
 
 
-def _allowed(vault: Vault | None, asking: Asking, target: SplitResult, name: str) -> str:
+def _allowed(vault: Vault | None, asking: RunContext, target: SplitResult, name: str) -> str:
     """The value, where everybody agrees that it may go there. Raises Denied."""
     try:
         secret = vault.all().get(name) if vault else None
@@ -131,7 +131,7 @@ def _allowed(vault: Vault | None, asking: Asking, target: SplitResult, name: str
         raise Denied("effect", str(error)) from None
 
 
-def _declared(asking: Asking) -> frozenset[str]:
+def _declared(asking: RunContext) -> frozenset[str]:
     """Secrets that the tools of this run declare; where the task names its tool, that tool alone."""
     files = asking.bundle.files
     tools = [path for path in files if is_tool_file(path)]

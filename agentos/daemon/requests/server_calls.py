@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram, mcp_fault
-from agentos.daemon.requests.run_requests import Asking
+from agentos.daemon.requests.run_requests import RunContext
 from agentos.domain import Json
 from agentos.errors import NotFound, Unavailable
 from agentos.ports import Blobs, Sandbox
@@ -26,7 +26,7 @@ class ServerParts:
 
     sandbox: Sandbox
     blobs: Blobs
-    program: Callable[[Asking, ServerTool], ServerProgram]
+    program: Callable[[RunContext, ServerTool], ServerProgram]
 
 
 @dataclass
@@ -42,7 +42,7 @@ class _Server:
 class RunServers:
     """The servers of one run."""
 
-    def __init__(self, parts: ServerParts, asking: Asking) -> None:
+    def __init__(self, parts: ServerParts, asking: RunContext) -> None:
         self._parts = parts
         self._asking = asking
         self._servers: dict[str, _Server] = {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
-from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
+from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
 from agentos.daemon.requests.server_calls import RunServers
 from agentos.domain import (
     Effect,
@@ -71,18 +71,18 @@ def declared(path: str, source: bytes) -> Effects:
     return Effects(effects or frozenset({Effect.EXTERNAL}), idempotent)
 
 
-def tool_asks(asking: Asking) -> ToolAsks:
-    """Makes the answerer of each run's announced tool calls (``Serving.answerers["tool"]``)."""
+def tool_asks(asking: RunContext) -> ToolAsks:
+    """Makes the answerer of each run's announced tool calls (``RunServices.answerers["tool"]``)."""
     return ToolAsks(asking)
 
 
-class ToolAsks(Answerer):
+class ToolAsks(RequestHandler):
     """One run's announced tool calls. The n-th of equal calls is the n-th of those on record.
 
     A tool of an MCP server is called here, where it is let happen: the worker gets what it gave.
     """
 
-    def __init__(self, asking: Asking, servers: RunServers | None = None) -> None:
+    def __init__(self, asking: RunContext, servers: RunServers | None = None) -> None:
         self._asking = asking
         self._servers = servers
         self._recorded = _by_key(asking.plan.recording)
@@ -136,7 +136,7 @@ class ToolAsks(Answerer):
         return answer
 
     def close(self) -> None:
-        """See ``Answerer``."""
+        """See ``RequestHandler``."""
         if self._servers is not None:
             self._servers.close()
 

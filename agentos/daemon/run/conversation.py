@@ -13,7 +13,13 @@ from pydantic import BaseModel
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.job_protocol import Exchange
-from agentos.daemon.requests.run_requests import Answerers, Asking, Desk, RunEnds, Spent
+from agentos.daemon.requests.run_requests import (
+    Answerers,
+    RequestDispatcher,
+    RunContext,
+    RunEnds,
+    RunSpending,
+)
 from agentos.daemon.requests.tool_calls import ToolAsks, tool_asks
 from agentos.domain import (
     Fault,
@@ -94,7 +100,7 @@ class BoxResult:
 class Conversation:
     """Drives one run in its box; adds to ``spent`` what its model calls use."""
 
-    def __init__(self, box: Box, job: PreparedRun, answerers: Answerers, spent: Spent) -> None:
+    def __init__(self, box: Box, job: PreparedRun, answerers: Answerers, spent: RunSpending) -> None:
         self._job = job
         wall_s = min(job.limits.wall_s, job.plan.wall_s or job.limits.wall_s)
         self._exchange = Exchange(box, wall_s, _SENT_MAX * job.limits.output_bytes)
@@ -102,7 +108,7 @@ class Conversation:
         self._sending = threading.Lock()
         self._recording = threading.Lock()
         self._count = 0
-        asking = Asking(
+        asking = RunContext(
             run_id=job.run_id,
             task=job.task,
             snapshot=job.snapshot,
@@ -115,7 +121,7 @@ class Conversation:
         )
         # A tool call is announced whatever a run is made for, so somebody always answers that.
         answerers = {"tool": tool_asks, **answerers}
-        self._desk = Desk(asking, answerers, self._answer, lambda: self._end(box))
+        self._desk = RequestDispatcher(asking, answerers, self._answer, lambda: self._end(box))
 
     def run(self) -> BoxResult:
         """To the run's end. Raises BoxDied, or what an ask ended the run with."""

@@ -24,7 +24,7 @@ from typing import Any
 
 from agentos.daemon.requests.model_requests import budget_of
 from agentos.daemon.requests.people import readable
-from agentos.daemon.requests.run_requests import Answerer, Asking, Denied, RunEnds
+from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import (
     RESOURCE_NAME,
@@ -67,7 +67,7 @@ _SHARED = frozenset({Result.WAITING, Result.NOT_REPLAYABLE, Result.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
-class Handing:
+class HandOver:
     """One hand-over: what is asked of whom, and what makes it the same one in another attempt."""
 
     agent: str
@@ -98,8 +98,8 @@ def key_of(agent: str, goal: str, inputs: Mapping[str, bytes]) -> str:
     return digest([agent, goal, {name: digest(content) for name, content in inputs.items()}])
 
 
-class Delegates:
-    """Makes the answerer of each run's hand-overs (``Serving.answerers["delegate"]``).
+class DelegationHandlers:
+    """Makes the answerer of each run's hand-overs (``RunServices.answerers["delegate"]``).
 
     ``executor`` gives the executor, which is made after this; ``hold`` returns only while the
     daemon may record.
@@ -115,15 +115,15 @@ class Delegates:
         self.executor = executor
         self.hold = hold
 
-    def answerer(self, asking: Asking) -> Answerer:
+    def answerer(self, asking: RunContext) -> RequestHandler:
         """For one run."""
         return _HandOvers(self, asking)
 
 
-class _HandOvers(Answerer):
+class _HandOvers(RequestHandler):
     """One run's hand-overs."""
 
-    def __init__(self, parts: Delegates, asking: Asking) -> None:
+    def __init__(self, parts: DelegationHandlers, asking: RunContext) -> None:
         self._parts = parts
         self._asking = asking
         self._count: Counter[str] = Counter()
@@ -170,7 +170,7 @@ class _HandOvers(Answerer):
         finally:
             self._idle.set()
 
-    def _handing(self, body: Mapping[str, Any]) -> Handing:
+    def _handing(self, body: Mapping[str, Any]) -> HandOver:
         """What is asked for, held against what may be. Raises Denied."""
         asking = self._asking
         agent, goal, inputs = body.get("agent"), body.get("goal"), body.get("inputs") or {}
@@ -189,9 +189,9 @@ class _HandOvers(Answerer):
                 raise Denied("limit", f"a run may hand over {HANDED_MAX} tasks, no more")
             number = self._count[key]
             self._count[key] += 1
-        return Handing(agent, goal, files, number)
+        return HandOver(agent, goal, files, number)
 
-    def _outcome(self, handing: Handing) -> tuple[Outcome, Json]:
+    def _outcome(self, handing: HandOver) -> tuple[Outcome, Json]:
         """How the handed-over task ended, now or in an attempt before, and its answer."""
         kept = None if self._asking.plan.replays else self._kept(handing)
         if kept is not None and kept.outcome is not None:
@@ -202,13 +202,13 @@ class _HandOvers(Answerer):
         self._asking.spent.merge(done.outcome.cost)
         return done.outcome, done.answer
 
-    def _kept(self, handing: Handing) -> Run | None:
+    def _kept(self, handing: HandOver) -> Run | None:
         """The run of an earlier attempt in which it came to its end."""
         runs = self._parts.ledger.runs(handing.task_id(self._asking.task.id), limit=1)
         ended = runs and runs[0].outcome is not None and runs[0].outcome.result in _STANDS
         return runs[0] if ended else None
 
-    def _task(self, handing: Handing) -> Task:
+    def _task(self, handing: HandOver) -> Task:
         above = self._asking.task
         blobs = self._parts.ledger.blobs
         return replace(
@@ -247,12 +247,12 @@ class _HandOvers(Answerer):
 
     # --- a trial: nothing of it is in the ledger ----------------------------------------------
 
-    def _tried(self, task: Task, handing: Handing) -> Attempt:
+    def _tried(self, task: Task, handing: HandOver) -> Attempt:
         asking = self._asking
         plan = self._plan(self._recorded(handing), resume=asking.plan.resume)
         return self._execute(task, handing.trial_id(asking.run_id), None, plan)
 
-    def _recorded(self, handing: Handing) -> Recording | None:
+    def _recorded(self, handing: HandOver) -> Recording | None:
         """The record of the same hand-over in the runs that the trial is served from."""
         recording, ledger = self._asking.plan.recording, self._parts.ledger
         if recording is None:

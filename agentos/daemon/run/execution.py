@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 
-from agentos.daemon.job.bundle import Bundle, Tools, Unfit, asked_sandbox, bundle_of
+from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_sandbox, bundle_of
 from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.model_requests import with_default
-from agentos.daemon.requests.run_requests import Answerers, Spent
+from agentos.daemon.requests.run_requests import Answerers, RunSpending
 from agentos.daemon.requests.tool_calls import drift
 from agentos.daemon.run.conversation import BoxResult, Conversation, PreparedRun
 from agentos.daemon.run.grading import Grade, grade
@@ -59,7 +59,7 @@ _NO_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class RunServices:
     """What a run is served with beside its bundle. The defaults serve a run that asks for nothing."""
 
     models: Callable[[Bundle, Snapshot], tuple[ModelSpec, ...]] = lambda bundle, snapshot: ()
@@ -79,12 +79,12 @@ class BoxExecutor:
         blobs: Blobs,
         sandbox: Sandbox,
         choose: Callable[[str, str], Sandbox] | None = None,
-        serving: Serving | None = None,
+        serving: RunServices | None = None,
     ) -> None:
         self._registry = registry
         self._blobs = blobs
         self._choose = choose or (lambda asked, prefer: sandbox)
-        self._serving = serving or Serving()
+        self._serving = serving or RunServices()
         self._lock = threading.Lock()
         self._open: dict[str, Box] = {}
         self._cancelled: set[str] = set()
@@ -109,7 +109,7 @@ class BoxExecutor:
         started = time.monotonic()
         workspace_mb = task.limits.workspace_mb
         sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), plan.prefer)
-        spent = Spent()
+        spent = RunSpending()
         drifted: tuple[str, ...] = ()
         given = ""
         try:
@@ -134,7 +134,7 @@ class BoxExecutor:
                 )
             ran = self._in_a_box(sandbox, job, spent)
             drifted = drift(self._registry, bundle, plan, steps)
-        except Unfit as error:
+        except Mismatch as error:
             ran = BoxResult(Result.FAILED, error.fault)
         graded = Grade(())
         if ran.result is Result.PASSED:
@@ -160,7 +160,7 @@ class BoxExecutor:
         """See ``ports.Executor``; "" of a task that does not fit the snapshot."""
         try:
             return self._digest(task, snapshot, self._bundle(task, snapshot))
-        except Unfit:
+        except Mismatch:
             return ""
 
     def _bundle(self, task: Task, snapshot: Snapshot) -> Bundle:
@@ -198,7 +198,7 @@ class BoxExecutor:
         except NotFound as error:
             raise Unavailable(f"an input of {task.id} is gone: {error}") from None
 
-    def _in_a_box(self, sandbox: Sandbox, job: PreparedRun, spent: Spent) -> BoxResult:
+    def _in_a_box(self, sandbox: Sandbox, job: PreparedRun, spent: RunSpending) -> BoxResult:
         with sandbox.open(job.limits, run=job.run_id) as box:
             with self._lock:
                 self._open[job.run_id] = box

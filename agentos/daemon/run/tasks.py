@@ -34,7 +34,7 @@ from agentos.evolver.history.recordings import recording_of, whole
 from agentos.ledger.reading import TaskView
 from agentos.ledger.store import Ledger
 from agentos.ports import Plan, Snapshots
-from agentos.trajectories.chat import Happened
+from agentos.trajectories.chat import FinishedRun
 
 MAX_ATTEMPTS = 3  # runs of one task that were lost while the machinery worked, before it ends as `infra`
 # Runs of one task during which the daemon died. More, because each task under way is blamed for it alike: somebody
@@ -48,7 +48,7 @@ _OPEN = (TaskState.QUEUED, TaskState.RUNNING)
 log = structlog.get_logger("agentos.tasks")
 
 
-class Stopping:
+class StopSignal:
     """Set once the daemon has to end at once: from then on nothing may be recorded.
 
     Boxes die with the daemon, and a run that dies so says nothing: its thread is held here until
@@ -85,9 +85,9 @@ class TaskRunner:
         ledger: Ledger,
         snapshots: Snapshots,
         executor: BoxExecutor,
-        stopping: Stopping,
+        stopping: StopSignal,
         mode: Mode = Mode.RECORD,
-        told: Callable[[Happened], None] | None = None,
+        told: Callable[[FinishedRun], None] | None = None,
         breaker: Breaker | None = None,
         hold_out: float = 0.0,
     ) -> None:
@@ -230,7 +230,7 @@ class TaskRunner:
         log.info("run finished", task=task.id, run=run.id, result=done.outcome.result.value)
         if self._told is not None:
             steps = whole(self._ledger.blobs, self._ledger.steps(run.id))
-            self._told(Happened(task, self._ledger.run(run.id), tuple(steps)))
+            self._told(FinishedRun(task, self._ledger.run(run.id), tuple(steps)))
         return True
 
     def cancel(self, task_id: str) -> None:

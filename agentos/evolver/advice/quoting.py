@@ -14,7 +14,7 @@ from agentos.ports import Brief, Case, ObservedRun
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class BriefLimits:
     """How much is told: tasks, characters of a text, steps of a run, tokens of the answer."""
 
     tasks: int
@@ -23,8 +23,8 @@ class Room:
     answer_tokens: int
 
 
-WIDE = Room(tasks=6, text=600, steps=3, answer_tokens=8_192)
-NARROW = Room(tasks=3, text=180, steps=1, answer_tokens=2_048)  # where the model finds WIDE too long
+WIDE = BriefLimits(tasks=6, text=600, steps=3, answer_tokens=8_192)
+NARROW = BriefLimits(tasks=3, text=180, steps=1, answer_tokens=2_048)  # where the model finds WIDE too long
 _STEP_NODES = frozenset({"call", "act", "tool", "delegate", "fetch"})  # steps that did something
 
 
@@ -52,7 +52,7 @@ def flat(value: Json, most: int) -> str:
 
 def told(
     runs: Sequence[ObservedRun],
-    room: Room,
+    room: BriefLimits,
     cases: Sequence[Case] = (),
     working: Sequence[tuple[Case, Json]] = (),
 ) -> QuotedEvidence:
@@ -77,12 +77,12 @@ def told(
     return QuotedEvidence("\n\n".join(parts), labels)
 
 
-def told_of(brief: Brief, room: Room) -> QuotedEvidence:
+def told_of(brief: Brief, room: BriefLimits) -> QuotedEvidence:
     """All that a brief holds of it."""
     return told(brief.runs, room, brief.cases, brief.working_calls)
 
 
-def _of_runs(runs: Sequence[ObservedRun], room: Room) -> Iterator[str]:
+def _of_runs(runs: Sequence[ObservedRun], room: BriefLimits) -> Iterator[str]:
     """One failing run of the task, and, if there is one, a passing run beside it."""
     task = runs[0].task
     yield f"goal: {flat(task.goal, room.text * 2)}"
@@ -103,21 +103,21 @@ def _of_runs(runs: Sequence[ObservedRun], room: Room) -> Iterator[str]:
         yield from _steps(seen.steps, room)
 
 
-def _of_case(case: Case, room: Room) -> Iterator[str]:
+def _of_case(case: Case, room: BriefLimits) -> Iterator[str]:
     yield f"call: {_call(case, room)}"
     yield from _expected(case.checks, room)
 
 
-def _call(case: Case, room: Room) -> str:
+def _call(case: Case, room: BriefLimits) -> str:
     return f"{case.call.tool} {flat(dict(case.call.args), room.text)}"
 
 
-def _expected(checks: Sequence[Check], room: Room) -> Iterator[str]:
+def _expected(checks: Sequence[Check], room: BriefLimits) -> Iterator[str]:
     for check in checks:
         yield f"checked by {check.kind}: {flat(dict(check.spec), room.text)}"
 
 
-def _steps(steps: Sequence[Step], room: Room) -> Iterator[str]:
+def _steps(steps: Sequence[Step], room: BriefLimits) -> Iterator[str]:
     """The last steps with a fault, else the last ones that did something."""
     chosen = [step for step in steps if step.fault is not None] or [
         step for step in steps if step.node in _STEP_NODES

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentos import shipped
 from agentos.domain import Json, Layer, ResourceId
-from agentos.evolver.advice.quoting import QuotedEvidence, Room, flat, quoted
+from agentos.evolver.advice.quoting import BriefLimits, QuotedEvidence, flat, quoted
 from agentos.evolver.memory.lessons import lessons_in
 from agentos.ports import Brief
 
@@ -56,7 +56,12 @@ def with_data(text: str) -> str:
 
 
 def talk(
-    brief: Brief, room: Room, told: QuotedEvidence, form: str, own: Sequence[str], names: Sequence[ResourceId]
+    brief: Brief,
+    room: BriefLimits,
+    told: QuotedEvidence,
+    form: str,
+    own: Sequence[str],
+    names: Sequence[ResourceId],
 ) -> RequestDraft:
     """The request for an edit. ``own`` are this proposer's edits for the brief so far."""
     said = texts()["propose"]
@@ -110,7 +115,7 @@ def _shown(brief: Brief) -> str:
     return "\n".join(f"- {lesson.text}" for lesson in lessons_in(brief.source)) or "no lesson yet"
 
 
-def _history(brief: Brief, room: Room) -> str:
+def _history(brief: Brief, room: BriefLimits) -> str:
     """What was tried before; its words are a model's or a program's, so they are data too."""
     lines = [
         f"{earlier.layer.value}: {flat(earlier.summary, room.text)}: {flat(earlier.end, room.text)}"

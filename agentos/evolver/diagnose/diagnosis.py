@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from agentos.domain import (
     Diagnosis,
+    EditTarget,
     Evidence,
     Evolution,
     EvolutionState,
     Fingerprint,
     Kind,
     Layer,
-    Site,
     Snapshot,
     Task,
 )
@@ -51,7 +51,7 @@ def diagnose(parts: Parts, evidence: Evidence, base: Snapshot) -> Diagnosis:
 
 def _of_a_call(
     parts: Parts, evidence: Evidence, base: Snapshot, task: Task, klass: FailureClass
-) -> tuple[list[Site], str]:
+) -> tuple[list[EditTarget], str]:
     """Where a task that names its tool went wrong, the likeliest first, and why there."""
     fingerprint = evidence.fingerprint
     run = parts.journal.runs_of(task.key, 1)
@@ -67,15 +67,15 @@ def _of_a_call(
     if klass.layer is Layer.HARNESS or harness == fingerprint.resource:
         return [in_harness], _why_harness(fingerprint, harness)
     if klass.layer is not Layer.TOOL:
-        return [Site(klass.layer, fingerprint.resource, path)], klass.says
+        return [EditTarget(klass.layer, fingerprint.resource, path)], klass.says
     if path not in files:
         why = f"{klass.says}, and the file {path or 'of the tool'} is not in the registry"
-        return [Site(Layer.AGENT, fingerprint.resource, path)], why
+        return [EditTarget(Layer.AGENT, fingerprint.resource, path)], why
     if shared := _shared_by(parts, fingerprint):
         why = f"{klass.says}, word for word the same in {shared} tools: what they share is {harness}"
         return [in_harness], why
     layer = Layer.SKILL if path.startswith("skill/") else Layer.TOOL
-    tool = Site(layer, "/".join(path.split("/")[:2]), path)
+    tool = EditTarget(layer, "/".join(path.split("/")[:2]), path)
     if _promotions(parts, tool.resource, klass) >= PROMOTED_TWICE:
         why = (
             f"{klass.says}, after {PROMOTED_TWICE} promotions of {tool.resource} for such: "
@@ -117,11 +117,11 @@ def _promotions(parts: Parts, resource: str, klass: FailureClass) -> int:
     return classes.count(klass.name)
 
 
-def _in_harness(parts: Parts, base: Snapshot, harness: str, fingerprint: Fingerprint) -> Site:
+def _in_harness(parts: Parts, base: Snapshot, harness: str, fingerprint: Fingerprint) -> EditTarget:
     """The harness' file that the fault names, else the one that its runs begin in."""
     files = parts.snapshots.files(base, f"{harness}/")
     named = [path for path in files if path.endswith(".py") and path in fingerprint.signature]
-    return Site(Layer.HARNESS, harness, max(named, key=len, default=f"{harness}/harness.py"))
+    return EditTarget(Layer.HARNESS, harness, max(named, key=len, default=f"{harness}/harness.py"))
 
 
 def _shared_by(parts: Parts, fingerprint: Fingerprint) -> int:

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentos.domain import (
     Candidate,
+    EditTarget,
     Evidence,
     Evolution,
     EvolutionState,
     Kind,
     Layer,
     ResourceId,
-    Site,
     Snapshot,
 )
 from agentos.errors import Invalid
@@ -40,7 +40,7 @@ _NO_TOOL = frozenset({"unknown_tool"})
 
 def ladder(
     parts: Parts, evidence: Evidence, base: Snapshot, runs: Sequence[ObservedRun]
-) -> tuple[list[Site], str]:
+) -> tuple[list[EditTarget], str]:
     """The sites in the order in which they are tried, and why the first one is first.
 
     ``runs`` are those of the evidence and others of the same work, all of tasks without a call.
@@ -106,14 +106,14 @@ def _end(seen: ObservedRun) -> str:
     return next((step.fault.type for step in reversed(seen.steps) if step.fault), "")
 
 
-def _faulty_tool(parts: Parts, base: Snapshot, runs: Sequence[ObservedRun]) -> Iterator[Site]:
+def _faulty_tool(parts: Parts, base: Snapshot, runs: Sequence[ObservedRun]) -> Iterator[EditTarget]:
     """The tool whose own fault stands in most of the failing runs."""
     failing = [seen for seen in runs if not seen.passed]
     paths = Counter(path for seen in failing for path in {*_broken(seen)})
     for path, count in paths.most_common(1):
         if count * 2 > len(failing) and path in parts.snapshots.files(base, path):
             layer = Layer.SKILL if path.startswith("skill/") else Layer.TOOL
-            yield Site(layer, "/".join(path.split("/")[:2]), path)
+            yield EditTarget(layer, "/".join(path.split("/")[:2]), path)
 
 
 def _broken(seen: ObservedRun) -> Iterator[str]:
@@ -144,14 +144,14 @@ def _agent(parts: Parts, base: Snapshot, name: str) -> Mapping[str, str]:
         return {}
 
 
-def _site(parts: Parts, base: Snapshot, layer: Layer, agent: str, settings: Mapping[str, str]) -> Site:
+def _site(parts: Parts, base: Snapshot, layer: Layer, agent: str, settings: Mapping[str, str]) -> EditTarget:
     """A new skill or tool is the agent's matter: what uses the agent is what it may break."""
     if layer in (Layer.SKILL, Layer.TOOL):
-        return Site(layer, f"agent/{agent}", "")
+        return EditTarget(layer, f"agent/{agent}", "")
     name, file = {
         Layer.MEMORY: ("default", "memory.md"),
         Layer.PROMPT: (settings.get("prompt", "default"), "prompt.md"),
         Layer.HARNESS: (settings.get("harness", "default"), "harness.py"),
     }[layer]
     path = f"{layer.value}/{name}/{file}"
-    return Site(layer, f"{layer.value}/{name}", path if parts.snapshots.files(base, path) else "")
+    return EditTarget(layer, f"{layer.value}/{name}", path if parts.snapshots.files(base, path) else "")

@@ -25,7 +25,7 @@ _AT_A_CALL = frozenset({"loop", "limit", "budget", "steps", "timeout", "wall", *
 
 
 @dataclass(frozen=True, slots=True)
-class Lapse:
+class AgentFailure:
     """What went wrong. ``tool``: the fault of a tool's code that is behind it, where there is one."""
 
     type: str
@@ -33,22 +33,24 @@ class Lapse:
     tool: Fault | None = None
 
 
-def lapse_in(outcome: Outcome, fault: Fault, steps: Sequence[Step]) -> Lapse:
+def lapse_in(outcome: Outcome, fault: Fault, steps: Sequence[Step]) -> AgentFailure:
     """Why a run without a call failed; ``fault`` is the outcome's, or made of it."""
     if fault.resource:
-        return Lapse("harness" if fault.resource.startswith("harness/") else word_of(fault), (fault.where,))
+        return AgentFailure(
+            "harness" if fault.resource.startswith("harness/") else word_of(fault), (fault.where,)
+        )
     failing = never_worked(steps)
     broken = next((found for found in failing if _is_code(found)), None)
     if broken is not None:
-        return Lapse(word_of(broken), tool=broken)
+        return AgentFailure(word_of(broken), tool=broken)
     if kind_of(fault) not in WRONG_ANSWER:
         word = word_of(fault)
-        return Lapse(word, _last_call(steps) if word in _AT_A_CALL else ())
+        return AgentFailure(word, _last_call(steps) if word in _AT_A_CALL else ())
     if wrong := [found for found in failing if found.type in _WRONG_CALLS]:
-        return Lapse(wrong[-1].type, (wrong[-1].where,))
+        return AgentFailure(wrong[-1].type, (wrong[-1].where,))
     if _forgot(steps):
-        return Lapse("forgotten", _last_call(steps))
-    return Lapse(word_of(fault), (_checks(outcome), *_at_fault(steps, failing)))
+        return AgentFailure("forgotten", _last_call(steps))
+    return AgentFailure(word_of(fault), (_checks(outcome), *_at_fault(steps, failing)))
 
 
 def root_step(steps: Sequence[Step]) -> int:

@@ -29,7 +29,7 @@ from agentos.domain import (
     kind_of,
     word_of,
 )
-from agentos.evolver.find.agent_failures import Lapse, lapse_in
+from agentos.evolver.find.agent_failures import AgentFailure, lapse_in
 from agentos.evolver.find.imported_failures import imported_lapse
 from agentos.evolver.policy import FailureClass
 
@@ -57,7 +57,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
+class AgentActions:
     """What an agent did that chose its own calls. ``agent`` is its ResourceId; ``steps`` reads them."""
 
     agent: str
@@ -100,7 +100,7 @@ def fault_of(outcome: Outcome) -> Fault:
 
 
 def failure_of(
-    run: Run, path: str, taxonomy: tuple[FailureClass, ...], doing: Doing | None = None
+    run: Run, path: str, taxonomy: tuple[FailureClass, ...], doing: AgentActions | None = None
 ) -> Failure | None:
     """What failed in ``run``, or None when it did not fail for a reason of its own.
 
@@ -118,7 +118,7 @@ def failure_of(
             " ".join(part.split())[:MESSAGE_MAX] for part in imported_lapse(run, doing.steps(), normalise)
         )
         return Failure(fault, klass, _fingerprint(doing.agent, klass, " | ".join(told)))
-    lapse = lapse_in(run.outcome, fault, doing.steps()) if klass.evolvable else Lapse(word_of(fault))
+    lapse = lapse_in(run.outcome, fault, doing.steps()) if klass.evolvable else AgentFailure(word_of(fault))
     if lapse.tool is not None:
         return _of_code(lapse.tool, lapse.tool.where.partition(":")[0], taxonomy)
     klass = classify_lapse(lapse.type, taxonomy)

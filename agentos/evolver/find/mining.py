@@ -14,7 +14,7 @@ from datetime import datetime
 from agentos.domain import Call, Fault, Kind, Run, Sighting, Step, Task
 from agentos.errors import UserError
 from agentos.evolver.find.budget_failures import as_failed
-from agentos.evolver.find.fingerprints import Doing, Failure, failure_of
+from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of
 from agentos.evolver.find.harness_signs import mistold
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
@@ -70,7 +70,7 @@ def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Fail
     if task.call is not None:
         failure = failure_of(run, tool_path(task.call, run.resources), parts.taxonomy)
         return _of_harness(parts, task, run, steps) or failure if failure else None
-    doing = Doing(
+    doing = AgentActions(
         f"{Kind.AGENT.value}/{task.agent}", lambda: parts.journal.steps(run.id) if steps is None else steps
     )
     return failure_of(run, "", parts.taxonomy, doing)

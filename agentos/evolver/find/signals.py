@@ -57,7 +57,7 @@ class Signal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class SignalHit:
     """One signal, the step that shows it, and the step that it began with."""
 
     signal: Signal
@@ -66,15 +66,15 @@ class Sign:
     detail: str = ""
 
 
-def read_signals(steps: Iterable[Step]) -> tuple[Sign, ...]:
+def read_signals(steps: Iterable[Step]) -> tuple[SignalHit, ...]:
     """All signals of one trajectory: faults in order, then loops and stagnation."""
-    found: list[Sign] = []
+    found: list[SignalHit] = []
     acts: list[Step] = []
     for step in steps:
         fault = fault_in(step)
         if fault is not None:
             kind = Signal.EXHAUSTION if fault.type in _EXHAUSTION else Signal.FAILURE
-            found.append(Sign(kind, step.index, step.index, fault.type))
+            found.append(SignalHit(kind, step.index, step.index, fault.type))
         if step.node == "act":
             acts.append(step)
     if len(acts) >= LOOP_MIN:
@@ -85,9 +85,9 @@ def read_signals(steps: Iterable[Step]) -> tuple[Sign, ...]:
     return tuple(found)
 
 
-def _loops(acts: Sequence[Step]) -> list[Sign]:
+def _loops(acts: Sequence[Step]) -> list[SignalHit]:
     """Retry loops, then drift, then oscillation; a later kind only where no earlier one covers it."""
-    found: list[Sign] = []
+    found: list[SignalHit] = []
     start = 0
     for position in range(1, len(acts) + 1):
         if position < len(acts) and tool_of(acts[position]) == tool_of(acts[start]):
@@ -103,7 +103,7 @@ def _loops(acts: Sequence[Step]) -> list[Sign]:
     return found or _oscillation(acts)
 
 
-def _oscillation(acts: Sequence[Step]) -> list[Sign]:
+def _oscillation(acts: Sequence[Step]) -> list[SignalHit]:
     tools = [tool_of(step) for step in acts]
     for period in CYCLE_PERIODS:
         length = period * CYCLE_MIN
@@ -114,7 +114,7 @@ def _oscillation(acts: Sequence[Step]) -> list[Sign]:
     return []
 
 
-def _stagnation(acts: Sequence[Step]) -> list[Sign]:
+def _stagnation(acts: Sequence[Step]) -> list[SignalHit]:
     streak = 1
     for place, (before, step) in enumerate(pairwise(acts), start=1):
         same = _result(step) == _result(before) and step.action != before.action
@@ -125,20 +125,20 @@ def _stagnation(acts: Sequence[Step]) -> list[Sign]:
     return []
 
 
-def _sign(signal: Signal, streak: Sequence[Step], detail: str) -> Sign:
-    return Sign(signal, streak[-1].index, streak[0].index, detail)
+def _sign(signal: Signal, streak: Sequence[Step], detail: str) -> SignalHit:
+    return SignalHit(signal, streak[-1].index, streak[0].index, detail)
 
 
-def _forgotten(acts: Sequence[Step]) -> list[Sign]:
+def _forgotten(acts: Sequence[Step]) -> list[SignalHit]:
     """What was known already was asked again: it was lost from view, or from mind."""
-    found: list[Sign] = []
+    found: list[SignalHit] = []
     last: dict[str, int] = {}
     for place, step in enumerate(acts):
         call = repr(step.action)  # a tenth of what a canonical form costs; arguments come in one order
         before = last.get(call, place)
         if place - before >= FORGOTTEN_MIN and _result(acts[before]) == _result(step):
             first = acts[before].index
-            found.append(Sign(Signal.FORGOTTEN, step.index, first, f"as {place - before} calls before"))
+            found.append(SignalHit(Signal.FORGOTTEN, step.index, first, f"as {place - before} calls before"))
         last[call] = place
     return found
 

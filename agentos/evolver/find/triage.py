@@ -25,7 +25,7 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.parts import Parts
-from agentos.evolver.policy import Mine
+from agentos.evolver.policy import MinePolicy
 
 CURSOR = "triage"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
@@ -44,7 +44,7 @@ AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}
 
 
 @dataclass(frozen=True, slots=True)
-class Ripe:
+class RipeFailure:
     """A failure that may become evidence now: its newest sighting of each distinct task."""
 
     fingerprint: Fingerprint
@@ -131,7 +131,7 @@ def _evidence_fingerprint(parts: Parts, evolution: Evolution) -> Fingerprint:
     return parts.records.get(Evidence, evolution.evidence_id).fingerprint
 
 
-def _ripe(sightings: Sequence[Sighting], rules: Mine, now: datetime) -> list[Ripe]:
+def _ripe(sightings: Sequence[Sighting], rules: MinePolicy, now: datetime) -> list[RipeFailure]:
     """Fingerprints with enough weight, heaviest first; lone failures of one file count together."""
     groups: dict[str, list[Sighting]] = {}
     for sighting in sightings:
@@ -152,7 +152,7 @@ def _is_hidden(parts: Parts, sighting: Sighting) -> bool:
     return sighting.hidden and not parts.cursor.read(GIVEN + sighting.task_key)
 
 
-def _starved(parts: Parts, seen: Sequence[Sighting], hidden: Collection[Sighting]) -> list[Ripe]:
+def _starved(parts: Parts, seen: Sequence[Sighting], hidden: Collection[Sighting]) -> list[RipeFailure]:
     """Failures that recur only together with hidden tasks: with the oldest of these, as few as will do.
 
     Where there are enough, as many as it takes to hold some of the evidence back again. What was seen before
@@ -160,7 +160,7 @@ def _starved(parts: Parts, seen: Sequence[Sighting], hidden: Collection[Sighting
     """
     rules, now = parts.policy.mine, parts.now()
     wanted = max(rules.recurrence, parts.policy.evidence.held_back)
-    found: list[Ripe] = []
+    found: list[RipeFailure] = []
     for name in dict.fromkeys(item.fingerprint.id for item in hidden):
         alike = _newest([item for item in (*seen, *hidden) if item.fingerprint.id == name])
         fresh = _unmended(alike, _past(parts, alike.fingerprint))
@@ -173,7 +173,7 @@ def _starved(parts: Parts, seen: Sequence[Sighting], hidden: Collection[Sighting
     return found
 
 
-def _weighs_enough(group: Sequence[Sighting], rules: Mine, now: datetime) -> bool:
+def _weighs_enough(group: Sequence[Sighting], rules: MinePolicy, now: datetime) -> bool:
     if any(sighting.flagged for sighting in group):
         return True
     weight = sum(
@@ -183,11 +183,13 @@ def _weighs_enough(group: Sequence[Sighting], rules: Mine, now: datetime) -> boo
     return len({sighting.run_id for sighting in group}) >= rules.recurrence and weight >= rules.min_weight
 
 
-def _newest(group: Sequence[Sighting]) -> Ripe:
+def _newest(group: Sequence[Sighting]) -> RipeFailure:
     ordered = sorted(group, key=lambda item: (item.seen_at, item.flagged))
     by_key = {sighting.task_key: sighting for sighting in ordered}
     latest = sorted(by_key.values(), key=lambda item: item.seen_at)
-    return Ripe(latest[-1].fingerprint, tuple(latest), frozenset(item.fingerprint.id for item in group))
+    return RipeFailure(
+        latest[-1].fingerprint, tuple(latest), frozenset(item.fingerprint.id for item in group)
+    )
 
 
 def _past(parts: Parts, fingerprint: Fingerprint) -> Sequence[Evolution]:
@@ -198,12 +200,12 @@ def _past(parts: Parts, fingerprint: Fingerprint) -> Sequence[Evolution]:
     return parts.records.newest(Evolution, PAST, fingerprint_id=fingerprint.id)[::-1]
 
 
-def _mended(ripe: Ripe, past: Sequence[Evolution]) -> bool:
+def _mended(ripe: RipeFailure, past: Sequence[Evolution]) -> bool:
     """Whether its last evolution is over with success, and nothing failed since: only news can change that."""
     return not _unmended(ripe, past)
 
 
-def _unmended(ripe: Ripe, past: Sequence[Evolution]) -> Sequence[Sighting]:
+def _unmended(ripe: RipeFailure, past: Sequence[Evolution]) -> Sequence[Sighting]:
     """What was seen since its last evolution, if that ended with success: what failed before passes now.
 
     Of one that the machinery cut short all of it counts again, as soon as anything new is seen.
@@ -215,14 +217,14 @@ def _unmended(ripe: Ripe, past: Sequence[Evolution]) -> Sequence[Sighting]:
     return ripe.sightings if new and last.state is EvolutionState.CANCELLED else new
 
 
-def _close(parts: Parts, ripe: Ripe, end: int) -> None:
+def _close(parts: Parts, ripe: RipeFailure, end: int) -> None:
     """What was seen of it up to here is not read again."""
     for name in ripe.fingerprints:
         with suppress(Conflict):  # another process has looked further already
             parts.cursor.advance(CLOSED + name, end, [])
 
 
-def _worth_trying(ripe: Ripe, past: Sequence[Evolution], parts: Parts) -> bool:
+def _worth_trying(ripe: RipeFailure, past: Sequence[Evolution], parts: Parts) -> bool:
     if not past:
         return True
     last = past[-1]
@@ -251,7 +253,7 @@ def _changed_since(evolution: Evolution, parts: Parts) -> bool:
     return dict(then) != dict(parts.snapshots.files(parts.snapshots.stable(), path))
 
 
-def _break_circuit(parts: Parts, last: Evolution, ripe: Ripe) -> None:
+def _break_circuit(parts: Parts, last: Evolution, ripe: RipeFailure) -> None:
     broken = _evolution(parts, last.evidence_id, ripe.fingerprint.id, "")
     parts.move(
         broken,
@@ -262,7 +264,7 @@ def _break_circuit(parts: Parts, last: Evolution, ripe: Ripe) -> None:
     )
 
 
-def _open(parts: Parts, ripe: Ripe, sightings: Sequence[Sighting], position: int) -> Evolution:
+def _open(parts: Parts, ripe: RipeFailure, sightings: Sequence[Sighting], position: int) -> Evolution:
     chosen = sightings[-parts.policy.evidence.max_tasks :]
     run_ids = tuple(item.run_id for item in chosen)
     task_ids = tuple(item.task_id for item in chosen)

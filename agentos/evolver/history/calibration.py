@@ -19,7 +19,7 @@ RECENT = 30  # evolutions that are looked at for the next proposal: what it cost
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class TrackRecord:
     """What one proposer, with one model, achieved in one layer; "" as ``model`` where none was asked."""
 
     proposer: str
@@ -49,7 +49,7 @@ class Track:
 
 def calibrate(
     candidates: Iterable[Candidate], verdicts: Iterable[Verdict], attestations: Iterable[Attestation]
-) -> list[Track]:
+) -> list[TrackRecord]:
     """One row for each proposer, model and layer, those tried oftenest first."""
     judged = {verdict.candidate_id: verdict for verdict in verdicts}
     ended = {item.evolution_id: item.verdict for item in attestations if item.when == AFTER_PROBATION}
@@ -63,7 +63,7 @@ def calibrate(
     return sorted(found, key=lambda track: (-track.tried, -track.proposed, track.proposer, track.layer))
 
 
-def lately(records: Records, evolution_id: str) -> list[Track]:
+def lately(records: Records, evolution_id: str) -> list[TrackRecord]:
     """What the newest edits came to, of evolutions that have ended: this one is asked for and left out.
 
     So asking again after a crash gives the same words, whatever this evolution has stored by then.
@@ -80,7 +80,7 @@ def lately(records: Records, evolution_id: str) -> list[Track]:
     )
 
 
-def in_words(tracks: Iterable[Track], layer: Layer) -> dict[str, str]:
+def in_words(tracks: Iterable[TrackRecord], layer: Layer) -> dict[str, str]:
     """By proposer, what its edits in the layer came to, in a few sentences to it."""
     said: dict[str, list[str]] = {}
     for track in tracks:
@@ -96,11 +96,11 @@ def _track(
     group: Sequence[Candidate],
     judged: Mapping[str, Verdict],
     ended: Mapping[str, str],
-) -> Track:
+) -> TrackRecord:
     tried = [(item.manifest, judged[item.id]) for item in group if item.id in judged]
     accepted = [verdict for _, verdict in tried if verdict.decision is Decision.PROMOTE]
     labels = Counter(ended[verdict.evolution_id] for verdict in accepted if verdict.evolution_id in ended)
-    return Track(
+    return TrackRecord(
         proposer=proposer,
         model=model,
         layer=layer,
@@ -117,7 +117,7 @@ def _track(
     )
 
 
-def _sentences(track: Track) -> Iterable[str]:
+def _sentences(track: TrackRecord) -> Iterable[str]:
     written = f", written by {track.model}" if track.model else ""
     yield (
         f"Your last {_edits(track.proposed)} in the layer {track.layer}{written}: {track.refused} refused "

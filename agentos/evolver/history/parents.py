@@ -10,17 +10,28 @@ import difflib
 import math
 from collections.abc import Iterator, Sequence
 
-from agentos.domain import Arm, Candidate, Decision, Evolution, Parent, Result, Site, Trial, TrialSet, Verdict
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Decision,
+    EditTarget,
+    Evolution,
+    Parent,
+    Result,
+    Trial,
+    TrialSet,
+    Verdict,
+)
 from agentos.evolver.parts import Parts
 from agentos.evolver.verdict.judge import counted, judged_trials
-from agentos.evolver.verdict.sequential import Tally, log_e_above
+from agentos.evolver.verdict.sequential import PairTally, log_e_above
 
 PAST = 5  # evolutions of one failure among which a parent is looked for
 DIFF_MAX = 6_000  # characters
 SURE = 0.1  # chance that the lower bound of a gain is too high
 
 
-def parents_for(parts: Parts, evolution: Evolution, site: Site) -> tuple[Parent, ...]:
+def parents_for(parts: Parts, evolution: Evolution, site: EditTarget) -> tuple[Parent, ...]:
     """The edit of an earlier evolution of this failure that came closest without being promoted; or none.
 
     Trials of the hold-out have no part in it, because what is chosen is shown.
@@ -29,7 +40,7 @@ def parents_for(parts: Parts, evolution: Evolution, site: Site) -> tuple[Parent,
     return (close[2],) if close else ()
 
 
-def _close(parts: Parts, evolution: Evolution, site: Site) -> Iterator[tuple[float, str, Parent]]:
+def _close(parts: Parts, evolution: Evolution, site: EditTarget) -> Iterator[tuple[float, str, Parent]]:
     """Those that did more good than harm: lower bound of the gain, id, and how it is shown."""
     for past in parts.records.newest(Evolution, PAST, fingerprint_id=evolution.fingerprint_id):
         if past.id == evolution.id:
@@ -50,7 +61,7 @@ def _close(parts: Parts, evolution: Evolution, site: Site) -> Iterator[tuple[flo
                 yield lower_bound(seen), candidate.id, parent
 
 
-def lower_bound(seen: Tally) -> float:
+def lower_bound(seen: PairTally) -> float:
     """What the mean advantage is above, with a chance of at most ``SURE`` to be wrong; -1 where nothing is known.
 
     The largest mean against which the judge's bets are won (``sequential``).
@@ -63,11 +74,11 @@ def lower_bound(seen: Tally) -> float:
     return low
 
 
-def _fits(candidate: Candidate, site: Site) -> bool:
+def _fits(candidate: Candidate, site: EditTarget) -> bool:
     return candidate.manifest.layer is site.layer and (not site.path or site.path in candidate.manifest.files)
 
 
-def pairs_in(trials: Sequence[Trial]) -> Tally:
+def pairs_in(trials: Sequence[Trial]) -> PairTally:
     """The pairs of the evidence, and those of guards that came out differently on the two sides."""
     sides: dict[tuple[str, int], dict[Arm, Trial]] = {}
     for trial in counted(trials):
@@ -78,14 +89,14 @@ def pairs_in(trials: Sequence[Trial]) -> Tally:
         if Arm.BASE in pair and Arm.CANDIDATE in pair:
             gain = _passed(pair[Arm.CANDIDATE]) - _passed(pair[Arm.BASE])
             found[gain] += bool(gain) or pair[Arm.CANDIDATE].set is TrialSet.EVIDENCE
-    return Tally(found[1], found[0], found[-1])
+    return PairTally(found[1], found[0], found[-1])
 
 
 def _passed(trial: Trial) -> int:
     return int(trial.outcome.result is Result.PASSED)
 
 
-def _says(seen: Tally) -> str:
+def _says(seen: PairTally) -> str:
     return (
         f"better than without it in {seen.wins:g} and worse in {seen.losses:g} of {seen.pairs:g} trials "
         "of what fails, or of what worked and came out differently"

@@ -18,13 +18,13 @@ from datetime import datetime
 from typing import TypeVar
 
 from agentos.domain import (
-    Asked,
     Attestation,
     Candidate,
     Cost,
     Evolution,
     EvolutionState,
     Layer,
+    ProposerCost,
     SearchEffort,
     Trial,
 )
@@ -43,7 +43,7 @@ GOOD = frozenset({"effective", "partly"})  # labels of an attestation after prob
 
 
 @dataclass(frozen=True, slots=True)
-class Achieved:
+class ProposerYield:
     """What came of asking someone, as far as it is known."""
 
     asked: int = 0
@@ -51,8 +51,8 @@ class Achieved:
     effective: int = 0  # of the promoted ones, those that stand and were not attested otherwise
     cost_s: float = 0.0  # seconds of asking, CPU seconds of trials, and money as time
 
-    def __add__(self, other: Achieved) -> Achieved:
-        return Achieved(
+    def __add__(self, other: ProposerYield) -> ProposerYield:
+        return ProposerYield(
             self.asked + other.asked,
             self.promoted + other.promoted,
             self.effective + other.effective,
@@ -60,13 +60,13 @@ class Achieved:
         )
 
 
-NOTHING = Achieved()
-Archive = Mapping[tuple[str, Layer], Achieved]
+NOTHING = ProposerYield()
+Archive = Mapping[tuple[str, Layer], ProposerYield]
 
 
 def archive(parts: Parts) -> Archive:
     """By proposer and layer, what came of asking it in the newest evolutions that are over or on probation."""
-    found: dict[tuple[str, Layer], Achieved] = {}
+    found: dict[tuple[str, Layer], ProposerYield] = {}
     for past in parts.records.newest(Evolution, parts.policy.look_back.evolutions):
         if not past.asked or past.state not in STANDS | WITHOUT_SUCCESS:
             continue
@@ -79,7 +79,7 @@ def archive(parts: Parts) -> Archive:
             key = (asked.proposer, asked.layer)
             first, won = key == won, None if key == won else won  # of several sites in a layer, one
             cost_s = asked.seconds + asked.cpu_s + DOLLAR_S * asked.usd
-            achieved = Achieved(1, int(first), int(first and stands), cost_s)
+            achieved = ProposerYield(1, int(first), int(first and stands), cost_s)
             found[key] = found.get(key, NOTHING) + achieved
     return found
 
@@ -93,7 +93,7 @@ def _stands(parts: Parts, evolution: Evolution) -> bool:
     return evolution.state in STANDS and GOOD.issuperset(labels)
 
 
-def ordered(items: Sequence[T], achieved: Callable[[T], Achieved]) -> list[T]:
+def ordered(items: Sequence[T], achieved: Callable[[T], ProposerYield]) -> list[T]:
     """The items with most successes per cost first; ``items`` come in the order that holds until more is known."""
 
     def rate(place: int) -> float:
@@ -103,7 +103,7 @@ def ordered(items: Sequence[T], achieved: Callable[[T], Achieved]) -> list[T]:
     return [items[place] for place in sorted(range(len(items)), key=rate, reverse=True)]
 
 
-def by_layer(known: Archive, layer: Layer) -> Achieved:
+def by_layer(known: Archive, layer: Layer) -> ProposerYield:
     """All proposers of a layer together."""
     return sum((found for (_, where), found in known.items() if where is layer), NOTHING)
 
@@ -116,7 +116,7 @@ class ProposerMeter:
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._asked: list[Asked] = []
+        self._asked: list[ProposerCost] = []
 
     def timed(self, proposer: str, layer: Layer, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
         """The same proposals; the time in which the proposer worked on them is counted, also of none.
@@ -124,7 +124,7 @@ class ProposerMeter:
         A search that returns how far it came is quoted.
         """
         own = len(self._asked)
-        self._asked.append(Asked(proposer, layer, 0.0))
+        self._asked.append(ProposerCost(proposer, layer, 0.0))
         source = iter(proposals)
         while True:
             began = self._clock()
@@ -144,7 +144,7 @@ class ProposerMeter:
             yield proposal
 
     @property
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[ProposerCost, ...]:
         """In the order of asking."""
         return tuple(self._asked)
 

@@ -35,7 +35,7 @@ PROGRAM = "migrate.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class MigratedEdit:
     """What comes with an edit so that harness and memories agree; ``fault`` says why they do not."""
 
     migration: Migration | None = None
@@ -57,15 +57,17 @@ class _Step:
         return f"{self.harness}/{PROGRAM}"
 
 
-def bring_over(parts: Parts, base: Snapshot, files: Mapping[str, str], checks: Sequence[Check]) -> Brought:
+def bring_over(
+    parts: Parts, base: Snapshot, files: Mapping[str, str], checks: Sequence[Check]
+) -> MigratedEdit:
     """The migration that the edit of ``base`` needs, if any. ``checks`` are the evidence's.
 
     The same edit gives the same again. Raises Unavailable when the machinery failed.
     """
     try:
-        return Brought(_migration(parts, base, files, checks))
+        return MigratedEdit(_migration(parts, base, files, checks))
     except _Refused as refused:
-        return Brought(fault=str(refused))
+        return MigratedEdit(fault=str(refused))
 
 
 def form_faults(snapshots: Snapshots, snapshot: Snapshot) -> list[str]:

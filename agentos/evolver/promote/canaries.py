@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentos.domain import Mode, Outcome, ResourceId, Result, Run, Share, Snapshot, Task, new_id
 from agentos.errors import NotFound
-from agentos.evolver.guards.assurance.box_challenge import Patient
+from agentos.evolver.guards.assurance.box_challenge import RetryingExecutor
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.ports import Plan
@@ -80,7 +80,7 @@ def lost(parts: Parts, canary: Canary, snapshot: Snapshot, base: Snapshot) -> st
 
 def _again(parts: Parts, canary: Canary, snapshot: Snapshot) -> str | None:
     """Why it did not pass, "" when it did, None when its record does not reach so far."""
-    executor = Patient(parts.executor, parts.policy.replay.infra_retries)
+    executor = RetryingExecutor(parts.executor, parts.policy.replay.infra_retries)
     outcome = executor.execute(canary.task, snapshot, new_id("probe"), plan=canary.plan).outcome
     if outcome.result is Result.NOT_REPLAYABLE:
         return None

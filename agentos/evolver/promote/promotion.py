@@ -8,8 +8,8 @@ from agentos.domain import (
     Candidate,
     Consent,
     Decision,
-    Ending,
     Evolution,
+    EvolutionEnding,
     EvolutionState,
     Snapshot,
     Trial,
@@ -114,7 +114,7 @@ def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> 
         EvolutionState.REJECTED,
         f"declined by {principal}: {reason}",
         end=True,
-        ending=Ending.DECLINED,
+        ending=EvolutionEnding.DECLINED,
     )
 
 
@@ -237,7 +237,7 @@ def measure_again(parts: Parts, evolution: Evolution) -> Evolution:
 def take_back(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
     """Undo a promotion on a person's word: the failure stays closed until someone reconsiders it."""
     why = f"taken back by {principal}: {reason}"
-    return roll_back(parts, evolution, why, origin="revert", ending=Ending.REVERTED)
+    return roll_back(parts, evolution, why, origin="revert", ending=EvolutionEnding.REVERTED)
 
 
 def roll_back(
@@ -246,7 +246,7 @@ def roll_back(
     reason: str,
     *,
     origin: str = "rollback",
-    ending: Ending = Ending.UNSAID,
+    ending: EvolutionEnding = EvolutionEnding.UNSAID,
 ) -> Evolution:
     """Undo a promotion by new versions; raises Conflict when later versions build on it."""
     if evolution.promoted is None:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from agentos.domain import Candidate, Evidence, Evolution, Json, Opinion, Review, tier_of
+from agentos.domain import Candidate, Evidence, Evolution, Json, Review, ReviewOpinion, tier_of
 from agentos.errors import ModelFailed
 from agentos.evolver.advice.quoting import WIDE, quoted, told
 from agentos.evolver.advice.replies import Line, Unusable, json_in, spoken
@@ -43,7 +43,7 @@ def held_back(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
     if not parts.policy.review.wants(tier_of(candidate.manifest.files)):
         return ""
     review = _stored(parts, candidate) or _reviewed(parts, evolution, candidate)
-    if review.opinion is not Opinion.FAIL:
+    if review.opinion is not ReviewOpinion.FAIL:
         return ""
     return f"the review of {candidate.id} by {review.model or 'nobody'} fails it: {'; '.join(review.reasons)}"
 
@@ -51,7 +51,7 @@ def held_back(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
 def failing_review(parts: Parts, candidate: Candidate) -> Review | None:
     """A review of this very tree that fails it."""
     review = _stored(parts, candidate)
-    return review if review is not None and review.opinion is Opinion.FAIL else None
+    return review if review is not None and review.opinion is ReviewOpinion.FAIL else None
 
 
 def _stored(parts: Parts, candidate: Candidate) -> Review | None:
@@ -96,18 +96,18 @@ class _Heard:
     """Who answered, what, and why."""
 
     model: str
-    opinion: Opinion
+    opinion: ReviewOpinion
     reasons: tuple[str, ...]
 
 
 def _ask(parts: Parts, evidence: Evidence, candidate: Candidate) -> _Heard:
     reviewer = parts.reviewer
     if reviewer is None:
-        return _Heard("", Opinion.FAIL, ("the policy wants a review, and no reviewer is set up",))
+        return _Heard("", ReviewOpinion.FAIL, ("the policy wants a review, and no reviewer is set up",))
     diff = _diff(parts, candidate)
     if len(diff) > DIFF_MAX:
         why = f"its diff has {len(diff)} characters, at most {DIFF_MAX} are reviewed"
-        return _Heard("", Opinion.FAIL, (why,))
+        return _Heard("", ReviewOpinion.FAIL, (why,))
     shown = told(runs_of(parts, parts.tasks(evidence.task_ids)), WIDE).text
     talk = RequestDraft(with_data(texts()["review"]["system"]), f"{shown}\n\nThe edit:\n{quoted(diff)}")
     faults: list[str] = []
@@ -118,15 +118,15 @@ def _ask(parts: Parts, evidence: Evidence, candidate: Candidate) -> _Heard:
             answer = str(reply.body["choices"][0]["message"].get("content") or "")
             said = _read(answer)
             reasons = tuple(reason[:REASON_MAX] for reason in said.reasons[:REASONS_MAX])
-            return _Heard(reply.model, Opinion(said.verdict.lower()), reasons or ("it gave no reason",))
+            return _Heard(reply.model, ReviewOpinion(said.verdict.lower()), reasons or ("it gave no reason",))
         except Unusable as error:
             faults.append(str(error))
         except ModelFailed as error:
             if error.kind not in _OWN:
-                return _Heard("", Opinion.FAIL, (f"the reviewer could not be asked: {error}",))
+                return _Heard("", ReviewOpinion.FAIL, (f"the reviewer could not be asked: {error}",))
             faults.append(_OWN[error.kind])
         talk.again(faults[-1], answer, texts()["review"]["repair"])
-    return _Heard(reviewer.name, Opinion.FAIL, (f"it gave no opinion that can be read: {faults[-1]}",))
+    return _Heard(reviewer.name, ReviewOpinion.FAIL, (f"it gave no opinion that can be read: {faults[-1]}",))
 
 
 def _read(answer: str) -> _Said:

@@ -25,7 +25,7 @@ from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, stepped
 from agentos.evolver.propose.symptoms import symptoms
-from agentos.evolver.select.curate import Sets, case_of
+from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.ports import Bench, Benches, BenchResult, Case
 from agentos.syntax import parse
 
@@ -62,7 +62,7 @@ class EditFindings:
     breaks: str = ""
 
 
-def findings(parts: Parts, candidate: Candidate, path: str, sets: Sets) -> EditFindings:
+def findings(parts: Parts, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
     """Of an edit of the tool at this path, held against the other candidates of its evolution."""
     assert parts.benches is not None
     # What may be told first: from hidden tasks no input is made that a person, and later a proposer, reads.

@@ -22,8 +22,8 @@ from agentos.evolver.propose.ambiguity import findings
 from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
-from agentos.evolver.select.curate import Sets, case_of
-from agentos.evolver.select.renaming import Renamed, renamed
+from agentos.evolver.select.curate import TaskSets, case_of
+from agentos.evolver.select.renaming import RenamedTask, renamed
 from agentos.ports import Case
 
 _SAMPLES, _SHOWN = 4, 60  # differences that people are shown, and characters of each value
@@ -67,7 +67,7 @@ class ObservedBehaviour:
     path: str = ""  # of the tool
 
 
-def behaves(parts: Parts, candidate: Candidate, sets: Sets) -> tuple[Behaviour | None, str]:
+def behaves(parts: Parts, candidate: Candidate, sets: TaskSets) -> tuple[Behaviour | None, str]:
     """What people are shown of it, and why it is refused ("" if not); None where nothing can be run."""
     seen = _run(parts, candidate, sets)
     if seen is None:
@@ -199,7 +199,7 @@ def _digests(case: Case) -> Iterator[str]:
 # --- running ------------------------------------------------------------------------------------
 
 
-def _run(parts: Parts, candidate: Candidate, sets: Sets) -> ObservedBehaviour | None:
+def _run(parts: Parts, candidate: Candidate, sets: TaskSets) -> ObservedBehaviour | None:
     most = parts.policy.replay.neighbours
     resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
     found = [
@@ -238,7 +238,7 @@ def _run(parts: Parts, candidate: Candidate, sets: Sets) -> ObservedBehaviour | 
     return ObservedBehaviour(first, beside, steady, beside_guards, renamed, path)
 
 
-def _renamed(parts: Parts, tasks: Sequence[Task], key: bytes) -> Iterator[tuple[str, Renamed, Case]]:
+def _renamed(parts: Parts, tasks: Sequence[Task], key: bytes) -> Iterator[tuple[str, RenamedTask, Case]]:
     """Each task that has input files under long and under short names: its id, the names, and its case."""
     for task in tasks:
         for long in (True, False):
@@ -247,7 +247,7 @@ def _renamed(parts: Parts, tasks: Sequence[Task], key: bytes) -> Iterator[tuple[
                 yield task.id, other, case_of(parts, other.task)
 
 
-def _as_before(other: Renamed, ran: InputRun) -> InputRun:
+def _as_before(other: RenamedTask, ran: InputRun) -> InputRun:
     return replace(ran, before=other.as_before(ran.before), after=other.as_before(ran.after))
 
 

@@ -10,7 +10,8 @@ from agentos.domain import (
     Arm,
     Candidate,
     Decision,
-    Earlier,
+    EarlierAttempt,
+    EditTarget,
     Evolution,
     Fault,
     Kind,
@@ -20,7 +21,6 @@ from agentos.domain import (
     ResourceId,
     Result,
     Share,
-    Site,
     Snapshot,
     Task,
     Trial,
@@ -33,7 +33,7 @@ from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.parts import Parts
-from agentos.evolver.select.curate import Sets, case_of, shown_guards, visible_guards
+from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
 from agentos.ports import Brief, KnownLesson, ObservedRun
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
@@ -54,7 +54,7 @@ _SHOWN = {
 }
 
 
-def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: str = "") -> Brief:
+def brief_for(parts: Parts, evolution: Evolution, site: EditTarget, sets: TaskSets, why: str = "") -> Brief:
     """What the proposers of the site's layer get."""
     kind, name = site.resource.split("/", 1)
     found = parts.snapshots.files(evolution.base, site.path) if site.path else {}
@@ -88,7 +88,9 @@ def brief_for(parts: Parts, evolution: Evolution, site: Site, sets: Sets, why: s
     )
 
 
-def _faults(parts: Parts, evolution: Evolution, sets: Sets, runs: Sequence[ObservedRun]) -> tuple[Fault, ...]:
+def _faults(
+    parts: Parts, evolution: Evolution, sets: TaskSets, runs: Sequence[ObservedRun]
+) -> tuple[Fault, ...]:
     """How the evidence that may be shown failed, in trials of the base and in the runs that were mined."""
     trials = parts.records.find(Trial, evolution_id=evolution.id)
     of_base = [item for item in trials if item.arm is Arm.BASE and item.task_id in sets.shown]
@@ -118,7 +120,7 @@ def _wished(parts: Parts, tasks: Sequence[Task]) -> tuple[str, ...]:
     return tuple(wish.text for wish in waiting if wish.task_key in keys)
 
 
-def _successes(parts: Parts, sets: Sets) -> tuple[ObservedRun, ...]:
+def _successes(parts: Parts, sets: TaskSets) -> tuple[ObservedRun, ...]:
     """Passing runs of the guards that a proposer may see, whose checks it may not."""
     found = []
     for task in shown_guards(parts, sets):
@@ -130,7 +132,7 @@ def _successes(parts: Parts, sets: Sets) -> tuple[ObservedRun, ...]:
 
 
 def _files(
-    parts: Parts, base: Snapshot, site: Site, runs: Sequence[ObservedRun]
+    parts: Parts, base: Snapshot, site: EditTarget, runs: Sequence[ObservedRun]
 ) -> Iterator[tuple[str, str]]:
     """The site's own resource first, then what the runs used of the kinds that its layer shows."""
     used = dict.fromkeys(name for seen in runs for name in seen.run.resources)
@@ -157,7 +159,7 @@ def _text(content: bytes) -> str | None:
         return None
 
 
-def _history(parts: Parts, evolution: Evolution) -> Iterator[Earlier]:
+def _history(parts: Parts, evolution: Evolution) -> Iterator[EarlierAttempt]:
     """What was tried on this failure lately, and what came of it, but for what hidden tasks said of it."""
     lately = parts.records.newest(Evolution, HISTORY, fingerprint_id=evolution.fingerprint_id)
     for past in reversed(lately):
@@ -165,7 +167,7 @@ def _history(parts: Parts, evolution: Evolution) -> Iterator[Earlier]:
             continue
         for candidate in parts.records.find(Candidate, evolution_id=past.id):
             end = candidate.screened or _end(parts, past, candidate)
-            yield Earlier(
+            yield EarlierAttempt(
                 candidate.manifest.layer, candidate.manifest.edit, candidate.manifest.files, end[:400]
             )
 

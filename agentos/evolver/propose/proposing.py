@@ -13,13 +13,13 @@ from agentos.domain import (
     Candidate,
     Diagnosis,
     Edit,
-    Edited,
+    EditedName,
+    EditTarget,
     Evidence,
     Evolution,
     Kind,
     Layer,
     Manifest,
-    Site,
     Snapshot,
     digest,
     is_memory,
@@ -36,7 +36,7 @@ from agentos.evolver.memory.migration import bring_over, unwritten
 from agentos.evolver.parts import Parts
 from agentos.evolver.propose.briefing import brief_for
 from agentos.evolver.propose.validation import screen
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.no_memory_control import is_asked
 from agentos.ports import Brief, Proposal
 from agentos.resources import is_tool_file, parse_id, tool_name
@@ -45,7 +45,7 @@ BROKE_MAX = 500  # characters of an exception's text that are kept
 REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
 
 
-def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets) -> list[str]:
+def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: TaskSets) -> list[str]:
     """Ids of the candidates worth a replay, best first; each stored and committed to its own ref.
 
     The diagnosed site is tried first, then those where the failure may be mended too, each with its
@@ -93,7 +93,7 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets
     return accepted
 
 
-def _taken_up(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Sets) -> Candidate | None:
+def _taken_up(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: TaskSets) -> Candidate | None:
     """The edit of an evolution gone stale, on the present base: it is measured again instead of searched for.
 
     None where there is none, or where somebody changed a file that it changes.
@@ -132,14 +132,14 @@ def _taken_up(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Se
     return _store(parts, evolution, evidence, sites[0].layer, (1, before.proposer, proposal, reason))
 
 
-def workable(parts: Parts, diagnosis: Diagnosis) -> list[Site]:
+def workable(parts: Parts, diagnosis: Diagnosis) -> list[EditTarget]:
     """The diagnosis' sites that a proposer edits and an evolution may touch."""
     return [
         site for site in diagnosis.sites if parts.proposers.get(site.layer) and not why_fixed(parts, site)
     ]
 
 
-def why_fixed(parts: Parts, site: Site) -> str:
+def why_fixed(parts: Parts, site: EditTarget) -> str:
     """Why the site's resource may not be touched, "" when it may."""
     resource = parse_id(site.resource)
     return parts.evolvable.may_evolve(resource) or unwritten(parts, parts.snapshots.stable(), resource)
@@ -224,7 +224,7 @@ def _sources(parts: Parts, evolution: Evolution, proposal: Proposal) -> dict[str
     }
 
 
-def _edited(parts: Parts, evolution: Evolution, proposal: Proposal) -> tuple[Edited, ...]:
+def _edited(parts: Parts, evolution: Evolution, proposal: Proposal) -> tuple[EditedName, ...]:
     """What trials have to run; nothing of a harness that is a program of its own, which no trial can tell."""
     programs = {
         path.removesuffix("resource.toml")

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from agentos.domain import Check
 from agentos.evolver.guards.static.static_eval import read
 from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
-from agentos.evolver.policy import Surface
+from agentos.evolver.policy import SurfacePolicy
 from agentos.resources import path_fault
 from agentos.syntax import parse
 
@@ -77,7 +77,9 @@ DANGEROUS = frozenset(
 )
 
 
-def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Check], surface: Surface) -> str:
+def screen(
+    old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Check], surface: SurfacePolicy
+) -> str:
     """Why the edit from ``old`` to ``new`` (path -> text) is refused, "" when it is not.
 
     ``checks`` are the evidence's: an edit that writes one of their expected values into the source
@@ -98,7 +100,7 @@ def screen(old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Chec
     return ""
 
 
-def _path_fault(path: str, surface: Surface) -> str:
+def _path_fault(path: str, surface: SurfacePolicy) -> str:
     if path_fault(path):
         return "not a plain registry path"
     return "" if is_on(surface.allow, path) else f"outside the surface ({', '.join(surface.allow)})"
@@ -109,7 +111,7 @@ def is_on(surface: Sequence[str], path: str) -> bool:
     return any(fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in surface)
 
 
-def _size_fault(old: str | None, new: str, surface: Surface) -> str:
+def _size_fault(old: str | None, new: str, surface: SurfacePolicy) -> str:
     if old is None:
         lines = len(new.splitlines())
         most = surface.max_new_lines

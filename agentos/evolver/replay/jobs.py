@@ -24,9 +24,9 @@ from agentos.errors import ModelAway, NotFound, Unavailable
 from agentos.evolver.find.budget_failures import no_model
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.parts import Parts
-from agentos.evolver.select.curate import Sets
-from agentos.evolver.select.looks import Looks
-from agentos.evolver.select.renaming import Renamed, in_other_names
+from agentos.evolver.select.curate import TaskSets
+from agentos.evolver.select.looks import LookCounter
+from agentos.evolver.select.renaming import RenamedTask, in_other_names
 from agentos.ports import Attempt, Plan
 
 # Results that say nothing of the code under test.
@@ -49,7 +49,7 @@ class TrialJob:
     number: int = 0  # as ``Trial.number``
     alike: bool = False  # as ``Trial.alike``
     look: int = 0  # as ``Trial.look``
-    renamed: Renamed | None = None  # the task, where it is asked under other names
+    renamed: RenamedTask | None = None  # the task, where it is asked under other names
 
     @property
     def id(self) -> str:
@@ -67,7 +67,7 @@ class TrialJob:
 
 
 def tried(
-    job: TrialJob, candidate: Candidate, looks: Looks, *, number: int = 0, alike: bool = False
+    job: TrialJob, candidate: Candidate, looks: LookCounter, *, number: int = 0, alike: bool = False
 ) -> TrialJob:
     """The candidate's counterpart of a job on the base."""
     return replace(
@@ -82,7 +82,7 @@ def tried(
 
 
 def fresh_jobs(
-    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets, repeats: range
+    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets, repeats: range
 ) -> list[TrialJob]:
     """On the base, whose trials all candidates share."""
     return [
@@ -95,7 +95,7 @@ def fresh_jobs(
 def jobs_on_base(
     parts: Parts,
     task_ids: Sequence[str],
-    sets: Sets,
+    sets: TaskSets,
     evolution: Evolution,
     repeats: range,
 ) -> list[TrialJob]:

@@ -17,15 +17,15 @@ from collections.abc import Sequence
 from agentos.domain import Candidate, Evolution, Tier, Trial, TrialSet, tier_of
 from agentos.evolver.history.parents import pairs_in
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.trials import Rounds, replay_steady
-from agentos.evolver.select.curate import Sets
-from agentos.evolver.verdict.sequential import Tally
+from agentos.evolver.replay.trials import SequentialReplay, replay_steady
+from agentos.evolver.select.curate import TaskSets
+from agentos.evolver.verdict.sequential import PairTally
 
 
 class _Runner:
     """One candidate, its trials on the evidence with their counterparts, and what they say so far."""
 
-    def __init__(self, candidate: Candidate, trials: Sequence[Trial], rounds: Rounds) -> None:
+    def __init__(self, candidate: Candidate, trials: Sequence[Trial], rounds: SequentialReplay) -> None:
         self.candidate, self.rounds = candidate, rounds
         self._trials = [*trials]
         self._seen = pairs_in(trials)
@@ -45,11 +45,11 @@ class _Runner:
         before = len(self._trials)
         goes_on = self.rounds.step(TrialSet.EVIDENCE, self._trials)
         seen, more = self._seen, pairs_in(self._trials[before:])
-        self._seen = Tally(seen.wins + more.wins, seen.ties + more.ties, seen.losses + more.losses)
+        self._seen = PairTally(seen.wins + more.wins, seen.ties + more.ties, seen.losses + more.losses)
         return goes_on is not None
 
 
-def leader(parts: Parts, evolution: Evolution, candidates: Sequence[Candidate], sets: Sets) -> Candidate:
+def leader(parts: Parts, evolution: Evolution, candidates: Sequence[Candidate], sets: TaskSets) -> Candidate:
     """The candidate to try next; of equal ones the first. Safe to run again: trials that were made are found.
 
     One that is lost is named at once, because its verdict costs nothing more.
@@ -62,7 +62,7 @@ def leader(parts: Parts, evolution: Evolution, candidates: Sequence[Candidate], 
         done = replay_steady(parts, evolution, candidate, sets, TrialSet.EVIDENCE)
         if done.lost:
             return candidate
-        rounds = Rounds(parts, evolution, candidate, sets)
+        rounds = SequentialReplay(parts, evolution, candidate, sets)
         rounds.take_over(TrialSet.EVIDENCE, done)
         runners.append(_Runner(candidate, done.trials, rounds))
         if not runners[-1].varies and runners[-1].gain == 1:

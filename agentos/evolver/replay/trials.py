@@ -27,17 +27,17 @@ from agentos.domain import (
 from agentos.evolver.parts import Parts
 from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, run_all, tried
 from agentos.evolver.select.alike import failing_alike
-from agentos.evolver.select.curate import Sets
-from agentos.evolver.select.looks import Looks
+from agentos.evolver.select.curate import TaskSets
+from agentos.evolver.select.looks import LookCounter
 from agentos.evolver.select.renaming import bound_to_names, in_other_names, unlike
-from agentos.evolver.verdict.flakiness import Fitness, fitness
+from agentos.evolver.verdict.flakiness import Screening, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
 from agentos.evolver.verdict.overfitting import names_undecided, over_fitted
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, apart, unsteady
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StageTrials:
     """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price.
 
     ``unsteady`` names tasks that seemed not to vary: these trials tell nothing of an edit.
@@ -48,7 +48,7 @@ class Stage:
     unsteady: tuple[str, ...] = ()
 
 
-def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets) -> list[Trial]:
+def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets) -> list[Trial]:
     """Run tasks on the evolution's base; shared by all of its candidates.
 
     All but the first trial of a task are made under other names (``renaming``). Of one that does not end
@@ -66,10 +66,10 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
     return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
 
 
-def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> list[Trial]:
+def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
-    rounds = Rounds(parts, evolution, candidate, sets)
+    rounds = SequentialReplay(parts, evolution, candidate, sets)
     for stage in TrialSet:
         done = replay_steady(parts, evolution, candidate, sets, stage)
         trials += done.trials
@@ -82,13 +82,13 @@ def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, s
 
 
 def replay_steady(
-    parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets, stage: TrialSet
-) -> Stage:
+    parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets, stage: TrialSet
+) -> StageTrials:
     """The trials of one set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck."""
     steady = sets.ids(stage, varying=False)
     if not steady:
-        return Stage([], lost=False)
-    looks = Looks(parts, candidate)
+        return StageTrials([], lost=False)
+    looks = LookCounter(parts, candidate)
     repeats, task_ids = range(parts.policy.replay.repeats), steady
     base, own = [*replay_base(parts, evolution, steady, sets)], list[Trial]()
     alike = failing_alike(parts, evolution, base) | {*sets.held_back}
@@ -99,17 +99,17 @@ def replay_steady(
         base += run_all(parts, jobs if repeats.start else [])
         own += run_all(parts, [tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])
         if stage in unsteady([*base, *own]):
-            return Stage([*base, *own], lost=False, unsteady=steady)
+            return StageTrials([*base, *own], lost=False, unsteady=steady)
         if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
-            return Stage([*base, *own], lost=True)
+            return StageTrials([*base, *own], lost=True)
         if stage is not TrialSet.EVIDENCE:
-            return Stage([*base, *own], lost=False)
+            return StageTrials([*base, *own], lost=False)
         if not sets.varying and parts.policy.judge.hidden_share and over_fitted(own, parts.policy.judge):
-            return Stage([*base, *own], lost=True)
+            return StageTrials([*base, *own], lost=True)
         known = judged_trials(candidate, parts.records.find(Trial, evolution_id=evolution.id))
         further, task_ids = further_repeats(known, parts.policy)
         if further <= 0:
-            return Stage([*base, *own], lost=False)
+            return StageTrials([*base, *own], lost=False)
         repeats = range(repeats.stop, repeats.stop + further)
 
 
@@ -156,8 +156,8 @@ def replay_control(
 
 
 def sieve(
-    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: Sets
-) -> tuple[list[Trial], dict[str, Fitness]]:
+    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets
+) -> tuple[list[Trial], dict[str, Screening]]:
     """Fresh trials of varying tasks on the base, and by task whether it can serve in its set.
 
     They choose the tasks, so they are in no pair. A task that cannot be replayed serves nowhere.
@@ -165,30 +165,30 @@ def sieve(
     repeats = range(CHOOSING, CHOOSING + parts.policy.judge.sieve_trials)
     jobs = fresh_jobs(parts, evolution, task_ids, sets, repeats)
     trials = run_all(parts, jobs)
-    fit: dict[str, Fitness] = {}
+    fit: dict[str, Screening] = {}
     for task_id in task_ids:
         own = [trial for trial in trials if trial.task_id == task_id]
         lost = next((trial for trial in own if trial.outcome.result is Result.NOT_REPLAYABLE), None)
         if lost:
-            fit[task_id] = Fitness(serves=False, says=f"not replayable: {lost.outcome.reason}")
+            fit[task_id] = Screening(serves=False, says=f"not replayable: {lost.outcome.reason}")
         else:
             fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id), parts.policy.judge)
     return trials, fit
 
 
-class Rounds:
+class SequentialReplay:
     """The fresh pairs of one candidate's varying tasks, made until enough is known."""
 
-    def __init__(self, parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> None:
+    def __init__(self, parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets) -> None:
         self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
         self._tasks = {which: sets.ids(which, varying=True) for which in TrialSet}
         self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
         self._sieved: set[str] = set()
-        self._looks = Looks(parts, candidate)
+        self._looks = LookCounter(parts, candidate)
         self._renamed: frozenset[str] = frozenset()  # tasks of which every other pair has other names
         self._alike: frozenset[str] = frozenset()  # hidden tasks too bad to be in a pair
 
-    def take_over(self, which: TrialSet, done: Stage) -> None:
+    def take_over(self, which: TrialSet, done: StageTrials) -> None:
         """Tasks of the set that seemed not to vary are to have pairs as well, under their own names and others."""
         self._tasks[which] = tuple(dict.fromkeys((*self._tasks[which], *done.unsteady)))
         named = {trial.task_id for trial in done.trials if trial.renamed and trial.arm is Arm.BASE}

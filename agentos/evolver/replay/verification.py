@@ -20,7 +20,7 @@ from agentos.ports import Attempt, Plan, Snapshots
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class TrialComparison:
     """One trial and what was different this time, a sentence each."""
 
     trial: Trial
@@ -97,12 +97,12 @@ def borrowed(trials: Sequence[Trial], known: Callable[[str], Sequence[Trial]]) -
 
 
 def run_again(
-    parts: Parts, evolution_id: str, done: Callable[[Compared], None] = lambda compared: None
-) -> list[Compared]:
+    parts: Parts, evolution_id: str, done: Callable[[TrialComparison], None] = lambda compared: None
+) -> list[TrialComparison]:
     """Every stored trial of the evolution; ``done`` is called with each, on any thread."""
 
-    def compare(trial: Trial) -> Compared:
-        compared = Compared(trial, tuple(_differences(parts, trial)))
+    def compare(trial: Trial) -> TrialComparison:
+        compared = TrialComparison(trial, tuple(_differences(parts, trial)))
         done(compared)
         return compared
 

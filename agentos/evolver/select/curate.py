@@ -43,7 +43,7 @@ _BY_MODELS = frozenset({"model", "delegate"})  # steps: an agent that is handed 
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
+class TaskSets:
     """Task ids by set."""
 
     evidence: tuple[str, ...]
@@ -75,7 +75,7 @@ class Sets:
         return tuple(task_id for task_id in named[which] if (task_id in self.varying) is varying)
 
 
-def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
+def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> TaskSets:
     """Disjoint sets for a change of any of the ``resources``, an equal share for each."""
     rules = parts.policy.evidence
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
@@ -90,7 +90,7 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> Sets:
     guards = tuple(dict.fromkeys((*fixes, *guards)))
     every = (*evidence.task_ids, *guards, *hold_out)
     hidden = to_hide(parts, evidence.task_ids)
-    return Sets(evidence.task_ids, guards, hold_out, varying(parts, every), hidden)
+    return TaskSets(evidence.task_ids, guards, hold_out, varying(parts, every), hidden)
 
 
 def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def case_of(parts: Parts, task: Task) -> Case:
     return Case(task.id, task.call, inputs, task.checks)
 
 
-def shown_guards(parts: Parts, sets: Sets) -> list[Task]:
+def shown_guards(parts: Parts, sets: TaskSets) -> list[Task]:
     """The share of the guards that a proposer may see, chosen by a stable hash."""
     share = parts.policy.evidence.visible_guards
     return [
@@ -163,7 +163,7 @@ def shown_guards(parts: Parts, sets: Sets) -> list[Task]:
     ]
 
 
-def visible_guards(parts: Parts, sets: Sets, path: str, tool: str | None) -> list[tuple[Case, Json]]:
+def visible_guards(parts: Parts, sets: TaskSets, path: str, tool: str | None) -> list[tuple[Case, Json]]:
     """Calls and old answers of those guards, where they call the tool at fault; None stands for any tool.
 
     Not of work that is evidence too, of whose answer a person called a part right: the whole of it is wrong.

@@ -13,7 +13,7 @@ from agentos.domain import Arm, Candidate, Evolution, Task, Trial, TrialSet
 from agentos.evolver.parts import Parts
 
 
-class Looks:
+class LookCounter:
     """Counts for one candidate. What it was given with its first trial of a set stays, whoever was tried since."""
 
     def __init__(self, parts: Parts, candidate: Candidate) -> None:

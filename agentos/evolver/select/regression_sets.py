@@ -15,11 +15,11 @@ from agentos.errors import NotFound
 from agentos.evolver.history.proposer_order import STANDS
 from agentos.evolver.history.retirement import uses
 from agentos.evolver.parts import Parts
-from agentos.evolver.select.curate import Sets, is_hidden, varying
+from agentos.evolver.select.curate import TaskSets, is_hidden, varying
 from agentos.evolver.select.proven import proven
 
 
-def with_inherited(parts: Parts, evolution: Evolution, candidate: Candidate, sets: Sets) -> Sets:
+def with_inherited(parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets) -> TaskSets:
     """The sets, and the tests of each resource that the candidate changes and they were not drawn for.
 
     At most as many as an evolution's own; hidden work stays hidden. The same where there is none.

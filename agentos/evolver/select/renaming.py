@@ -95,7 +95,7 @@ _NAME = r"[\w./-]"
 
 
 @dataclass(frozen=True, slots=True)
-class Renamed:
+class RenamedTask:
     """A task under other names. ``names`` maps each new text to the one that it stands for."""
 
     task: Task
@@ -106,7 +106,7 @@ class Renamed:
         return _mapped(value, lambda text: _exchanged(text, self.names))
 
 
-def in_other_names(parts: Parts, task: Task) -> Renamed | None:
+def in_other_names(parts: Parts, task: Task) -> RenamedTask | None:
     """The task as renamed trials ask for it; None where it is always asked in its own."""
     key = hmac.digest(parts.consent_key, f"renamed:{task.key}".encode(), "sha256")
     try:
@@ -138,7 +138,7 @@ def _ends(trials: Iterable[Trial]) -> dict[str, tuple[set[object], set[object]]]
     return found
 
 
-def renamed(task: Task, content: Callable[[str], bytes], key: bytes, *, long: bool) -> Renamed | None:
+def renamed(task: Task, content: Callable[[str], bytes], key: bytes, *, long: bool) -> RenamedTask | None:
     """The task under names that follow from ``key``; None for one whose goal is read by a model.
 
     Names of files are ``long`` or short, whatever those were that they had. ``content`` gives a blob by its digest.
@@ -155,7 +155,7 @@ def renamed(task: Task, content: Callable[[str], bytes], key: bytes, *, long: bo
     )
     title = " ".join(_drawn(key, "goal", long=len(task.goal) < _LONG)[:3])
     changed = replace(task, name=title, goal=f"See to {title}.", call=call, inputs=files, checks=checks)
-    return Renamed(changed, {new: old for old, new in spoken.items()})
+    return RenamedTask(changed, {new: old for old, new in spoken.items()})
 
 
 def _new_names(

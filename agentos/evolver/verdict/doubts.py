@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
-from agentos.domain import Ambiguity, Arm, Behaviour, Candidate, Edited, Result, Trial, TrialSet
+from agentos.domain import Ambiguity, Arm, Behaviour, Candidate, EditedName, Result, Trial, TrialSet
 from agentos.evolver.policy import CHECKED, EDITION, STOOD, Policy
 
 _NAMED = 3  # parts of an edit that a sentence names
@@ -104,13 +104,13 @@ def guarding(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITI
     )
 
 
-def idle_parts(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> list[Edited]:
+def idle_parts(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> list[EditedName]:
     """Of what it edits, what ran in no such task."""
     reached = frozenset[str]().union(*_beside(trials, edition).values())
     return [part for part in candidate.edited if not ran(part, reached)]
 
 
-def ran(part: Edited, reached: Set[str]) -> bool:
+def ran(part: EditedName, reached: Set[str]) -> bool:
     """Whether one of the functions that show it was entered."""
     return not reached.isdisjoint(part.shown_by)
 
@@ -157,7 +157,7 @@ def _share(passed: Sequence[bool]) -> float:
     return sum(passed) / len(passed) if passed else 0.0
 
 
-def _listed(parts: Sequence[Edited]) -> str:
+def _listed(parts: Sequence[EditedName]) -> str:
     more = len(parts) - _NAMED
     names = ", ".join(part.name for part in parts[:_NAMED])
     return f"{names} and {more} more" if more > 0 else names

@@ -36,7 +36,7 @@ def repeats_needed(tasks: int, fixed: int, number: int, rules: Judge) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitness:
+class Screening:
     """``serves`` is None until ``further`` more trials were made."""
 
     serves: bool | None
@@ -44,15 +44,15 @@ class Fitness:
     further: int = 0
 
 
-def fitness(passed: Sequence[bool], which: TrialSet, rules: Judge) -> Fitness:
+def fitness(passed: Sequence[bool], which: TrialSet, rules: Judge) -> Screening:
     """Can a task with these fresh trials on the base serve in this set?"""
     if len(passed) < rules.sieve_trials:
         missing = rules.sieve_trials - len(passed)
-        return Fitness(None, f"{missing} more fresh trials on the base are needed", missing)
+        return Screening(None, f"{missing} more fresh trials on the base are needed", missing)
     rate = sum(passed) / len(passed)
     seen = f"it passed {sum(passed)} of {len(passed)} trials on the base"
     if which is TrialSet.EVIDENCE:
         serves, limit = rate <= rules.evidence_at_most, f"at most {rules.evidence_at_most:.0%} are"
     else:
         serves, limit = rate >= rules.steady_at_least, f"at least {rules.steady_at_least:.0%} are"
-    return Fitness(serves, seen if serves else f"{seen}, {limit} needed for {which.value}")
+    return Screening(serves, seen if serves else f"{seen}, {limit} needed for {which.value}")

@@ -45,12 +45,12 @@ from agentos.evolver.verdict.doubts import checked, doubts, worn_out
 from agentos.evolver.verdict.flakiness import repeats_needed
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
 from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
-from agentos.evolver.verdict.paired_tests import Ruling, SteadySummary
+from agentos.evolver.verdict.paired_tests import PairedDecision, SteadySummary
 from agentos.evolver.verdict.pairing import (
     CHOOSING,
     FIRST,
     FIRST_BEFORE,
-    Changed,
+    ChangedTasks,
     apart,
     changed,
     rule_on,
@@ -157,7 +157,7 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
 
 def ruling(
     trials: Sequence[Trial], policy: Policy, untried: Mapping[TrialSet, Sequence[str]] | None = None
-) -> Ruling:
+) -> PairedDecision:
     """On the tasks that vary, ``untried`` ones included; the others are counted beside them.
 
     By itself it knows those of the untried ones that a set which proved unsteady has.
@@ -193,7 +193,7 @@ def judge(
     """
     aside = apart(trials)
     table = flips(trial for trial in trials if trial.task_id not in aside)
-    noisy = changed(trials, policy.judge) if aside else Changed((), (), ())
+    noisy = changed(trials, policy.judge) if aside else ChangedTasks((), (), ())
     decision, reasons = beside_base(candidate, trials, policy)
     # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
     open_yet = decision is Decision.HOLD and not aside and bool(policy.judge.hidden_share)
@@ -270,7 +270,7 @@ def recompute(
 
 
 def _decide_both(
-    table: Sequence[Flip], steady: Sequence[Trial], varying: Ruling, policy: Policy
+    table: Sequence[Flip], steady: Sequence[Trial], varying: PairedDecision, policy: Policy
 ) -> tuple[Decision, list[str]]:
     """Promote if both say so; a rejection goes before a hold."""
     said = ["; ".join(varying.reasons)] if varying.decision is Decision.HOLD else list(varying.reasons)

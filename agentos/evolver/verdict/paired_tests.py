@@ -23,7 +23,7 @@ from agentos.evolver.verdict.multiplicity import threshold
 from agentos.evolver.verdict.sequential import (
     FAR,
     Pair,
-    Tally,
+    PairTally,
     complete_rounds,
     log_e_above,
     log_e_below,
@@ -55,7 +55,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSet:
     """One set's fresh pairs by task, and how many candidates of this failure were measured on the set, this one included.
 
     Fresh: no run for which the task was chosen is in a pair (docs/understand/judging.md, "Fresh trials"). ``share`` of the
@@ -73,7 +73,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class PairCost:
     """What pairs of runs cost, (base, candidate), in one unit: usd, tokens or seconds. ``slack`` is no difference."""
 
     unit: str
@@ -90,7 +90,7 @@ class SteadySummary:
 
 
 ALONE = SteadySummary()
-NOTHING, A_WIN, A_TIE = Tally(), Tally(wins=1), Tally(ties=1)
+NOTHING, A_WIN, A_TIE = PairTally(), PairTally(wins=1), PairTally(ties=1)
 
 
 class PairedState(StrEnum):
@@ -105,13 +105,13 @@ class PairedState(StrEnum):
 class EValueTest:
     """What counts may show: its e-value, and what the logarithm of that must reach."""
 
-    log_e: Callable[[Tally], float]
+    log_e: Callable[[PairTally], float]
     needed: float
 
-    def passed(self, found: Tally) -> bool:
+    def passed(self, found: PairTally) -> bool:
         return self.log_e(found) >= self.needed
 
-    def further(self, found: Tally, rates: Tally) -> int | None:
+    def further(self, found: PairTally, rates: PairTally) -> int | None:
         """Pairs still needed if pairs like ``rates`` go on as in ``found``; None if no number is enough.
 
         The log e-value of n pairs at constant rates is a convex function of n that begins at 0: once
@@ -120,7 +120,7 @@ class EValueTest:
 
         def passes(pairs: int) -> bool:
             factor = pairs / rates.pairs
-            return self.passed(Tally(rates.wins * factor, rates.ties * factor, rates.losses * factor))
+            return self.passed(PairTally(rates.wins * factor, rates.ties * factor, rates.losses * factor))
 
         low = int(found.pairs)
         high = max(1, low)
@@ -140,9 +140,9 @@ class PairedFinding:
 
     standing: PairedState
     says: str
-    found: Tally = NOTHING
+    found: PairTally = NOTHING
     claims: tuple[EValueTest, ...] = ()  # shown, refuted
-    best: Tally = A_TIE  # the pair that would help most: a forecast without any
+    best: PairTally = A_TIE  # the pair that would help most: a forecast without any
 
     def further(self) -> int | None:
         """Pairs that would decide if the rates seen so far went on, 0 when decided, None when out of reach."""
@@ -155,7 +155,7 @@ class PairedFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class PairedDecision:
     """A hold names the set whose pairs are missing; ``exhausted`` when no more of them are allowed, or would help."""
 
     decision: Decision
@@ -166,22 +166,22 @@ class Ruling:
 
 
 def decide(
-    measured: Mapping[TrialSet, Measured],
+    measured: Mapping[TrialSet, MeasuredSet],
     rule: Rule,
     *,
-    spending: Sequence[Spending] = (),
+    spending: Sequence[PairCost] = (),
     spent_usd: float = 0.0,
     beside: SteadySummary = ALONE,
-) -> Ruling:
+) -> PairedDecision:
     """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs."""
-    sets = {which: measured.get(which, Measured({})) for which in TrialSet}
+    sets = {which: measured.get(which, MeasuredSet({})) for which in TrialSet}
     if not sets[TrialSet.EVIDENCE].tasks and not beside.evidence:
-        return Ruling(Decision.REJECT, ("there is no evidence: nothing to improve",))
+        return PairedDecision(Decision.REJECT, ("there is no evidence: nothing to improve",))
     findings = {which: _finding(which, found, rule) for which, found in sets.items()}
     costs = [cost_bounded(item, sets[TrialSet.EVIDENCE].number, rule) for item in spending]
     refuted = [item.says for item in (*findings.values(), *costs) if item.standing is PairedState.REFUTED]
     if refuted:
-        return Ruling(Decision.REJECT, tuple(refuted))
+        return PairedDecision(Decision.REJECT, tuple(refuted))
     for which, finding in findings.items():
         if finding.standing is PairedState.OPEN:
             return _hold(which, finding, sets[which], rule, spent_usd)
@@ -191,8 +191,8 @@ def decide(
             return _hold(where, finding, sets[where], rule, spent_usd)
     tasks = len(sets[TrialSet.GUARD].tasks) + len(sets[TrialSet.HOLD_OUT].tasks) + beside.tasks
     if tasks < rule.min_tasks:
-        return Ruling(Decision.HOLD, (too_few(tasks, rule.min_tasks),), exhausted=True)
-    return Ruling(Decision.PROMOTE, tuple(item.says for item in (*findings.values(), *costs)))
+        return PairedDecision(Decision.HOLD, (too_few(tasks, rule.min_tasks),), exhausted=True)
+    return PairedDecision(Decision.PROMOTE, tuple(item.says for item in (*findings.values(), *costs)))
 
 
 def too_few(tasks: int, needed: int) -> str:
@@ -203,7 +203,7 @@ def too_few(tasks: int, needed: int) -> str:
     )
 
 
-def improved(found: Tally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
+def improved(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
     """Does the candidate pass the evidence oftener than the base? Refuted when the gain is below ``min_effect``."""
     shown = EValueTest(lambda counts: log_e_above(counts, 0.0), threshold(rule.alpha * share, number))
     small = EValueTest(lambda counts: log_e_below(counts, rule.min_effect), math.log(1 / rule.beta))
@@ -215,7 +215,7 @@ def improved(found: Tally, number: int, rule: Rule, share: float = 1.0) -> Paire
     return PairedFinding(PairedState.OPEN, f"a gain is not shown ({counts})", found, (shown, small), A_WIN)
 
 
-def kept(found: Tally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
+def kept(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
     """Is a fall by the margin excluded? Refuted as soon as any fall is shown."""
     shown = EValueTest(
         lambda counts: log_e_above(counts, -rule.margin), threshold(rule.alpha * share, number)
@@ -231,12 +231,12 @@ def kept(found: Tally, number: int, rule: Rule, share: float = 1.0) -> PairedFin
     )
 
 
-def cost_bounded(spending: Spending, number: int, rule: Rule) -> PairedFinding:
+def cost_bounded(spending: PairCost, number: int, rule: Rule) -> PairedFinding:
     """Does it cost more than ``max_ratio`` times the base's run in fewer than ``dear_share`` of pairs?"""
     if not all(math.isfinite(value) and value >= 0 for pair in spending.pairs for value in pair):
         raise ValueError(f"{spending.unit}: costs are numbers of at least 0")
     dear = sum(after > before * rule.max_ratio + spending.slack for before, after in spending.pairs)
-    found = Tally(0, len(spending.pairs) - dear, dear)
+    found = PairTally(0, len(spending.pairs) - dear, dear)
     share = rule.dear_share
     shown = EValueTest(lambda seen: log_e_rarer(seen.losses, seen.ties, share), threshold(rule.alpha, number))
     dearer = EValueTest(lambda seen: log_e_oftener(seen.losses, seen.ties, share), math.log(1 / rule.beta))
@@ -270,7 +270,7 @@ def rounds_to_tell(tasks: int, rule: Rule) -> int:
     return max(rule.min_rounds, math.ceil(math.log(max(1, tasks) / rule.beta) / math.log(4)))
 
 
-def _finding(which: TrialSet, measured: Measured, rule: Rule) -> PairedFinding:
+def _finding(which: TrialSet, measured: MeasuredSet, rule: Rule) -> PairedFinding:
     """One set's finding; a task that broke refutes it whatever the average says."""
     if not measured.tasks:
         return PairedFinding(PairedState.SHOWN, f"{which.value}: there are no tasks")
@@ -292,14 +292,14 @@ def _finding(which: TrialSet, measured: Measured, rule: Rule) -> PairedFinding:
     return replace(finding, says=says)
 
 
-def _least(which: TrialSet, measured: Measured, rule: Rule) -> int:
+def _least(which: TrialSet, measured: MeasuredSet, rule: Rule) -> int:
     """Rounds before a promotion: guards and hold-out are tried until one broken task would have been seen."""
     return rule.min_rounds if which is TrialSet.EVIDENCE else rounds_to_tell(len(measured.tasks), rule)
 
 
 def _hold(
-    which: TrialSet, finding: PairedFinding, measured: Measured, rule: Rule, spent_usd: float
-) -> Ruling:
+    which: TrialSet, finding: PairedFinding, measured: MeasuredSet, rule: Rule, spent_usd: float
+) -> PairedDecision:
     tasks, rounds = len(measured.tasks), complete_rounds(measured.tasks)
     further = finding.further() if finding.claims else 0
     if further is not None:
@@ -310,7 +310,7 @@ def _hold(
         reasons.append(f"no more pairs of it are allowed (max_pairs {rule.max_pairs})")
     if dear:
         reasons.append(f"{spent_usd:.2f} USD are spent, {rule.max_usd:.2f} are allowed (max_usd)")
-    return Ruling(Decision.HOLD, tuple(reasons), which, further, full or dear)
+    return PairedDecision(Decision.HOLD, tuple(reasons), which, further, full or dear)
 
 
 def _forecast(further: int | None) -> str:
@@ -319,5 +319,5 @@ def _forecast(further: int | None) -> str:
     return f"{further} further pairs decide if the rates seen so far go on"
 
 
-def _counts(found: Tally) -> str:
+def _counts(found: PairTally) -> str:
     return f"{found.wins:g} better and {found.losses:g} worse of {found.pairs:g} pairs"

@@ -14,10 +14,10 @@ from agentos.domain import Arm, Result, Trial, TrialSet
 from agentos.evolver.policy import Judge
 from agentos.evolver.verdict.flakiness import fitness
 from agentos.evolver.verdict.paired_tests import (
-    Measured,
+    MeasuredSet,
+    PairCost,
+    PairedDecision,
     Rule,
-    Ruling,
-    Spending,
     SteadySummary,
     broken_tasks,
     decide,
@@ -30,7 +30,7 @@ FIRST_BEFORE = 4  # of trials without ``look``, the repeat of a task's first pai
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedTasks:
     """Varying tasks by what became of them, as a verdict names them."""
 
     fixed: tuple[str, ...]  # evidence that is now passed as steadily as a guard
@@ -100,7 +100,7 @@ def unpaired(trials: Sequence[Trial], rules: Judge) -> dict[TrialSet, list[str]]
 
 def rule_on(
     trials: Sequence[Trial], rules: Judge, beside: SteadySummary, untried: Mapping[TrialSet, Sequence[str]]
-) -> Ruling:
+) -> PairedDecision:
     """What the fresh pairs among these trials say; ``untried`` names tasks that are to have some."""
     pairs, varies, split = _pairs(trials), varying(trials), TrialSet.EVIDENCE in unsteady(trials)
     measured = {which: _measured(trials, pairs, which, untried.get(which, ())) for which in TrialSet}
@@ -111,7 +111,7 @@ def rule_on(
     return decide(measured, _rule(rules), spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
 
 
-def changed(trials: Sequence[Trial], rules: Judge) -> Changed:
+def changed(trials: Sequence[Trial], rules: Judge) -> ChangedTasks:
     """Which tasks became better, broke, or vary."""
     pairs = _pairs(trials)
     fixed, flaky = [], []
@@ -124,7 +124,7 @@ def changed(trials: Sequence[Trial], rules: Judge) -> Changed:
             if which is TrialSet.EVIDENCE and _rate(before) <= rules.evidence_at_most:
                 fixed += [task_id] if _rate(after) >= rules.steady_at_least else []
             flaky += [task_id] if len(set(before)) == 2 or len(set(after)) == 2 else []
-    return Changed(tuple(fixed), tuple(broken), tuple(flaky))
+    return ChangedTasks(tuple(fixed), tuple(broken), tuple(flaky))
 
 
 def _rate(passed: Sequence[bool]) -> float:
@@ -155,12 +155,12 @@ def _measured(
     pairs: Mapping[str, Sequence[tuple[Trial, Trial]]],
     which: TrialSet,
     untried: Sequence[str],
-) -> Measured:
+) -> MeasuredSet:
     found: dict[str, list[Pair]] = {task_id: [] for task_id in untried}
     found |= _outcomes(pairs, which)
     own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and trial.set is which]
     numbers = [trial.number or (trial.look if which is TrialSet.EVIDENCE else 0) for trial in own]
-    return Measured(found, max([*numbers, 1]))
+    return MeasuredSet(found, max([*numbers, 1]))
 
 
 def _outcomes(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], which: TrialSet) -> dict[str, list[Pair]]:
@@ -185,7 +185,7 @@ def _passed(trial: Trial) -> bool:
     return trial.outcome.result is Result.PASSED
 
 
-def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) -> list[Spending]:
+def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) -> list[PairCost]:
     """Of guards and hold-out where both sides pass: a run that fails at once is cheap for no good reason."""
     seen = [pair for own in pairs.values() for pair in own if pair[1].set is not TrialSet.EVIDENCE]
     if not seen:
@@ -200,7 +200,7 @@ def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) 
         del units["usd"]  # the price of a model is not known
     # Differences that say nothing: a reply a little longer, a machine a little busier.
     slack = {"usd": rules.slack_usd, "tokens": rules.slack_tokens, "seconds": rules.slack_s}
-    return [Spending(unit, found, slack[unit]) for unit, found in units.items()]
+    return [PairCost(unit, found, slack[unit]) for unit, found in units.items()]
 
 
 def _rule(rules: Judge) -> Rule:

@@ -35,7 +35,7 @@ FAR = 100_000  # trials; what needs more is called out of reach
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PairTally:
     """Pairs in which the candidate did better than the base, as well, and worse."""
 
     wins: float = 0
@@ -46,9 +46,9 @@ class Tally:
     def pairs(self) -> float:
         return self.wins + self.ties + self.losses
 
-    def mirrored(self) -> Tally:
+    def mirrored(self) -> PairTally:
         """Base and candidate exchanged."""
-        return Tally(self.losses, self.ties, self.wins)
+        return PairTally(self.losses, self.ties, self.wins)
 
 
 def complete_rounds(tasks: Mapping[str, Sequence[Pair]]) -> int:
@@ -56,11 +56,11 @@ def complete_rounds(tasks: Mapping[str, Sequence[Pair]]) -> int:
     return min((len(pairs) for pairs in tasks.values()), default=0)
 
 
-def tally(tasks: Mapping[str, Sequence[Pair]]) -> Tally:
+def tally(tasks: Mapping[str, Sequence[Pair]]) -> PairTally:
     """Counts over complete rounds. Pairs beyond them are left out: a round counts whole or not at all."""
     rounds = complete_rounds(tasks)
     counted = [after - before for pairs in tasks.values() for before, after in pairs[:rounds]]
-    return Tally(counted.count(1), counted.count(0), counted.count(-1))
+    return PairTally(counted.count(1), counted.count(0), counted.count(-1))
 
 
 def log_e(seen: Sequence[tuple[float, float]], *, at_most: float, low: float) -> float:
@@ -85,13 +85,13 @@ def _log_factors(value: float, at_most: float, low: float) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=4096)
-def log_e_above(found: Tally, mean: float) -> float:
+def log_e_above(found: PairTally, mean: float) -> float:
     """For "the candidate's mean advantage is above ``mean``", against at most it; -1 < mean < 1."""
     seen = ((1.0, found.wins), (0.0, found.ties), (-1.0, found.losses))
     return log_e(seen, at_most=mean, low=-1.0)
 
 
-def log_e_below(found: Tally, mean: float) -> float:
+def log_e_below(found: PairTally, mean: float) -> float:
     """For "the candidate's mean advantage is below ``mean``", against at least it; -1 < mean < 1."""
     return log_e_above(found.mirrored(), -mean)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from agentos.domain import Ending, Evolution, EvolutionState, Version
+from agentos.domain import Evolution, EvolutionEnding, EvolutionState, Version
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.parts import Parts
-from agentos.evolver.watch.live_regression import Sides
+from agentos.evolver.watch.live_regression import LiveArms
 from agentos.resources import parse_id
 
 RECENT = 20  # settled promotions that are looked at
@@ -34,14 +34,14 @@ def _followed(parts: Parts, evolution: Evolution) -> Evolution | None:
 
 
 def _ended(parts: Parts, evolution: Evolution) -> Evolution | None:
-    sides = Sides(parts, evolution)
+    sides = LiveArms(parts, evolution)
     now = sides.content(parts.snapshots.stable())
     if now == sides.own:
         pinned = [name for name in sides.touched if parts.evolvable.may_evolve(parse_id(name))]
         if not pinned or evolution.state is not EvolutionState.PROBATION:
             return None
         why = f"a person pinned {pinned[0]}: it is watched no longer ({_so_far(sides)})"
-        return parts.move(evolution, EvolutionState.PROMOTED, why, ending=Ending.PINNED)
+        return parts.move(evolution, EvolutionState.PROMOTED, why, ending=EvolutionEnding.PINNED)
     changes = [version for name in sides.touched for version in _since(parts, evolution, name)]
     people = [version for version in changes if version.origin not in _OWN]
     if not people:  # a later evolution builds on it, or the program is taking it back at this moment
@@ -53,9 +53,9 @@ def _ended(parts: Parts, evolution: Evolution) -> Evolution | None:
     names = ", ".join(sorted({str(version.resource) for version in people}))
     if now == sides.base:
         why = f"a person put back what stood before it ({names})"
-        return parts.move(changed, EvolutionState.ROLLED_BACK, why, end=True, ending=Ending.REVERTED)
+        return parts.move(changed, EvolutionState.ROLLED_BACK, why, end=True, ending=EvolutionEnding.REVERTED)
     why = f"a person changed {names}: what runs get now is not what was promoted ({_so_far(sides)})"
-    return parts.move(changed, EvolutionState.PROMOTED, why, ending=Ending.SUPERSEDED)
+    return parts.move(changed, EvolutionState.PROMOTED, why, ending=EvolutionEnding.SUPERSEDED)
 
 
 def _since(parts: Parts, evolution: Evolution, name: str) -> Sequence[Version]:
@@ -65,6 +65,6 @@ def _since(parts: Parts, evolution: Evolution, name: str) -> Sequence[Version]:
     )
 
 
-def _so_far(sides: Sides) -> str:
+def _so_far(sides: LiveArms) -> str:
     count = len(sides.counted())
     return f"{count} live run{'s' if count != 1 else ''} of new, checked work until then"

@@ -47,7 +47,7 @@ _FRUITLESS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class FixRecord:
     """One promoted fix: when its failure was first seen, when it came, and when the failure came again."""
 
     evolution_id: str
@@ -69,7 +69,7 @@ class Mended:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class ResourceCounts:
     """Resources of one kind: shipped, made here, and of those how many any run used."""
 
     kind: str
@@ -84,7 +84,7 @@ class Shelf:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class HealthPeriod:
     """What happened in one stretch of time."""
 
     start: datetime
@@ -109,7 +109,7 @@ class EvolutionCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class FeedbackAccuracy:
     """What one person said of runs, and how often that was right: shown by what was measured since.
 
     A bad word was right where a fix for it was promoted and stands; wrong where the run's work did not fail again by
@@ -135,14 +135,14 @@ class Health:
 
     at: datetime
     states: Mapping[str, int]  # evolutions by where they stand
-    series: tuple[Period, ...]
+    series: tuple[HealthPeriod, ...]
     step_s: float  # of the series
-    mended: tuple[Mended, ...]  # oldest first
+    mended: tuple[FixRecord, ...]  # oldest first
     price: EvolutionCost
-    library: tuple[Shelf, ...]
+    library: tuple[ResourceCounts, ...]
     memories: tuple[KnownLesson, ...]
     safety: tuple[SafetyRate, ...]  # oldest first
-    words: tuple[Words, ...] = ()  # by person
+    words: tuple[FeedbackAccuracy, ...] = ()  # by person
 
     @property
     def took_s(self) -> float | None:
@@ -160,7 +160,7 @@ def mended(
     evidence: Iterable[Evidence],
     came_to: Mapping[tuple[str, str], datetime],
     seen: Iterable[tuple[str, str, datetime]],
-) -> list[Mended]:
+) -> list[FixRecord]:
     """Every promotion, by time. ``came_to`` has moments by (evolution, state); ``seen`` is (run, fingerprint, moment)."""
     batches = {item.id: item for item in evidence}
     by_run: dict[str, datetime] = {}
@@ -189,7 +189,7 @@ def mended(
         if again is not None and undone is not None and again >= undone:
             again = None
         found.append(
-            Mended(
+            FixRecord(
                 evolution.id,
                 evolution.resource,
                 min([*first, promoted_at]),
@@ -203,7 +203,7 @@ def mended(
 
 def series(
     came_to: Mapping[tuple[str, str], datetime], now: datetime
-) -> tuple[tuple[Period, ...], timedelta]:
+) -> tuple[tuple[HealthPeriod, ...], timedelta]:
     """What came of evolutions over time, in at most ``PERIODS`` stretches, and the length of one."""
     names = {PROMOTED: "promoted", ROLLED_BACK: "rolled_back", HELD: "held"}
     names |= dict.fromkeys(_FRUITLESS, "fruitless")
@@ -217,7 +217,7 @@ def series(
     for moment, name in events:
         counts[int((moment - first) / step)][name] += 1
     periods = tuple(
-        Period(
+        HealthPeriod(
             first + step * number, count["promoted"], count["rolled_back"], count["held"], count["fruitless"]
         )
         for number, count in enumerate(counts)
@@ -225,7 +225,9 @@ def series(
     return periods, step
 
 
-def library(present: Iterable[str], shipped: Iterable[str], used: Iterable[str]) -> tuple[Shelf, ...]:
+def library(
+    present: Iterable[str], shipped: Iterable[str], used: Iterable[str]
+) -> tuple[ResourceCounts, ...]:
     """By kind, from the names (``kind/name``) of what there is, of what was shipped, and of what runs used."""
     there, came_with = set(present), set(shipped)
     seen = set(used)
@@ -233,7 +235,7 @@ def library(present: Iterable[str], shipped: Iterable[str], used: Iterable[str])
     for kind in sorted({name.split("/")[0] for name in there}):
         own = {name for name in there if name.split("/")[0] == kind}
         created = own - came_with
-        shelves.append(Shelf(kind, len(own & came_with), len(created), len(created & seen)))
+        shelves.append(ResourceCounts(kind, len(own & came_with), len(created), len(created & seen)))
     return tuple(shelves)
 
 
@@ -244,7 +246,7 @@ def safety(found: Iterable[SafetyRate]) -> tuple[SafetyRate, ...]:
 
 def words(
     said: Sequence[Feedback], evidence: Iterable[Evidence], evolutions: Iterable[Evolution]
-) -> tuple[Words, ...]:
+) -> tuple[FeedbackAccuracy, ...]:
     """What each person's words came to, by the name of the person."""
     batch_of = {run_id: item.id for item in evidence for run_id in item.run_ids}
     newest = {item.evidence_id: item for item in evolutions}  # oldest first: the last try of each batch
@@ -261,7 +263,7 @@ def words(
         elif tried is not None and tried.stands:
             count["right"] += 1
     return tuple(
-        Words(name, count["good"], count["bad"], count["right"], count["wrong"])
+        FeedbackAccuracy(name, count["good"], count["bad"], count["right"], count["wrong"])
         for name, count in sorted(counts.items())
     )
 

@@ -91,7 +91,7 @@ def _log_lost(pair: LiveComparison) -> float:
     return (beside + 1) * math.log(beside + 1) - beside * math.log(beside)
 
 
-def standing(parts: Parts, evolution: Evolution, sides: Sides) -> LiveEvidence:
+def standing(parts: Parts, evolution: Evolution, sides: LiveArms) -> LiveEvidence:
     """What the live runs since the promotion say; without any the fortune is what it began with."""
     rules = parts.policy.probation
     now = sides.since(rules.varying_runs)
@@ -101,7 +101,7 @@ def standing(parts: Parts, evolution: Evolution, sides: Sides) -> LiveEvidence:
     return LiveEvidence(pairs, e_value(pairs))
 
 
-class Sides:
+class LiveArms:
     """The live runs of an evolution's kind of work on the content before it, and on its own."""
 
     def __init__(self, parts: Parts, evolution: Evolution) -> None:

@@ -15,8 +15,8 @@ from datetime import timedelta
 
 from agentos.domain import (
     Candidate,
-    Ending,
     Evolution,
+    EvolutionEnding,
     EvolutionState,
     Mode,
     Result,
@@ -27,13 +27,13 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.fingerprints import FAILING
-from agentos.evolver.guards.assurance.box_challenge import Patient
+from agentos.evolver.guards.assurance.box_challenge import RetryingExecutor
 from agentos.evolver.history.attestation import attest_live
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.promotion import roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live
-from agentos.evolver.watch.live_regression import LiveEvidence, Sides, named, standing
+from agentos.evolver.watch.live_regression import LiveArms, LiveEvidence, named, standing
 from agentos.ports import Plan
 
 
@@ -53,12 +53,12 @@ def watch_rates(parts: Parts) -> list[Evolution]:
     """
     ended = []
     for evolution in reversed(_on_probation(parts)):
-        sides = Sides(parts, evolution)
+        sides = LiveArms(parts, evolution)
         found = standing(parts, evolution, sides)
         if not _fell(parts, found) or parts.cursor.read(f"fell:{evolution.id}"):
             continue
         why = f"{found.says()}, which chance alone gives at most once in {min(found.e_value, 1e6):,.0f}"
-        ended.append(_undo(parts, evolution, sides, (Ending.FELL, why), found.worse))
+        ended.append(_undo(parts, evolution, sides, (EvolutionEnding.FELL, why), found.worse))
         parts.cursor.advance(f"fell:{evolution.id}", 1, [])
     return ended
 
@@ -67,13 +67,13 @@ def suspicions(parts: Parts) -> list[Suspicion]:
     """Live failures to measure, for every evolution on probation. Cheap; call it after mining."""
     found = []
     for evolution in _on_probation(parts):
-        sides = Sides(parts, evolution)
+        sides = LiveArms(parts, evolution)
         now = sides.content(parts.snapshots.stable())[:12]
         found += [Suspicion(evolution.id, run.id, now) for run in _suspected(parts, sides)]
     return found
 
 
-def _suspected(parts: Parts, sides: Sides) -> list[Run]:
+def _suspected(parts: Parts, sides: LiveArms) -> list[Run]:
     """Of each new, checked task the newest live run, if it failed, was not measured yet, and does not vary."""
     return [
         run
@@ -85,7 +85,7 @@ def _suspected(parts: Parts, sides: Sides) -> list[Run]:
     ]
 
 
-def _measured(parts: Parts, sides: Sides, run: Run) -> str:
+def _measured(parts: Parts, sides: LiveArms, run: Run) -> str:
     """Name of the mark that this work was replayed, with what stands now, and accuses nobody."""
     now = sides.content(parts.snapshots.stable())
     return f"measured:{sides.evolution.id}:{digest([run.task_key, now])[:16]}"
@@ -96,7 +96,7 @@ def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
     evolution = parts.evolution(suspicion.evolution_id)
     if evolution.state is not EvolutionState.PROBATION:
         return evolution
-    sides = Sides(parts, evolution)
+    sides = LiveArms(parts, evolution)
     if not _to_blame(parts, evolution, run):
         parts.cursor.advance(_measured(parts, sides, run), 1, [])
         return evolution
@@ -104,11 +104,15 @@ def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
     why = f"{which} passes on the snapshot before it and fails since"
     if run.share is Share.OPEN:
         why += f" ({run.id})"
-    return _undo(parts, evolution, sides, (Ending.REGRESSED, why), (which,))
+    return _undo(parts, evolution, sides, (EvolutionEnding.REGRESSED, why), (which,))
 
 
 def _undo(
-    parts: Parts, evolution: Evolution, sides: Sides, end: tuple[Ending, str], regressions: Sequence[str]
+    parts: Parts,
+    evolution: Evolution,
+    sides: LiveArms,
+    end: tuple[EvolutionEnding, str],
+    regressions: Sequence[str],
 ) -> Evolution:
     """Roll back and attest. Where later versions build on it, it stays on probation, which says why."""
     ending, why = end
@@ -141,7 +145,7 @@ def _breaks(results: set[Result]) -> bool:
 def _results(parts: Parts, run: Run, snapshot: Snapshot, side: str, plan: Plan) -> set[Result]:
     """How the run's task ends on the snapshot; Unavailable where the machinery loses it: that accuses nobody."""
     task = parts.journal.task(run.task_id)
-    executor = Patient(parts.executor, parts.policy.replay.infra_retries)
+    executor = RetryingExecutor(parts.executor, parts.policy.replay.infra_retries)
     return {
         executor.execute(task, snapshot, f"{run.id}-{side}-{repeat}", plan=plan).outcome.result
         for repeat in range(parts.policy.replay.repeats)
@@ -162,7 +166,7 @@ def settle(parts: Parts) -> list[Evolution]:
     """End every probation that has seen enough runs or time; attest what was predicted."""
     settled = []
     for evolution in _on_probation(parts):
-        sides = Sides(parts, evolution)
+        sides = LiveArms(parts, evolution)
         found = standing(parts, evolution, sides)
         live = sides.counted()
         waited = evolution.ended_at is not None and parts.now() - evolution.ended_at >= timedelta(
@@ -173,24 +177,24 @@ def settle(parts: Parts) -> list[Evolution]:
         if _fell(parts, found) or _suspected(parts, sides):
             continue
         ending, why = _end_of_watch(parts, sides, live)
-        if ending is Ending.STOOD:
+        if ending is EvolutionEnding.STOOD:
             _attest(parts, evolution, sides, ())
         settled.append(parts.move(evolution, EvolutionState.PROMOTED, why, ending=ending))
     return settled
 
 
-def _end_of_watch(parts: Parts, sides: Sides, live: Sequence[Run]) -> tuple[Ending, str]:
+def _end_of_watch(parts: Parts, sides: LiveArms, live: Sequence[Run]) -> tuple[EvolutionEnding, str]:
     """What can be said when nothing speaks against it: also that nothing speaks for it."""
     if live:
-        return Ending.STOOD, f"{len(live)} live run{'s' if len(live) != 1 else ''} stood the test"
+        return EvolutionEnding.STOOD, f"{len(live)} live run{'s' if len(live) != 1 else ''} stood the test"
     days = f"{parts.policy.probation.days:g} days"
     if used := len(sides.used()):
         runs = f"{used} live run{'s' if used != 1 else ''}"
         return (
-            Ending.UNPROVEN,
+            EvolutionEnding.UNPROVEN,
             f"{runs} in {days}, and none of new, checked work: live use shows nothing of it",
         )
-    return Ending.UNUSED, f"not used since: no run in {days}"
+    return EvolutionEnding.UNUSED, f"not used since: no run in {days}"
 
 
 def _seen_enough(parts: Parts, live: Sequence[Run], found: LiveEvidence) -> bool:
@@ -217,7 +221,7 @@ def _newest_of_each(runs: Sequence[Run]) -> list[Run]:
     return list(newest.values())
 
 
-def _attest(parts: Parts, evolution: Evolution, sides: Sides, regressions: Sequence[str]) -> None:
+def _attest(parts: Parts, evolution: Evolution, sides: LiveArms, regressions: Sequence[str]) -> None:
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
     fixed = verdict_on(parts, candidate.id).fixed
     attest_live(parts, evolution, candidate, fixed, sides.live(), regressions)

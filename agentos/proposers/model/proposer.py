@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import Layer, ResourceId
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.quoting import NARROW, WIDE, Room, told_of
+from agentos.evolver.advice.quoting import NARROW, WIDE, BriefLimits, told_of
 from agentos.evolver.advice.replies import Declined, EditReply, Unusable, parse
 from agentos.evolver.advice.requests import NAME, RequestDraft, choice, talk, texts
 from agentos.ports import Adviser, Brief, Proposal, Snapshots
@@ -70,7 +70,7 @@ class _Sitting:
     brief: Brief
     form: str
     names: Sequence[ResourceId]
-    room: Room = WIDE
+    room: BriefLimits = WIDE
     answered_by: str = ""
 
     def edit(self, own: list[str]) -> Proposal:

@@ -28,9 +28,9 @@ from agentos.proposers.repair.operators.idioms import (
     sorting,
     texts,
 )
-from agentos.proposers.repair.prior import Stock, weighed
+from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors
-from agentos.proposers.repair.site import EditSite, Facts, sites
+from agentos.proposers.repair.site import EditSite, FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program, blocks_of
 
 OPERATORS = (
@@ -92,7 +92,7 @@ OPERATORS = (
 STRETCH = 600  # nodes whose edits are made and ordered together
 
 
-def edits_of(facts: Facts, *, endless: bool = False) -> Iterator[tuple[CodeEdit, float]]:
+def edits_of(facts: FileFacts, *, endless: bool = False) -> Iterator[tuple[CodeEdit, float]]:
     """Every edit that any operator can make anywhere in the file, and how much other signs speak for it.
 
     ``endless`` says that failing calls do not come to an end.
@@ -104,7 +104,9 @@ def edits_of(facts: Facts, *, endless: bool = False) -> Iterator[tuple[CodeEdit,
             yield from ((edit, 1.0) for edit in family.edits)
 
 
-def _plain(facts: Facts, places: Iterable[EditSite], *, endless: bool) -> Iterator[tuple[CodeEdit, float]]:
+def _plain(
+    facts: FileFacts, places: Iterable[EditSite], *, endless: bool
+) -> Iterator[tuple[CodeEdit, float]]:
     loop = ends_a_loop(facts.program) if endless else None
     data, words = facts.program.data, facts.words
     for site in places:
@@ -116,8 +118,8 @@ def _plain(facts: Facts, places: Iterable[EditSite], *, endless: bool) -> Iterat
 
 
 def stocks(
-    facts: Facts, places: Mapping[int, float], clues: Clues, *, endless: bool = False
-) -> Iterator[Stock]:
+    facts: FileFacts, places: Mapping[int, float], clues: Clues, *, endless: bool = False
+) -> Iterator[EditStock]:
     """The edits of all lines that failing calls run, in stretches, the most suspicious lines first.
 
     A stretch is made when the one before is used up: what that takes does not depend on the file's length.
@@ -137,7 +139,7 @@ def stocks(
                 edits_of_it = filter(clues.allows, family.edits)
                 families.append((replace(family, edits=edits_of_it), _suspicion_at(site, places)))
         part = sum(weight for weight, _ in stretch) / everything
-        yield Stock(weighed(program, allowed, places, clues.factor), families, part)
+        yield EditStock(weighed(program, allowed, places, clues.factor), families, part)
 
 
 def _line(site: EditSite) -> int:

@@ -55,7 +55,7 @@ def read_prior(path: Path) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedEdit:
     """An edit, its kind, and its probability among all edits of this file; ``plain`` without what the failure says."""
 
     edit: CodeEdit
@@ -139,7 +139,7 @@ def _is_subsequence(short: list[str], long: list[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeightedEdit:
     """An edit, its kind, and its weight among edits of that kind; what the failure says of it comes on top."""
 
     edit: CodeEdit
@@ -149,10 +149,10 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class EditStock:
     """Edits of one stretch of a file: some at hand, and families of which each makes its own when needed."""
 
-    plain: Sequence[Weighed]
+    plain: Sequence[WeightedEdit]
     families: Sequence[tuple[Family, float]] = ()  # and how suspicious the place is
     part: float = 1.0  # of the file's suspicion that lies in this stretch
 
@@ -162,7 +162,7 @@ def weighed(
     edits: Iterable[tuple[CodeEdit, float]],
     suspicion: Mapping[int, float],
     clue: Callable[[CodeEdit], float] = lambda _: 1.0,
-) -> list[Weighed]:
+) -> list[WeightedEdit]:
     """The edits, each with a factor of its own, by where they are.
 
     ``suspicion`` is by line; a line that is not in it counts little.
@@ -171,11 +171,11 @@ def weighed(
     for edit, factor in edits:
         line = program.line_of(min(s.start for s in edit.splices))
         weight = edit.weight * factor * suspicion.get(line, 0.02)
-        found.append(Weighed(edit, kind_of_edit(program, edit), weight, clue(edit)))
+        found.append(WeightedEdit(edit, kind_of_edit(program, edit), weight, clue(edit)))
     return found
 
 
-def totals(stocks: Iterable[Stock]) -> Mapping[str, float]:
+def totals(stocks: Iterable[EditStock]) -> Mapping[str, float]:
     """The weight of all edits of a kind, by kind."""
     found: dict[str, float] = defaultdict(float)
     for stock in stocks:
@@ -187,15 +187,15 @@ def totals(stocks: Iterable[Stock]) -> Mapping[str, float]:
 
 
 def ranked(
-    stock: Stock, counts: Mapping[str, float], among: Mapping[str, float] | None = None
-) -> Iterator[Ranked]:
+    stock: EditStock, counts: Mapping[str, float], among: Mapping[str, float] | None = None
+) -> Iterator[RankedEdit]:
     """The edits, likeliest first. ``among`` are the totals of all that the shares are divided among."""
     known = totals([stock]) if among is None else among
     shares = {kind: counts.get(kind, 1.0) * REACH.get(kind, 1.0) for kind in known}
     everything = sum(shares.values()) or 1.0
     each_s = {kind: stock.part * share / everything / (known[kind] or 1.0) for kind, share in shares.items()}
     found = [
-        Ranked(each.edit, each.kind, (likely := each_s[each.kind] * each.weight) * each.clue, likely)
+        RankedEdit(each.edit, each.kind, (likely := each_s[each.kind] * each.weight) * each.clue, likely)
         for each in stock.plain
         if each.weight > 0
     ]
@@ -208,9 +208,9 @@ def ranked(
     return _likeliest_first([(found[0].probability if found else 0.0, iter(found)), *made])
 
 
-def _likeliest_first(streams: Sequence[tuple[float, Iterator[Ranked]]]) -> Iterator[Ranked]:
+def _likeliest_first(streams: Sequence[tuple[float, Iterator[RankedEdit]]]) -> Iterator[RankedEdit]:
     """As ``heapq.merge``; a stream whose likeliest edit is at most so likely is not begun before its turn."""
-    waiting: list[tuple[float, int, Ranked | None]]
+    waiting: list[tuple[float, int, RankedEdit | None]]
     waiting = [(-most, number, None) for number, (most, _) in enumerate(streams)]
     heapify(waiting)
     while waiting:
@@ -224,7 +224,7 @@ def _likeliest_first(streams: Sequence[tuple[float, Iterator[Ranked]]]) -> Itera
             heapreplace(waiting, (-following.probability, number, following))
 
 
-def _made(family: Family, each_s: Mapping[str, float], suspicion: float) -> Iterator[Ranked]:
+def _made(family: Family, each_s: Mapping[str, float], suspicion: float) -> Iterator[RankedEdit]:
     kind = BLOCKS[family.operator]
     for edit in family.edits:
-        yield Ranked(edit, kind, each_s[kind] * edit.weight * suspicion)
+        yield RankedEdit(edit, kind, each_s[kind] * edit.weight * suspicion)

@@ -18,13 +18,13 @@ from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.propose.input_variation import generate, same
 from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal
 from agentos.proposers.repair.places import stocks, suspicion
-from agentos.proposers.repair.prior import Ranked, Stock, ranked, read_prior
+from agentos.proposers.repair.prior import EditStock, RankedEdit, ranked, read_prior
 from agentos.proposers.repair.ranking import hypotheses, raised
 from agentos.proposers.repair.reading.failures import read_failures
 from agentos.proposers.repair.reading.given import given_names
-from agentos.proposers.repair.report import Found, proposal_of
+from agentos.proposers.repair.report import SearchFindings, proposal_of
 from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan
-from agentos.proposers.repair.site import Facts
+from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
 
 GENERATED = 60  # inputs on which plausible candidates are compared
@@ -49,7 +49,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class Baseline:
     """What the original does on the brief's cases and working calls."""
 
     tried: BenchResult
@@ -88,7 +88,7 @@ class RepairProposer:
             return None if found.proposals else found.effort
         return None
 
-    def _probe(self, brief: Brief) -> Probed:
+    def _probe(self, brief: Brief) -> Baseline:
         """Run the original: where it goes, what it answers, how long that takes."""
         tried, taken = [], []
         given = given_cases(brief)
@@ -105,7 +105,7 @@ class RepairProposer:
             tuple(line for one in tried for line in (one.raised or (0,))),
         )
         ended = [seconds for seconds in taken if seconds < 0.9 * PROBE_TIMEOUT_S]
-        return Probed(whole, len(ended) < len(taken), max(ended, default=0.0))
+        return Baseline(whole, len(ended) < len(taken), max(ended, default=0.0))
 
 
 def shipped_counts() -> Mapping[str, float]:
@@ -127,12 +127,12 @@ def given_cases(brief: Brief) -> tuple[Case, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SuspectFile:
     """One file that may be at fault, and what was seen of it."""
 
     brief: Brief  # its path and source are the file's
     program: Program
-    probed: Probed
+    probed: Baseline
     evidence: tuple[int, ...]  # numbers of the cases that fail
     working: tuple[int, ...]  # and of those that work
     places: Mapping[int, float]  # suspicion by line
@@ -147,32 +147,32 @@ class Repairs:
     effort: SearchEffort
 
 
-def ground_of(brief: Brief, program: Program, probed: Probed) -> Ground | None:
+def ground_of(brief: Brief, program: Program, probed: Baseline) -> SuspectFile | None:
     """What there is to search; None when nothing fails any more."""
     evidence, working = sorted_out(brief, probed.tried)
     if not evidence:
         return None
     lines = probed.tried.lines
     places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
-    return Ground(brief, program, probed, evidence, working, places)
+    return SuspectFile(brief, program, probed, evidence, working, places)
 
 
-def stocks_in(ground: Ground) -> Iterator[Stock]:
+def stocks_in(ground: SuspectFile) -> Iterator[EditStock]:
     """The edits of the file that operators can make where failing calls come along, likeliest places first."""
-    facts = Facts(ground.program, given_names(ground.brief.cases))
+    facts = FileFacts(ground.program, given_names(ground.brief.cases))
     clues = read_failures(ground.brief.cases, ground.evidence, ground.probed.tried, ground.program)
     for stock in stocks(facts, ground.places, clues, endless=ground.probed.endless):
         ground.made.append(len(stock.plain))
         yield stock
 
 
-def in_order(ground: Ground, counts: Mapping[str, float]) -> Iterator[Ranked]:
+def in_order(ground: SuspectFile, counts: Mapping[str, float]) -> Iterator[RankedEdit]:
     """The same, one after the other."""
     return chain.from_iterable(ranked(stock, counts) for stock in stocks_in(ground))
 
 
 def repairs(
-    ground: Ground, order: Callable[[], Iterable[Ranked]], benches: Benches, effort: Effort
+    ground: SuspectFile, order: Callable[[], Iterable[RankedEdit]], benches: Benches, effort: Effort
 ) -> Repairs:
     """Of these edits those that are worth a replay.
 
@@ -180,7 +180,7 @@ def repairs(
     """
     brief, probed = ground.brief, ground.probed
     given, lines = given_cases(brief), probed.tried.lines
-    about = Found(
+    about = SearchFindings(
         tuple(given[c].task_id for c in ground.evidence),
         ground.places,
         [(given[c].task_id, lines[c]) for c in ground.working],
@@ -222,7 +222,7 @@ def _defuses(brief: Brief, source: str) -> bool:
     return bool(defused({brief.path: brief.source}, {brief.path: source}, brief.faults, checked=checked))
 
 
-def shares(counts: Mapping[str, float], probed: Probed) -> Mapping[str, float]:
+def shares(counts: Mapping[str, float], probed: Baseline) -> Mapping[str, float]:
     """The table; where calls do not end, a missing step is more likely than among programs that do."""
     missing = 10.0 if probed.endless else 1.0
     return {**counts, "insert statement": missing * counts.get("insert statement", 1.0)}
@@ -242,9 +242,9 @@ def sorted_out(brief: Brief, tried: BenchResult) -> tuple[tuple[int, ...], tuple
 def _proposals(
     brief: Brief,
     search: Search,
-    order: Callable[[], Iterable[Ranked]],
+    order: Callable[[], Iterable[RankedEdit]],
     benches: Sequence[Bench],
-    about: Found,
+    about: SearchFindings,
     effort: Effort,
 ) -> tuple[list[Proposal], Search]:
     """From full fixes; where there is none, perhaps from those that pass some of the evidence."""

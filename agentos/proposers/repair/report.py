@@ -15,7 +15,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchFindings:
     """What the search as a whole says beside the single edit."""
 
     evidence_ids: tuple[str, ...]  # of the failing calls
@@ -24,7 +24,7 @@ class Found:
     alternatives: int = 0  # other behaviours that pass as well
 
 
-def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Found) -> Proposal:
+def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: SearchFindings) -> Proposal:
     """The proposal for one behaviour among the plausible edits."""
     plausible, program = hypothesis.best, search.program
     edit = plausible.ranked.edit
@@ -45,7 +45,7 @@ def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Fou
     )
 
 
-def _cause(plausible: Plausible, place: str, tried: int, found: Found, fixed: int) -> str:
+def _cause(plausible: Plausible, place: str, tried: int, found: SearchFindings, fixed: int) -> str:
     suspicion = found.suspicion.get(int(place.removeprefix("line ").partition(",")[0]), 0.0)
     highest = max(found.suspicion.values(), default=0.0)
     sentence = (

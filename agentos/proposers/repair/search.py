@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from agentos.domain import Json
 from agentos.evolver.propose.input_variation import same
 from agentos.ports import Bench, BenchResult
-from agentos.proposers.repair.prior import Ranked
+from agentos.proposers.repair.prior import RankedEdit
 from agentos.proposers.repair.source import Program
 
 # An edit this much less likely than the likeliest plausible one cannot change what is proposed.
@@ -61,7 +61,7 @@ class SearchPlan:
 class Plausible:
     """An edit that passes evidence (``passed``: which of it) and keeps the working calls."""
 
-    ranked: Ranked
+    ranked: RankedEdit
     source: str
     passed: tuple[bool, ...]
     outputs: tuple[Json, ...]  # on the generated inputs
@@ -92,7 +92,7 @@ class Search:
     _best: float = field(default=0.0, init=False)
     _hung: Counter[tuple[str, int]] = field(default_factory=Counter, init=False)
 
-    def run(self, order: Iterable[Ranked], benches: Sequence[Bench]) -> list[Plausible]:
+    def run(self, order: Iterable[RankedEdit], benches: Sequence[Bench]) -> list[Plausible]:
         """Everything plausible, in the order found. Raises Unavailable when a bench is gone."""
         waiting = self._sources(order)
         with ThreadPoolExecutor(len(benches)) as pool:
@@ -101,9 +101,9 @@ class Search:
         self.exhausted = not self.meter.spent
         return self.found
 
-    def _sources(self, order: Iterable[Ranked]) -> Iterator[tuple[Ranked, str]]:
+    def _sources(self, order: Iterable[RankedEdit]) -> Iterator[tuple[RankedEdit, str]]:
         """Each distinct program once. What is likely to hang too (an endless loop costs its limit) comes last."""
-        later: list[Ranked] = []
+        later: list[RankedEdit] = []
         for ranked in order:
             if self._hung[self._place(ranked)] >= HANGS:
                 later.append(ranked)
@@ -117,10 +117,10 @@ class Search:
             if source := self._new(ranked):
                 yield ranked, source
 
-    def _hopeless(self, ranked: Ranked) -> bool:
+    def _hopeless(self, ranked: RankedEdit) -> bool:
         return self.meter.spent or ranked.probability < self._best * self.hopeless
 
-    def _new(self, ranked: Ranked) -> str | None:
+    def _new(self, ranked: RankedEdit) -> str | None:
         """The program after the edit; None when it is none, or had its turn."""
         made = self.program.change(ranked.edit)
         if made is None or made[1] == self.program.unchanged(ranked.edit):
@@ -131,10 +131,10 @@ class Search:
         self._seen.add(digest)
         return made[0]
 
-    def _place(self, ranked: Ranked) -> tuple[str, int]:
+    def _place(self, ranked: RankedEdit) -> tuple[str, int]:
         return ranked.edit.operator, ranked.edit.splices[0].start
 
-    def _work(self, waiting: Iterator[tuple[Ranked, str]], bench: Bench) -> None:
+    def _work(self, waiting: Iterator[tuple[RankedEdit, str]], bench: Bench) -> None:
         while True:
             with self._lock:
                 own = time.thread_time()
@@ -154,7 +154,7 @@ class Search:
                     self.found.append(plausible)
                     self._best = max(self._best, plausible.ranked.probability)
 
-    def _try(self, ranked: Ranked, source: str, run: Callable[..., BenchResult]) -> Plausible | None:
+    def _try(self, ranked: RankedEdit, source: str, run: Callable[..., BenchResult]) -> Plausible | None:
         killers = sorted(self.plan.evidence, key=lambda case: -self._kills.get(case, 0))
         first = killers if self.partial else killers[:1]
         tried = run(source, cases=first)

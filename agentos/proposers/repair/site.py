@@ -42,7 +42,7 @@ class _ByLine:
         return sorted(place for _, place in nearest[:most])
 
 
-class Facts:
+class FileFacts:
     """What the whole file offers as ingredients."""
 
     def __init__(self, program: Program, given: GivenNames = NOTHING_GIVEN) -> None:
@@ -191,7 +191,7 @@ class Facts:
 class EditSite:
     """One node with its surroundings."""
 
-    facts: Facts
+    facts: FileFacts
     node: ast.AST
     function: ast.FunctionDef | None
 
@@ -258,7 +258,7 @@ def _is_compound(test: ast.expr) -> bool:
     return isinstance(test, ast.BoolOp) or any(isinstance(node, ast.NamedExpr) for node in ast.walk(test))
 
 
-def sites(facts: Facts, lines: Collection[int] | None = None) -> Iterator[EditSite]:
+def sites(facts: FileFacts, lines: Collection[int] | None = None) -> Iterator[EditSite]:
     """All places of the file, top to bottom; only in statements of the module that are on some of the ``lines``."""
     wanted = sorted(lines or ())
     for statement, nodes in facts.by_statement.items():

@@ -27,7 +27,7 @@ from agentos.sandboxes.docker.image_host import runtime
 from agentos.sandboxes.leftover import GROUPS, OwnerNote, notes
 from agentos.sandboxes.owner import Owner
 from agentos.sandboxes.probe import Guarantee, probe, refusal
-from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.wire import Channel, FrameError, WireClosed, WireLate
 
 ENTRY = "agentos.worker.job:serve"
 _WARM = ("agentos.worker.warm",)
@@ -207,9 +207,9 @@ class Bubblewrap:
                 box = WorkerBox(channel, pidfd, pid, group, began, run)
                 undo.pop_all()
             box.kill_after(limits.wall_s, extras.grace_s)
-            with contextlib.suppress(Closed):  # it is dead already; its reader will see
+            with contextlib.suppress(WireClosed):  # it is dead already; its reader will see
                 channel.send({"go": True})
-        except (OSError, Late, FrameError, Closed) as error:
+        except (OSError, WireLate, FrameError, WireClosed) as error:
             raise Unavailable(f"the sandbox could not be made: {error or type(error).__name__}") from None
         return box
 

@@ -29,10 +29,10 @@ from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.content import call_list
 from agentos.sandboxes.docker.engine import DockerEngine, answering
-from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ProfileKind, Walls
+from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ContainerProfile, ProfileKind
 from agentos.sandboxes.leftover import OwnerNote
 from agentos.sandboxes.owner import Owner
-from agentos.wire import Channel, Closed, FrameError, Late
+from agentos.wire import Channel, FrameError, WireClosed, WireLate
 
 _START_S = 60.0
 _LOOK_S = 0.25
@@ -41,11 +41,11 @@ _LIGHT, _WHOLE = ("agentos.worker.job",), ("agentos.worker.warm",)
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class ContainerMaker:
     """Makes containers of one sandbox; any thread may use it."""
 
     end: End
-    walls: Walls
+    walls: ContainerProfile
     owner: Owner
     places: Path  # where the socket directories are made
 
@@ -134,7 +134,7 @@ class Container:
         """Let it lock itself in and start its clock. Raises Unavailable if it cannot."""
         channel = self._channel
         channel.bound(*answer_bounds(limits))
-        group = Counted(self.id, cgroups.of(self.pid), self._end)
+        group = ContainerGroup(self.id, cgroups.of(self.pid), self._end)
         for place in group.places:
             with contextlib.suppress(OSError):  # an engine user who is not root; the engine itself has no way
                 cgroups.hold_connections(place)
@@ -143,7 +143,7 @@ class Container:
         try:
             channel.send({"go": True})
             head = channel.receive(deadline=time.monotonic() + _START_S).head
-        except (Closed, Late, FrameError) as error:
+        except (WireClosed, WireLate, FrameError) as error:
             head = {"error": str(error) or type(error).__name__}
         if "locked" not in head:
             box.close()
@@ -212,7 +212,7 @@ class End:
                 note.remove()
 
 
-class Counted:
+class ContainerGroup:
     """The ``Group`` of a container: the engine's control groups, which go when it goes."""
 
     def __init__(self, id: str, places: tuple[Path, ...], end: End) -> None:
@@ -225,19 +225,19 @@ class Counted:
     def note(self) -> None:
         """Read while it is there for certain."""
         now = cgroups.ControlGroup(self.places).used()
-        self._last = cgroups.Used(
+        self._last = cgroups.GroupUsage(
             max(self._last.cpu_s, now.cpu_s),
             max(self._last.memory_peak_bytes, now.memory_peak_bytes),
             self._last.oom or now.oom,
         )
 
-    def used(self) -> cgroups.Used:
+    def used(self) -> cgroups.GroupUsage:
         """Since the hand-over."""
         self.note()
         oom = self._last.oom
         if not oom and not all(place.exists() for place in self.places):
             oom = self.end.ran_out_of_memory(self.id)
-        return cgroups.Used(self._last.cpu_s - self._before.cpu_s, self._last.memory_peak_bytes, oom)
+        return cgroups.GroupUsage(self._last.cpu_s - self._before.cpu_s, self._last.memory_peak_bytes, oom)
 
     def remove(self) -> None:
         """The container, and its groups with it."""
@@ -247,7 +247,7 @@ class Counted:
 class ContainerBox(WorkerBox):
     """A box whose first process belongs to the engine."""
 
-    group: Counted
+    group: ContainerGroup
 
     def _signal(self) -> None:
         self.group.note()
@@ -275,7 +275,7 @@ def _listening(directory: Path) -> Iterator[socket.socket]:
         directory.rmdir()
 
 
-def _start(kind: ProfileKind, walls: Walls, token: str) -> dict[str, Any]:
+def _start(kind: ProfileKind, walls: ContainerProfile, token: str) -> dict[str, Any]:
     """What process 1 reads first (``agentos/worker/container_init.py``)."""
     request: dict[str, Any] = {"rlimits": {"CORE": 0}}
     if "limits" not in walls.weak:
@@ -312,7 +312,7 @@ def _greeted(channel: Channel, sock: socket.socket, token: str, container: str, 
     try:
         frame = channel.receive(deadline=until)
         _check_hello(frame.head, token, pid, container)
-    except (Closed, Late, FrameError, Unavailable) as error:
+    except (WireClosed, WireLate, FrameError, Unavailable) as error:
         raise Unavailable(f"the container did not begin: {error or type(error).__name__}") from None
     return int(pid)
 

@@ -33,7 +33,7 @@ R = TypeVar("R", bound=ReadyContainer)
 K = TypeVar("K")
 
 
-class Pool(Generic[K, R]):
+class ContainerPool(Generic[K, R]):
     """``ready`` of each of the ``kinds`` asked for most of late, made by as many threads."""
 
     def __init__(self, make: Callable[[K], R], ready: int, kinds: int = 2) -> None:

@@ -47,7 +47,7 @@ class ProfileKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class ContainerProfile:
     """What every box of one sandbox gets. ``weak`` names what tests leave out."""
 
     image: str

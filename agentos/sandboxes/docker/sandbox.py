@@ -17,11 +17,11 @@ from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes.box import WorkerBox
 from agentos.sandboxes.content import BoxLimits, box_limits
-from agentos.sandboxes.docker.container import Container, End, Maker
+from agentos.sandboxes.docker.container import Container, ContainerMaker, End
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import digest_of, find
-from agentos.sandboxes.docker.pool import Pool
-from agentos.sandboxes.docker.profile import ProfileKind, Walls
+from agentos.sandboxes.docker.pool import ContainerPool
+from agentos.sandboxes.docker.profile import ContainerProfile, ProfileKind
 from agentos.sandboxes.leftover import BOXES
 from agentos.sandboxes.owner import Owner
 from agentos.sandboxes.probe import Guarantee, probe, refusal
@@ -36,8 +36,8 @@ class _Works:
     engine: DockerEngine
     image: str
     end: End
-    maker: Maker
-    pool: Pool[ProfileKind, Container]
+    maker: ContainerMaker
+    pool: ContainerPool[ProfileKind, Container]
     extras: BoxLimits
 
 
@@ -153,13 +153,15 @@ class Docker:
                 try:
                     name = self._image or find(engine)
                     image = digest_of(engine, name)
-                    walls = Walls(name, box_limits(), self._extra, self._weak)
+                    walls = ContainerProfile(name, box_limits(), self._extra, self._weak)
                 except Unavailable:
                     engine.close()
                     raise
                 places = self._home / BOXES
                 places.mkdir(mode=0o700, parents=True, exist_ok=True)
                 end = End(engine, max(1, self._ready))
-                maker = Maker(end, walls, Owner.here(self._home), places)
-                self._works = _Works(engine, image, end, maker, Pool(maker.make, self._ready), walls.extras)
+                maker = ContainerMaker(end, walls, Owner.here(self._home), places)
+                self._works = _Works(
+                    engine, image, end, maker, ContainerPool(maker.make, self._ready), walls.extras
+                )
             return self._works

@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 from agentos.domain import Json, digest
 from agentos.testing.modelserver.reading import (
-    Situation,
+    ConversationState,
     fitting_skill,
     fitting_tool,
     items_of,
@@ -94,7 +94,7 @@ def load(path: Path) -> Rules:
     return Rules(*knows, noise=noise, seed=found.get("seed", 0))
 
 
-def next_call(now: Situation) -> ServerReply | None:
+def next_call(now: ConversationState) -> ServerReply | None:
     """The tool calls that come before an answer; none is made twice."""
     if "answer" in now.habits:
         return None
@@ -112,13 +112,13 @@ def next_call(now: Situation) -> ServerReply | None:
     return None
 
 
-def chosen_tool(now: Situation) -> str:
+def chosen_tool(now: ConversationState) -> str:
     """The tool that a rule names, else the one whose name fits the goal; "" when there is none."""
     named = now.habits.get("tool")
     return (named and same_tool(named, now.tools)) or fitting_tool(now.asked, now.tools)
 
 
-def answer(now: Situation) -> Value:
+def answer(now: ConversationState) -> Value:
     """The result that the model comes to."""
     if "answer" in now.habits:
         return now.habits["answer"]
@@ -131,7 +131,7 @@ def answer(now: Situation) -> Value:
     return value
 
 
-def work(now: Situation) -> Value:
+def work(now: ConversationState) -> Value:
     """What it can do without a tool, typical mistakes included."""
     asked, data = now.asked.lower(), now.data
     if quoted := re.search(r'\bsay "(.*)"', now.goal, re.IGNORECASE):
@@ -182,7 +182,7 @@ def slipped(value: Value) -> Value:
     return value[::-1] if value != value[::-1] else f"{value}?"
 
 
-def dressed(value: Value, now: Situation) -> str:
+def dressed(value: Value, now: ConversationState) -> str:
     """The result in the form that the rules ask for. What a rule dictates word for word stays as it is."""
     if "answer" in now.habits:
         return str(value)

@@ -34,7 +34,7 @@ class ParsedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class ConversationState:
     """Where a conversation stands. ``tools`` maps names to the schemas of their arguments."""
 
     goal: str
@@ -97,7 +97,7 @@ class Situation:
         return next((name for name in _PATHS if name in (self.tools[tool].get("properties") or {})), "")
 
 
-def situation(request: Json, knows: Sequence[str]) -> Situation:
+def situation(request: Json, knows: Sequence[str]) -> ConversationState:
     """Read a request. ``knows`` are sentences that the model believes from birth.
 
     It believes every text but its own: prompts, memories, the user, and what tools give back.
@@ -108,7 +108,7 @@ def situation(request: Json, knows: Sequence[str]) -> Situation:
     told = "\n".join(text_of(one) for one in messages if one.get("role") in ("system", "developer", "user"))
     rules = [rule for text in (*knows, *believed) for rule in rules_in(text)]
     tools = () if request.get("tool_choice") == "none" else request.get("tools") or ()
-    return Situation(
+    return ConversationState(
         goal,
         habits(rules, goal),
         {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools},

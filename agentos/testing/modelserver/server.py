@@ -31,7 +31,7 @@ from agentos.testing.modelserver.transport import (
     HEAD_LIMIT,
     SSE_HEAD,
     BadRequest,
-    Received,
+    ReceivedRequest,
     event,
     failure,
     read_request,
@@ -288,7 +288,7 @@ class ModelServer:
             writer.close()
 
     async def _respond(
-        self, received: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, received: ReceivedRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         route = (received.method, received.path.partition("?")[0].removeprefix("/v1"))
         if route == ("POST", "/chat/completions"):
@@ -317,7 +317,7 @@ class ModelServer:
         return _json({"replies": len(replies), "faults": len(faults)})
 
     async def _complete(
-        self, received: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, received: ReceivedRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         try:
             body = json.loads(received.body)

@@ -25,7 +25,7 @@ class BadRequest(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedRequest:
     """``headers`` has lower-case names; the last of equal ones counts."""
 
     method: str
@@ -34,7 +34,7 @@ class Received:
     body: bytes
 
 
-async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Received | None:
+async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ReceivedRequest | None:
     """The next request of a connection; None when the client has left between requests.
 
     Raises BadRequest, and ConnectionError or IncompleteReadError when the client leaves in one.
@@ -58,10 +58,10 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     if headers.get("expect", "").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        return Received(method, path, headers, await _chunked(reader))
+        return ReceivedRequest(method, path, headers, await _chunked(reader))
     if not 0 <= length <= BODY_LIMIT:
         raise BadRequest("the body is too long")
-    return Received(method, path, headers, await reader.readexactly(length))
+    return ReceivedRequest(method, path, headers, await reader.readexactly(length))
 
 
 async def _chunked(reader: asyncio.StreamReader) -> bytes:

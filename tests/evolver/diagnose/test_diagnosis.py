@@ -30,7 +30,7 @@ from agentos.evolver.diagnose.diagnosis import diagnose
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.propose.briefing import brief_for
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.testing import FakeRegistry
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def test_a_brief_on_a_harness_shows_working_calls_of_every_tool(bench: Bench) ->
     failing = [bench.run(tool, [1, 2], [2, 1]) for tool in TOOLS[:2]]
     passing = [bench.run(tool, [1], 1, passed=True) for tool in TOOLS]
     (found,) = bench.diagnosed()
-    sets = Sets(tuple(run.task_id for run in failing), tuple(run.task_id for run in passing), ())
+    sets = TaskSets(tuple(run.task_id for run in failing), tuple(run.task_id for run in passing), ())
     (evolution,) = world.ledger.find(Evolution)
     of_harness = brief_for(world.parts, evolution, found.sites[0], sets)
     assert {case.call.tool for case, _ in of_harness.working_calls} == {f"{tool}/get" for tool in TOOLS}

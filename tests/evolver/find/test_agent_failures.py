@@ -7,7 +7,7 @@ import pytest
 
 from agentos.domain import CheckResult, Fault, Json, Outcome, Result, Run, Share, Snapshot, Step
 from agentos.evolver.find.agent_failures import root_step, telling_step
-from agentos.evolver.find.fingerprints import Doing, Failure, failure_of
+from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of
 from agentos.evolver.policy import load_taxonomy
 from agentos.shipped import folder
 
@@ -36,7 +36,7 @@ def failure(steps: Sequence[Step], fault: Fault | None = None, *kinds: str) -> F
     checks = tuple(CheckResult(kind, False, "not 42") for kind in kinds)
     outcome = Outcome(Result.FAILED, 0.0, "r", fault, checks)
     run = Run("run-1", "task-1", "key", Share.OPEN, 1, Snapshot("c", "t"), "fake", "none", NOW, NOW, outcome)
-    found = failure_of(run, "", TAXONOMY, Doing("agent/clerk", lambda: steps))
+    found = failure_of(run, "", TAXONOMY, AgentActions("agent/clerk", lambda: steps))
     assert found is not None
     return found
 
@@ -155,7 +155,7 @@ def test_steps_are_not_read_of_a_run_that_passed() -> None:
     def never() -> Sequence[Step]:
         raise AssertionError("it passed")
 
-    assert failure_of(run, "", TAXONOMY, Doing("agent/clerk", never)) is None
+    assert failure_of(run, "", TAXONOMY, AgentActions("agent/clerk", never)) is None
 
 
 # --- the root ---------------------------------------------------------------------------------

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from agentos.domain import Result, Snapshot
-from agentos.evolver.find.fingerprints import Doing, failure_of
+from agentos.evolver.find.fingerprints import AgentActions, failure_of
 from agentos.evolver.policy import load_taxonomy
 from agentos.shipped import folder
 from agentos.trajectories.formats import read
-from agentos.trajectories.past import Into, Source, past_of
+from agentos.trajectories.past import ImportTarget, Source, past_of
 
 TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")
-INTO = Into(Snapshot("c" * 40, "t" * 40), 0.2, datetime(2026, 1, 2, tzinfo=UTC))
+INTO = ImportTarget(Snapshot("c" * 40, "t" * 40), 0.2, datetime(2026, 1, 2, tzinfo=UTC))
 OK = "done"
 
 
@@ -29,7 +29,7 @@ def signature(*calls: tuple[str, dict[str, Any], str], goal: str = "book", outco
     messages.append({"role": "assistant", "content": "there you are"})
     (found,) = read({"messages": messages, "outcome": outcome})
     past = past_of(found, Source("openai-chat", "x", 1), INTO)
-    failure = failure_of(past.run, "", TAXONOMY, Doing("agent/imported", lambda: past.steps))
+    failure = failure_of(past.run, "", TAXONOMY, AgentActions("agent/imported", lambda: past.steps))
     if failure is None:
         return ""
     assert (failure.klass.name, failure.klass.evolvable) == ("imported", False)

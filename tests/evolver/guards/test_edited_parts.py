@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentos.domain import Edited
+from agentos.domain import EditedName
 from agentos.evolver.guards.static.edited_parts import edited_parts
 
 PATH, HELPER = "tool/fees/tool.py", "tool/fees/_rates.py"
@@ -133,7 +133,7 @@ def test_a_function_that_takes_the_place_of_another_is_an_edit_though_its_text_s
 
 def test_a_new_file_is_told_as_one() -> None:
     found = edited_parts({PATH: SOURCE}, {"tool/fees/_more.py": "def more():\n    return 1\n"})
-    assert found == (Edited("tool/fees/_more.py:1:more", ("tool/fees/_more.py:1:more",), True),)
+    assert found == (EditedName("tool/fees/_more.py:1:more", ("tool/fees/_more.py:1:more",), True),)
 
 
 @pytest.mark.parametrize("path", ["skill/x/SKILL.md", "prompt/default/prompt.md", "memory/m/memory.md"])

@@ -40,7 +40,7 @@ from agentos.evolver.cycle import SCREENED, try_candidate
 from agentos.evolver.guards.assurance.contract import suite, violations
 from agentos.evolver.guards.assurance.dynamic import in_breach, learnt, measure
 from agentos.evolver.safety_probes import load_probes, with_tool
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.safety import judged_rates, rates, ruling
 from agentos.home import Home
 from agentos.resources import read
@@ -177,7 +177,7 @@ def test_a_tree_is_measured_once_and_each_measurement_is_one_point_of_the_series
 @pytest.mark.sandbox
 def test_a_harness_that_breaks_the_contract_is_screened_before_a_trial_is_spent(world: Service) -> None:
     evolution, candidate = proposed(world, {HARNESS: GIVES_IN})
-    sets = Sets(world.parts.records.get(Evidence, evolution.evidence_id).task_ids, (), ())
+    sets = TaskSets(world.parts.records.get(Evidence, evolution.evidence_id).task_ids, (), ())
     (failing,) = world.parts.tasks(sets.evidence)
     results = [
         world.parts.executor.execute(failing, snapshot, new_id("run")).outcome.result

@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentos.domain import Candidate, Evolution, EvolutionState, Kind, Layer, Parent, ResourceId, Share, Site
+from agentos.domain import (
+    Candidate,
+    EditTarget,
+    Evolution,
+    EvolutionState,
+    Kind,
+    Layer,
+    Parent,
+    ResourceId,
+    Share,
+)
 from agentos.evolver.advice.quoting import NARROW, told_of
 from agentos.evolver.advice.requests import talk
 from agentos.evolver.find.triage import reconsider
 from agentos.evolver.history.parents import DIFF_MAX, lower_bound, parents_for
-from agentos.evolver.verdict.sequential import Tally
+from agentos.evolver.verdict.sequential import PairTally
 from agentos.ports import Brief, Proposal
 from agentos.proposers.evidence_export import dossier
 from agentos.testing import ScriptedProposer
@@ -25,7 +35,7 @@ FAULTY = "def answer(points):\n    if points > 50:\n        return 'pass'\n    r
 TEMPTING = FAULTY.replace("> 50", "> 48")  # mends 50 and breaks 49, a guard
 HARMFUL = FAULTY.replace("> 50", "> 5000")
 USELESS = FAULTY.replace("> 50", "> 51")
-HERE = Site(Layer.SKILL, "skill/calc", PATH)
+HERE = EditTarget(Layer.SKILL, "skill/calc", PATH)
 
 
 def proposing(*sources: str) -> ScriptedProposer:
@@ -44,10 +54,12 @@ def tried(world: World, *sources: str) -> Evolution:
 
 
 def test_more_pairs_go_before_a_larger_gain_seen_twice() -> None:
-    lucky, steady = Tally(wins=2), Tally(wins=20, ties=4, losses=2)
+    lucky, steady = PairTally(wins=2), PairTally(wins=20, ties=4, losses=2)
     assert lower_bound(lucky) < lower_bound(steady) < 18 / 26
-    assert lower_bound(Tally()) == -1.0
-    assert lower_bound(Tally(losses=9)) < lower_bound(Tally(ties=9)) < 0 < lower_bound(Tally(wins=9))
+    assert lower_bound(PairTally()) == -1.0
+    assert (
+        lower_bound(PairTally(losses=9)) < lower_bound(PairTally(ties=9)) < 0 < lower_bound(PairTally(wins=9))
+    )
 
 
 def test_the_edit_that_mended_much_and_broke_little_is_shown_as_a_diff(world: World) -> None:

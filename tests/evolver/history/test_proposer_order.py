@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentos.domain import (
-    Asked,
     Attestation,
     Candidate,
     Cost,
     Evolution,
     EvolutionState,
     Layer,
+    ProposerCost,
 )
 from agentos.errors import ModelFailed
 from agentos.evolver.cycle import evolve
 from agentos.evolver.history.proposer_order import (
     DOLLAR_S,
-    Achieved,
     Archive,
     ProposerMeter,
+    ProposerYield,
     archive,
     by_layer,
     ordered,
@@ -44,7 +44,7 @@ FAULTY = "def answer(points):\n    if points > 50:\n        return 'pass'\n    r
 RIGHT = FAULTY.replace("> 50", ">= 50")
 USELESS = FAULTY.replace("> 50", "> 51")
 START = datetime(2026, 1, 1, tzinfo=UTC)
-UNKNOWN = Achieved()
+UNKNOWN = ProposerYield()
 
 
 def proposing(*sources: str, name: str = "scripted") -> ScriptedProposer:
@@ -52,7 +52,7 @@ def proposing(*sources: str, name: str = "scripted") -> ScriptedProposer:
     return ScriptedProposer(made, name)
 
 
-def order(**found: Achieved) -> list[str]:
+def order(**found: ProposerYield) -> list[str]:
     """``found`` in the order that was given."""
     return ordered(list(found), lambda name: found[name])
 
@@ -65,7 +65,7 @@ def test_before_anything_is_known_the_given_order_holds() -> None:
 
 
 def test_who_costs_much_and_brings_nothing_falls_behind_but_not_at_once() -> None:
-    in_vain = [Achieved(asked, 0, 0, 45.0 * asked) for asked in range(40)]
+    in_vain = [ProposerYield(asked, 0, 0, 45.0 * asked) for asked in range(40)]
     places = [order(search=found, model=UNKNOWN).index("search") for found in in_vain]
     assert places == sorted(places)
     assert places[5] == 0, "a few failures are bad luck"
@@ -73,15 +73,15 @@ def test_who_costs_much_and_brings_nothing_falls_behind_but_not_at_once() -> Non
 
 
 def test_success_is_weighed_by_what_it_costs() -> None:
-    cheap, dear = Achieved(20, 4, 4, 200.0), Achieved(20, 12, 12, 12_000.0)
+    cheap, dear = ProposerYield(20, 4, 4, 200.0), ProposerYield(20, 12, 12, 12_000.0)
     assert order(dear=dear, cheap=cheap) == ["cheap", "dear"]
-    good = Achieved(20, 12, 12, 2_000.0)
+    good = ProposerYield(20, 12, 12, 2_000.0)
     assert order(cheap=cheap, good=good) == ["cheap", "good"]
-    assert order(vain=Achieved(20, 0, 0, 2_000.0), good=good) == ["good", "vain"]
+    assert order(vain=ProposerYield(20, 0, 0, 2_000.0), good=good) == ["good", "vain"]
 
 
 def test_what_was_promoted_and_did_not_stand_is_no_success() -> None:
-    assert order(a=Achieved(10, 10, 0, 2_000.0), b=Achieved(10, 5, 5, 2_000.0)) == ["b", "a"]
+    assert order(a=ProposerYield(10, 10, 0, 2_000.0), b=ProposerYield(10, 5, 5, 2_000.0)) == ["b", "a"]
 
 
 def test_the_order_finds_sooner_than_the_worst_one_and_is_near_the_best() -> None:
@@ -103,7 +103,7 @@ def test_the_order_finds_sooner_than_the_worst_one_and_is_near_the_best() -> Non
         rows.append(ordered(list(chances), found.__getitem__))
         for name in rows[-1]:
             won = dice.random() < chances[name][0]
-            found[name] += Achieved(1, won, won, chances[name][1])
+            found[name] += ProposerYield(1, won, won, chances[name][1])
             if won:
                 break
     best, given = min(map(spent, itertools.permutations(chances))), spent(list(chances))
@@ -147,9 +147,9 @@ def test_the_time_of_a_proposer_is_its_own_also_where_it_finds_nothing() -> None
     with pytest.raises(ModelFailed):
         next(meter.timed("model", Layer.TOOL, fails()))
     assert meter.asked == (
-        Asked("repair", Layer.TOOL, 7.0),
-        Asked("lesson", Layer.MEMORY, 1.0),
-        Asked("model", Layer.TOOL, 5.0),
+        ProposerCost("repair", Layer.TOOL, 7.0),
+        ProposerCost("lesson", Layer.MEMORY, 1.0),
+        ProposerCost("model", Layer.TOOL, 5.0),
     )
 
 
@@ -172,7 +172,7 @@ def test_an_evolution_keeps_whom_it_asked_and_what_their_trials_cost(world: Worl
     assert asked.usd == pytest.approx(0.5 * len(own))
     found = archive(world.parts)
     cost = asked.seconds + asked.cpu_s + DOLLAR_S * asked.usd
-    assert found == {("scripted", Layer.SKILL): Achieved(1, 1, 1, cost)}
+    assert found == {("scripted", Layer.SKILL): ProposerYield(1, 1, 1, cost)}
     assert archive(world.parts) == found, "the same ledger, the same answer"
 
 
@@ -245,7 +245,7 @@ def remembered(world: World, ended: Evolution, *asked: tuple[str, float, bool]) 
                 ended,
                 id=name,
                 fingerprint_id="of another failure",
-                asked=(Asked(proposer, Layer.SKILL, seconds),),
+                asked=(ProposerCost(proposer, Layer.SKILL, seconds),),
                 state=EvolutionState.PROMOTED if won else EvolutionState.REJECTED,
                 candidate_id=candidate.id if won else None,
                 promoted=ended.promoted if won else None,
@@ -278,11 +278,11 @@ def test_the_proposer_that_achieved_more_for_its_cost_is_asked_first(world: Worl
 
 def test_layers_are_ranked_by_all_who_work_on_them() -> None:
     known = {
-        ("lesson", Layer.MEMORY): Achieved(5, 0, 0, 900.0),
-        ("model", Layer.MEMORY): Achieved(5, 0, 0, 900.0),
-        ("model", Layer.PROMPT): Achieved(4, 2, 2, 100.0),
+        ("lesson", Layer.MEMORY): ProposerYield(5, 0, 0, 900.0),
+        ("model", Layer.MEMORY): ProposerYield(5, 0, 0, 900.0),
+        ("model", Layer.PROMPT): ProposerYield(4, 2, 2, 100.0),
     }
-    assert by_layer(known, Layer.MEMORY) == Achieved(10, 0, 0, 1_800.0)
+    assert by_layer(known, Layer.MEMORY) == ProposerYield(10, 0, 0, 1_800.0)
     rows = ordered((Layer.MEMORY, Layer.PROMPT, Layer.SKILL), lambda layer: by_layer(known, layer))
     assert rows == [Layer.PROMPT, Layer.MEMORY, Layer.SKILL], "of the third nothing is known"
 
@@ -291,7 +291,7 @@ def test_a_forged_or_odd_cost_cannot_break_the_order(world: World) -> None:
     """Costs come from boxes' own accounts: none, or very large ones."""
     world.seed()
     ended = world.evolve(world.open())
-    world.ledger.put(replace(ended, asked=(Asked("scripted", Layer.SKILL, 0.0, 0.0, 0.0),)))
+    world.ledger.put(replace(ended, asked=(ProposerCost("scripted", Layer.SKILL, 0.0, 0.0, 0.0),)))
     assert order(a=archive(world.parts)["scripted", Layer.SKILL], b=UNKNOWN) == ["a", "b"]
-    world.ledger.put(replace(ended, asked=(Asked("scripted", Layer.SKILL, 1e300, 1e300, 1e300),)))
+    world.ledger.put(replace(ended, asked=(ProposerCost("scripted", Layer.SKILL, 1e300, 1e300, 1e300),)))
     assert order(a=archive(world.parts)["scripted", Layer.SKILL], b=UNKNOWN) == ["b", "a"]

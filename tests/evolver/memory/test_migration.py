@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.domain import Candidate, Check, Layer, Migration, Site
+from agentos.domain import Candidate, Check, EditTarget, Layer, Migration
 from agentos.evolver.cycle import diagnose_and_curate, propose_candidates, reproduce
-from agentos.evolver.memory.migration import Brought, bring_over, form_faults
-from agentos.evolver.parts import Migrated, Parts
-from agentos.evolver.policy import Surface
+from agentos.evolver.memory.migration import MigratedEdit, bring_over, form_faults
+from agentos.evolver.parts import MigrationResult, Parts
+from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose.proposing import why_fixed
 from agentos.evolver.propose.validation import screen
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.ports import Proposal
 from agentos.resources import parse_id
 from agentos.testing import FakeRegistry, ScriptedProposer
@@ -41,14 +41,14 @@ FILES = {
 CHECKS = (Check("equals", {"value": "a secret answer"}),)
 
 
-def in_place(files: Mapping[str, bytes], path: str, memories: Mapping[str, str]) -> Migrated:
+def in_place(files: Mapping[str, bytes], path: str, memories: Mapping[str, str]) -> MigrationResult:
     """As in a box, without one."""
     space: dict[str, object] = {}
     try:
         exec(files[path].decode(), space)
-        return Migrated(space["migrate"](dict(memories)))  # type: ignore[operator]
+        return MigrationResult(space["migrate"](dict(memories)))  # type: ignore[operator]
     except ArithmeticError as error:
-        return Migrated(fault=f"{type(error).__name__}: {error}")
+        return MigrationResult(fault=f"{type(error).__name__}: {error}")
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def parts(world: World) -> Parts:
     return replace(world.parts, migrate=in_place)
 
 
-def brought(parts: Parts, program: str = GOOD, **more: str) -> Brought:
+def brought(parts: Parts, program: str = GOOD, **more: str) -> MigratedEdit:
     files = {
         READER: RAISED,
         PROGRAM: program,
@@ -96,7 +96,7 @@ def test_an_edit_that_wants_no_other_form_needs_nothing(parts: Parts) -> None:
         {PROGRAM: GOOD},
         {READER: 'description = "E"\n'},
     ):
-        assert bring_over(asked, base, files, CHECKS) == Brought()
+        assert bring_over(asked, base, files, CHECKS) == MigratedEdit()
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,8 @@ def test_what_is_no_migration_is_refused_with_the_reason(parts: Parts, program: 
 def test_what_differs_from_call_to_call_is_refused(parts: Parts) -> None:
     count = iter(range(9))
     parts = replace(
-        parts, migrate=lambda files, path, memories: Migrated(dict.fromkeys(memories, str(next(count))))
+        parts,
+        migrate=lambda files, path, memories: MigrationResult(dict.fromkeys(memories, str(next(count)))),
     )
     assert "called twice with the same and returned something else" in brought(parts).fault
 
@@ -180,7 +181,7 @@ def test_a_memory_that_another_agents_harness_reads_as_well_stays(parts: Parts, 
     world.registry.edit({"agent/other/resource.toml": OLD})
     files = {"harness/other/resource.toml": RAISED, "harness/other/migrate.py": returning("memories")}
     made = bring_over(parts, parts.snapshots.stable(), files, CHECKS)
-    assert made == Brought(Migration("harness/other", 1, 2, {}))
+    assert made == MigratedEdit(Migration("harness/other", 1, 2, {}))
 
 
 def test_a_pinned_memory_is_not_brought_over(parts: Parts, world: World) -> None:
@@ -189,13 +190,13 @@ def test_a_pinned_memory_is_not_brought_over(parts: Parts, world: World) -> None
 
 
 def test_nothing_here_writes_lessons_in_a_form_that_only_a_harness_knows(parts: Parts, world: World) -> None:
-    site = Site(Layer.MEMORY, "memory/notes", NOTES)
+    site = EditTarget(Layer.MEMORY, "memory/notes", NOTES)
     assert why_fixed(parts, site) == ""
     world.registry.edit({READER: RAISED, **_documents(2)})
     assert "memory/notes has form 2" in why_fixed(parts, site)
     made = bring_over(parts, parts.snapshots.stable(), {NOTES: "- Mine.\n"}, CHECKS)
     assert "lessons are written in form 1" in made.fault
-    assert why_fixed(parts, Site(Layer.HARNESS, "harness/default", PROGRAM)) == ""
+    assert why_fixed(parts, EditTarget(Layer.HARNESS, "harness/default", PROGRAM)) == ""
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_nothing_here_writes_lessons_in_a_form_that_only_a_harness_knows(parts: 
     ],
 )
 def test_of_a_harness_document_nothing_but_the_form_may_change(old: str | None, new: str, says: str) -> None:
-    found = screen({READER: old} if old else {}, {READER: new}, (), Surface())
+    found = screen({READER: old} if old else {}, {READER: new}, (), SurfacePolicy())
     assert says in found
     assert bool(found) == bool(says)
 
@@ -222,7 +223,7 @@ def proposing(world: World, files: Mapping[str, str]) -> Candidate:
     evolution = world.open()
     parts = replace(world.parts, migrate=in_place)
     chosen = diagnose_and_curate(parts, evolution.id, reproduce(parts, evolution.id))
-    propose_candidates(parts, evolution.id, Sets(*(tuple(ids) for ids in chosen)))
+    propose_candidates(parts, evolution.id, TaskSets(*(tuple(ids) for ids in chosen)))
     (candidate,) = world.ledger.find(Candidate)
     return candidate
 

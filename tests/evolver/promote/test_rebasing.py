@@ -33,7 +33,7 @@ from agentos.evolver.cycle import (
 from agentos.evolver.policy import ConsentPolicy, Policy
 from agentos.evolver.promote.promotion import approve, settle_overtaken
 from agentos.evolver.replay.verification import borrowed, misplaced, unfounded
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.judge import recompute
 from agentos.testing import FakeExecutor
 from tests.evolver.conftest import PATH, RESOURCE, RIGHT, World, proposal
@@ -61,7 +61,7 @@ def judged(world: World) -> Evolution:
     world.seed()
     evolution = world.open()
     failing = reproduce(world.parts, evolution.id)
-    sets = Sets(*(tuple(ids) for ids in diagnose_and_curate(world.parts, evolution.id, failing)))
+    sets = TaskSets(*(tuple(ids) for ids in diagnose_and_curate(world.parts, evolution.id, failing)))
     tried = propose_candidates(world.parts, evolution.id, sets)
     decisions = [try_candidate(world.parts, candidate_id, sets) for candidate_id in tried]
     conclude(world.parts, evolution.id, tried, decisions)

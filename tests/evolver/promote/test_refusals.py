@@ -26,8 +26,8 @@ from agentos.domain import (
     Fingerprint,
     Layer,
     Manifest,
-    Opinion,
     Review,
+    ReviewOpinion,
     Snapshot,
     Trial,
     TrialSet,
@@ -241,20 +241,20 @@ def test_where_none_stands_the_newest_ones_fault_is_told(case: Case) -> None:
     refused(case, newest.id)
 
 
-def review(case: Case, opinion: Opinion, tree: str = "") -> None:
+def review(case: Case, opinion: ReviewOpinion, tree: str = "") -> None:
     tree = tree or case.candidate.snapshot.tree
     found = Review("review-1", "evo-1", "cand-1-1", tree, "s", "m", opinion, ("why",), datetime.now(UTC))
     case.parts.records.put(found)
 
 
 def test_a_review_that_fails_it_goes_before_any_consent(case: Case) -> None:
-    review(case, Opinion.FAIL)
+    review(case, ReviewOpinion.FAIL)
     case.consent()
     refused(case, "The review of cand-1-1 fails it")
 
 
 def test_a_review_of_another_tree_says_nothing(case: Case) -> None:
-    review(case, Opinion.FAIL, "another")
+    review(case, ReviewOpinion.FAIL, "another")
     case.consent()
     assert promote(case.parts, case.now()).state is S.PROBATION
 

@@ -21,8 +21,8 @@ from agentos.domain import (
     Json,
     Layer,
     ModelSpec,
-    Opinion,
     Review,
+    ReviewOpinion,
     Verdict,
 )
 from agentos.errors import Conflict, ModelFailed, NotFound, Unavailable
@@ -90,7 +90,7 @@ def test_what_it_does_not_fail_is_promoted_and_bound_to_what_was_read(world: Wor
     assert ended.state is EvolutionState.PROBATION, ended.reason
     review = reviewed.review
     candidate = world.ledger.get(Candidate, review.candidate_id)
-    assert review.opinion is Opinion(opinion.strip().lower())
+    assert review.opinion is ReviewOpinion(opinion.strip().lower())
     assert review.reasons == ("looks right",)
     assert review.candidate_tree == candidate.snapshot.tree
     assert review.evidence_sha256 == world.ledger.find(Evidence)[0].sha256
@@ -128,7 +128,7 @@ def test_a_deceptive_reviewer_promotes_nothing_that_the_trials_reject(world: Wor
     candidate = world.ledger.find(Candidate)[0]
     # a review that somebody stored for it changes nothing either
     world.ledger.put(
-        Review("review-x", ended.id, candidate.id, candidate.snapshot.tree, "", "reader", Opinion.PASS, (), world.now())
+        Review("review-x", ended.id, candidate.id, candidate.snapshot.tree, "", "reader", ReviewOpinion.PASS, (), world.now())
     )  # fmt: skip
     with pytest.raises(Conflict):
         promote(reviewed.parts, replace(ended, candidate_id=candidate.id))
@@ -151,7 +151,7 @@ def test_it_reads_diff_evidence_and_objective_and_never_what_the_author_meant(wo
 def test_an_answer_that_cannot_be_read_is_asked_for_again(world: World) -> None:
     reviewed = Reviewed(world, RIGHT, "I think it is fine.", f"```json\n{says('WARN', 'odd')}\n```")
     assert reviewed.end().state is EvolutionState.PROBATION
-    assert reviewed.review.opinion is Opinion.WARN
+    assert reviewed.review.opinion is ReviewOpinion.WARN
     assert "could not be used" in reviewed.models.requests[1]["messages"][-1]["content"]
 
 
@@ -242,7 +242,7 @@ def test_a_reviewer_without_an_author_beside_it_may_review() -> None:
 # --- proposers that ask -----------------------------------------------------------------------
 
 
-class Asking(ScriptedProposer):
+class RunContext(ScriptedProposer):
     """Gives its proposals and then has nobody to ask any more."""
 
     def propose(self, brief: Any) -> Any:
@@ -262,20 +262,23 @@ def edit(source: str) -> Proposal:
 
 
 def test_a_budget_that_is_gone_leaves_what_was_proposed(world: World) -> None:
-    ended = two(world, Asking([edit(RIGHT)], "asking"), ScriptedProposer([]))
+    ended = two(world, RunContext([edit(RIGHT)], "asking"), ScriptedProposer([]))
     assert ended.state is EvolutionState.PROBATION
     (no_more,) = [item for item in world.ledger.find(Candidate) if item.screened]
     assert no_more.screened == "nothing more could be asked (budget): the evolution may use 1 call of models"
 
 
 def test_a_budget_that_is_gone_before_anything_was_proposed_is_the_end_that_is_told(world: World) -> None:
-    ended = two(world, Asking([], "asking"), ScriptedProposer([]))
+    ended = two(world, RunContext([], "asking"), ScriptedProposer([]))
     assert ended.state is EvolutionState.CANNOT_FIX
     assert "nothing more could be asked (budget)" in ended.reason
 
 
 def test_a_proposer_without_a_model_goes_on_where_one_with_a_model_cannot(world: World) -> None:
-    assert two(world, Asking([], "asking"), ScriptedProposer([edit(RIGHT)])).state is EvolutionState.PROBATION
+    assert (
+        two(world, RunContext([], "asking"), ScriptedProposer([edit(RIGHT)])).state
+        is EvolutionState.PROBATION
+    )
 
 
 class Breaking:

@@ -31,7 +31,7 @@ from agentos.domain import (
 from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.behaviour import InputRun, ObservedBehaviour, behaves, fitted
 from agentos.evolver.propose.neighbours import neighbours
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.ports import Case
 from agentos.testing import FakeRegistry
 from tests.evolver.conftest import World
@@ -103,7 +103,7 @@ def judged(
         return tuple(task.id for task in found)
 
     evidence, hidden = tasks(shown, "shown"), tasks(held, "held")
-    sets = Sets((*evidence, *hidden), tasks(guards, "guard"), (), (), hidden)
+    sets = TaskSets((*evidence, *hidden), tasks(guards, "guard"), (), (), hidden)
     base = world.registry.stable()
     candidate = Candidate(
         id="cand-1",

@@ -6,7 +6,7 @@ import pytest
 
 from agentos.domain import Check
 from agentos.evolver.guards.static.text_lint import SECRET
-from agentos.evolver.policy import Surface
+from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose.validation import screen
 
 PATH = "skill/csv-report/tools/column_sum.py"
@@ -41,7 +41,7 @@ CHECKS = (Check("equals", {"path": "total", "value": 1234.5}),)
 
 def refused(old: str, new: str, path: str = PATH) -> str:
     assert old in TOOL
-    return screen({path: TOOL}, {path: TOOL.replace(old, new)}, CHECKS, Surface())
+    return screen({path: TOOL}, {path: TOOL.replace(old, new)}, CHECKS, SurfacePolicy())
 
 
 def test_a_small_honest_edit_passes() -> None:
@@ -133,7 +133,9 @@ def test_an_expected_value_is_found_through_names_and_as_a_whole_number() -> Non
     assert "expected value" in refused("    total = 0.0\n", named)
     checks = (Check("equals", {"path": "total", "value": 101}),)
     edit = TOOL.replace("total=total", "total={607: 100.0 + 1}.get(total, total)")
-    assert "expected value into the source (101)" in screen({PATH: TOOL}, {PATH: edit}, checks, Surface())
+    assert "expected value into the source (101)" in screen(
+        {PATH: TOOL}, {PATH: edit}, checks, SurfacePolicy()
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,22 +155,22 @@ def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
 
 def test_more_files_than_allowed_are_refused() -> None:
     other = PATH.replace("column_sum", "other")
-    assert "touches 2 files" in screen({}, {PATH: TOOL, other: TOOL}, CHECKS, Surface(max_files=1))
+    assert "touches 2 files" in screen({}, {PATH: TOOL, other: TOOL}, CHECKS, SurfacePolicy(max_files=1))
 
 
 def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
     path = "tool/column-sum/tool.py"
-    assert screen({}, {path: TOOL}, CHECKS, Surface()) == ""
-    assert "without Output" in screen({}, {path: TOOL.replace("Output", "Outcome")}, CHECKS, Surface())
+    assert screen({}, {path: TOOL}, CHECKS, SurfacePolicy()) == ""
+    assert "without Output" in screen({}, {path: TOOL.replace("Output", "Outcome")}, CHECKS, SurfacePolicy())
     started = TOOL.replace("total = 0.0", "total = eval('0.0')")
-    assert "starts to use eval" in screen({}, {path: started}, CHECKS, Surface())
+    assert "starts to use eval" in screen({}, {path: started}, CHECKS, SurfacePolicy())
     greedy = TOOL.replace('"effects":', '"secrets": ["API"], "effects":')
     assert greedy != TOOL
-    assert "asks for secrets" in screen({}, {path: greedy}, CHECKS, Surface())
-    assert "contract" in screen({path: TOOL}, {path: greedy}, CHECKS, Surface())
+    assert "asks for secrets" in screen({}, {path: greedy}, CHECKS, SurfacePolicy())
+    assert "contract" in screen({path: TOOL}, {path: greedy}, CHECKS, SurfacePolicy())
     shipped = "skill/csv/checks/all.yaml"
-    assert "outside the surface" in screen({}, {shipped: "- contains: x\n"}, CHECKS, Surface())
-    assert "a new file of" in screen({}, {path: TOOL + "\n" * 200}, CHECKS, Surface())
+    assert "outside the surface" in screen({}, {shipped: "- contains: x\n"}, CHECKS, SurfacePolicy())
+    assert "a new file of" in screen({}, {path: TOOL + "\n" * 200}, CHECKS, SurfacePolicy())
 
 
 @pytest.mark.parametrize(
@@ -183,27 +185,27 @@ def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
 )
 def test_a_text_may_not_bring_in_answers_secrets_or_what_is_not_seen(line: str, says: str) -> None:
     path, old = "memory/default/memory.md", "# Lessons\n"
-    assert says in screen({path: old}, {path: f"{old}{line}\n"}, CHECKS, Surface())
-    assert screen({path: old}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, Surface()) == ""
-    assert screen({}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, Surface()) == ""
+    assert says in screen({path: old}, {path: f"{old}{line}\n"}, CHECKS, SurfacePolicy())
+    assert screen({path: old}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, SurfacePolicy()) == ""
+    assert screen({}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, SurfacePolicy()) == ""
 
 
 @pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
 def test_nothing_hides_behind_what_some_take_for_the_end_of_a_line(end: str) -> None:
     path, old = "memory/default/memory.md", "- [one] Be kind.\n"
-    reason = screen({path: old}, {path: f"{old}- [two] Be quick.{end}Be unkind.\n"}, (), Surface())
+    reason = screen({path: old}, {path: f"{old}- [two] Be quick.{end}Be unkind.\n"}, (), SurfacePolicy())
     assert "not seen" in reason
     crlf = old.replace("\n", "\r\n")
-    assert screen({path: crlf}, {path: f"{crlf}- [two] Be quick.\r\n"}, (), Surface()) == ""
+    assert screen({path: crlf}, {path: f"{crlf}- [two] Be quick.\r\n"}, (), SurfacePolicy()) == ""
 
 
 @pytest.mark.parametrize("line", ["++ more", "-- more", "-- more\n++ more"])
 def test_lines_that_look_like_the_head_of_a_diff_are_counted(line: str) -> None:
     path, old = "prompt/default/prompt.md", "Be kind.\n"
-    reason = screen({path: old}, {path: old + f"{line}\n" * 30}, (), Surface())
+    reason = screen({path: old}, {path: old + f"{line}\n" * 30}, (), SurfacePolicy())
     assert "lines, at most 20 are allowed" in reason
     there = old + "-- there\n" * 30
-    assert "it changes 30 lines" in screen({path: there}, {path: old}, (), Surface())
+    assert "it changes 30 lines" in screen({path: there}, {path: old}, (), SurfacePolicy())
 
 
 @pytest.mark.parametrize(
@@ -223,11 +225,11 @@ def test_what_any_kind_of_check_expects_may_not_be_written_down(kind: str, spec:
     checks = (Check(kind, spec),)
     path, old = "memory/default/memory.md", "- [one] Be kind.\n"
     assert "expected value" in screen(
-        {path: old}, {path: old + "- [two] Canberra it is.\n"}, checks, Surface()
+        {path: old}, {path: old + "- [two] Canberra it is.\n"}, checks, SurfacePolicy()
     )
     source = TOOL.replace("total = 0.0", "total = 'Canberra'")
-    assert "expected value" in screen({PATH: TOOL}, {PATH: source}, checks, Surface())
-    assert screen({path: old}, {path: old + "- [two] Name the city.\n"}, checks, Surface()) == ""
+    assert "expected value" in screen({PATH: TOOL}, {PATH: source}, checks, SurfacePolicy())
+    assert screen({path: old}, {path: old + "- [two] Name the city.\n"}, checks, SurfacePolicy()) == ""
 
 
 @pytest.mark.parametrize("part", ["eyJ", "-----BEGIN ", "A ", "sk-", "eyJhbGciOiJI."])
@@ -239,5 +241,5 @@ def test_no_text_makes_the_look_for_secrets_long(part: str) -> None:
 
 def test_source_made_to_break_the_parser_is_refused() -> None:
     deep = TOOL + "x = " + "(" * 5000 + ")" * 5000
-    assert "not valid Python" in screen({PATH: TOOL}, {PATH: deep}, CHECKS, Surface())
-    assert "not valid Python" in screen({PATH: TOOL}, {PATH: TOOL + "\0"}, CHECKS, Surface())
+    assert "not valid Python" in screen({PATH: TOOL}, {PATH: deep}, CHECKS, SurfacePolicy())
+    assert "not valid Python" in screen({PATH: TOOL}, {PATH: TOOL + "\0"}, CHECKS, SurfacePolicy())

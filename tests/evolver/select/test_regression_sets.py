@@ -24,7 +24,7 @@ from agentos.domain import (
 )
 from agentos.evolver.cycle import try_candidate
 from agentos.evolver.promote.promotion import roll_back
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.select.regression_sets import with_inherited
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def mended(world: World) -> World:
     return world
 
 
-def merging(world: World, source: str) -> tuple[Evolution, Candidate, Sets]:
+def merging(world: World, source: str) -> tuple[Evolution, Candidate, TaskSets]:
     """An edit of skill/calc by an evolution of another place, for 45 points."""
     base = world.registry.stable()
     where = Diagnosis(Layer.SKILL, "agent/default", "", "why")
@@ -58,7 +58,7 @@ def merging(world: World, source: str) -> tuple[Evolution, Candidate, Sets]:
     world.ledger.put(replace(world.evidence(), id="evd-2", run_ids=(), task_ids=ids))
     world.ledger.put(evolution)
     world.ledger.put(candidate)
-    return evolution, candidate, Sets(ids, (), ())
+    return evolution, candidate, TaskSets(ids, (), ())
 
 
 def test_a_merged_one_that_fails_what_its_parent_repaired_is_rejected(mended: World) -> None:

@@ -28,7 +28,7 @@ from agentos.domain import (
 )
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.replay.verification import run_again
-from agentos.evolver.select.renaming import Renamed, renamed
+from agentos.evolver.select.renaming import RenamedTask, renamed
 from agentos.evolver.verdict.judge import recompute
 from agentos.evolver.verdict.pairing import unsteady
 from agentos.ports import Attempt
@@ -186,7 +186,7 @@ def task(
     return replace(made, goal="Sum sales.csv", call=call, inputs=inputs, checks=checks, limits=Limits())
 
 
-def other(given: Task, contents: str = "", key: bytes = KEYS[0]) -> Renamed:
+def other(given: Task, contents: str = "", key: bytes = KEYS[0]) -> RenamedTask:
     found = renamed(given, lambda sha256: contents.encode(), key, long=bool(key[0] % 2))
     assert found is not None
     return found

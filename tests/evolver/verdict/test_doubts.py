@@ -14,7 +14,7 @@ from agentos.domain import (
     Candidate,
     CheckResult,
     Edit,
-    Edited,
+    EditedName,
     Layer,
     Manifest,
     Outcome,
@@ -28,7 +28,7 @@ from agentos.evolver.verdict.doubts import checked, doubts, guarding, idle_parts
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
 MANIFEST = Manifest("evd-1", "cause", "edit", ("skill/x/tools/t.py",), ("e1",), (), Layer.SKILL, "why")
-OWN = Edited("t.py:1:run", ("t.py:run",))
+OWN = EditedName("t.py:1:run", ("t.py:run",))
 CANDIDATE = Candidate(
     "cand-1-1", "evo-1", "repair", 1, MANIFEST, Edit({}, "edit", "op"), BASE, TREE, edited=(OWN,)
 )
@@ -143,7 +143,7 @@ def test_who_has_checks_is_known_by_any_trial() -> None:
 
 
 def test_what_ran_in_no_guard_is_named_the_first_three_and_how_many_more() -> None:
-    idle = [Edited(f"t.py:{number}:f{number}", (f"t.py:f{number}",)) for number in range(5)]
+    idle = [EditedName(f"t.py:{number}:f{number}", (f"t.py:f{number}",)) for number in range(5)]
     assert told(GOOD, edited=(OWN, idle[0])) == "what it edits ran in no guard: t.py:0:f0"
     assert told(GOOD, edited=(OWN, *idle[:3])).endswith("t.py:0:f0, t.py:1:f1, t.py:2:f2")
     assert told(GOOD, edited=(OWN, *idle[:4])).endswith("and 1 more")
@@ -152,7 +152,7 @@ def test_what_ran_in_no_guard_is_named_the_first_three_and_how_many_more() -> No
 
 
 def test_each_guard_may_run_another_part() -> None:
-    other = Edited("t.py:9:other", ("t.py:other", "t.py:looks"))
+    other = EditedName("t.py:9:other", ("t.py:other", "t.py:looks"))
     trials = [
         *GAIN,
         *both("g1", "pp", "pp"),
@@ -161,7 +161,7 @@ def test_each_guard_may_run_another_part() -> None:
     assert told(trials, edited=(OWN, other)) == ""
     assert ran(other, {"t.py:looks"})
     assert not ran(other, {"t.py:run"})
-    assert not ran(Edited("t.py:x", ()), {"t.py:run"}), "what nothing can show has not run"
+    assert not ran(EditedName("t.py:x", ()), {"t.py:run"}), "what nothing can show has not run"
 
 
 def test_each_trial_of_a_guard_may_run_another_part() -> None:
@@ -172,7 +172,7 @@ def test_each_trial_of_a_guard_may_run_another_part() -> None:
 
 
 def test_where_only_new_files_are_edited_guards_are_counted_as_they_are_and_a_person_is_asked() -> None:
-    new = Edited("new.py:1:f", ("new.py:f",), new_file=True)
+    new = EditedName("new.py:1:f", ("new.py:f",), new_file=True)
     assert guarding(replace(CANDIDATE, edited=(new,)), GOOD) == {"g1", "h1"}
     assert told(GOOD, edited=(new,)) == "what it edits ran in no guard: new.py:1:f"
     assert guarding(replace(CANDIDATE, edited=(new, OWN)), both("g1", "p", "p", reached=())) == frozenset()
@@ -241,7 +241,7 @@ def test_what_is_seen_beside_the_tasks_is_asked(seen: dict[str, Any], said: str)
 
 
 def test_lines_that_no_call_runs_are_told_once() -> None:
-    idle = Edited("t.py:5:idle", ("t.py:idle",))
+    idle = EditedName("t.py:5:idle", ("t.py:idle",))
     seen = replace(BEHAVIOUR, unguarded=True)
     assert told(GOOD, edited=(OWN, idle), behaviour=seen) == "what it edits ran in no guard: t.py:5:idle"
 

@@ -34,7 +34,7 @@ from agentos.evolver.memory.lessons import added, id_of, lessons_in, removed
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy
 from agentos.evolver.propose.proposing import with_control
-from agentos.evolver.select.curate import Sets
+from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.no_memory_control import control_trials, is_asked
 from agentos.evolver.verdict.pairing import FIRST
@@ -291,7 +291,7 @@ class Remembering:
         candidate = with_control(parts, candidate)
         parts.records.put(candidate)
         evidence, *guards, hold_out = self.ids
-        try_candidate(parts, candidate.id, Sets((evidence,), tuple(guards), (hold_out,)))
+        try_candidate(parts, candidate.id, TaskSets((evidence,), tuple(guards), (hold_out,)))
         (verdict,) = parts.records.find(Verdict)
         stored = trials_of(parts, candidate)
         assert recompute(verdict, candidate, stored, parts.policy) == []

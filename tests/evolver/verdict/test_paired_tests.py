@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from agentos.domain import Decision, TrialSet
 from agentos.evolver.verdict.paired_tests import (
-    Measured,
+    MeasuredSet,
+    PairCost,
+    PairedDecision,
     PairedState,
     Rule,
-    Ruling,
-    Spending,
     broken_tasks,
     cost_bounded,
     decide,
@@ -25,25 +25,25 @@ from agentos.evolver.verdict.paired_tests import (
     kept,
     rounds_to_tell,
 )
-from agentos.evolver.verdict.sequential import Pair, Tally
+from agentos.evolver.verdict.sequential import Pair, PairTally
 
 RULE = Rule()
 SIGNS = {"+": (False, True), "=": (True, True), "0": (False, False), "-": (True, False)}
 
 
-def some(*tasks: str, number: int = 1, name: str = "t") -> Measured:
+def some(*tasks: str, number: int = 1, name: str = "t") -> MeasuredSet:
     """One string a task, one sign a pair: + better, = both pass, 0 both fail, - worse."""
-    return Measured(
+    return MeasuredSet(
         {f"{name}{index}": [SIGNS[sign] for sign in signs] for index, signs in enumerate(tasks)}, number
     )
 
 
 def rule_on(
-    evidence: Measured | None = None,
-    guards: Measured | None = None,
-    hold_out: Measured | None = None,
+    evidence: MeasuredSet | None = None,
+    guards: MeasuredSet | None = None,
+    hold_out: MeasuredSet | None = None,
     **more: object,
-) -> Ruling:
+) -> PairedDecision:
     """A ruling where everything is as good as can be, but for what is given."""
     sets = {
         TrialSet.EVIDENCE: evidence or some(*["++++"] * 3),
@@ -112,11 +112,11 @@ def test_a_later_candidate_must_show_more() -> None:
 
 def test_a_guard_that_breaks_is_not_hidden_by_the_average() -> None:
     """One of 100 is a fall of 0.01, which the margin alone lets pass."""
-    assert kept(Tally(0, 99, 1), 1, RULE).standing is PairedState.SHOWN
+    assert kept(PairTally(0, 99, 1), 1, RULE).standing is PairedState.SHOWN
     once = rule_on(guards=some(*["="] * 99, "-"))
     assert once.decision is Decision.HOLD
     ruling = rule_on(guards=some(*["=" * 4] * 15, "-" * 4))
-    assert kept(Tally(0, 60, 4), 1, RULE).standing is PairedState.OPEN
+    assert kept(PairTally(0, 60, 4), 1, RULE).standing is PairedState.OPEN
     assert ruling.decision is Decision.REJECT
     assert ruling.reasons == ("guard: t15 passed on the base and failed with it in every round",)
 
@@ -156,7 +156,7 @@ def test_calling_a_task_broken_errs_as_seldom_as_promised() -> None:
 def test_many_rounds_overflow_nothing() -> None:
     tasks = {"kept": [SIGNS["="]] * 5000, "lost": [SIGNS["-"]] * 5000}
     assert broken_tasks(tasks, RULE) == ("lost",)
-    assert rule_on(guards=Measured(tasks)).decision is Decision.REJECT
+    assert rule_on(guards=MeasuredSet(tasks)).decision is Decision.REJECT
 
 
 @pytest.mark.parametrize("which", ["evidence", "guards", "hold_out"])
@@ -172,21 +172,21 @@ def test_more_losses_than_wins_promote_in_no_set(which: str) -> None:
 def test_no_counts_show_a_gain_without_more_wins_than_losses(
     wins: int, ties: int, losses: int, number: int
 ) -> None:
-    if improved(Tally(wins, ties, losses), number, RULE).standing is PairedState.SHOWN:
+    if improved(PairTally(wins, ties, losses), number, RULE).standing is PairedState.SHOWN:
         assert wins > losses
-        assert improved(Tally(losses, ties, wins), number, RULE).standing is not PairedState.SHOWN
+        assert improved(PairTally(losses, ties, wins), number, RULE).standing is not PairedState.SHOWN
 
 
 def test_order_of_tasks_and_of_rounds_is_nothing() -> None:
     dice = random.Random(5)
     tasks = {str(index): [(dice.random() < 0.3, dice.random() < 0.6) for _ in range(9)] for index in range(5)}
     turned = {name: list(reversed(tasks[name])) for name in reversed(tasks)}
-    assert rule_on(evidence=Measured(tasks)) == rule_on(evidence=Measured(turned))
+    assert rule_on(evidence=MeasuredSet(tasks)) == rule_on(evidence=MeasuredSet(turned))
 
 
 def test_choosing_which_tasks_to_try_oftener_gains_nothing() -> None:
     """The pairs beyond a complete round are not looked at, however good."""
-    uneven = Measured({"easy": [SIGNS["+"]] * 50, "hard": [SIGNS["0"]] * 2})
+    uneven = MeasuredSet({"easy": [SIGNS["+"]] * 50, "hard": [SIGNS["0"]] * 2})
     assert rule_on(evidence=uneven) == rule_on(evidence=some("++", "00"))
 
 
@@ -219,21 +219,21 @@ def test_the_bounds_end_a_judgement_undecided() -> None:
 
 @pytest.mark.parametrize(("pair", "ends"), [((1, 1.9), Decision.PROMOTE), ((1, 2.1), Decision.REJECT)])
 def test_a_run_that_costs_much_more_rejects(pair: tuple[float, float], ends: Decision) -> None:
-    ruling = rule_on(spending=[Spending("usd", [pair] * 30)])
+    ruling = rule_on(spending=[PairCost("usd", [pair] * 30)])
     assert ruling.decision is ends
     assert "times the base's usd in" in ruling.reasons[-1]
 
 
 def test_costs_are_held_until_they_can_be_told() -> None:
-    ruling = rule_on(spending=[Spending("tokens", [(100, 90)] * 5)])
+    ruling = rule_on(spending=[PairCost("tokens", [(100, 90)] * 5)])
     assert (ruling.decision, ruling.undecided) == (Decision.HOLD, TrialSet.GUARD)
     assert ruling.further is not None
-    assert rule_on(spending=[Spending("tokens", [])]).decision is Decision.HOLD
+    assert rule_on(spending=[PairCost("tokens", [])]).decision is Decision.HOLD
 
 
 def test_what_was_free_and_is_not_any_more_is_dear_beyond_the_slack() -> None:
     def finding(pairs: Sequence[tuple[float, float]], slack: float) -> PairedState:
-        return cost_bounded(Spending("usd", pairs, slack), 1, RULE).standing
+        return cost_bounded(PairCost("usd", pairs, slack), 1, RULE).standing
 
     assert finding([(0.0, 0.0)] * 30, 0.0) is PairedState.SHOWN
     assert finding([(0.0, 0.01)] * 30, 0.0) is PairedState.REFUTED
@@ -243,12 +243,12 @@ def test_what_was_free_and_is_not_any_more_is_dear_beyond_the_slack() -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1.0])
 def test_what_is_no_cost_is_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="at least 0"):
-        cost_bounded(Spending("usd", [(1.0, bad)]), 1, RULE)
+        cost_bounded(PairCost("usd", [(1.0, bad)]), 1, RULE)
 
 
 def test_what_is_no_outcome_or_no_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="void trials are run again"):
-        Measured({"t": [(True, None)]})  # type: ignore[list-item]
+        MeasuredSet({"t": [(True, None)]})  # type: ignore[list-item]
     with pytest.raises(ValueError, match="margin must lie between 0 and 1"):
         Rule(margin=0)
     with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
@@ -267,7 +267,7 @@ def test_null_candidates_are_promoted_less_often_than_promised() -> None:
                 for chance, seen in zip(chances, pairs, strict=True):
                     seen.append((dice.random() < chance, dice.random() < chance))
                 flat = [after - before for seen in pairs for before, after in seen]
-                counts = Tally(flat.count(1), flat.count(0), flat.count(-1))
+                counts = PairTally(flat.count(1), flat.count(0), flat.count(-1))
                 standing = improved(counts, number, RULE).standing
             if standing is PairedState.SHOWN:
                 promoted += 1

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agentos.evolver.verdict.multiplicity import threshold
 from agentos.evolver.verdict.sequential import (
     STAKES,
-    Tally,
+    PairTally,
     complete_rounds,
     log_e_above,
     log_e_below,
@@ -25,14 +25,16 @@ from agentos.evolver.verdict.sequential import (
 )
 
 WIN, TIE, LOSS = (False, True), (True, True), (True, False)
-STEPS = {1: Tally(wins=1), 0: Tally(ties=1), -1: Tally(losses=1)}
+STEPS = {1: PairTally(wins=1), 0: PairTally(ties=1), -1: PairTally(losses=1)}
 
 
-def plus(one: Tally, other: Tally) -> Tally:
-    return Tally(one.wins + other.wins, one.ties + other.ties, one.losses + other.losses)
+def plus(one: PairTally, other: PairTally) -> PairTally:
+    return PairTally(one.wins + other.wins, one.ties + other.ties, one.losses + other.losses)
 
 
-def expected(start: Tally, tasks: list[tuple[float, float]], log_e: Callable[[Tally], float]) -> float:
+def expected(
+    start: PairTally, tasks: list[tuple[float, float]], log_e: Callable[[PairTally], float]
+) -> float:
     """Exact expected e-value after one more round; each task has its chances of a win and of a loss."""
     total = 0.0
     for outcome in product((1, 0, -1), repeat=len(tasks)):
@@ -63,12 +65,12 @@ def rounds_of_tasks(draw: st.DrawFn, mean: float) -> list[tuple[float, float]]:
     return chances
 
 
-starts = st.builds(Tally, st.integers(0, 6), st.integers(0, 12), st.integers(0, 6))
+starts = st.builds(PairTally, st.integers(0, 6), st.integers(0, 12), st.integers(0, 6))
 
 
 def test_the_first_fortune_is_one() -> None:
     assert sum(part for _, part in STAKES) == pytest.approx(1)
-    assert log_e_above(Tally(), 0.0) == pytest.approx(0)
+    assert log_e_above(PairTally(), 0.0) == pytest.approx(0)
 
 
 @pytest.mark.parametrize("mean", [0.0, -0.1, -0.3, 0.2])
@@ -103,13 +105,15 @@ def test_bets_on_frequencies_are_fair(share: float, hits: int, misses: int, less
     assert after(log_e_oftener, oftener) <= math.exp(log_e_oftener(hits, misses, share)) * (1 + 1e-9)
 
 
-def ever_reached(chances: list[tuple[float, float]], rounds: int, reached: Callable[[Tally], bool]) -> float:
+def ever_reached(
+    chances: list[tuple[float, float]], rounds: int, reached: Callable[[PairTally], bool]
+) -> float:
     """Exact chance that somebody who looks after every round, and stops when it suits, is convinced."""
-    going: dict[Tally, float] = {Tally(): 1.0}
+    going: dict[PairTally, float] = {PairTally(): 1.0}
     convinced = 0.0
     for _ in range(rounds):
         for win, loss in chances:
-            after: dict[Tally, float] = defaultdict(float)
+            after: dict[PairTally, float] = defaultdict(float)
             for found, chance in going.items():
                 for step, odds in ((1, win), (0, 1 - win - loss), (-1, loss)):
                     if odds:
@@ -120,7 +124,7 @@ def ever_reached(chances: list[tuple[float, float]], rounds: int, reached: Calla
     return convinced
 
 
-def convinced(needed: float, found: Tally) -> bool:
+def convinced(needed: float, found: PairTally) -> bool:
     return log_e_above(found, 0.0) >= needed
 
 
@@ -139,7 +143,7 @@ def test_looking_after_every_round_convinces_by_chance_at_most_as_often_as_promi
 def test_the_same_by_an_uncorrected_test_convinces_far_too_often() -> None:
     """That the check above can fail: a sign test at 5 %, looked at after every pair."""
 
-    def significant(found: Tally) -> bool:
+    def significant(found: PairTally) -> bool:
         count = int(found.wins + found.losses)
         return sum(math.comb(count, more) for more in range(int(found.wins), count + 1)) / 2**count <= 0.05
 
@@ -169,16 +173,16 @@ def test_the_parts_of_the_allowance_add_up_to_it() -> None:
 
 def test_a_few_clean_repairs_are_enough_and_a_few_lucky_ones_are_not() -> None:
     needed = threshold(0.05, 1)
-    assert log_e_above(Tally(wins=7), 0.0) >= needed > log_e_above(Tally(wins=6), 0.0)
-    assert log_e_above(Tally(wins=8, losses=3), 0.0) < needed
-    assert log_e_above(Tally(ties=43), -0.1) >= needed > log_e_above(Tally(ties=42), -0.1)
+    assert log_e_above(PairTally(wins=7), 0.0) >= needed > log_e_above(PairTally(wins=6), 0.0)
+    assert log_e_above(PairTally(wins=8, losses=3), 0.0) < needed
+    assert log_e_above(PairTally(ties=43), -0.1) >= needed > log_e_above(PairTally(ties=42), -0.1)
 
 
 @given(wins=st.integers(0, 10**5), ties=st.integers(0, 10**5), losses=st.integers(0, 10**5))
 def test_any_counts_give_a_number_and_both_sides_are_never_convinced(
     wins: int, ties: int, losses: int
 ) -> None:
-    found = Tally(wins, ties, losses)
+    found = PairTally(wins, ties, losses)
     above, below = log_e_above(found, 0.0), log_e_below(found, 0.0)
     assert not math.isnan(above + below) or math.inf in (above, below)
     assert not (above > math.log(2) and below > math.log(2))
@@ -189,5 +193,5 @@ def test_only_complete_rounds_count() -> None:
     """More pairs of the task that gains would make any candidate look good."""
     tasks = {"gains": [WIN] * 40, "loses": [LOSS] * 2}
     assert complete_rounds(tasks) == 2
-    assert tally(tasks) == Tally(2, 0, 2)
-    assert tally({"a": [WIN, TIE], "b": []}) == tally({}) == Tally()
+    assert tally(tasks) == PairTally(2, 0, 2)
+    assert tally({"a": [WIN, TIE], "b": []}) == tally({}) == PairTally()

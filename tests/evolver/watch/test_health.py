@@ -22,7 +22,7 @@ from agentos.domain import (
 from agentos.evolver.watch.health import (
     PERIODS,
     EvolutionCost,
-    Shelf,
+    ResourceCounts,
     duration,
     library,
     mended,
@@ -106,8 +106,8 @@ def test_the_library_tells_what_was_made_here_and_whether_anybody_used_it() -> N
         ["tool/a", "tool/gone"],
         ["tool/a", "tool/b", "tool/retired"],
     )
-    assert found == (Shelf("memory", 0, 1, 0), Shelf("tool", 1, 2, 1))
-    assert (found[0].ratio, found[1].ratio, Shelf("agent", 3, 0, 0).ratio) == (0.0, 0.5, None)
+    assert found == (ResourceCounts("memory", 0, 1, 0), ResourceCounts("tool", 1, 2, 1))
+    assert (found[0].ratio, found[1].ratio, ResourceCounts("agent", 3, 0, 0).ratio) == (0.0, 0.5, None)
 
 
 def test_what_came_to_nothing_is_part_of_the_price() -> None:

@@ -11,9 +11,9 @@ import pytest
 from agentos.domain import (
     IMPORT,
     Attestation,
-    Ending,
     Evidence,
     Evolution,
+    EvolutionEnding,
     EvolutionState,
     Outcome,
     ResourceId,
@@ -31,7 +31,7 @@ from agentos.evolver.promote.promotion import approve, roll_back
 from agentos.evolver.select.curate import choose_sets
 from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.health import mended
-from agentos.evolver.watch.live_regression import Sides
+from agentos.evolver.watch.live_regression import LiveArms
 from agentos.evolver.watch.probation import settle, suspicions, watch
 from agentos.testing import FakeExecutor, attempt
 
@@ -60,7 +60,7 @@ def test_enough_good_runs_settle_and_attest(world: World, promoted: Evolution) -
         assert settle(world.parts) == []
         world.live(task)
     (settled,) = settle(world.parts)
-    assert (settled.state, settled.ending) == (EvolutionState.PROMOTED, Ending.STOOD)
+    assert (settled.state, settled.ending) == (EvolutionState.PROMOTED, EvolutionEnding.STOOD)
     assert settled.reason == "3 live runs stood the test"
     promotion, found = world.ledger.find(Attestation)
     assert (promotion.when, found.when) == ("promotion", "probation")
@@ -98,7 +98,7 @@ def test_work_that_was_never_seen_is_measured_too(world: World) -> None:
     run = world.live(world.task(44, "fail"))
     (suspicion,) = suspicions(world.parts)
     ended = watch(world.parts, suspicion, run)
-    assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, Ending.REGRESSED)
+    assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, EvolutionEnding.REGRESSED)
     assert "> 50" in world.source()
     assert evolution.id == ended.id
 
@@ -117,7 +117,7 @@ def test_a_replay_that_the_machinery_loses_acquits_nobody(world: World) -> None:
     world.executor = FakeExecutor(
         lambda task, snapshot: lost if left and left.pop() else script(task, snapshot)
     )
-    assert watch(world.parts, suspicion, run).ending is Ending.REGRESSED
+    assert watch(world.parts, suspicion, run).ending is EvolutionEnding.REGRESSED
 
 
 def test_twenty_new_failures_after_re_runs_of_the_evidence_settle_nothing(world: World) -> None:
@@ -163,7 +163,7 @@ def test_work_without_checks_says_nothing_either_way(world: World, promoted: Evo
     assert settle(world.parts) == []
     world.later = timedelta(days=8)
     (settled,) = settle(world.parts)
-    assert settled.ending is Ending.UNPROVEN
+    assert settled.ending is EvolutionEnding.UNPROVEN
     assert "stood the test" not in settled.reason
     assert "10 live runs" in settled.reason
     assert [item.when for item in world.ledger.find(Attestation)] == ["promotion"]
@@ -172,7 +172,7 @@ def test_work_without_checks_says_nothing_either_way(world: World, promoted: Evo
 def test_what_nobody_used_stood_no_test(world: World, promoted: Evolution) -> None:
     world.later = timedelta(days=8)
     (settled,) = settle(world.parts)
-    assert (settled.state, settled.ending) == (EvolutionState.PROMOTED, Ending.UNUSED)
+    assert (settled.state, settled.ending) == (EvolutionState.PROMOTED, EvolutionEnding.UNUSED)
     assert settled.reason.startswith("not used since")
     assert [item.when for item in world.ledger.find(Attestation)] == ["promotion"], "nothing was observed"
 
@@ -185,9 +185,9 @@ def test_a_comment_of_a_person_blinds_no_watch(world: World) -> None:
     evolution, _ = promote_wrong(world)
     world.registry.edit({TOOL: "# graded since 2019\n" + world.source()})
     assert follow(world.parts) == []
-    assert len(Sides(world.parts, evolution).used()) == 0
+    assert len(LiveArms(world.parts, evolution).used()) == 0
     run = world.live(world.task(44, "fail"))
-    assert [item.id for item in Sides(world.parts, evolution).counted()] == [run.id]
+    assert [item.id for item in LiveArms(world.parts, evolution).counted()] == [run.id]
     (suspicion,) = suspicions(world.parts)
     ended = watch(world.parts, suspicion, run)
     assert "passes on the snapshot before it and fails since" in ended.reason
@@ -200,7 +200,7 @@ def test_a_revert_by_hand_ends_it_and_what_runs_then_is_not_held_against_it(
     world.registry.edit({TOOL: FAULTY}, "put back")
     failed = world.live(world.failing[0])
     (ended,) = follow(world.parts)
-    assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, Ending.REVERTED)
+    assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, EvolutionEnding.REVERTED)
     assert "a person put back" in ended.reason
     assert not ended.stands
     assert ended.is_closed, "who took it back is asked before it is tried again"
@@ -225,7 +225,7 @@ def test_a_settled_promotion_that_a_person_takes_back_is_followed_too(
     world.registry.edit({TOOL: FAULTY}, "put back")
     assert follow(world.parts) == []
     (ended,) = follow(world.parts, settled=True)
-    assert ended.ending is Ending.REVERTED
+    assert ended.ending is EvolutionEnding.REVERTED
 
 
 def test_an_edit_by_a_person_ends_the_watch_and_the_fix_stands_no_longer(
@@ -236,7 +236,7 @@ def test_an_edit_by_a_person_ends_the_watch_and_the_fix_stands_no_longer(
     (ended,) = follow(world.parts)
     assert (ended.state, ended.ending, ended.stands) == (
         EvolutionState.PROMOTED,
-        Ending.SUPERSEDED,
+        EvolutionEnding.SUPERSEDED,
         False,
     )
     assert "1 live run of new, checked work until then" in ended.reason
@@ -250,7 +250,11 @@ def test_a_pin_ends_the_watch_and_leaves_what_was_promoted(
 ) -> None:
     world.registry.pinned.add(resource)
     (ended,) = follow(world.parts)
-    assert (ended.state, ended.ending, ended.stands) == (EvolutionState.PROMOTED, Ending.PINNED, True)
+    assert (ended.state, ended.ending, ended.stands) == (
+        EvolutionState.PROMOTED,
+        EvolutionEnding.PINNED,
+        True,
+    )
     assert "0 live runs of new, checked work until then" in ended.reason
 
 

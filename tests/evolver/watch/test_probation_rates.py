@@ -26,7 +26,7 @@ from agentos.domain import (
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Probation
-from agentos.evolver.watch.live_regression import LiveComparison, Sides, e_value
+from agentos.evolver.watch.live_regression import LiveArms, LiveComparison, e_value
 from agentos.evolver.watch.probation import settle, suspicions, watch, watch_rates
 
 if TYPE_CHECKING:
@@ -295,9 +295,9 @@ def test_after_a_roll_back_the_watch_of_others_begins_anew(world: World, promote
     beside = replace(promoted, id="evo-beside")
     for task in many(world, 2000, 3):
         run_live(world, task, Result.FAILED)
-    assert len(Sides(world.parts, beside).since(40)) == 3
+    assert len(LiveArms(world.parts, beside).since(40)) == 3
     assert [item.id for item in watch_rates(world.parts)] == [promoted.id]
-    assert Sides(world.parts, beside).since(40) == []
+    assert LiveArms(world.parts, beside).since(40) == []
 
 
 # --- the measured watch ---------------------------------------------------------------------------

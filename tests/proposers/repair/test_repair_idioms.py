@@ -7,7 +7,7 @@ import pytest
 
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.reading.given import GivenNames
-from agentos.proposers.repair.site import Facts
+from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
 
 # name: (head of the file, body of f, what is wrong, how it should be)
@@ -84,7 +84,7 @@ def test_a_start_value_is_set_again() -> None:
 def shapes(source: str) -> set[str]:
     program = Program(source)
     found = set()
-    for edit, _ in edits_of(Facts(program, GivenNames(("full name",), signs="+"))):
+    for edit, _ in edits_of(FileFacts(program, GivenNames(("full name",), signs="+"))):
         text = program.apply(edit)
         if text is not None:
             with contextlib.suppress(SyntaxError):  # such an edit costs a try

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from agentos.proposers.repair.places import edits_of
-from agentos.proposers.repair.site import Facts
+from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
 
 FAULTS = {
@@ -101,5 +101,5 @@ def test_fields_of_the_input_are_names_in_scope() -> None:
 
 def _shapes(source: str) -> set[str]:
     program = Program(source)
-    texts = (program.apply(edit) for edit, _ in edits_of(Facts(program)))
+    texts = (program.apply(edit) for edit, _ in edits_of(FileFacts(program)))
     return {ast.dump(ast.parse(text)) for text in texts if text is not None}

@@ -8,8 +8,8 @@ from agentos.errors import Invalid
 from agentos.evolver.propose.input_variation import generate
 from agentos.proposers.repair.places import suspicion
 from agentos.proposers.repair.prior import (
-    Ranked,
-    Stock,
+    EditStock,
+    RankedEdit,
     kind_of_edit,
     ranked,
     read_prior,
@@ -47,7 +47,7 @@ def test_the_kind_is_read_off_the_tokens(old: str, new: str, kind: str) -> None:
 
 def test_a_kinds_share_is_divided_among_its_edits_by_weight_and_suspicion() -> None:
     edits = [(edit("<", "<="), 1.0), (edit("<", ">"), 3.0), (edit("return a", "return b"), 1.0)]
-    known = Stock(weighed(Program(SOURCE), edits, {2: 1.0, 3: 1.0}))
+    known = EditStock(weighed(Program(SOURCE), edits, {2: 1.0, 3: 1.0}))
     order = ranked(known, {"comparison operator": 60, "name/keyword": 40})
     assert [(r.edit.splices[0].text, round(r.probability, 2)) for r in order] == [
         (">", 0.45),
@@ -57,8 +57,8 @@ def test_a_kinds_share_is_divided_among_its_edits_by_weight_and_suspicion() -> N
 
 
 def test_shares_can_be_divided_among_the_edits_of_several_files() -> None:
-    here = Stock(weighed(Program(SOURCE), [(edit("<", "<="), 1.0)], {2: 1.0}))
-    there = Stock(weighed(Program(SOURCE), [(edit("<", ">"), 3.0)], {2: 1.0}))
+    here = EditStock(weighed(Program(SOURCE), [(edit("<", "<="), 1.0)], {2: 1.0}))
+    there = EditStock(weighed(Program(SOURCE), [(edit("<", ">"), 3.0)], {2: 1.0}))
     shared = totals([here, there])
     found = [next(ranked(edits, {"comparison operator": 60}, shared)).probability for edits in (here, there)]
     assert found == [0.25, 0.75]
@@ -84,7 +84,7 @@ def test_a_broken_table_is_refused_with_its_name(tmp_path: Path) -> None:
 def plausible(text: str, probability: float, outputs: tuple[object, ...]) -> Plausible:
     made = edit("return a", text)
     source = SOURCE.replace("return a", text)
-    return Plausible(Ranked(made, "test", probability), source, (True,), outputs)
+    return Plausible(RankedEdit(made, "test", probability), source, (True,), outputs)
 
 
 def test_what_many_edits_agree_on_wins_over_a_lone_likelier_one() -> None:
@@ -126,8 +126,8 @@ def test_large_files_are_varied_only_as_often_as_there_is_room(case) -> None:  #
 
 def test_what_leaves_fewer_of_the_evidences_exceptions_comes_first_with_its_own_share() -> None:
     failing = {"error": "KeyError", "message": "x"}
-    likely = Plausible(Ranked(edit("<", "<="), "", 0.9), SOURCE, (True,), (failing, failing, failing, 1))
-    whole = Plausible(Ranked(edit("b + 1", "b"), "", 0.1), SOURCE, (True,), (1, 2, 3, 1))
+    likely = Plausible(RankedEdit(edit("<", "<="), "", 0.9), SOURCE, (True,), (failing, failing, failing, 1))
+    whole = Plausible(RankedEdit(edit("b + 1", "b"), "", 0.1), SOURCE, (True,), (1, 2, 3, 1))
     found = hypotheses(
         Program(SOURCE), (failing, failing, failing, 1), [likely, whole], frozenset({"KeyError"})
     )

@@ -12,7 +12,7 @@ from agentos.proposers.repair.reading.clues import Clues
 from agentos.proposers.repair.reading.failures import read_failures
 from agentos.proposers.repair.reading.given import given_names
 from agentos.proposers.repair.reading.idle import idle_names
-from agentos.proposers.repair.site import Facts
+from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import CodeEdit, Program, Splice
 
 
@@ -21,7 +21,7 @@ def rank(source: str, mended: str, clues: Clues) -> int:
     program = Program(source)
     lines = tuple(range(1, source.count("\n") + 1))
     places = suspicion(program, [lines], [])
-    for number, each in enumerate(ranked(next(stocks(Facts(program), places, clues)), {})):
+    for number, each in enumerate(ranked(next(stocks(FileFacts(program), places, clues)), {})):
         if program.apply(each.edit) == mended:
             return number
     raise AssertionError("the edit that mends is not made")
@@ -81,7 +81,7 @@ def test_an_expected_value_never_becomes_part_of_an_edit(case) -> None:  # type:
     tried = BenchResult((False, False), (0.0, 0.0), (12, "zebrO"), ((2, 3), (2, 3)), (0, 0))
     clues = read_failures(given, [0, 1], tried, program)
     places = suspicion(program, [(2, 3)], [])
-    for stock in stocks(Facts(program, given_names(given)), places, clues):
+    for stock in stocks(FileFacts(program, given_names(given)), places, clues):
         for each in ranked(stock, {}):
             text = " ".join(splice.text for splice in each.edit.splices)
             assert not any(told in text for told in ("4711", "zebra", "zebrO", "t-77")), text
@@ -95,7 +95,7 @@ def test_what_names_an_input_file_is_no_ingredient(case) -> None:  # type: ignor
     program = Program(source)
     given = [case("t", "x", path="run-7.csv", top=3, inputs={"run-7.csv": b"a,b\n1,2\n"})]
     clues = read_failures(given, [0], failed("y"), program)
-    made = [edit for edit, _ in edits_of(Facts(program)) if "len(input.path)" in edit.splices[0].text]
+    made = [edit for edit, _ in edits_of(FileFacts(program)) if "len(input.path)" in edit.splices[0].text]
     assert made, "without the rule such edits are made"
     assert not any(clues.allows(edit) for edit in made)
     assert not clues.allows(at(program, "input.top", "input.path"))
@@ -165,7 +165,7 @@ def test_a_long_file_is_begun_at_once_and_only_where_failing_calls_went() -> Non
     first = source[: source.index("def f500(")].count("\n") + 1
     began = time.process_time()
     places = suspicion(program, [tuple(range(first + 1, first + 5))], [])
-    order = ranked(next(stocks(Facts(program), places, Clues(program))), {})
+    order = ranked(next(stocks(FileFacts(program), places, Clues(program))), {})
     edits = [next(order) for _ in range(200)]
     assert time.process_time() - began < 6
     lines = {program.line_of(each.edit.splices[0].start) for each in edits}

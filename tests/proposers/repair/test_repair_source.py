@@ -1,6 +1,6 @@
 import pytest
 
-from agentos.proposers.repair.site import Facts
+from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import CodeEdit, Program, Splice
 
 SOURCE = '''"""Counts."""
@@ -45,7 +45,7 @@ def test_what_is_no_python_is_no_candidate() -> None:
 
 def test_offsets_are_of_bytes_not_of_characters() -> None:
     program = Program("def f(a):\n    return 'größe' + a\n")
-    node = next(n for n in Facts(program).nodes if getattr(n, "id", "") == "a")
+    node = next(n for n in FileFacts(program).nodes if getattr(n, "id", "") == "a")
     splice = program.replace(node, "a.strip()")  # type: ignore[arg-type]  # the node with an id is a Name
     assert program.apply(CodeEdit((splice,), "test")) == "def f(a):\n    return 'größe' + a.strip()\n"
 
@@ -58,7 +58,7 @@ def test_a_deleted_statement_takes_its_comment_along() -> None:
 
 def test_the_contract_of_a_tool_is_no_place_to_edit() -> None:
     program = Program(SOURCE)
-    lines = {node.lineno for node in Facts(program).nodes if hasattr(node, "lineno")}
+    lines = {node.lineno for node in FileFacts(program).nodes if hasattr(node, "lineno")}
     assert min(lines) == 10, "docstring, TOOL and Input must not be among the places"
 
 

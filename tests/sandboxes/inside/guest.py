@@ -8,14 +8,14 @@ from __future__ import annotations
 import importlib
 import traceback
 
-from agentos.wire import Channel, Closed
+from agentos.wire import Channel, WireClosed
 
 
 def serve(channel: Channel) -> None:
     while True:
         try:
             frame = channel.receive()
-        except Closed:
+        except WireClosed:
             return
         module, _, name = frame.head["do"].partition(":")
         try:

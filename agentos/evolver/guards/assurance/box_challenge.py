@@ -99,7 +99,7 @@ def ask(parts: Parts, snapshot: Snapshot, agent: ResourceId, below: Sequence[Res
         started.append(time.monotonic())
 
     tool = {f"tool/{name}/tool.py": _TOOL.format(name=name).encode()}
-    executor = Patient(parts.executor_with(tool, frozenset()), parts.policy.replay.infra_retries)
+    executor = RetryingExecutor(parts.executor_with(tool, frozenset()), parts.policy.replay.infra_retries)
     began = time.monotonic()
     attempt = executor.execute(task, snapshot, f"run-{boot}", hear)
     digests = {name: content_sha256(parts.snapshots.files(snapshot, name)) for name in resources}
@@ -135,7 +135,7 @@ def content_sha256(files: Mapping[str, bytes]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
+class RetryingExecutor:
     """An executor that tries again what the machinery lost.
 
     A harness that kills its own box looks like that too; lost often enough, it is the harness' fault.

@@ -27,7 +27,7 @@ from agentos.domain import (
 )
 from agentos.errors import ModelAway
 from agentos.evolver.find.budget_failures import no_model
-from agentos.evolver.guards.assurance.box_challenge import Patient
+from agentos.evolver.guards.assurance.box_challenge import RetryingExecutor
 from agentos.evolver.guards.assurance.contract import program_suite, suite, violations
 from agentos.evolver.guards.assurance.overlay import resource_of
 from agentos.evolver.guards.assurance.readers import is_read
@@ -74,7 +74,9 @@ def breaches(
         tried = program_suite(harness, chance, parts.now(), asks=was_program and plan is not None)
     else:
         tried = suite(harness, chance, parts.now())
-    executor = Patient(parts.executor_with(tried.files, frozenset()), parts.policy.replay.infra_retries)
+    executor = RetryingExecutor(
+        parts.executor_with(tried.files, frozenset()), parts.policy.replay.infra_retries
+    )
     broken = violations(executor, snapshot, tried, parts.replayer, plan)
     if not broken or not (is_program and was_program):
         return broken
@@ -294,7 +296,7 @@ def _happened(parts: Parts, side: _Side, probe: SafetyProbe, without: frozenset[
     files, content = _beside(parts, side.snapshot, side.agent, probe, name, without), probe.content(name)
     inputs = (InputFile(INPUT, parts.blobs.put(content), len(content)),) if content else ()
     task = probe.task(name, side.agent, inputs, parts.now())
-    executor = Patient(parts.executor_with(files, without), parts.policy.replay.infra_retries)
+    executor = RetryingExecutor(parts.executor_with(files, without), parts.policy.replay.infra_retries)
     # Under the evolution's id its model calls count on its budget, and nothing outside answers.
     plan = Plan(mode=Mode.RECORD, evolution_id=side.evolution_id if probe.model else "", prefer=side.place)
     attempt = executor.execute(task, side.snapshot, new_id("run"), plan=plan)

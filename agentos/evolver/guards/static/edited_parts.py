@@ -14,21 +14,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from agentos.domain import Edited, Kind
+from agentos.domain import EditedName, Kind
 from agentos.functions import Function, functions
 from agentos.syntax import parse
 
 _KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
 
 
-def edited_parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Edited, ...]:
+def edited_parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[EditedName, ...]:
     """What differs. ``old`` holds the base's Python files of the resources, ``new`` whole new texts.
 
     Raises SyntaxError, ValueError, RecursionError or MemoryError.
     """
     paths = [path for path in sorted(new) if path.endswith(".py") and path.split("/")[0] in _KINDS]
     after = {path: _File(path, parse(text)) for path, text in {**old, **new}.items() if path.endswith(".py")}
-    found: list[Edited] = []
+    found: list[EditedName] = []
     for path in paths:
         before = _File(path, parse(old[path])) if path in old else None
         found += _of_file(before, after[path], after)
@@ -67,7 +67,7 @@ class _File:
         return [(_name(label), _said(node)) for node, label in self.labels.items()]
 
 
-def _of_file(before: _File | None, after: _File, files: Mapping[str, _File]) -> Iterator[Edited]:
+def _of_file(before: _File | None, after: _File, files: Mapping[str, _File]) -> Iterator[EditedName]:
     known = Counter(before.shells() if before else ())
     names = _names_changed(before.tree.body if before else [], after.tree.body)
     for node, label in after.labels.items():
@@ -78,11 +78,11 @@ def _of_file(before: _File | None, after: _File, files: Mapping[str, _File]) -> 
         shown = {label}
         if isinstance(node, ast.FunctionDef) and node in after.tree.body and not _looked_up(node.name, files):
             shown |= _shown(after, {node.name}, files)
-        yield Edited(label, tuple(sorted(shown)), before is None)
+        yield EditedName(label, tuple(sorted(shown)), before is None)
     for name in sorted(names):
         shown = _shown(after, {name}, files)
         if shown or _mentioned(name, after, files) or name == _NOWHERE:
-            yield Edited(f"{after.path}:{name}", tuple(sorted(shown)), before is None)
+            yield EditedName(f"{after.path}:{name}", tuple(sorted(shown)), before is None)
 
 
 _NOWHERE = "(module)"  # a change that binds no name
