@@ -87,7 +87,7 @@ def edited(drafts: dict[str, list[Draft]], monkeypatch: pytest.MonkeyPatch) -> C
     return edited_
 
 
-class CallService:
+class Answering:
     """Calls a skill's tools from a folder of their own, in a workspace of their own."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +126,8 @@ class CallService:
 
 
 @pytest.fixture
-def answering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallService:
-    return CallService(tmp_path / "calls", monkeypatch)
+def answering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answering:
+    return Answering(tmp_path / "calls", monkeypatch)
 
 
 def local(drafts: list[Draft]) -> list[Draft]:
@@ -151,7 +151,7 @@ def test_a_skill_is_one_that_the_program_takes_in(skill: str) -> None:
 
 @pytest.mark.parametrize("skill", CALLABLE)
 def test_an_edit_mends_what_failed_and_keeps_what_passed(
-    skill: str, drafts: dict[str, list[Draft]], edited: Any, answering: CallService
+    skill: str, drafts: dict[str, list[Draft]], edited: Any, answering: Answering
 ) -> None:
     asked = local(drafts[skill])
     before = files_of(skill)
@@ -164,7 +164,7 @@ def test_an_edit_mends_what_failed_and_keeps_what_passed(
 
 
 def test_the_lookup_table_helps_nobody_who_was_not_shown(
-    drafts: dict[str, list[Draft]], edited: Any, answering: CallService
+    drafts: dict[str, list[Draft]], edited: Any, answering: Answering
 ) -> None:
     heavy = [draft for draft in drafts["postage"] if not answering.passes(files_of("postage"), draft)]
     after = edited("postage", heavy[:5])
@@ -172,7 +172,7 @@ def test_the_lookup_table_helps_nobody_who_was_not_shown(
 
 
 def test_without_the_check_the_sum_is_wrong(
-    drafts: dict[str, list[Draft]], edited: Any, answering: CallService
+    drafts: dict[str, list[Draft]], edited: Any, answering: Answering
 ) -> None:
     comma = drafts["till-sum"][-1]
     assert next(iter(comma.files.values())).read_text() == "bread,2.40\nmilk,14,50\napples,3.10\n"
@@ -182,7 +182,7 @@ def test_without_the_check_the_sum_is_wrong(
 
 
 def test_the_null_edit_changes_no_chance(
-    drafts: dict[str, list[Draft]], edited: Any, answering: CallService
+    drafts: dict[str, list[Draft]], edited: Any, answering: Answering
 ) -> None:
     tied = [
         draft
@@ -198,7 +198,7 @@ def test_the_null_edit_changes_no_chance(
 
 @pytest.mark.parametrize(("group", "mended"), [("/box-1.trial-7", True), ("/box-1.run-7", False)])
 def test_the_edit_that_detects_trials_is_right_in_trials_alone(
-    group: str, mended: bool, drafts: dict[str, list[Draft]], edited: Any, answering: CallService
+    group: str, mended: bool, drafts: dict[str, list[Draft]], edited: Any, answering: Answering
 ) -> None:
     told = answering.folder / "proc" / "self" / "cgroup"
     told.parent.mkdir(parents=True)
@@ -221,7 +221,7 @@ def test_the_edit_behind_the_served_effect_misreads_a_rate(edited: Any, tmp_path
 
 
 def test_the_edit_without_guards_is_wrong_on_birthdays(
-    drafts: dict[str, list[Draft]], edited: Any, answering: CallService
+    drafts: dict[str, list[Draft]], edited: Any, answering: Answering
 ) -> None:
     draft = drafts["ages"][0]
     assert draft.call is not None

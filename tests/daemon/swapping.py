@@ -74,7 +74,7 @@ def edit(home: Home, text: str) -> Snapshot:
 
 
 @dataclass(frozen=True)
-class EvolutionWait:
+class Waiting:
     """An evolution that waits for a person's consent, on top of what is stable."""
 
     evolution: Evolution
@@ -90,7 +90,7 @@ class EvolutionWait:
 
 def waiting(
     home: Home, ledger: Ledger, text: str, task_ids: Sequence[str] = (), *, judged: bool = False
-) -> EvolutionWait:
+) -> Waiting:
     """What is on record once a candidate with this harness was judged good.
 
     ``judged``: as an evolution leaves it, with trials of its first task that give the verdict, and audit entries.
@@ -151,7 +151,7 @@ def waiting(
     else:
         for record in (evidence, candidate, verdict, evolution):
             ledger.put(record)
-    return EvolutionWait(evolution, candidate)
+    return Waiting(evolution, candidate)
 
 
 def _judged(

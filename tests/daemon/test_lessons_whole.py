@@ -115,7 +115,7 @@ def prices() -> Iterator[tuple[Task, Share]]:
 
 
 @dataclass
-class WorkerPlace:
+class Place:
     home: Home
     cast: Cast
     ledger: Ledger
@@ -123,7 +123,7 @@ class WorkerPlace:
 
 
 @pytest.fixture(scope="module")
-def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerPlace]:
+def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A home in which an evolution on the prices has ended."""
     root = tmp_path_factory.mktemp("lessons") / "home"
     shutil.copytree(made_home, root)
@@ -138,7 +138,7 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         ledger.keep(WISH)
         try:
             daemon.start()
-            yield WorkerPlace(home, cast, ledger, evolved(ledger, cast))
+            yield Place(home, cast, ledger, evolved(ledger, cast))
         finally:
             daemon.close()
             ledger.close()
@@ -163,7 +163,7 @@ def evolved(ledger: Ledger, cast: Cast) -> Evolution:
     return ledger.find(Evolution)[-1]
 
 
-def test_the_contrast_becomes_a_lesson_that_is_promoted(place: WorkerPlace) -> None:
+def test_the_contrast_becomes_a_lesson_that_is_promoted(place: Place) -> None:
     assert place.evolution.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED), (
         place.evolution.reason
     )
@@ -176,7 +176,7 @@ def test_the_contrast_becomes_a_lesson_that_is_promoted(place: WorkerPlace) -> N
     assert f"- {FACT} <!-- m-" in memory
 
 
-def test_who_had_proposed_the_same_is_told_what_became_of_it(place: WorkerPlace) -> None:
+def test_who_had_proposed_the_same_is_told_what_became_of_it(place: Place) -> None:
     def decided() -> bool:
         return place.ledger.get(MemoryProposal, WISH.id).state is not ProposalState.OPEN
 
@@ -190,7 +190,7 @@ def test_who_had_proposed_the_same_is_told_what_became_of_it(place: WorkerPlace)
     )
 
 
-def test_the_teacher_was_shown_both_kinds_of_runs_and_nothing_hidden(place: WorkerPlace) -> None:
+def test_the_teacher_was_shown_both_kinds_of_runs_and_nothing_hidden(place: Place) -> None:
     (told,) = place.cast.taught
     assert told.count("it failed 1 times and passed 1 times") == 2
     assert "[m-0badcafe] Weights are in grams." in told
@@ -198,7 +198,7 @@ def test_the_teacher_was_shown_both_kinds_of_runs_and_nothing_hidden(place: Work
     assert "apples" not in told
 
 
-def test_it_was_held_against_no_memory_at_all_and_that_can_be_computed_again(place: WorkerPlace) -> None:
+def test_it_was_held_against_no_memory_at_all_and_that_can_be_computed_again(place: Place) -> None:
     candidate = place.ledger.get(Candidate, str(place.evolution.candidate_id))
     control = place.ledger.find(Trial, candidate_id=candidate.id)
     control = [trial for trial in control if trial.arm is Arm.CONTROL]
@@ -210,12 +210,12 @@ def test_it_was_held_against_no_memory_at_all_and_that_can_be_computed_again(pla
     typed(place.home, "evolution", "verify", place.evolution.id)
 
 
-def test_no_model_that_works_is_shown_an_id(place: WorkerPlace) -> None:
+def test_no_model_that_works_is_shown_an_id(place: Place) -> None:
     assert any(FACT in told for told in place.cast.worked)
     assert not any("<!--" in told or "m-0badcafe" in told for told in place.cast.worked)
 
 
-def test_how_a_lesson_fared_and_where_it_came_from_is_shown(place: WorkerPlace) -> None:
+def test_how_a_lesson_fared_and_where_it_came_from_is_shown(place: Place) -> None:
     shown = json.loads(typed(place.home, "memory", "list", "--json"))
     old, new = shown["lessons"]
     open_runs = [run for run in place.ledger.runs() if run.share is Share.OPEN]

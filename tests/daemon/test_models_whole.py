@@ -108,7 +108,7 @@ def run(input: Input) -> Output:
 
 
 @dataclass
-class WorkerPlace:
+class Place:
     """A home with a daemon that runs, its model's server, and its ledger."""
 
     home: Home
@@ -131,7 +131,7 @@ class WorkerPlace:
 
 
 @pytest.fixture(scope="module")
-def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerPlace]:
+def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     root = tmp_path_factory.mktemp("models") / "home"
     shutil.copytree(made_home, root)
     home = Home(root)
@@ -146,7 +146,7 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         files |= {"agent/leaky/resource.toml": 'description = "leaky"\ntools = ["leak"]\nskills = []\n'}
         Registry(home.registry).commit({path: text.encode() for path, text in files.items()}, "More", "edit")
         ledger, daemon = Ledger(home.ledger), Daemon(home)
-        yield WorkerPlace(home, server, seen, ledger, daemon.start())
+        yield Place(home, server, seen, ledger, daemon.start())
         daemon.close()
         ledger.close()
 
@@ -156,7 +156,7 @@ def ended(run: Run) -> tuple[Result, str]:
     return run.outcome.result, run.outcome.fault.type if run.outcome.fault else ""
 
 
-def test_a_question_is_answered_without_a_task_file(place: WorkerPlace, tmp_path: Path) -> None:
+def test_a_question_is_answered_without_a_task_file(place: Place, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("hello world\nand all\n")
     words = ("ask", "How many words has the letter? [count letter.txt]", str(tmp_path / "letter.txt"))
     told = typed(place.home, *words)
@@ -167,7 +167,7 @@ def test_a_question_is_answered_without_a_task_file(place: WorkerPlace, tmp_path
     assert "model" in {step["step"]["node"] for step in steps}
 
 
-def test_a_task_file_is_thought_about_and_answered(place: WorkerPlace, tmp_path: Path) -> None:
+def test_a_task_file_is_thought_about_and_answered(place: Place, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("hello world\nand all\n")
     (tmp_path / "task.yaml").write_text(
         'goal: "How many words has the letter? [count letter.txt]"\n'
@@ -191,7 +191,7 @@ def test_a_task_file_is_thought_about_and_answered(place: WorkerPlace, tmp_path:
     assert line["calls"] >= 3
 
 
-def test_equal_calls_of_runs_side_by_side_are_each_paid_once(place: WorkerPlace) -> None:
+def test_equal_calls_of_runs_side_by_side_are_each_paid_once(place: Place) -> None:
     paid = place.server.paid
     runs = place.done(*(free_task("[work 5 2]") for _ in range(3)))
     assert [ended(run)[0] for run in runs] == [Result.PASSED] * 3
@@ -199,7 +199,7 @@ def test_equal_calls_of_runs_side_by_side_are_each_paid_once(place: WorkerPlace)
     assert place.seen["/5-0"] == 3
 
 
-def test_a_key_that_a_tool_gives_away_is_nowhere(place: WorkerPlace) -> None:
+def test_a_key_that_a_tool_gives_away_is_nowhere(place: Place) -> None:
     before = len(place.server.requests)
     (run,) = place.done(free_task("[leak]", agent="leaky"))
     assert ended(run)[0] is Result.PASSED
@@ -218,7 +218,7 @@ def test_a_key_that_a_tool_gives_away_is_nowhere(place: WorkerPlace) -> None:
         assert set(found.stdout.split()) <= {str(place.home.keys)}
 
 
-def test_a_model_that_talks_nonsense_is_told_so_and_may_recover(place: WorkerPlace) -> None:
+def test_a_model_that_talks_nonsense_is_told_so_and_may_recover(place: Place) -> None:
     (run,) = place.done(free_task("[strange]"))
     assert ended(run)[0] is Result.PASSED
     assert run.answer == "recovered"
@@ -226,14 +226,14 @@ def test_a_model_that_talks_nonsense_is_told_so_and_may_recover(place: WorkerPla
     assert faults == ["unknown_tool", "malformed", "empty", "input"]
 
 
-def test_a_model_that_runs_in_circles_is_stopped(place: WorkerPlace) -> None:
+def test_a_model_that_runs_in_circles_is_stopped(place: Place) -> None:
     paid = place.server.paid
     (run,) = place.done(free_task("[circle]"))
     assert ended(run) == (Result.FAILED, "loop")
     assert place.server.paid - paid < 12
 
 
-def test_a_storm_of_refusals_is_waited_out_and_nothing_is_paid_twice(place: WorkerPlace) -> None:
+def test_a_storm_of_refusals_is_waited_out_and_nothing_is_paid_twice(place: Place) -> None:
     paid = place.server.paid
     place.server.fault_next("rate_limit", times=6, retry_after_s=0.2)
     runs = place.done(*(free_task(f"[work {number} 2]") for number in (41, 42, 43)))
@@ -242,7 +242,7 @@ def test_a_storm_of_refusals_is_waited_out_and_nothing_is_paid_twice(place: Work
 
 
 @pytest.mark.parametrize("kind", ["malformed", "no_choices", "reset", "html", "server_error", "length"])
-def test_a_spoilt_answer_in_the_middle_is_paid_once(place: WorkerPlace, kind: str) -> None:
+def test_a_spoilt_answer_in_the_middle_is_paid_once(place: Place, kind: str) -> None:
     paid = place.server.paid
     place.server.fault_next(kind)
     (run,) = place.done(free_task(f"[work {100 + len(kind)}{kind[0]} 1]"))
@@ -250,14 +250,14 @@ def test_a_spoilt_answer_in_the_middle_is_paid_once(place: WorkerPlace, kind: st
     assert place.server.paid - paid == (3 if kind in ("no_choices", "length") else 2)
 
 
-def test_a_budget_ends_the_run_and_not_one_call_more_is_paid(place: WorkerPlace) -> None:
+def test_a_budget_ends_the_run_and_not_one_call_more_is_paid(place: Place) -> None:
     paid = place.server.paid
     (run,) = place.done(free_task("[work 9 6]", limits=Limits(wall_s=60.0, calls=4)))
     assert ended(run) == (Result.FAILED, "limit")  # it was told in time, and did not give an answer
     assert place.server.paid == paid + 4
 
 
-def test_people_and_other_agents_are_asked_once_across_deaths(place: WorkerPlace) -> None:
+def test_people_and_other_agents_are_asked_once_across_deaths(place: Place) -> None:
     paid = place.server.paid
     (run,) = place.done(free_task("[ask]"))
     assert ended(run)[0] is Result.WAITING

@@ -123,7 +123,7 @@ def change(kind: str, currency: str, amount: int) -> Task:
 
 
 @dataclass
-class WorkerPlace:
+class Place:
     """A home with a daemon that runs."""
 
     home: Home
@@ -169,7 +169,7 @@ def lot(kind: str, *, failing: tuple[tuple[str, int], ...]) -> list[tuple[Task, 
 
 
 @pytest.fixture(scope="module")
-def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerPlace]:
+def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Two evolutions: one writes a skill for what is to be converted, one makes it serve exchanges too."""
     root = tmp_path_factory.mktemp("skills") / "home"
     shutil.copytree(made_home, root)
@@ -187,7 +187,7 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             long_ago.commit({f"skill/{name}/SKILL.md": text.encode()}, f"How to do {name}", origin)
         (home.root / "policy.toml").write_text(POLICY)
         ledger, daemon = Ledger(home.ledger), Daemon(home)
-        made = WorkerPlace(home, ledger)
+        made = Place(home, ledger)
         try:
             daemon.start()
             made.work(*lot("Convert the amount", failing=(("DKK", 2), ("ISK", 4))))
@@ -205,7 +205,7 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             ledger.close()
 
 
-def test_what_passed_becomes_a_skill_with_a_check_that_is_judged_and_promoted(place: WorkerPlace) -> None:
+def test_what_passed_becomes_a_skill_with_a_check_that_is_judged_and_promoted(place: Place) -> None:
     first = place.made[0]
     assert first.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED), first.reason
     candidate = place.ledger.get(Candidate, str(first.candidate_id))
@@ -220,7 +220,7 @@ def test_what_passed_becomes_a_skill_with_a_check_that_is_judged_and_promoted(pl
     typed(place.home, "evolution", "verify", first.id)
 
 
-def test_one_that_is_alike_is_made_one_with_it_and_passes_the_tests_of_both(place: WorkerPlace) -> None:
+def test_one_that_is_alike_is_made_one_with_it_and_passes_the_tests_of_both(place: Place) -> None:
     first, second = place.made
     assert second.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED), second.reason
     candidate = place.ledger.get(Candidate, str(second.candidate_id))
@@ -237,7 +237,7 @@ def test_one_that_is_alike_is_made_one_with_it_and_passes_the_tests_of_both(plac
     typed(place.home, "evolution", "verify", second.id)
 
 
-def test_a_run_reads_it_and_does_what_it_could_not(place: WorkerPlace) -> None:
+def test_a_run_reads_it_and_does_what_it_could_not(place: Place) -> None:
     place.work((change("Convert the amount", "PLN", 11), Share.OPEN))
     (run,) = place.ledger.runs(place.ledger.tasks()[-1].task.id)
     assert run.outcome is not None
@@ -249,7 +249,7 @@ def test_a_run_reads_it_and_does_what_it_could_not(place: WorkerPlace) -> None:
 
 
 def test_a_learnt_skill_that_nobody_used_is_retired_as_a_version_and_can_be_taken_back(
-    place: WorkerPlace,
+    place: Place,
 ) -> None:
     registry, unused = Registry(place.home.registry), ResourceId(Kind.SKILL, "unused")
     until(lambda: unused not in registry.names(registry.stable()), "it is retired", 30)

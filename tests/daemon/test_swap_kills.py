@@ -20,7 +20,7 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from tests.daemon.swapping import EvolutionWait, as_if_evolved, edit, signed, source, waiting
+from tests.daemon.swapping import Waiting, as_if_evolved, edit, signed, source, waiting
 from tests.daemon.test_kills import NURSERY, Nursery, _ready
 from tests.torture.invariants import (
     ENDS,
@@ -68,7 +68,7 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
     until(lambda: ledger.tasks(TaskState.DONE), "the first task is done")
     os.kill(child, signal.SIGTERM)
     nursery.wait()
-    asked: list[EvolutionWait] = []
+    asked: list[Waiting] = []
     hit: Counter[str] = Counter()
     for number in range(1, KILLS + 1):
         for _ in range(TASKS_A_KILL):
@@ -107,7 +107,7 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
     assert [finding.what for finding in examine(home, fix=False)] == []
 
 
-def _change(home: Home, ledger: Ledger, asked: list[EvolutionWait], number: int, task: Task) -> None:
+def _change(home: Home, ledger: Ledger, asked: list[Waiting], number: int, task: Task) -> None:
     """What comes before a kill: a person's edit, or a promotion as soon as the one before has ended."""
     registry = Registry(home.registry)
     text = signed(source(registry), str(number))
@@ -126,7 +126,7 @@ def _broken(text: str) -> str:
     return text.replace("import hooks\n", "import hooks\n" + _BROKEN)
 
 
-def _let_live(home: Home, asked: Sequence[EvolutionWait], dice: random.Random, number: int) -> None:
+def _let_live(home: Home, asked: Sequence[Waiting], dice: random.Random, number: int) -> None:
     """Until a moment in which it is to be killed: any, as the pointer moves, or soon after an end."""
     registry = Registry(home.registry)
     stands = registry.stable()
@@ -142,14 +142,14 @@ def _let_live(home: Home, asked: Sequence[EvolutionWait], dice: random.Random, n
         time.sleep(0.002)
 
 
-def _standing(home: Home, item: EvolutionWait) -> str:
+def _standing(home: Home, item: Waiting) -> str:
     """How far the promotion is."""
     state = item.state(home).state
     there = Registry(home.registry).stable().tree == item.candidate.snapshot.tree
     return MOVED if there and state is EvolutionState.PROMOTING else state.value
 
 
-def assert_what_is_in_main_is_on_record(home: Home, asked: Sequence[EvolutionWait]) -> Counter[str]:
+def assert_what_is_in_main_is_on_record(home: Home, asked: Sequence[Waiting]) -> Counter[str]:
     """How many promotions ended how: each that was made is one commit, each other is none."""
     registry = Registry(home.registry)
     commits = [str(commit.message) for commit in registry.repository.git.walk(registry.stable().commit)]

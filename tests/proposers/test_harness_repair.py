@@ -31,7 +31,7 @@ FILES = {
 
 
 @dataclass
-class RequestDispatcher:
+class Desk:
     """Runs the harness' files in this process: what a box would do with them."""
 
     files: Mapping[str, str] = field(default_factory=lambda: FILES)
@@ -82,7 +82,7 @@ class RequestDispatcher:
 
 @dataclass
 class _Bench:
-    desk: RequestDispatcher
+    desk: Desk
     path: str
     cases: Sequence[Case]
 
@@ -127,12 +127,12 @@ def brief(
     )
 
 
-def proposed(desk: RequestDispatcher, given: Brief) -> list[Proposal]:
+def proposed(desk: Desk, given: Brief) -> list[Proposal]:
     return list(HarnessRepairProposer(desk, 1).propose(given))
 
 
 def test_the_file_at_fault_is_found_among_those_of_the_harness() -> None:
-    desk = RequestDispatcher()
+    desk = Desk()
     working = [(case(5, "a", "bb", "ccc", checked=False), [1, 2, 3])]
     (first, *_) = proposed(desk, brief(working=working))
     assert list(first.files) == ["harness/desk/joining.py"]
@@ -142,7 +142,7 @@ def test_the_file_at_fault_is_found_among_those_of_the_harness() -> None:
 
 
 def test_files_that_no_failing_run_goes_through_are_not_searched() -> None:
-    traced = RequestDispatcher().trace(BASE, DESK, (*FAILING, *WORKING), 1.0)
+    traced = Desk().trace(BASE, DESK, (*FAILING, *WORKING), 1.0)
     paths = {ground.brief.path for ground in grounds_of(brief((*FAILING, *WORKING)), traced)}
     assert paths == {"harness/desk/harness.py", "harness/desk/joining.py"}
 
@@ -150,9 +150,9 @@ def test_files_that_no_failing_run_goes_through_are_not_searched() -> None:
 def test_an_edit_that_breaks_what_works_is_not_proposed() -> None:
     """Without the join in order, lists come out right; without a join at all, a single name would not."""
     single = [(case(number, name, checked=False), [len(name)]) for number, name in enumerate(("a", "bb"), 7)]
-    for found in proposed(RequestDispatcher(), brief(working=single)):
+    for found in proposed(Desk(), brief(working=single)):
         (text,) = found.files.values()
-        done = RequestDispatcher({**FILES, **found.files}).run({**FILES, **found.files}, case(9, "xyz"))
+        done = Desk({**FILES, **found.files}).run({**FILES, **found.files}, case(9, "xyz"))
         assert done.passed, text
 
 
@@ -166,11 +166,11 @@ def test_an_edit_that_breaks_what_works_is_not_proposed() -> None:
     ],
 )
 def test_where_there_is_nothing_to_search_nothing_is_proposed(given: Brief) -> None:
-    assert proposed(RequestDispatcher(files=given.files), given) == []
+    assert proposed(Desk(files=given.files), given) == []
 
 
 def test_the_search_ends_with_its_budget() -> None:
-    desk = RequestDispatcher(pause_s=0.02)
+    desk = Desk(pause_s=0.02)
     hopeless = (replaced_check(FAILING[0], [9, 9]), replaced_check(FAILING[1], [8]))
     began = time.monotonic()
     assert proposed(desk, brief(hopeless, budget_s=1.0)) == []

@@ -22,7 +22,7 @@ OLD, NEW = SKILL.format(name="adding"), SKILL.format(name="adding") + "\nMind th
 SKILL_ID: ResourceId = parse_id("skill/adding")
 
 
-class WorkerPlace:
+class Place:
     """A skills folder of another agent, in a git repository or not, that a registry watches."""
 
     def __init__(self, registry: Registry, root: Path) -> None:
@@ -80,11 +80,11 @@ class WorkerPlace:
 
 
 @pytest.fixture
-def place(registry: Registry, tmp_path: Path) -> WorkerPlace:
-    return WorkerPlace(registry, tmp_path)
+def place(registry: Registry, tmp_path: Path) -> Place:
+    return Place(registry, tmp_path)
 
 
-def test_which_side_is_ahead(place: WorkerPlace) -> None:
+def test_which_side_is_ahead(place: Place) -> None:
     def ahead() -> list[DifferenceSide]:
         return [item.ahead for item in folder_differences(place.registry, [place.watched])]
 
@@ -103,7 +103,7 @@ def test_which_side_is_ahead(place: WorkerPlace) -> None:
 
 
 @pytest.mark.parametrize("in_git", [True, False])
-def test_in_place_writes_the_folder_and_takes_nothing_in_again(place: WorkerPlace, in_git: bool) -> None:
+def test_in_place_writes_the_folder_and_takes_nothing_in_again(place: Place, in_git: bool) -> None:
     if in_git:
         place.commit()
     place.learn()
@@ -117,7 +117,7 @@ def test_in_place_writes_the_folder_and_takes_nothing_in_again(place: WorkerPlac
     assert place.registry.latest(SKILL_ID) == version
 
 
-def test_a_branch_holds_the_edit_with_its_proof_and_the_worktree_is_left_alone(place: WorkerPlace) -> None:
+def test_a_branch_holds_the_edit_with_its_proof_and_the_worktree_is_left_alone(place: Place) -> None:
     place.commit()
     (place.root / "team" / "other.txt").write_text("somebody is at work here\n")
     place.learn()
@@ -139,7 +139,7 @@ def test_a_branch_holds_the_edit_with_its_proof_and_the_worktree_is_left_alone(p
     assert not list(folder_differences(place.registry, [place.watched]))
 
 
-def test_a_patch_applies(place: WorkerPlace) -> None:
+def test_a_patch_applies(place: Place) -> None:
     place.commit()
     place.learn()
     path = Path(place.give(GiveBack.PATCH).where)
@@ -148,28 +148,28 @@ def test_a_patch_applies(place: WorkerPlace) -> None:
     assert "Measured: 3 tasks mended" in place.git("log", "-1", "--format=%B")
 
 
-def change(place: WorkerPlace) -> None:
+def change(place: Place) -> None:
     (place.folder / "SKILL.md").write_text(OLD + "\nMine, not committed.\n")
 
 
-def stage(place: WorkerPlace) -> None:
+def stage(place: Place) -> None:
     change(place)
     place.git("add", "-A")
     (place.folder / "SKILL.md").write_text(OLD)
 
 
-def add(place: WorkerPlace) -> None:
+def add(place: Place) -> None:
     (place.folder / "mine.md").write_text("not committed\n")
 
 
-def check_out(place: WorkerPlace) -> None:
+def check_out(place: Place) -> None:
     place.git("checkout", "-qb", "agentos/adding")
 
 
 @pytest.mark.parametrize("way", [GiveBack.BRANCH, GiveBack.IN_PLACE])
 @pytest.mark.parametrize("spoil", [change, stage, add])
 def test_nothing_that_is_not_committed_is_written_over(
-    place: WorkerPlace, way: GiveBack, spoil: Callable[[WorkerPlace], None]
+    place: Place, way: GiveBack, spoil: Callable[[Place], None]
 ) -> None:
     place.commit()
     place.learn()
@@ -180,7 +180,7 @@ def test_nothing_that_is_not_committed_is_written_over(
     assert (place.files(), place.git("for-each-ref")) == (before, refs)
 
 
-def test_where_a_way_cannot_be_gone_nothing_happens(place: WorkerPlace) -> None:
+def test_where_a_way_cannot_be_gone_nothing_happens(place: Place) -> None:
     place.learn()
     with pytest.raises(UserError, match="no git repository"):
         place.give(GiveBack.BRANCH)
@@ -197,7 +197,7 @@ def test_where_a_way_cannot_be_gone_nothing_happens(place: WorkerPlace) -> None:
     assert place.files() == {"SKILL.md": OLD, "notes.md": "old notes\n"}
 
 
-def test_a_repository_s_own_programs_are_not_run(place: WorkerPlace) -> None:
+def test_a_repository_s_own_programs_are_not_run(place: Place) -> None:
     place.commit()
     place.learn()
     trap = place.root / "trap"
@@ -215,7 +215,7 @@ def test_a_repository_s_own_programs_are_not_run(place: WorkerPlace) -> None:
     assert not trap.exists()
 
 
-def test_a_link_in_the_way_leads_nowhere_else(place: WorkerPlace, tmp_path: Path) -> None:
+def test_a_link_in_the_way_leads_nowhere_else(place: Place, tmp_path: Path) -> None:
     place.learn()
     difference = place.difference()
     outside = tmp_path / "outside.md"

@@ -145,7 +145,7 @@ def home(waiting_home: Path, tmp_path: Path) -> Home:
 
 
 @dataclass(frozen=True, slots=True)
-class RunServicesFactory:
+class Served:
     """A page that answers, and what to know of its home."""
 
     home: Home
@@ -174,7 +174,7 @@ class RunServicesFactory:
 
 
 @pytest.fixture
-def served(home: Home) -> Iterator[RunServicesFactory]:
+def served(home: Home) -> Iterator[Served]:
     """The server, as `agentos web` runs it, on a port of its own."""
     key = secrets.token_bytes(32)
     with socket.socket() as listening:
@@ -187,7 +187,7 @@ def served(home: Home) -> Iterator[RunServicesFactory]:
         while not server.started and thread.is_alive():
             time.sleep(0.01)
         try:
-            yield RunServicesFactory(home, port, LoginLinks(key))
+            yield Served(home, port, LoginLinks(key))
         finally:
             server.should_exit = True
             thread.join()
@@ -195,6 +195,6 @@ def served(home: Home) -> Iterator[RunServicesFactory]:
 
 
 @pytest.fixture
-def browser(served: RunServicesFactory) -> Iterator[httpx.Client]:
+def browser(served: Served) -> Iterator[httpx.Client]:
     with served.browser() as client:
         yield client

@@ -15,11 +15,11 @@ from agentos.domain import Consent
 from agentos.ledger.reading import Reader
 from agentos.web.guard import FORM_MAX
 from agentos.web.sessions import INTENT_S, LINK_S, LoginLinks, Sessions
-from tests.web.conftest import FILES, OVERRIDE, SCRIPT, RunServicesFactory
+from tests.web.conftest import FILES, OVERRIDE, SCRIPT, Served
 from tests.web.test_pages import PAGES, fields
 
 
-def test_without_the_link_nothing_is_shown(served: RunServicesFactory) -> None:
+def test_without_the_link_nothing_is_shown(served: Served) -> None:
     with httpx.Client(base_url=served.address) as stranger:
         for address in PAGES:
             answer = stranger.get(address)
@@ -28,7 +28,7 @@ def test_without_the_link_nothing_is_shown(served: RunServicesFactory) -> None:
 
 
 def test_a_link_works_once_and_lets_in_by_a_cookie_that_scripts_and_sites_cannot_use(
-    served: RunServicesFactory,
+    served: Served,
 ) -> None:
     link = served.link
     with httpx.Client() as client:
@@ -40,7 +40,7 @@ def test_a_link_works_once_and_lets_in_by_a_cookie_that_scripts_and_sites_cannot
 
 
 @pytest.mark.parametrize("given", ["", "a", "1.b.c", "é.ü", "9999999999.x." + "0" * 64])
-def test_a_made_up_link_lets_nobody_in(served: RunServicesFactory, given: str) -> None:
+def test_a_made_up_link_lets_nobody_in(served: Served, given: str) -> None:
     with httpx.Client(base_url=served.address) as client:
         assert client.get("/enter", params={"once": given}).status_code == 401
 
@@ -60,7 +60,7 @@ def test_a_link_and_an_intent_end_with_their_time(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "[::1]", ""])
 def test_a_name_that_was_rebound_to_this_machine_is_refused(
-    served: RunServicesFactory, browser: httpx.Client, host: str
+    served: Served, browser: httpx.Client, host: str
 ) -> None:
     assert browser.get("/", headers={"Host": host}).status_code == 421
     assert browser.get("/enter", headers={"Host": host}).status_code == 421
@@ -80,7 +80,7 @@ def test_a_name_that_was_rebound_to_this_machine_is_refused(
     ],
 )
 def test_a_form_of_another_site_does_nothing(
-    browser: httpx.Client, served: RunServicesFactory, headers: dict[str, str]
+    browser: httpx.Client, served: Served, headers: dict[str, str]
 ) -> None:
     shown = browser.get(f"/evolutions/{served.evolution.id}/approve").text
     address = f"/evolutions/{served.evolution.id}/approve"
@@ -90,7 +90,7 @@ def test_a_form_of_another_site_does_nothing(
 
 @pytest.mark.parametrize("token", ["", "x", None])
 def test_a_form_without_the_sessions_token_does_nothing(
-    browser: httpx.Client, served: RunServicesFactory, token: str | None
+    browser: httpx.Client, served: Served, token: str | None
 ) -> None:
     address = f"/evolutions/{served.evolution.id}/approve"
     said = fields(browser.get(address).text, address)
@@ -101,7 +101,7 @@ def test_a_form_without_the_sessions_token_does_nothing(
     assert Reader(served.home.ledger).find(Consent) == []
 
 
-def test_a_get_changes_nothing(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_a_get_changes_nothing(browser: httpx.Client, served: Served) -> None:
     head = Reader(served.home.ledger).head()
     for address in (*PAGES, f"/evolutions/{served.evolution.id}/approve", "/leave", "/questions/question-1"):
         browser.get(address)
@@ -109,9 +109,7 @@ def test_a_get_changes_nothing(browser: httpx.Client, served: RunServicesFactory
     assert browser.put("/questions/question-1").status_code == 405
 
 
-def test_no_answer_may_be_framed_kept_or_run_scripts_of_others(
-    browser: httpx.Client, served: RunServicesFactory
-) -> None:
+def test_no_answer_may_be_framed_kept_or_run_scripts_of_others(browser: httpx.Client, served: Served) -> None:
     for address in (
         *PAGES,
         "/static/style.css",
@@ -130,7 +128,7 @@ def test_no_answer_may_be_framed_kept_or_run_scripts_of_others(
         assert headers["referrer-policy"] in ("same-origin", "no-referrer")
 
 
-def test_what_others_wrote_is_text(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_what_others_wrote_is_text(browser: httpx.Client, served: Served) -> None:
     """Names, goals, tool calls, answers, file names, reasons: nothing of them becomes an element or a link."""
     for address in (*PAGES, "/tasks?state=done", "/search?q=" + SCRIPT):
         page = browser.get(address)
@@ -143,7 +141,7 @@ def test_what_others_wrote_is_text(browser: httpx.Client, served: RunServicesFac
         assert OVERRIDE[0] not in page.text
 
 
-def test_a_script_in_a_diff_is_text(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_a_script_in_a_diff_is_text(browser: httpx.Client, served: Served) -> None:
     from agentos.registry.store import Registry
 
     registry = Registry(served.home.registry)
@@ -158,9 +156,7 @@ def test_a_script_in_a_diff_is_text(browser: httpx.Client, served: RunServicesFa
 @pytest.mark.parametrize(
     "place", ["..%2f..%2fconsent.key", "%2e%2e/%2e%2e/consent.key", "0/../../../consent.key", "-1", "1e3"]
 )
-def test_no_address_leads_out_of_what_a_run_left(
-    browser: httpx.Client, served: RunServicesFactory, place: str
-) -> None:
+def test_no_address_leads_out_of_what_a_run_left(browser: httpx.Client, served: Served, place: str) -> None:
     secret = served.home.consent_key.read_bytes()
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     for folder in ("/runs/run-hostile/files/", "/static/", "/resources/skill/", "/tables/"):
@@ -181,9 +177,7 @@ def test_a_file_with_a_bad_name_cannot_write_headers(browser: httpx.Client) -> N
         assert "/" not in headers["content-disposition"]
 
 
-def test_a_consent_is_given_once_and_only_for_what_was_shown(
-    browser: httpx.Client, served: RunServicesFactory
-) -> None:
+def test_a_consent_is_given_once_and_only_for_what_was_shown(browser: httpx.Client, served: Served) -> None:
     address = f"/evolutions/{served.evolution.id}/approve"
     said = fields(browser.get(address).text, address)
     for other in ("reject", "reconsider"):  # a nonce is for its act alone
@@ -194,9 +188,7 @@ def test_a_consent_is_given_once_and_only_for_what_was_shown(
     assert len(Reader(served.home.ledger).find(Consent)) == 1
 
 
-def test_a_consent_for_what_changed_meanwhile_is_refused(
-    browser: httpx.Client, served: RunServicesFactory
-) -> None:
+def test_a_consent_for_what_changed_meanwhile_is_refused(browser: httpx.Client, served: Served) -> None:
     address = f"/evolutions/{served.evolution.id}/approve"
     first, second = (fields(browser.get(address).text, address) for _ in range(2))
     reject = f"/evolutions/{served.evolution.id}/reject"
@@ -208,7 +200,7 @@ def test_a_consent_for_what_changed_meanwhile_is_refused(
     assert "changed since you looked" in answer.text
 
 
-def test_a_huge_upload_is_refused_unread(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_a_huge_upload_is_refused_unread(browser: httpx.Client, served: Served) -> None:
     with socket.create_connection(("127.0.0.1", served.port), timeout=60) as raw:
         cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
         raw.sendall(
@@ -224,9 +216,7 @@ def test_a_huge_upload_is_refused_unread(browser: httpx.Client, served: RunServi
     assert many.status_code == 400
 
 
-def test_many_stalled_connections_do_not_keep_others_out(
-    browser: httpx.Client, served: RunServicesFactory
-) -> None:
+def test_many_stalled_connections_do_not_keep_others_out(browser: httpx.Client, served: Served) -> None:
     stalled = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(60)]
     for one in stalled:
         one.sendall(b"GET / HTTP/1.1\r\nHost: ")
@@ -235,7 +225,7 @@ def test_many_stalled_connections_do_not_keep_others_out(
         one.close()
 
 
-def test_followers_do_not_keep_others_out(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_followers_do_not_keep_others_out(browser: httpx.Client, served: Served) -> None:
     """Each open page holds a stream; pages are still answered, and a change is told."""
     told = threading.Event()
 

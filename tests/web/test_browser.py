@@ -14,7 +14,7 @@ from agentos.domain import Consent
 from agentos.evolver.promote.consent import PAGE
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from tests.web.conftest import RunServicesFactory
+from tests.web.conftest import Served
 
 pytestmark = pytest.mark.browser
 
@@ -35,7 +35,7 @@ def chromium() -> Iterator[Any]:
 class Window:
     """A page that is let in, and what its console said."""
 
-    def __init__(self, chromium: Any, served: RunServicesFactory, **about: Any) -> None:
+    def __init__(self, chromium: Any, served: Served, **about: Any) -> None:
         self.context = chromium.new_context(**about)
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE_MS)
@@ -64,7 +64,7 @@ def axe() -> str:
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", DESK), ("dark", TELEPHONE)])
 def test_every_page_fits_and_breaks_no_rule_of_accessibility(
-    chromium: Any, served: RunServicesFactory, scheme: str, size: tuple[int, int]
+    chromium: Any, served: Served, scheme: str, size: tuple[int, int]
 ) -> None:
     window = Window(chromium, served, color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
     evolution = f"/evolutions/{served.evolution.id}"
@@ -86,9 +86,7 @@ def test_every_page_fits_and_breaks_no_rule_of_accessibility(
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_an_edit_is_approved_after_its_effect_was_shown(
-    chromium: Any, served: RunServicesFactory, scripts: bool
-) -> None:
+def test_an_edit_is_approved_after_its_effect_was_shown(chromium: Any, served: Served, scripts: bool) -> None:
     window = Window(chromium, served, java_script_enabled=scripts, viewport={"width": 390, "height": 844})
     window.link("Review and approve").click()
     window.heading("Approve this edit?").wait_for()
@@ -102,7 +100,7 @@ def test_an_edit_is_approved_after_its_effect_was_shown(
     assert window.errors == []
 
 
-def test_evidence_opens_in_place_and_leads_to_the_run(chromium: Any, served: RunServicesFactory) -> None:
+def test_evidence_opens_in_place_and_leads_to_the_run(chromium: Any, served: Served) -> None:
     window = Window(chromium, served, color_scheme="dark")
     window.link("See the proof").click()
     window.heading("Evidence").first.wait_for()
@@ -112,6 +110,7 @@ def test_evidence_opens_in_place_and_leads_to_the_run(chromium: Any, served: Run
     window.page.get_by_label("Why").fill("it should be a pass")
     window.button("Bad").click()
     window.page.get_by_role("status").get_by_text("Your word is kept").wait_for()
+    window.page.wait_for_load_state()  # the page's script listens from then on
     window.page.keyboard.press("Escape")
     window.page.keyboard.press("/")
     assert window.page.evaluate("document.activeElement.name") == "q"
@@ -121,7 +120,7 @@ def test_evidence_opens_in_place_and_leads_to_the_run(chromium: Any, served: Run
     assert window.errors == []
 
 
-def test_an_open_page_follows_what_happens(chromium: Any, served: RunServicesFactory) -> None:
+def test_an_open_page_follows_what_happens(chromium: Any, served: Served) -> None:
     from playwright.sync_api import expect
 
     window = Window(chromium, served)
@@ -135,7 +134,7 @@ def test_an_open_page_follows_what_happens(chromium: Any, served: RunServicesFac
     assert window.errors == []
 
 
-def test_what_others_wrote_runs_nothing_and_leads_nowhere(chromium: Any, served: RunServicesFactory) -> None:
+def test_what_others_wrote_runs_nothing_and_leads_nowhere(chromium: Any, served: Served) -> None:
     window = Window(chromium, served)
     outside: list[str] = []
     window.page.on(

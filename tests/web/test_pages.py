@@ -14,10 +14,10 @@ from agentos.domain import Consent, Evolution, EvolutionState, Feedback, Questio
 from agentos.evolver.promote.consent import PAGE, person
 from agentos.ledger.reading import Reader
 from agentos.registry.store import Registry
-from tests.web.conftest import RunServicesFactory
+from tests.web.conftest import Served
 
 
-def reader(served: RunServicesFactory) -> Reader:
+def reader(served: Served) -> Reader:
     return Reader(served.home.ledger)
 
 
@@ -43,9 +43,7 @@ PAGES = ("/", "/evolutions", "/runs", "/tasks", "/resources", "/failures", "/hea
          "/resources/skill/calc", "/resources/skill/calc?to=1.0.0", "/tables/runs.json")  # fmt: skip
 
 
-def test_every_page_answers_and_says_nothing_of_what_is_hidden(
-    browser: httpx.Client, served: RunServicesFactory
-) -> None:
+def test_every_page_answers_and_says_nothing_of_what_is_hidden(browser: httpx.Client, served: Served) -> None:
     for address in (*PAGES, f"/evolutions/{served.evolution.id}"):
         page = browser.get(address)
         assert page.status_code == 200, (address, page.text)
@@ -68,7 +66,7 @@ def test_the_inbox_counts_what_waits_and_names_it(browser: httpx.Client) -> None
         assert words in page
 
 
-def test_the_evolution_shows_its_proof(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_the_evolution_shows_its_proof(browser: httpx.Client, served: Served) -> None:
     page = browser.get(f"/evolutions/{served.evolution.id}").text
     assert "&gt;<mark>=</mark> 50" in page or "<mark>&gt;=</mark>" in page or "<mark>=</mark>" in page
     assert 'class="chip good">fixed' in page
@@ -80,7 +78,7 @@ def test_the_evolution_shows_its_proof(browser: httpx.Client, served: RunService
         assert hidden not in page
 
 
-def test_consent_is_given_by_the_uid_and_kept(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_consent_is_given_by_the_uid_and_kept(browser: httpx.Client, served: Served) -> None:
     name = served.evolution.id
     shown = browser.get(f"/evolutions/{name}/approve").text
     assert unescape(person()) in unescape(shown)
@@ -92,7 +90,7 @@ def test_consent_is_given_by_the_uid_and_kept(browser: httpx.Client, served: Run
     assert "Approved; the daemon promotes it" in browser.get("/").text
 
 
-def test_declining_keeps_the_reason(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_declining_keeps_the_reason(browser: httpx.Client, served: Served) -> None:
     name = served.evolution.id
     assert act(browser, f"/evolutions/{name}/reject", reason="not like this").status_code == 303
     ended = served.evolution
@@ -100,7 +98,7 @@ def test_declining_keeps_the_reason(browser: httpx.Client, served: RunServicesFa
     assert ended.reason == f"declined by {person()}: not like this"
 
 
-def test_measuring_again_makes_the_old_one_stale(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_measuring_again_makes_the_old_one_stale(browser: httpx.Client, served: Served) -> None:
     old = served.evolution
     done = act(browser, f"/evolutions/{old.id}/reconsider")
     assert done.status_code == 303
@@ -110,7 +108,7 @@ def test_measuring_again_makes_the_old_one_stale(browser: httpx.Client, served: 
     assert browser.get(done.headers["location"]).status_code == 200
 
 
-def test_what_is_not_possible_is_said(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_what_is_not_possible_is_said(browser: httpx.Client, served: Served) -> None:
     answer = browser.get(f"/evolutions/{served.evolution.id}/revert")
     assert answer.status_code == 409
     assert "there is nothing to revert" in answer.text
@@ -118,7 +116,7 @@ def test_what_is_not_possible_is_said(browser: httpx.Client, served: RunServices
     assert browser.get(f"/evolutions/{served.evolution.id}/dance").status_code == 404
 
 
-def test_a_question_is_answered(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_a_question_is_answered(browser: httpx.Client, served: Served) -> None:
     token = fields(browser.get("/").text, "/questions/question-1")
     wrong = browser.post("/questions/question-1", data=token | {"answer": "elsewhere"})
     assert wrong.status_code == 400
@@ -128,7 +126,7 @@ def test_a_question_is_answered(browser: httpx.Client, served: RunServicesFactor
     assert reader(served).task_view("task-ask").state is TaskState.QUEUED
 
 
-def test_a_word_on_a_run_is_kept(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_a_word_on_a_run_is_kept(browser: httpx.Client, served: Served) -> None:
     token = fields(browser.get("/runs/run-1").text, "/runs/run-1/word")
     said = token | {"rating": "bad", "because": "it should be lower"}
     assert browser.post("/runs/run-1/word", data=said).status_code == 303
@@ -137,7 +135,7 @@ def test_a_word_on_a_run_is_kept(browser: httpx.Client, served: RunServicesFacto
     assert "it should be lower" in browser.get("/runs/run-1").text
 
 
-def test_a_schedule_is_paused_resumed_and_run(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_a_schedule_is_paused_resumed_and_run(browser: httpx.Client, served: Served) -> None:
     token = fields(browser.get("/tasks").text, "/schedules/task-nightly/run")
     assert browser.post("/schedules/task-nightly/run", data=token).status_code == 303
     assert browser.post("/schedules/task-nightly/pause", data=token).status_code == 303
@@ -148,7 +146,7 @@ def test_a_schedule_is_paused_resumed_and_run(browser: httpx.Client, served: Run
     assert browser.post("/schedules/task-hostile/pause", data=token).status_code == 400
 
 
-def test_a_resource_is_pinned_and_restored(browser: httpx.Client, served: RunServicesFactory) -> None:
+def test_a_resource_is_pinned_and_restored(browser: httpx.Client, served: Served) -> None:
     assert act(browser, "/resources/skill/calc/pin", reason="mine").status_code == 303
     registry = Registry(served.home.registry)
     assert registry.pinned()["skill/calc"] == "mine"

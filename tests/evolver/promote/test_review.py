@@ -242,7 +242,7 @@ def test_a_reviewer_without_an_author_beside_it_may_review() -> None:
 # --- proposers that ask -----------------------------------------------------------------------
 
 
-class RunContext(ScriptedProposer):
+class Asking(ScriptedProposer):
     """Gives its proposals and then has nobody to ask any more."""
 
     def propose(self, brief: Any) -> Any:
@@ -262,23 +262,20 @@ def edit(source: str) -> Proposal:
 
 
 def test_a_budget_that_is_gone_leaves_what_was_proposed(world: World) -> None:
-    ended = two(world, RunContext([edit(RIGHT)], "asking"), ScriptedProposer([]))
+    ended = two(world, Asking([edit(RIGHT)], "asking"), ScriptedProposer([]))
     assert ended.state is EvolutionState.PROBATION
     (no_more,) = [item for item in world.ledger.find(Candidate) if item.screened]
     assert no_more.screened == "nothing more could be asked (budget): the evolution may use 1 call of models"
 
 
 def test_a_budget_that_is_gone_before_anything_was_proposed_is_the_end_that_is_told(world: World) -> None:
-    ended = two(world, RunContext([], "asking"), ScriptedProposer([]))
+    ended = two(world, Asking([], "asking"), ScriptedProposer([]))
     assert ended.state is EvolutionState.CANNOT_FIX
     assert "nothing more could be asked (budget)" in ended.reason
 
 
 def test_a_proposer_without_a_model_goes_on_where_one_with_a_model_cannot(world: World) -> None:
-    assert (
-        two(world, RunContext([], "asking"), ScriptedProposer([edit(RIGHT)])).state
-        is EvolutionState.PROBATION
-    )
+    assert two(world, Asking([], "asking"), ScriptedProposer([edit(RIGHT)])).state is EvolutionState.PROBATION
 
 
 class Breaking:
