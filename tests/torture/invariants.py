@@ -35,7 +35,7 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.registry.repository import environment
 from agentos.registry.store import Registry
-from tests.daemon.swapping import EvolutionWait, mixed
+from tests.daemon.swapping import Waiting, mixed
 
 MADE = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 ENDS = (*MADE, EvolutionState.STALE, EvolutionState.ROLLED_BACK)
@@ -50,7 +50,7 @@ class Scene:
         default_factory=dict
     )  # task id -> right answer, of those that must pass
     batches: list[list[str]] = field(default_factory=list)  # ids of tasks that were added together
-    asked: list[EvolutionWait] = field(default_factory=list)  # promotions that a person approved
+    asked: list[Waiting] = field(default_factory=list)  # promotions that a person approved
     works: dict[str, tuple[str, int]] = field(
         default_factory=dict
     )  # task id -> number and turns, where a model is asked
