@@ -57,7 +57,7 @@ def menu_of(parts: Any, tools: int) -> Any:
 
 def add(parts: Any, context: Any, outputs: Any, given: Any) -> None:
     said, calls, note = given
-    asked = [parts.history.ProposerCost(f"id-{n}", name, args) for n, (name, args, _, _) in enumerate(calls)]
+    asked = [parts.history.Asked(f"id-{n}", name, args) for n, (name, args, _, _) in enumerate(calls)]
     most = min(parts.observations.TOLD_MAX, context.told_max // max(1, len(calls)))
     message = {"role": "assistant", "content": said}
     if asked:

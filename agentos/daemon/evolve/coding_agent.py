@@ -1,6 +1,6 @@
 """Runs programs that edit files, such as coding agents: the way of any black-box agent, without a task.
 
-Implements ``errands.AgentRunner``. The box has no network and no host files; the models, by the forwarder
+Implements ``coding_agent.AgentRunner`` of the proposers. The box has no network and no host files; the models, by the forwarder
 on its loopback and the gateway behind it, are the only way out.
 """
 
@@ -84,7 +84,7 @@ class BoxAgentRunner:
         self._redact = redact
 
     def run(self, errand: AgentJob) -> AgentJobResult:
-        """See ``errands.AgentRunner``."""
+        """See ``coding_agent.AgentRunner`` of the proposers."""
         steps: list[Step] = []
         spent = RunSpending()
         started = time.monotonic()

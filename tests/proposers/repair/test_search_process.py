@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +20,16 @@ from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
 from agentos.proposers import search_process
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.search_process import SearchProcess
+from tests.command_server import ForkedPopen
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _started() -> Iterator[None]:
+    """The process is started here as it is for users, and not forked as elsewhere in the suite."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ForkedPopen, "forks", False)
+        yield
+
 
 LIMIT = "def probe(x):\n    if x > 3:\n        return 'big'\n    return 'small'\n"
 

@@ -30,7 +30,7 @@ def python() -> list[int]:
     """Threads, processes, files that are locked, mapped and watched, and sockets."""
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         found = [sum(threads.map(int, "1234"))]
-    with multiprocessing.ContainerPool(2) as pool:
+    with multiprocessing.Pool(2) as pool:
         found.append(sum(pool.map(abs, [-1, -2, -3])))
     with sqlite3.connect("/ws/a.db") as database:
         database.execute("PRAGMA journal_mode = WAL")
