@@ -64,7 +64,7 @@ _DID = {
 }
 
 View = Callable[[WebContext, Request], Response]
-AgentActions = Callable[[WebContext, Request, Mapping[str, str]], str]
+Act = Callable[[WebContext, Request, Mapping[str, str]], str]
 
 
 def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bool]) -> Guard:
@@ -76,7 +76,7 @@ def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bo
 
         return Route(path, shown, methods=["GET"])
 
-    def do(path: str, doing: AgentActions) -> Route:
+    def do(path: str, doing: Act) -> Route:
         async def done(request: Request) -> Response:
             try:
                 said = await read_form(request)

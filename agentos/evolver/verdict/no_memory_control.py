@@ -26,7 +26,7 @@ from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.verdict.multiplicity import threshold
 from agentos.evolver.verdict.sequential import Pair, log_e_above, log_e_below, tally
 
-SearchFindings = tuple[Decision, str]
+ControlFinding = tuple[Decision, str]
 
 
 def is_asked(candidate: Candidate) -> bool:
@@ -44,7 +44,7 @@ def control_trials(candidate: Candidate, trials: Sequence[Trial]) -> list[Trial]
 
 def held_against(
     candidate: Candidate, trials: Sequence[Trial], varies: frozenset[str], policy: Policy
-) -> SearchFindings | None:
+) -> ControlFinding | None:
     """What the control has against a promotion, or None. ``varies`` are the tasks that were tried in pairs."""
     if not is_asked(candidate):
         return None
@@ -93,7 +93,7 @@ def _steady_harm(steady: Sequence[Trial], none: Sequence[Trial]) -> str:
     return f"with nothing remembered at all {which} passes, and with it not: what is remembered does harm"
 
 
-def _steady_credit(steady: Sequence[Trial], none: Sequence[Trial], rules: Judge) -> SearchFindings | None:
+def _steady_credit(steady: Sequence[Trial], none: Sequence[Trial], rules: Judge) -> ControlFinding | None:
     """Too much of what it repairs passes with none as well."""
     evidence = [trial for trial in steady if trial.set is TrialSet.EVIDENCE]
     before = _passes(trial for trial in evidence if trial.arm is Arm.BASE)
@@ -149,7 +149,7 @@ def _varying_harm(pairs: Mapping[TrialSet, Mapping[str, Sequence[Pair]]], rules:
 
 def _varying_credit(
     pairs: Mapping[str, Sequence[Pair]], own: Sequence[Trial], rules: Judge
-) -> SearchFindings | None:
+) -> ControlFinding | None:
     """Its gain over none is not shown, at the level at which its gain over the base was."""
     if not pairs:
         return None
