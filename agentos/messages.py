@@ -35,7 +35,18 @@ WHEELS = ".wheels"
 # them for a name says something else by it, so its faults are told under another word (worker/faults.py).
 RESERVED = frozenset(
     {
-        *("agent", "away", "bad_arguments", "budget", "check", "day_budget", "denied", "effect", "empty"),
+        *(
+            "agent",
+            "away",
+            "bad_arguments",
+            "budget",
+            "check",
+            "daemon",
+            "day_budget",
+            "denied",
+            "effect",
+            "empty",
+        ),
         *(
             "evolution_budget",
             "exit",

@@ -22,7 +22,7 @@ PATIENCE_MS = 30_000
 TELEPHONE, DESK = (390, 844), (1280, 900)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # as long as it is up, an event loop runs in this thread
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 

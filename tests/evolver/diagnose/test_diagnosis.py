@@ -170,7 +170,7 @@ def test_outputs_that_are_not_on_record_as_a_whole_clear_nobody(bench: Bench) ->
     large = {"blob": "ab" * 32, "head": "…", "tail": "…", "size": 10_000_000}
     for _ in range(2):
         run = bench.run("one", [], {"n": 1})
-        bench.world.ledger.append_step(Step(run.id, 0, "act", None, large, None, NOW, 1.0))
+        bench.world.ledger.insert_step(Step(run.id, 0, "act", None, large, None, NOW, 1.0))
     (found,) = bench.diagnosed()
     assert found.layer is Layer.SKILL
 

@@ -53,7 +53,7 @@ def with_models(world: World) -> None:
 
     world.executor = FakeExecutor(thinking)
     for _, run in world.ledger.runs_after(0, 100):
-        world.ledger.append_step(model_step(run.id))
+        world.ledger.insert_step(model_step(run.id))
 
 
 def by_trial(world: World) -> list[tuple[Trial, Plan]]:

@@ -103,7 +103,7 @@ def helped(world: World, number: int, share: Share, action: object) -> Task:
     task = world.task(90 + number, "pass", share)
     run = world.live(task, share)
     step = Step(run.id, 0, "act", action, None, None, world.now(), 1.0)
-    world.ledger.append_step(step)
+    world.ledger.insert_step(step)
     return task
 
 
@@ -119,7 +119,7 @@ def test_work_that_passed_with_a_skill_that_it_read_is_a_test_of_it_and_hidden_w
     listed = helped(mended, 3, Share.OPEN, {"tool": "other", "args": {}})
     bare = replace(shown, id="task-bare", goal="no checks", checks=())
     mended.ledger.add_task(bare, Share.OPEN)
-    mended.ledger.append_step(Step(mended.live(bare).id, 0, "act", read, None, None, mended.now(), 1.0))
+    mended.ledger.insert_step(Step(mended.live(bare).id, 0, "act", read, None, None, mended.now(), 1.0))
     found = with_inherited(mended.parts, evolution, candidate, sets)
     assert shown.id in found.guards
     assert hidden.id in found.hold_out

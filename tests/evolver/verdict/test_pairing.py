@@ -104,7 +104,7 @@ class Model:
             call = self.world.ledger.task(run.task_id).call
             assert call is not None
             if self.varies(int(call.args["points"])):
-                self.world.ledger.append_step(thinks(run.id))
+                self.world.ledger.insert_step(thinks(run.id))
         return self
 
 

@@ -311,8 +311,8 @@ def test_a_suspicion_is_replayed_from_the_record_and_acts_on_nothing(
     run = run_live(world, task, Result.FAILED)
     call = {"tool": "mail", "args": {"to": "x"}, "path": "tool/mail/tool.py"}
     now = datetime.now(UTC)
-    world.ledger.append_step(Step(run.id, 0, "external", {**call, "number": 0}, None, None, now, 1.0))
-    world.ledger.append_step(Step(run.id, 1, "act", call, {"ok": True, "value": 1}, None, now, 1.0))
+    world.ledger.insert_step(Step(run.id, 0, "external", {**call, "number": 0}, None, None, now, 1.0))
+    world.ledger.insert_step(Step(run.id, 1, "act", call, {"ok": True, "value": 1}, None, now, 1.0))
     (suspicion,) = suspicions(world.parts)
     world.executor.plans.clear()
     watch(world.parts, suspicion, run)
