@@ -222,6 +222,7 @@ class Tick:
 
     def resume(self) -> None:
         """Once, after the launch: tasks that ran when the last daemon ended are taken up or closed."""
+        self._last_end = time.monotonic()
         for view in self._ledger.tasks(TaskState.RUNNING):
             if not view.task.parent:
                 self._start(view.task.id)
@@ -327,7 +328,10 @@ class Tick:
 
     def _mine_when_settled(self, now: float) -> None:
         parts = self._service.parts
-        busy = bool(self.engine.active(RUN) or self._waiting)
+        # What a dead daemon left running is taken up by the engine's own threads, a while after the launch.
+        busy = bool(
+            self.engine.active(RUN) or self._waiting or self._ledger.tasks(TaskState.RUNNING, limit=1)
+        )
         if settled(parts, busy=busy, first_seen=self._first_seen, quiet_s=now - self._last_end):
             if self._chore("mining", self._mine):
                 self._unmined = False

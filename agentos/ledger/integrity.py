@@ -34,6 +34,10 @@ _SPOKEN = ("feedback", "standing_check")  # records of people: each has its entr
 _BLOBS_OF_TEXTS = (("step", "action"), ("step", "observation"), ("run", "body"), ("task", "body"))
 
 
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
 class LedgerSnapshot(Reader):
     """Sees one moment of the ledger, whatever is written meanwhile. Use as a context manager, on one thread."""
 
@@ -45,6 +49,9 @@ class LedgerSnapshot(Reader):
         # make a whole chain look cut.
         self._kept = HeadFile(self._path.with_name("audit.head")).read()
         self._one = self._open()
+        self._one.text_factory = (
+            _text  # what somebody wrote there is a fault to be told, and no reason to stop
+        )
         with self._connection() as connection:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM memo").fetchone()  # the moment is that of the first read

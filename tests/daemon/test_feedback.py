@@ -39,6 +39,7 @@ from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.select.curate import choose_sets
 from agentos.home import Home
+from agentos.ledger.codec import plain
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
@@ -265,8 +266,9 @@ def test_hidden_work_stays_hidden_until_the_hold_out_gives_way(
     assert evolution.given == (word.task_id,)
 
 
+@pytest.mark.parametrize("packed", [True, False], ids=["into-no-text", "into-another-text"])
 def test_words_cannot_be_changed_taken_away_or_slipped_in(
-    home: Home, ledger: Ledger, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
+    home: Home, ledger: Ledger, ran: Callable[..., Run], packed: bool
 ) -> None:
     import sqlite3
 
@@ -277,6 +279,9 @@ def test_words_cannot_be_changed_taken_away_or_slipped_in(
             with pytest.raises(sqlite3.IntegrityError, match="never"):
                 connection.execute(statement)
         connection.execute("DROP TRIGGER feedback_no_update")
+        if not packed:
+            connection.create_function("plain", 1, plain)
+            connection.execute("UPDATE feedback SET body = plain(body)")
         connection.execute("UPDATE feedback SET body = replace(body, '9', '8')")
         connection.execute(
             "INSERT INTO feedback (id, body, run_id, task_key, rating) VALUES ('feedback-x', '{}', 'r', 'k', 'bad')"

@@ -64,7 +64,7 @@ answerers = {"model": model_asks(models, lambda asking: (spec,)), "tool": tool_a
 with Bubblewrap(home.root, settings.run_uid) as sandbox:
     serving = RunServices(models=lambda bundle, snapshot: (spec,), answerers=answerers)
     executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=serving)
-    tasks.TaskRunner(ledger, registry, executor, tasks.Stopping()).attempt(sys.argv[2], datetime.now(UTC))
+    tasks.TaskRunner(ledger, registry, executor, tasks.StopSignal()).attempt(sys.argv[2], datetime.now(UTC))
 models.close()
 """
 HARNESS = f"""

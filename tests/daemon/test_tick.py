@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -157,3 +158,18 @@ def test_a_schedule_that_fails_holds_up_no_other(parts: Service, make_task: Call
     tick = tick_with(parts)
     tick._spawn_scheduled()
     assert [view.task.schedule_id for view in parts.ledger.tasks(TaskState.QUEUED)] == [due.id]
+
+
+def test_failures_are_not_mined_while_what_a_dead_daemon_left_running_is_yet_to_be_taken_up(
+    parts: Service, make_task: Callable[..., Task]
+) -> None:
+    task = make_task("double", n=1)
+    parts.ledger.add_task(task, Share.OPEN)
+    parts.ledger.set_task_state(task.id, (TaskState.QUEUED,), TaskState.RUNNING)
+    tick = tick_with(parts, RUN)  # its engine will take the task up, and has not done so yet
+    tick._unmined = True
+    tick._mine_when_settled(time.monotonic() + 1_000)
+    assert tick._unmined
+    parts.ledger.set_task_state(task.id, (TaskState.RUNNING,), TaskState.CANCELLED)
+    tick._mine_when_settled(time.monotonic() + 1_000)
+    assert not tick._unmined
