@@ -136,15 +136,22 @@ def _remember(found: AuditedDigests, entry: Entry, detail: Mapping[str, Json]) -
 
 def rows_faults(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     """Where rows and entries do not agree, a sentence each."""
-    yield from _runs(reader, log)
-    yield from _tasks(reader)
-    yield from _flags(reader, log)
-    yield from _spoken(reader, log)
-    yield from _evidence(reader, log)
-    yield from _decisions(reader, log)
-    yield from _evolutions(reader, log)
-    yield from _sealed(reader, log)
-    yield from _sets(reader, log)
+    looks = [
+        _sealed(reader, log),  # first, as it names a row that cannot be read
+        _runs(reader, log),
+        _tasks(reader),
+        _flags(reader, log),
+        _spoken(reader, log),
+        _evidence(reader, log),
+        _decisions(reader, log),
+        _evolutions(reader, log),
+        _sets(reader, log),
+    ]
+    for look in looks:
+        try:
+            yield from look
+        except Unavailable as error:
+            yield f"{error}; what comes after it was not looked at"
 
 
 def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
@@ -274,8 +281,16 @@ def _sealed(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
         found = reader.rows(f"SELECT body FROM {table} WHERE id = ?", name)
         if not found:
             yield f"the {table} {name} is gone: entry {seq} of the audit log has its digest"
-        elif of_text(found[0][0]) != sha256:
+        elif _digest(found[0][0]) != sha256:
             yield f"the {table} {name} is not what entry {seq} of the audit log was made of"
+
+
+def _digest(body: str | bytes) -> str:
+    """ "" for what cannot be read."""
+    try:
+        return of_text(body)
+    except Unavailable:
+        return ""
 
 
 def _sets(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
