@@ -60,8 +60,8 @@ systemd() {
 
 # Only the tests need it: they look at the page as a person does.
 chromium() {
-    command -v chromium >/dev/null && return
-    apt_install chromium && command -v chromium >/dev/null ||
+    type -P chromium >/dev/null && return  # `command -v` would find this function
+    apt_install chromium && type -P chromium >/dev/null ||
         fail "chromium was not found, which the tests of the page need; type: sudo apt-get install chromium"
 }
 
