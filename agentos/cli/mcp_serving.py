@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
     from mcp.server.mcpserver import MCPServer
 
+_LOOPBACK = ("127.0.0.1", "localhost")
 _INSTRUCTIONS = (
     "A home of agentos: a daemon that runs tasks, keeps each run on record, and repairs by measurement what makes "
     "them fail. Queue work by add_task, look at it by show_task and show_run, and say by rate_run whether it was right."
@@ -40,6 +41,11 @@ def serve(home: Home, client: str, http: str) -> None:
     host, _, port = http.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise UserError(f"--http is HOST:PORT, such as 127.0.0.1:8765; found '{http}'")
+    if host not in _LOOPBACK:  # the token would go over the wire for everybody to read
+        raise UserError(
+            f"--http listens on this machine alone ({', '.join(_LOOPBACK)}); for another one forward the port: "
+            f"ssh -L {port}:127.0.0.1:{port} HOST"
+        )
     path, token = _token(home, client)
     print(
         f"http://{http}/mcp serves the client {client}; its token is in {path}", file=sys.stderr, flush=True

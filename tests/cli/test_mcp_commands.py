@@ -75,6 +75,9 @@ def test_a_server_that_cannot_be_started_is_refused_in_one_sentence(agentos: Age
         (["test", "x"], "There is no MCP server 'x'"),
         (["remove", "x"], "There is no MCP server 'x'"),
         (["serve", "--http", "8765"], "--http is HOST:PORT"),
+        (["serve", "--http", "0.0.0.0:8765"], "this machine alone"),
+        (["serve", "--http", "example.com:8765"], "this machine alone"),
+        (["serve", "--http", "127.0.0.1.example.com:8765"], "this machine alone"),
         (["serve", "--client", "A B"], "--client: the name"),
     ],
 )
