@@ -1,7 +1,5 @@
 """Reads the Cookie header of a request."""
 
-from urllib.parse import unquote
-
 from pydantic import BaseModel
 
 TOOL = {
@@ -14,7 +12,6 @@ TOOL = {
 
 class Input(BaseModel):
     header: str
-    decode: bool = False
 
 
 class Output(BaseModel):
@@ -30,8 +27,6 @@ def run(input: Input) -> Output:
         if not part:
             continue
         name, value = part.split("=", 1)
-        if input.decode:
-            value = unquote(value)
         cookies.setdefault(name.strip(), value.strip())
     return Output(
         cookies=cookies,

@@ -26,12 +26,13 @@ def letter(byte: int) -> str:
 
 
 def run(input: Input) -> Output:
-    raw = input.text.encode()
+    raw = input.text.encode("ascii")
+    full = 3 * input.width - 1
     rows = []
     for offset in range(0, len(raw), input.width):
         part = raw[offset : offset + input.width]
         numbers = " ".join(f"{byte:02x}" for byte in part)
-        rows.append(f"{offset:04x}  {numbers}  {''.join(map(letter, part))}")
+        rows.append(f"{offset:04x}  {numbers:<{full}}  {''.join(map(letter, part))}")
     return Output(
         rows=rows,
         size=len(raw),

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 TOOL = {
     "name": "lyric_lines",
-    "description": "The lines of an LRC file in the order of their times in seconds (two decimals): a line may have several times in front of it ([00:12.00][01:15.30]words) and is then sung at each; tags such as [ti:Song] are no lines, and [offset:500] lets all come so many milliseconds earlier; and how many different words there are, empty ones aside",
+    "description": "The lines of an LRC file in the order of their times in seconds (two decimals): a line may have several times in front of it ([00:12.00][01:15.30]words) and is then sung at each; tags such as [ti:Song] are no lines, and [offset:500] lets all come so many milliseconds earlier; and how many different texts the lines have, empty ones aside",
     "effects": ["read"],
     "dependencies": [],
 }
@@ -28,7 +28,7 @@ class Line(BaseModel):
 
 class Output(BaseModel):
     lines: list[Line]
-    different: int = Field(description="How many different words there are")
+    different: int = Field(description="How many different texts there are")
 
 
 def run(input: Input) -> Output:

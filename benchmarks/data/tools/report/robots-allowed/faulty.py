@@ -38,9 +38,7 @@ def rules(text: str) -> list[tuple[str, bool]]:
 
 def allowed(page: str, known: list[tuple[str, bool]]) -> bool:
     fitting = [rule for rule in known if page.startswith(rule[0])]
-    if not fitting:
-        return True
-    return fitting[0][1]
+    return max(fitting, key=lambda rule: (len(rule[0]), rule[1]))[1]
 
 
 def run(input: Input) -> Output:

@@ -1,6 +1,6 @@
 """One spelling for each web address."""
 
-from urllib.parse import urlsplit, urlunsplit
+import re
 
 from pydantic import BaseModel
 
@@ -12,6 +12,7 @@ TOOL = {
 }
 
 PORTS = {"http": 80, "https": 443}
+ADDRESS = re.compile(r"(https?)://([^/?#:]+)(?::(\d+))?([^?#]*)(\?[^#]*)?(#.*)?", re.IGNORECASE)
 
 
 class Input(BaseModel):
@@ -24,13 +25,13 @@ class Output(BaseModel):
 
 
 def key(url: str) -> str:
-    parts = urlsplit(url.strip())
-    if parts.scheme not in PORTS or not parts.hostname:
+    match = ADDRESS.fullmatch(url.strip())
+    if match is None:
         raise ValueError(f"{url!r} is not an address of http or https")
-    host = parts.hostname
-    if parts.port is not None and parts.port not in PORTS.values():
-        host = f"{host}:{parts.port}"
-    return urlunsplit((parts.scheme, host, parts.path or "/", parts.query, ""))
+    scheme, host = match[1].lower(), match[2].lower()
+    if match[3] and int(match[3]) not in PORTS.values():
+        host = f"{host}:{match[3]}"
+    return f"{scheme}://{host}{match[4] or '/'}{match[5] or ''}"
 
 
 def run(input: Input) -> Output:
