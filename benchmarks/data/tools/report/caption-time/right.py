@@ -12,7 +12,8 @@ TOOL = {
     "dependencies": [],
 }
 
-CUE = re.compile(r"^([\d:.]+)[ \t]+-->[ \t]+([\d:.]+)", re.MULTILINE)
+STAMP = r"(?:(\d+):)?(\d\d):(\d\d\.\d+)"
+CUE = re.compile(rf"^{STAMP}[ \t]+-->[ \t]+{STAMP}", re.MULTILINE)
 
 
 class Input(BaseModel):
@@ -26,16 +27,13 @@ class Output(BaseModel):
     end: float
 
 
-def seconds(stamp: str) -> float:
-    total = 0.0
-    for part in stamp.split(":"):
-        total = total * 60 + float(part)
-    return total
+def seconds(hours: str, minutes: str, rest: str) -> float:
+    return int(hours or 0) * 3600 + int(minutes) * 60 + float(rest)
 
 
 def run(input: Input) -> Output:
     text = Path(input.path).read_text(encoding="utf-8")
-    times = [(seconds(start), seconds(end)) for start, end in CUE.findall(text)]
+    times = [(seconds(*cue[:3]), seconds(*cue[3:])) for cue in CUE.findall(text)]
     lengths = [end - start for start, end in times]
     return Output(
         captions=len(times),

@@ -23,17 +23,17 @@ class Output(BaseModel):
     sizes: dict[str, int]
 
 
-def gather(
-    folder: dict[str, Any], above: str = "", found: list[tuple[str, int]] = []
-) -> list[tuple[str, int]]:
+FOUND: list[tuple[str, int]] = []
+
+
+def gather(folder: dict[str, Any], above: str = "") -> None:
     """Path and size of each file in a folder and the folders below it."""
     for name, entry in folder.items():
         place = f"{above}{name}"
         if isinstance(entry, dict):
-            gather(entry, f"{place}/", found)
+            gather(entry, f"{place}/")
         else:
-            found.append((place, entry))
-    return found
+            FOUND.append((place, entry))
 
 
 def run(input: Input) -> Output:
@@ -41,7 +41,7 @@ def run(input: Input) -> Output:
     files: dict[str, list[str]] = {}
     sizes: dict[str, int] = {}
     for drive, folder in drives.items():
-        found = gather(folder)
-        files[drive] = sorted(place for place, _ in found)
-        sizes[drive] = sum(size for _, size in found)
+        gather(folder)
+        files[drive] = sorted(place for place, _ in FOUND)
+        sizes[drive] = sum(size for _, size in FOUND)
     return Output(files=files, sizes=sizes)

@@ -23,16 +23,13 @@ class Output(BaseModel):
     sizes: dict[str, int]
 
 
-def gather(
-    folder: dict[str, Any], above: str = "", found: list[tuple[str, int]] | None = None
-) -> list[tuple[str, int]]:
+def gather(folder: dict[str, Any], above: str = "") -> list[tuple[str, int]]:
     """Path and size of each file in a folder and the folders below it."""
-    if found is None:
-        found = []
+    found: list[tuple[str, int]] = []
     for name, entry in folder.items():
         place = f"{above}{name}"
         if isinstance(entry, dict):
-            gather(entry, f"{place}/", found)
+            found += gather(entry, f"{place}/")
         else:
             found.append((place, entry))
     return found

@@ -22,8 +22,6 @@ class Output(BaseModel):
 
 def channels(color: str) -> tuple[int, int, int]:
     digits = color.strip().removeprefix("#")
-    if len(digits) == 3:
-        digits = "".join(digit + "0" for digit in digits)
     if len(digits) != 6:
         raise ValueError(f"{color!r} is not a colour")
     red, green, blue = bytes.fromhex(digits)

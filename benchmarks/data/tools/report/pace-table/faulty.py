@@ -25,16 +25,23 @@ class Output(BaseModel):
     fastest: int = Field(description="Number of the fastest lap, from 1; the first of several")
 
 
-def pace(metres: float, seconds: float) -> str:
-    each = seconds / metres * 1000
-    minutes = int(each // 60)
-    return f"{minutes}:{each - minutes * 60:02.0f}"
+def minutes(pace: float) -> int:
+    return int(pace // 60)
+
+
+def seconds(pace: float) -> int:
+    return round(pace % 60)
+
+
+def shown(metres: float, time: float) -> str:
+    pace = time / metres * 1000
+    return f"{minutes(pace)}:{seconds(pace):02d}"
 
 
 def run(input: Input) -> Output:
     speeds = [lap.metres / lap.seconds for lap in input.laps]
     return Output(
-        paces=[pace(lap.metres, lap.seconds) for lap in input.laps],
-        whole=pace(sum(lap.metres for lap in input.laps), sum(lap.seconds for lap in input.laps)),
+        paces=[shown(lap.metres, lap.seconds) for lap in input.laps],
+        whole=shown(sum(lap.metres for lap in input.laps), sum(lap.seconds for lap in input.laps)),
         fastest=speeds.index(max(speeds)) + 1,
     )
