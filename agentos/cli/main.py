@@ -38,6 +38,7 @@ COMMANDS = {
     "trajectory": ("agentos.cli.trajectory", "Runs of other systems in, training data and spans out."),
     "memory": ("agentos.cli.memory", "What agents remember, and what runs propose to remember."),
     "web": ("agentos.cli.web", "Show this home in a browser."),
+    "token": ("agentos.cli.token", "Tokens that let programs in to the API of this home."),
     "evolve": ("agentos.cli.evolve", "Look for failures that have become evidence, now."),
     "evolution": ("agentos.cli.evolution", "What the program changed in itself, why, and how to undo it."),
     "registry": ("agentos.cli.registry", "Everything that shapes an agent, with its versions."),

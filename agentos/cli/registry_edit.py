@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from agentos.cli.output import confirm
 from agentos.daemon.resource_views import version_of as version_of
 from agentos.domain import ResourceId
-from agentos.errors import Invalid, UserError
+from agentos.errors import Invalid, NotFound, UserError
 
 if TYPE_CHECKING:
     from agentos.registry.revert import RevertPlan

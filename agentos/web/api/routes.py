@@ -1,0 +1,177 @@
+"""Serves the table of operations, the streams, the document and the agents: what ``app.py`` mounts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from agentos.errors import AgentOSError, Invalid
+from agentos.plaintext import json_text
+from agentos.web.api import openapi
+from agentos.web.api.door import BODY_MAX, DOCUMENT, ApiDoor
+from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, Done, Operation, writing
+from agentos.web.api.problems import ApiRefusal, problem, told
+from agentos.web.api.streams import Streams
+from agentos.web.api.tokens import Scope, Token
+
+PREFIX = "/api/v1"
+_KINDS = {404: "not_found", 405: "method_not_allowed"}
+
+
+def with_api(site: ApiHome, page: ASGIApp, hosts: frozenset[str], is_ending: Callable[[], bool]) -> ApiDoor:
+    """The page with the API beside it. Arguments as of ``app.make_app``."""
+    from agentos.web.api.chat import chat_routes
+
+    streams = Streams(site, is_ending)
+    routes = [
+        Route(DOCUMENT, _document, methods=["GET"]),
+        Route(f"{PREFIX}/events", guarded(Scope.LOOK, streams.events), methods=["GET"]),
+        Route(f"{PREFIX}/runs/{{id}}/events", guarded(Scope.LOOK, streams.steps), methods=["GET"]),
+        Route(
+            f"{PREFIX}/runs/{{id}}/files/{{number:int}}", guarded(Scope.LOOK, streams.file), methods=["GET"]
+        ),
+        *(
+            Route(PREFIX + it.path, guarded(it.scope, _serving(site, it)), methods=[it.method])
+            for it in OPERATIONS
+        ),
+        *chat_routes(site, is_ending, guarded),
+    ]
+    handlers: Mapping[Any, Any] = {HTTPException: _http, AgentOSError: problem}
+    api = Starlette(routes=routes, exception_handlers=handlers)
+    api.router.redirect_slashes = False
+    return ApiDoor(site.home, api, page, hosts)
+
+
+def guarded(scope: Scope | None, serve: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    """Only for tokens that have the scope."""
+
+    async def checked(request: Request) -> Response:
+        token: Token = request.scope["token"]
+        if scope is not None and scope not in token.scopes:
+            raise ApiRefusal(
+                403,
+                "wrong_scope",
+                f"This needs a token with the scope {scope.value}; {token.name} has {', '.join(token.scopes)}.",
+            )
+        response: Response = await serve(request)
+        return response
+
+    return checked
+
+
+def _serving(site: ApiHome, it: Operation) -> Callable[[Request], Any]:
+    async def serve(request: Request) -> Response:
+        body = await read_body(request, it.body) if it.body else await _no_body(request)
+        token: Token = request.scope["token"]
+        call = ApiCall(
+            site, token, request.path_params, _query(request, it.query), body, _seen(request, it), etag_of
+        )
+        return await run_in_threadpool(_done, it, call)
+
+    return serve
+
+
+def _done(it: Operation, call: ApiCall) -> Response:
+    found = it.do(call)
+    if isinstance(found, Done):
+        note_act(call.site, call.token, it.id, found.subject)
+        return _json(found.told, it.status)
+    return _json(found, it.status, {"ETag": f'"{etag_of(found)}"'})
+
+
+def note_act(site: ApiHome, token: Token, act: str, subject: str) -> None:
+    """On record: who did it, and by which token."""
+    said = {"act": act, "token": token.name, "token_id": token.id, "principal": token.principal}
+    with writing(site.home) as ledger:
+        ledger.note("api.act", subject, said)
+
+
+def etag_of(value: Any) -> str:
+    """A digest of what is told."""
+    return hashlib.sha256(json_text(value).encode()).hexdigest()
+
+
+def _json(value: Any, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json_text(value), status, headers=headers, media_type="application/json")
+
+
+def _seen(request: Request, it: Operation) -> str:
+    if not it.bound:
+        return ""
+    given = request.headers.get("if-match", "").strip()
+    if not given:
+        raise ApiRefusal(
+            428,
+            "not_looked_at",
+            "Look at the evolution first, and send its ETag as `If-Match`: nobody decides on what they have not seen.",
+        )
+    return given.strip('"')
+
+
+def _query(request: Request, form: type[BaseModel] | None) -> Any:
+    given = request.query_params.multi_items()
+    if len({name for name, _ in given}) != len(given):
+        raise Invalid("the query", ["a name is given twice"])
+    return held_against(form or _Nothing, lambda model: model.model_validate(dict(given)), "the query")
+
+
+class _Nothing(BaseModel, extra="forbid"):
+    """No fields."""
+
+
+async def read_body(request: Request, form: type[BaseModel]) -> Any:
+    """The body, held against its form. Raises ApiRefusal and Invalid."""
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise ApiRefusal(415, "not_json", "The body is JSON: send `Content-Type: application/json`.")
+    data = await _read(request, BODY_MAX)
+    return held_against(form, lambda model: model.model_validate_json(data, strict=False), "the body")
+
+
+async def _no_body(request: Request) -> object:
+    """Nothing is expected, and what comes is not kept."""
+    await _read(request, 1 << 16)
+    return None
+
+
+async def _read(request: Request, most: int) -> bytes:
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > most:
+            raise ApiRefusal(
+                413, "too_large", f"This request has at most {most:,} bytes.", {"Connection": "close"}
+            )
+    return bytes(data)
+
+
+def held_against(form: type[BaseModel], read: Callable[[type[BaseModel]], BaseModel], what: str) -> BaseModel:
+    """What ``read`` makes of the form; Invalid with a sentence for each fault."""
+    try:
+        return read(form)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, one['loc'])) or what}: {one['msg']}"
+            for one in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+        raise Invalid(what, faults[:50]) from None
+
+
+async def _http(request: Request, error: HTTPException) -> Response:
+    kind = _KINDS.get(error.status_code, "refused")
+    sentence = f"{request.method} {request.url.path[:200]}: {error.detail}; {DOCUMENT} says what there is."
+    return told(request.url.path, error.status_code, kind, sentence, headers=error.headers)
+
+
+async def _document(request: Request) -> Response:
+    return Response(json.dumps(openapi.document(), indent=1), media_type="application/json")
