@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -16,12 +15,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from agentos.errors import AgentOSError, Invalid
+from agentos.errors import AgentOSError
 from agentos.plaintext import json_text
 from agentos.web.api import openapi
-from agentos.web.api.door import BODY_MAX, DOCUMENT, ApiDoor
+from agentos.web.api.chat import chat_routes
+from agentos.web.api.door import DOCUMENT, ApiDoor
 from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, Done, Operation, writing
 from agentos.web.api.problems import ApiRefusal, problem, told
+from agentos.web.api.requests import no_body, read_body, read_query
 from agentos.web.api.streams import Streams
 from agentos.web.api.tokens import Scope, Token
 
@@ -31,8 +32,6 @@ _KINDS = {404: "not_found", 405: "method_not_allowed"}
 
 def with_api(site: ApiHome, page: ASGIApp, hosts: frozenset[str], is_ending: Callable[[], bool]) -> ApiDoor:
     """The page with the API beside it. Arguments as of ``app.make_app``."""
-    from agentos.web.api.chat import chat_routes
-
     streams = Streams(site, is_ending)
     routes = [
         Route(DOCUMENT, _document, methods=["GET"]),
@@ -72,10 +71,10 @@ def guarded(scope: Scope | None, serve: Callable[[Request], Any]) -> Callable[[R
 
 def _serving(site: ApiHome, it: Operation) -> Callable[[Request], Any]:
     async def serve(request: Request) -> Response:
-        body = await read_body(request, it.body) if it.body else await _no_body(request)
+        body = await read_body(request, it.body) if it.body else await no_body(request)
         token: Token = request.scope["token"]
         call = ApiCall(
-            site, token, request.path_params, _query(request, it.query), body, _seen(request, it), etag_of
+            site, token, request.path_params, read_query(request, it.query), body, _seen(request, it), etag_of
         )
         return await run_in_threadpool(_done, it, call)
 
@@ -117,54 +116,6 @@ def _seen(request: Request, it: Operation) -> str:
             "Look at the evolution first, and send its ETag as `If-Match`: nobody decides on what they have not seen.",
         )
     return given.strip('"')
-
-
-def _query(request: Request, form: type[BaseModel] | None) -> Any:
-    given = request.query_params.multi_items()
-    if len({name for name, _ in given}) != len(given):
-        raise Invalid("the query", ["a name is given twice"])
-    return held_against(form or _Nothing, lambda model: model.model_validate(dict(given)), "the query")
-
-
-class _Nothing(BaseModel, extra="forbid"):
-    """No fields."""
-
-
-async def read_body(request: Request, form: type[BaseModel]) -> Any:
-    """The body, held against its form. Raises ApiRefusal and Invalid."""
-    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise ApiRefusal(415, "not_json", "The body is JSON: send `Content-Type: application/json`.")
-    data = await _read(request, BODY_MAX)
-    return held_against(form, lambda model: model.model_validate_json(data, strict=False), "the body")
-
-
-async def _no_body(request: Request) -> object:
-    """Nothing is expected, and what comes is not kept."""
-    await _read(request, 1 << 16)
-    return None
-
-
-async def _read(request: Request, most: int) -> bytes:
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > most:
-            raise ApiRefusal(
-                413, "too_large", f"This request has at most {most:,} bytes.", {"Connection": "close"}
-            )
-    return bytes(data)
-
-
-def held_against(form: type[BaseModel], read: Callable[[type[BaseModel]], BaseModel], what: str) -> BaseModel:
-    """What ``read`` makes of the form; Invalid with a sentence for each fault."""
-    try:
-        return read(form)
-    except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, one['loc'])) or what}: {one['msg']}"
-            for one in error.errors(include_url=False, include_context=False, include_input=False)
-        ]
-        raise Invalid(what, faults[:50]) from None
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
