@@ -10,7 +10,7 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.home import Home
-from agentos.web.api.tokens import DAYS, Scope, tokens
+from agentos.web.api.tokens import DAYS, TokenScope, tokens
 from agentos.web.api.tokens import add as make
 from agentos.web.api.tokens import revoke as take_away
 
@@ -24,7 +24,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 def add(
     name: Name,
     scope: Annotated[
-        list[Scope] | None, typer.Option(help="What it may; repeatable. Without any: look.")
+        list[TokenScope] | None, typer.Option(help="What it may; repeatable. Without any: look.")
     ] = None,
     days: Annotated[int, typer.Option(help="For how long.")] = DAYS,
     as_json: AsJson = False,

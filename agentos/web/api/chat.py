@@ -16,16 +16,25 @@ from agentos.domain import Kind, ResourceId, Result, Step
 from agentos.errors import AgentOSError, NotFound, UserError
 from agentos.plaintext import clean, json_text
 from agentos.web.api import openai_forms as forms
-from agentos.web.api.conversations import Begun, Conversation, Turn, TurnEnd, begin, follow, past_of, task_of
+from agentos.web.api.conversations import (
+    Begun,
+    Dialogue,
+    Turn,
+    TurnEnd,
+    begin,
+    follow,
+    past_of,
+    task_of,
+)
 from agentos.web.api.documents import FeedbackBody
 from agentos.web.api.operations import ApiHome, rate
 from agentos.web.api.problems import ApiRefusal, error_object
 from agentos.web.api.requests import read_body
-from agentos.web.api.tokens import Scope, Token
+from agentos.web.api.tokens import Token, TokenScope
 
 OPEN_MAX = 32  # turns that are followed at a time
 _CHAT, _RESPONSE = "chatcmpl-", "resp_"
-Guarded = Callable[[Scope | None, Callable[[Request], Any]], Callable[[Request], Any]]
+Guarded = Callable[[TokenScope | None, Callable[[Request], Any]], Callable[[Request], Any]]
 
 
 class _RatedReply(FeedbackBody):
@@ -39,7 +48,7 @@ def chat_routes(site: ApiHome, is_ending: Callable[[], bool], guarded: Guarded) 
     chat = _Chat(site, is_ending)
 
     def route(path: str, serve: Callable[[Request], Any], method: str = "POST") -> Route:
-        return Route(f"/v1/{path}", guarded(Scope.TALK, serve), methods=[method])
+        return Route(f"/v1/{path}", guarded(TokenScope.TALK, serve), methods=[method])
 
     return [
         route("models", chat.models, "GET"),
@@ -131,13 +140,13 @@ class _Chat:
         end = await self._ended(request, begun)
         return JSONResponse(forms.response(begun.id, body, end))
 
-    def _after(self, request: Request, said: Conversation, id: str) -> Conversation:
+    def _after(self, request: Request, said: Dialogue, id: str) -> Dialogue:
         token: Token = request.scope["token"]
         task = task_of(self._site, token, id.removeprefix(_RESPONSE))
         if task.agent != said.agent:
             raise UserError(f"{id} is a reply of the agent {task.agent}, not of {said.agent}.")
         turns: list[Turn] = [*past_of(self._site, task), *said.turns]
-        return Conversation(said.agent, turns, said.instructions, task.id)
+        return Dialogue(said.agent, turns, said.instructions, task.id)
 
     async def _response_events(
         self, request: Request, body: forms.ResponsesBody, begun: Begun
@@ -193,7 +202,7 @@ class _Chat:
 
     # --- turns --------------------------------------------------------------------------------
 
-    async def _begin(self, request: Request, said: Conversation) -> Begun:
+    async def _begin(self, request: Request, said: Dialogue) -> Begun:
         if self._open >= OPEN_MAX:
             raise ApiRefusal(
                 429, "too_many_turns", f"{OPEN_MAX} replies are under way already.", {"Retry-After": "5"}

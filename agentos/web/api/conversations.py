@@ -47,7 +47,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class Dialogue:
     """What was said so far; the last turn is the user's. ``task_id``: the task of the reply before, if it is known."""
 
     agent: str
@@ -57,7 +57,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TurnUsage:
     """Tokens of the model calls of a turn, as far as they were not served from a record."""
 
     input: int = 0
@@ -73,7 +73,7 @@ class TurnEnd:
     result: str
     text: str | None
     reason: str
-    usage: Usage
+    usage: TurnUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Begun:
     known: frozenset[str]
 
 
-def begin(site: ApiHome, token: Token, said: Conversation) -> Begun:
+def begin(site: ApiHome, token: Token, said: Dialogue) -> Begun:
     """Queue the turn, or give it as the answer that its task waits for. Durable when it returns.
 
     Raises NotFound for an agent or a reply that is not there, Unavailable where no daemon runs.
@@ -220,7 +220,7 @@ def _answer(blobs: BlobStore, run: Run) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _usage(site: ApiHome, blobs: BlobStore, runs: Sequence[Run]) -> Usage:
+def _usage(site: ApiHome, blobs: BlobStore, runs: Sequence[Run]) -> TurnUsage:
     asked = received = 0
     for run in runs:
         for step in site.reader.steps(run.id):
@@ -228,7 +228,7 @@ def _usage(site: ApiHome, blobs: BlobStore, runs: Sequence[Run]) -> Usage:
             if isinstance(seen, dict) and "usage" in seen and not seen.get("recorded"):
                 asked += int(seen["usage"]["input_tokens"])
                 received += int(seen["usage"]["output_tokens"])
-    return Usage(asked, received)
+    return TurnUsage(asked, received)
 
 
 def _require_agent(site: ApiHome, agent: str) -> None:
@@ -240,13 +240,13 @@ def _require_agent(site: ApiHome, agent: str) -> None:
         raise Unavailable("No daemon runs that could do it; type `agentos daemon start` first.")
 
 
-def _waiting(site: ApiHome, token: Token, said: Conversation) -> Question | None:
+def _waiting(site: ApiHome, token: Token, said: Dialogue) -> Question | None:
     """The question that the newest turn answers."""
     before = [place for place, turn in enumerate(said.turns[:-1]) if turn.role == USER]
     candidates = [said.task_id] if said.task_id else []
     while before and not candidates:
         # a question may have followed an answer to a question: the task has the name of the turn that began it
-        name = _name(token, Conversation(said.agent, said.turns[: before.pop() + 1], said.instructions))
+        name = _name(token, Dialogue(said.agent, said.turns[: before.pop() + 1], said.instructions))
         candidates = [task.id for task in reversed(site.reader.tasks_named(name))]
     for task_id in candidates:
         if questions := site.reader.open_questions(task_id):
@@ -254,7 +254,7 @@ def _waiting(site: ApiHome, token: Token, said: Conversation) -> Question | None
     return None
 
 
-def _name(token: Token, said: Conversation) -> str:
+def _name(token: Token, said: Dialogue) -> str:
     """Of the task of a turn: by it the turn after finds it, whatever became of spaces in what was replied."""
     asked = [turn.text.strip() for turn in said.turns if turn.role == USER]
     title = " ".join(asked[-1].split())
@@ -262,11 +262,11 @@ def _name(token: Token, said: Conversation) -> str:
     return f"{title} [{digest([token.id, said.agent, said.instructions.strip(), asked])[:12]}]"
 
 
-def _has_past(said: Conversation) -> bool:
+def _has_past(said: Dialogue) -> bool:
     return len(said.turns) > 1 or bool(said.instructions.strip())
 
 
-def _goal(said: Conversation) -> str:
+def _goal(said: Dialogue) -> str:
     *past, now = said.turns
     parts = [now.text]
     if _has_past(said):

@@ -31,7 +31,7 @@ from agentos.domain import (
 )
 from agentos.evolver.find.signals import Deviation, SignalHit
 from agentos.ledger.reading import Flag
-from agentos.web.api.tokens import Scope
+from agentos.web.api.tokens import TokenScope
 
 T = TypeVar("T")
 LIMIT_MAX = 200
@@ -130,7 +130,7 @@ class ReasonBody(_Form):
 # --- what is told -----------------------------------------------------------------------------
 
 
-class ListPage(_Told, Generic[T]):
+class ApiPage(_Told, Generic[T]):
     items: list[T]
     older: int | None = Field(description="What `before` is for the next page; null on the last.")
 
@@ -188,7 +188,7 @@ class TaskStarted(_Told):
     task: str
 
 
-class ResourceLine(_Told):
+class ResourceSummary(_Told):
     resource: str
     version: str | None
     origin: str | None
@@ -219,7 +219,7 @@ class ResourcePinned(_Told):
 class TokenFacts(_Told):
     name: str
     id: str
-    scopes: list[Scope]
+    scopes: list[TokenScope]
     principal: str
     created_at: datetime
     expires_at: datetime

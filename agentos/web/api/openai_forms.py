@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentos.web.api.conversations import ASSISTANT, USER, Conversation, Turn, TurnEnd, Usage
+from agentos.web.api.conversations import ASSISTANT, USER, Dialogue, Turn, TurnEnd, TurnUsage
 from agentos.web.api.problems import ApiRefusal
 
 # Parameters that clients send though they mean nothing: with these values, or None, they are taken.
@@ -74,7 +74,7 @@ def _unsupported(param: str, sentence: str) -> ApiRefusal:
     return ApiRefusal(400, "unsupported_parameter", sentence, param=param)
 
 
-def conversation_of(agent: str, messages: list[Message], instructions: str = "") -> Conversation:
+def conversation_of(agent: str, messages: list[Message], instructions: str = "") -> Dialogue:
     """What was said, from messages. Raises ApiRefusal."""
     told, turns = [instructions] if instructions else [], []
     for message in messages:
@@ -89,7 +89,7 @@ def conversation_of(agent: str, messages: list[Message], instructions: str = "")
             )
     if not turns or turns[-1].role != USER:
         raise ApiRefusal(400, "no_user_message", "The last message is the user's.", param="messages")
-    return Conversation(agent, turns, "\n\n".join(told))
+    return Dialogue(agent, turns, "\n\n".join(told))
 
 
 def _text(message: Message) -> str:
@@ -132,7 +132,7 @@ def chunk(
     return {**told, "choices": [choice], **more}
 
 
-def chat_usage(usage: Usage) -> dict[str, int]:
+def chat_usage(usage: TurnUsage) -> dict[str, int]:
     """Of chat completions."""
     whole = usage.input + usage.output
     return {"prompt_tokens": usage.input, "completion_tokens": usage.output, "total_tokens": whole}
@@ -181,7 +181,7 @@ def response(
     return told | ({"usage": _response_usage(end.usage), "agentos": facts(end)} if end else {"usage": None})
 
 
-def _response_usage(usage: Usage) -> dict[str, Any]:
+def _response_usage(usage: TurnUsage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": 0},

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from agentos import __version__
 from agentos.web.api import documents as forms
-from agentos.web.api.operations import OPERATIONS, Operation
+from agentos.web.api.operations import OPERATIONS, ApiOperation
 
 PREFIX = "/api/v1"
 _REF = "#/components/schemas/{model}"
@@ -64,7 +64,7 @@ def _without(schema: dict[str, Any], name: str) -> None:
     schema["required"] = [one for one in schema["required"] if one != name]
 
 
-def _described(it: Operation, shapes: dict[str, Any]) -> dict[str, Any]:
+def _described(it: ApiOperation, shapes: dict[str, Any]) -> dict[str, Any]:
     scope = f"Needs the scope `{it.scope}`." if it.scope else "Needs any token."
     told: dict[str, Any] = {
         "operationId": it.id,
@@ -82,7 +82,7 @@ def _described(it: Operation, shapes: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _more(it: Operation) -> tuple[int, ...]:
+def _more(it: ApiOperation) -> tuple[int, ...]:
     return (*((415,) if it.body else ()), *((412, 428) if it.bound else ()))
 
 
@@ -109,7 +109,7 @@ def _in_path(path: str) -> list[dict[str, Any]]:
     ]
 
 
-def _in_query(it: Operation) -> list[dict[str, Any]]:
+def _in_query(it: ApiOperation) -> list[dict[str, Any]]:
     if it.query is None:
         return []
     schema = it.query.model_json_schema(ref_template=_REF)

@@ -40,7 +40,7 @@ from agentos.resources import parse_id
 from agentos.settings import load_settings
 from agentos.web.api import documents as forms
 from agentos.web.api.problems import ApiRefusal
-from agentos.web.api.tokens import Scope, Token
+from agentos.web.api.tokens import Token, TokenScope
 
 _NO_REASON = "no reason given"
 
@@ -76,13 +76,13 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ApiOperation:
     """``returns`` is the form of the answer. ``bound``: it needs If-Match with the ETag of what was looked at."""
 
     id: str
     method: str
     path: str
-    scope: Scope | None
+    scope: TokenScope | None
     summary: str
     do: Callable[[ApiCall], Any]
     returns: Any
@@ -311,49 +311,49 @@ def _me(call: ApiCall) -> Any:
 
 _TASKS, _RUNS, _EVOLUTIONS = "/tasks", "/runs", "/evolutions"
 _SCHEDULES, _RESOURCE = "/schedules", "/resources/{kind}/{name}"
-LOOK, FILE, APPROVE, ADMIN = Scope.LOOK, Scope.FILE, Scope.APPROVE, Scope.ADMINISTER
-Page, Fm = forms.ListPage, forms
-OPERATIONS: tuple[Operation, ...] = (
-    Operation("token.show", "GET", "/token", None, "The token that asks.", _me, Fm.TokenFacts),
-    Operation("tasks.list", "GET", _TASKS, LOOK, "Tasks, newest first.", _tasks, Page[Fm.TaskFacts], Fm.TasksQuery),
-    Operation("tasks.add", "POST", _TASKS, FILE, "Queue a task; it is durable when this answers.", _add_task,
+LOOK, FILE, APPROVE, ADMIN = TokenScope.LOOK, TokenScope.FILE, TokenScope.APPROVE, TokenScope.ADMINISTER
+Page, Fm = forms.ApiPage, forms
+OPERATIONS: tuple[ApiOperation, ...] = (
+    ApiOperation("token.show", "GET", "/token", None, "The token that asks.", _me, Fm.TokenFacts),
+    ApiOperation("tasks.list", "GET", _TASKS, LOOK, "Tasks, newest first.", _tasks, Page[Fm.TaskFacts], Fm.TasksQuery),
+    ApiOperation("tasks.add", "POST", _TASKS, FILE, "Queue a task; it is durable when this answers.", _add_task,
               Fm.TaskFacts, body=Fm.TaskBody, status=201),
-    Operation("tasks.show", "GET", _TASKS + "/{id}", LOOK, "A task, its runs and what it waits for.", _task, Fm.TaskWhole),
-    Operation("tasks.cancel", "POST", _TASKS + "/{id}/cancel", FILE, "Out of the queue, or stopped.", _cancel, Fm.TaskFacts),
-    Operation("runs.list", "GET", _RUNS, LOOK, "Runs, newest first.", _runs, Page[Run], Fm.RunsQuery),
-    Operation("runs.show", "GET", _RUNS + "/{id}", LOOK, "A run with its steps and all that was said of it.", _run, Fm.RunWhole),
-    Operation("runs.feedback", "POST", _RUNS + "/{id}/feedback", FILE, "A person's word on a run.", _feedback,
+    ApiOperation("tasks.show", "GET", _TASKS + "/{id}", LOOK, "A task, its runs and what it waits for.", _task, Fm.TaskWhole),
+    ApiOperation("tasks.cancel", "POST", _TASKS + "/{id}/cancel", FILE, "Out of the queue, or stopped.", _cancel, Fm.TaskFacts),
+    ApiOperation("runs.list", "GET", _RUNS, LOOK, "Runs, newest first.", _runs, Page[Run], Fm.RunsQuery),
+    ApiOperation("runs.show", "GET", _RUNS + "/{id}", LOOK, "A run with its steps and all that was said of it.", _run, Fm.RunWhole),
+    ApiOperation("runs.feedback", "POST", _RUNS + "/{id}/feedback", FILE, "A person's word on a run.", _feedback,
               list[Feedback], body=Fm.FeedbackBody, status=201),
-    Operation("questions.list", "GET", "/questions", LOOK, "What runs wait to be answered.", _questions, list[Question]),
-    Operation("questions.answer", "POST", "/questions/{id}/answer", FILE, "Answer; the task goes on.", _answer,
+    ApiOperation("questions.list", "GET", "/questions", LOOK, "What runs wait to be answered.", _questions, list[Question]),
+    ApiOperation("questions.answer", "POST", "/questions/{id}/answer", FILE, "Answer; the task goes on.", _answer,
               Question, body=Fm.AnswerBody),
-    Operation("evolutions.list", "GET", _EVOLUTIONS, LOOK, "Evolutions, newest first.", _evolutions,
+    ApiOperation("evolutions.list", "GET", _EVOLUTIONS, LOOK, "Evolutions, newest first.", _evolutions,
               Page[Evolution], Fm.EvolutionsQuery),
-    Operation("evolutions.show", "GET", _EVOLUTIONS + "/{id}", LOOK, "An evolution with its proof.", _evolution, EvolutionRecords),
+    ApiOperation("evolutions.show", "GET", _EVOLUTIONS + "/{id}", LOOK, "An evolution with its proof.", _evolution, EvolutionRecords),
     *(
-        Operation(f"evolutions.{act}", "POST", f"{_EVOLUTIONS}/{{id}}/{act}", APPROVE, summary, _decide(act),
+        ApiOperation(f"evolutions.{act}", "POST", f"{_EVOLUTIONS}/{{id}}/{act}", APPROVE, summary, _decide(act),
                   Fm.EvolutionActed, body=Fm.ReasonBody, bound=True)
         for act, summary in (
             ("approve", "Consent to the promotion, as who made the token."), ("reject", "Decline it."),
             ("revert", "Take a promotion back."), ("reconsider", "Take the same evidence up again."),
         )
     ),
-    Operation("resources.list", "GET", "/resources", LOOK, "What shapes agents.", _resources,
-              list[Fm.ResourceLine], Fm.ResourcesQuery),
-    Operation("resources.show", "GET", _RESOURCE, LOOK, "A resource with its files.", _resource, Fm.ResourceWhole, Fm.VersionQuery),
-    Operation("resources.versions", "GET", _RESOURCE + "/versions", LOOK, "Its versions, newest first.", _versions, list[Version]),
-    Operation("resources.pin", "POST", _RESOURCE + "/pin", ADMIN, "Let no evolution touch it.", _pin,
+    ApiOperation("resources.list", "GET", "/resources", LOOK, "What shapes agents.", _resources,
+              list[Fm.ResourceSummary], Fm.ResourcesQuery),
+    ApiOperation("resources.show", "GET", _RESOURCE, LOOK, "A resource with its files.", _resource, Fm.ResourceWhole, Fm.VersionQuery),
+    ApiOperation("resources.versions", "GET", _RESOURCE + "/versions", LOOK, "Its versions, newest first.", _versions, list[Version]),
+    ApiOperation("resources.pin", "POST", _RESOURCE + "/pin", ADMIN, "Let no evolution touch it.", _pin,
               Fm.ResourcePinned, body=Fm.ReasonBody),
-    Operation("resources.unpin", "POST", _RESOURCE + "/unpin", ADMIN, "Let evolutions touch it again.", _unpin, Fm.ResourcePinned),
-    Operation("schedules.list", "GET", _SCHEDULES, LOOK, "All schedules.", _schedules, list[Fm.ScheduleFacts]),
-    Operation("schedules.add", "POST", _SCHEDULES, ADMIN, "Schedule a task.", _add_schedule, Fm.ScheduleFacts,
+    ApiOperation("resources.unpin", "POST", _RESOURCE + "/unpin", ADMIN, "Let evolutions touch it again.", _unpin, Fm.ResourcePinned),
+    ApiOperation("schedules.list", "GET", _SCHEDULES, LOOK, "All schedules.", _schedules, list[Fm.ScheduleFacts]),
+    ApiOperation("schedules.add", "POST", _SCHEDULES, ADMIN, "Schedule a task.", _add_schedule, Fm.ScheduleFacts,
               body=Fm.ScheduleBody, status=201),
-    Operation("schedules.show", "GET", _SCHEDULES + "/{id}", LOOK, "A schedule, by id or name.", _schedule, Fm.ScheduleFacts),
-    Operation("schedules.pause", "POST", _SCHEDULES + "/{id}/pause", ADMIN, "Start nothing until it is resumed.",
+    ApiOperation("schedules.show", "GET", _SCHEDULES + "/{id}", LOOK, "A schedule, by id or name.", _schedule, Fm.ScheduleFacts),
+    ApiOperation("schedules.pause", "POST", _SCHEDULES + "/{id}/pause", ADMIN, "Start nothing until it is resumed.",
               _change_schedule(pause), Fm.ScheduleFacts),
-    Operation("schedules.resume", "POST", _SCHEDULES + "/{id}/resume", ADMIN, "Go on from the next time on.",
+    ApiOperation("schedules.resume", "POST", _SCHEDULES + "/{id}/resume", ADMIN, "Go on from the next time on.",
               _change_schedule(lambda ledger, task: resume(ledger, task, datetime.now(UTC))), Fm.ScheduleFacts),
-    Operation("schedules.run", "POST", _SCHEDULES + "/{id}/run", FILE, "Queue a run now.", _run_schedule, Fm.TaskStarted),
-    Operation("schedules.remove", "DELETE", _SCHEDULES + "/{id}", ADMIN, "It comes no more.",
+    ApiOperation("schedules.run", "POST", _SCHEDULES + "/{id}/run", FILE, "Queue a run now.", _run_schedule, Fm.TaskStarted),
+    ApiOperation("schedules.remove", "DELETE", _SCHEDULES + "/{id}", ADMIN, "It comes no more.",
               _change_schedule(remove_schedule), Fm.ScheduleFacts),
 )  # fmt: skip

@@ -20,11 +20,11 @@ from agentos.plaintext import json_text
 from agentos.web.api import openapi
 from agentos.web.api.chat import chat_routes
 from agentos.web.api.door import DOCUMENT, ApiDoor
-from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, Done, Operation, writing
+from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, ApiOperation, Done, writing
 from agentos.web.api.problems import ApiRefusal, problem, told
 from agentos.web.api.requests import no_body, read_body, read_query
 from agentos.web.api.streams import Streams
-from agentos.web.api.tokens import Scope, Token
+from agentos.web.api.tokens import Token, TokenScope
 
 PREFIX = "/api/v1"
 _KINDS = {404: "not_found", 405: "method_not_allowed"}
@@ -35,10 +35,12 @@ def with_api(site: ApiHome, page: ASGIApp, hosts: frozenset[str], is_ending: Cal
     streams = Streams(site, is_ending)
     routes = [
         Route(DOCUMENT, _document, methods=["GET"]),
-        Route(f"{PREFIX}/events", guarded(Scope.LOOK, streams.events), methods=["GET"]),
-        Route(f"{PREFIX}/runs/{{id}}/events", guarded(Scope.LOOK, streams.steps), methods=["GET"]),
+        Route(f"{PREFIX}/events", guarded(TokenScope.LOOK, streams.events), methods=["GET"]),
+        Route(f"{PREFIX}/runs/{{id}}/events", guarded(TokenScope.LOOK, streams.steps), methods=["GET"]),
         Route(
-            f"{PREFIX}/runs/{{id}}/files/{{number:int}}", guarded(Scope.LOOK, streams.file), methods=["GET"]
+            f"{PREFIX}/runs/{{id}}/files/{{number:int}}",
+            guarded(TokenScope.LOOK, streams.file),
+            methods=["GET"],
         ),
         *(
             Route(PREFIX + it.path, guarded(it.scope, _serving(site, it)), methods=[it.method])
@@ -52,7 +54,7 @@ def with_api(site: ApiHome, page: ASGIApp, hosts: frozenset[str], is_ending: Cal
     return ApiDoor(site.home, api, page, hosts)
 
 
-def guarded(scope: Scope | None, serve: Callable[[Request], Any]) -> Callable[[Request], Any]:
+def guarded(scope: TokenScope | None, serve: Callable[[Request], Any]) -> Callable[[Request], Any]:
     """Only for tokens that have the scope."""
 
     async def checked(request: Request) -> Response:
@@ -69,7 +71,7 @@ def guarded(scope: Scope | None, serve: Callable[[Request], Any]) -> Callable[[R
     return checked
 
 
-def _serving(site: ApiHome, it: Operation) -> Callable[[Request], Any]:
+def _serving(site: ApiHome, it: ApiOperation) -> Callable[[Request], Any]:
     async def serve(request: Request) -> Response:
         body = await read_body(request, it.body) if it.body else await no_body(request)
         token: Token = request.scope["token"]
@@ -81,7 +83,7 @@ def _serving(site: ApiHome, it: Operation) -> Callable[[Request], Any]:
     return serve
 
 
-def _done(it: Operation, call: ApiCall) -> Response:
+def _done(it: ApiOperation, call: ApiCall) -> Response:
     found = it.do(call)
     if isinstance(found, Done):
         note_act(call.site, call.token, it.id, found.subject)
@@ -105,7 +107,7 @@ def _json(value: Any, status: int, headers: Mapping[str, str] | None = None) -> 
     return Response(json_text(value), status, headers=headers, media_type="application/json")
 
 
-def _seen(request: Request, it: Operation) -> str:
+def _seen(request: Request, it: ApiOperation) -> str:
     if not it.bound:
         return ""
     given = request.headers.get("if-match", "").strip()

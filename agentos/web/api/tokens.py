@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _FORM = re.compile(r"agentos_([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)_([A-Za-z0-9_-]{43})")
 
 
-class Scope(StrEnum):
+class TokenScope(StrEnum):
     """What a token may; none includes another."""
 
     LOOK = "look"  # read everything
@@ -43,7 +43,7 @@ class Token:
 
     name: str
     id: str
-    scopes: tuple[Scope, ...]
+    scopes: tuple[TokenScope, ...]
     principal: str  # who made it, as the kernel of the machine knew them
     created_at: datetime
     expires_at: datetime
@@ -54,7 +54,7 @@ class Token:
         return f"token {self.name}"
 
 
-def add(home: Home, name: str, scopes: Sequence[Scope], days: int, now: datetime) -> tuple[Token, str]:
+def add(home: Home, name: str, scopes: Sequence[TokenScope], days: int, now: datetime) -> tuple[Token, str]:
     """Make one; it and the text that is shown once. Raises UserError, and Conflict where the name is taken."""
     if not _NAME.fullmatch(name):
         raise UserError(
@@ -63,7 +63,7 @@ def add(home: Home, name: str, scopes: Sequence[Scope], days: int, now: datetime
     if not 1 <= days <= DAYS_MAX:
         raise UserError(f"A token lasts 1 to {DAYS_MAX:,} days, not {days:,}.")
     secret = secrets.token_urlsafe(32)
-    made = tuple(dict.fromkeys(scopes)) or (Scope.LOOK,)
+    made = tuple(dict.fromkeys(scopes)) or (TokenScope.LOOK,)
     token = Token(name, secrets.token_hex(8), made, person(), now, now + timedelta(days=days))
     home.api_tokens.mkdir(mode=0o700, exist_ok=True)
     path, aside = home.api_tokens / name, home.api_tokens / f".{token.id}"
@@ -125,7 +125,7 @@ def _read(home: Home, name: str) -> tuple[Token, str] | None:
         return None
     try:
         said = json.loads(data)
-        scopes = tuple(Scope(scope) for scope in said["scopes"])
+        scopes = tuple(TokenScope(scope) for scope in said["scopes"])
         times = [datetime.fromisoformat(said[key]) for key in ("created_at", "expires_at")]
         return Token(name, str(said["id"]), scopes, str(said["principal"]), *times), str(said["digest"])
     except (ValueError, KeyError, TypeError):

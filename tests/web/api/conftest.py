@@ -10,13 +10,13 @@ import httpx
 import pytest
 
 from agentos.client import Client
-from agentos.web.api.tokens import Scope, add
+from agentos.web.api.tokens import TokenScope, add
 from tests.web.conftest import Served, home, served, waiting_home  # noqa: F401 - fixtures
 
-EVERY = tuple(Scope)
+EVERY = tuple(TokenScope)
 
 
-def token_for(served: Served, *scopes: Scope, name: str = "program") -> str:  # noqa: F811
+def token_for(served: Served, *scopes: TokenScope, name: str = "program") -> str:  # noqa: F811
     """The text of a new token."""
     return add(served.home, name, scopes or EVERY, 1, datetime.now(UTC))[1]
 

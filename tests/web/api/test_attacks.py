@@ -21,7 +21,7 @@ from agentos.web.api import tokens
 from agentos.web.api.door import BODY_MAX, FAILED_BURST, Buckets
 from agentos.web.api.openapi import document
 from agentos.web.api.operations import OPERATIONS
-from agentos.web.api.tokens import Scope
+from agentos.web.api.tokens import TokenScope
 from tests.web.api.conftest import token_for
 from tests.web.conftest import Served
 
@@ -32,14 +32,23 @@ def kind(response: httpx.Response) -> tuple[int, str]:
     return response.status_code, response.json()["kind"]
 
 
-@pytest.mark.parametrize("address", ["/api/v1/tasks", "/api/v1/events", "/api/v1/token", "/api/v1/nothing", "/api/"])
+@pytest.mark.parametrize(
+    "address", ["/api/v1/tasks", "/api/v1/events", "/api/v1/token", "/api/v1/nothing", "/api/"]
+)
 def test_without_a_token_nobody_is_let_in(raw: Raw, address: str) -> None:
     assert kind(raw("").get(address)) == (401, "no_token")
     assert raw("").get(address).headers["www-authenticate"].startswith("Bearer")
 
 
 def test_no_other_form_of_a_token_lets_in(served: Served, raw: Raw, token: str) -> None:
-    for given in (token, f"Basic {token}", f"Bearer {token}x", f"Bearer {token[:-1]}", "Bearer", f"Bearer  {token},"):
+    for given in (
+        token,
+        f"Basic {token}",
+        f"Bearer {token}x",
+        f"Bearer {token[:-1]}",
+        "Bearer",
+        f"Bearer  {token},",
+    ):
         assert kind(raw(given).get("/api/v1/token"))[0] == 401
     twice = [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
     assert kind(httpx.get(f"{served.address}/api/v1/token", headers=twice, timeout=60))[0] == 401
@@ -49,17 +58,19 @@ def test_no_other_form_of_a_token_lets_in(served: Served, raw: Raw, token: str) 
     assert raw(f"Bearer {token}").get("/").status_code == 401  # and a token is not for the page
 
 
-def test_a_token_that_was_revoked_or_has_expired_is_worth_nothing(served: Served, raw: Raw, token: str) -> None:
+def test_a_token_that_was_revoked_or_has_expired_is_worth_nothing(
+    served: Served, raw: Raw, token: str
+) -> None:
     client = raw(f"Bearer {token}")
     assert client.get("/api/v1/token").status_code == 200
     tokens.revoke(served.home, "program")
     assert kind(client.get("/api/v1/token")) == (401, "bad_token")
-    again = token_for(served, Scope.LOOK)  # of the same name
+    again = token_for(served, TokenScope.LOOK)  # of the same name
     assert kind(client.get("/api/v1/token")) == (401, "bad_token")
     now = datetime.now(UTC)
     assert tokens.token_of(served.home, again, now) is not None
     assert tokens.token_of(served.home, again, now + timedelta(days=1, seconds=1)) is None
-    old = tokens.add(served.home, "old", (Scope.LOOK,), 1, now - timedelta(days=2))[1]
+    old = tokens.add(served.home, "old", (TokenScope.LOOK,), 1, now - timedelta(days=2))[1]
     assert kind(raw(f"Bearer {old}").get("/api/v1/token")) == (401, "bad_token")
 
 
@@ -104,7 +115,9 @@ def test_a_name_that_was_rebound_is_refused(raw: Raw, token: str, host: str) -> 
 
 def test_another_site_may_not_read_it(raw: Raw, token: str) -> None:
     client = raw(f"Bearer {token}")
-    asked = client.options("/api/v1/tasks", headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "GET"})
+    asked = client.options(
+        "/api/v1/tasks", headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "GET"}
+    )
     assert asked.status_code == 405
     answer = client.get("/api/v1/tasks", headers={"Origin": "http://evil.example"})
     for response in (asked, answer):
@@ -115,16 +128,18 @@ def test_another_site_may_not_read_it(raw: Raw, token: str) -> None:
 
 @pytest.mark.parametrize("it", [one for one in OPERATIONS if one.scope], ids=lambda one: one.id)
 def test_each_operation_wants_its_scope(served: Served, raw: Raw, it: Any) -> None:
-    others = tuple(scope for scope in Scope if scope is not it.scope)
+    others = tuple(scope for scope in TokenScope if scope is not it.scope)
     client = raw(f"Bearer {token_for(served, *others)}")
     address = f"/api/v1{it.path}".format(id="x", kind="skill", name="calc", number=0)
     body = {"json": {}} if it.body else {}
     assert kind(client.request(it.method, address, **body)) == (403, "wrong_scope")
 
 
-@pytest.mark.parametrize("address", ["/v1/models", "/api/v1/events", "/api/v1/runs/x/events", "/api/v1/runs/x/files/0"])
+@pytest.mark.parametrize(
+    "address", ["/v1/models", "/api/v1/events", "/api/v1/runs/x/events", "/api/v1/runs/x/files/0"]
+)
 def test_streams_files_and_agents_want_one_too(served: Served, raw: Raw, address: str) -> None:
-    client = raw(f"Bearer {token_for(served, Scope.FILE, Scope.APPROVE)}")
+    client = raw(f"Bearer {token_for(served, TokenScope.FILE, TokenScope.APPROVE)}")
     assert client.get(address).status_code == 403
 
 
@@ -135,7 +150,9 @@ def test_a_huge_body_is_not_taken(served: Served, raw: Raw, token: str) -> None:
     with socket.create_connection(("127.0.0.1", served.port), 60) as connection:  # not even waited for
         connection.sendall(f"{start}Content-Length: {1 << 40}\r\n\r\n".encode())
         assert b" 413 " in connection.recv(1 << 16)
-    with socket.create_connection(("127.0.0.1", served.port), 60) as connection:  # one that does not say its size
+    with socket.create_connection(
+        ("127.0.0.1", served.port), 60
+    ) as connection:  # one that does not say its size
         connection.sendall(f"{start}Transfer-Encoding: chunked\r\n\r\n".encode())
         chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
         answer = b""
@@ -168,17 +185,17 @@ def test_a_bucket_fills_again_and_each_has_its_own() -> None:
 
 
 def test_a_consent_is_for_what_was_looked_at_and_is_given_once(served: Served, raw: Raw, token: str) -> None:
-    client, id = raw(f"Bearer {token}"), served.evolution.id
-    approve = f"/api/v1/evolutions/{id}/approve"
+    client, name = raw(f"Bearer {token}"), served.evolution.id
+    approve = f"/api/v1/evolutions/{name}/approve"
     assert kind(client.post(approve, json={})) == (428, "not_looked_at")
     assert kind(client.post(approve, json={}, headers={"If-Match": "*"})) == (412, "changed")
-    seen = client.get(f"/api/v1/evolutions/{id}").headers["etag"]
+    seen = client.get(f"/api/v1/evolutions/{name}").headers["etag"]
     with served.browser() as page:  # somebody looks at the same time; that changes nothing
-        page.get(f"/evolutions/{id}")
+        page.get(f"/evolutions/{name}")
     assert client.post(approve, json={}, headers={"If-Match": seen}).status_code == 200
     assert kind(client.post(approve, json={}, headers={"If-Match": seen})) == (412, "changed")
     (consent,) = Reader(served.home.ledger).find(Consent)
-    whole = client.get(f"/api/v1/evolutions/{id}")
+    whole = client.get(f"/api/v1/evolutions/{name}")
     assert consent.token not in whole.text
     assert "token" not in whole.json()["consents"][0]
 
@@ -194,7 +211,7 @@ def test_what_changed_since_it_was_looked_at_is_not_approved(served: Served, pro
 
 
 def test_another_persons_token_speaks_for_them_and_only_where_they_may(served: Served, tmp_path: Any) -> None:
-    text = token_for(served, Scope.LOOK, Scope.APPROVE, name="ada")
+    text = token_for(served, TokenScope.LOOK, TokenScope.APPROVE, name="ada")
     file = served.home.api_tokens / "ada"
     said = json.loads(file.read_text())
     file.write_text(json.dumps({**said, "principal": "person:ada(4711)"}))  # as if she had made it

@@ -23,7 +23,7 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.testing import call, say
 from agentos.testing.modelserver.replies import ServerReply
-from agentos.web.api.tokens import Scope, add
+from agentos.web.api.tokens import TokenScope, add
 from agentos.web.server import LOOPBACK, server_of
 from tests.daemon.conftest import Daemon, made_home, until  # noqa: F401 - a fixture
 from tests.daemon.thinking_world import KEY, KEY_ENV, results, scripted, turn_of, world
@@ -37,7 +37,9 @@ def said_to(request: Json) -> str:
 
 
 def note(*_: str) -> Callable[[Json], ServerReply]:
-    return lambda request: say(f"noted {results(request)[0]}") if turn_of(request) else call("pure", {"text": "abc"})
+    return lambda request: (
+        say(f"noted {results(request)[0]}") if turn_of(request) else call("pure", {"text": "abc"})
+    )
 
 
 def recall(*_: str) -> Callable[[Json], ServerReply]:
@@ -92,8 +94,8 @@ class Talk:
     address: str
     daemon: Daemon
 
-    def client(self, *scopes: Scope, name: str) -> openai.OpenAI:
-        token = add(self.home, name, scopes or (Scope.TALK,), 1, datetime.now(UTC))[1]
+    def client(self, *scopes: TokenScope, name: str) -> openai.OpenAI:
+        token = add(self.home, name, scopes or (TokenScope.TALK,), 1, datetime.now(UTC))[1]
         return openai.OpenAI(base_url=f"{self.address}/v1", api_key=token, timeout=300)
 
 
@@ -153,11 +155,18 @@ def test_a_question_is_a_task_whose_tools_run_in_a_box(talk: Talk, client: opena
 def test_steps_come_while_it_works_and_then_the_answer(client: openai.OpenAI) -> None:
     chunks = list(
         client.chat.completions.create(
-            model="tester", messages=[user("[note] again")], stream=True, stream_options={"include_usage": True}
+            model="tester",
+            messages=[user("[note] again")],
+            stream=True,
+            stream_options={"include_usage": True},
         )
     )
     deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
-    steps = [delta.model_extra["reasoning_content"] for delta in deltas if "reasoning_content" in (delta.model_extra or {})]
+    steps = [
+        delta.model_extra["reasoning_content"]
+        for delta in deltas
+        if "reasoning_content" in (delta.model_extra or {})
+    ]
     assert any("pure" in step for step in steps)
     assert "ABC" in "".join(delta.content or "" for delta in deltas)
     assert chunks[-1].usage is not None
@@ -180,7 +189,9 @@ def test_a_later_turn_knows_the_earlier_ones(talk: Talk, client: openai.OpenAI) 
     assert [file.path for file in task.inputs] == ["conversation.json"]
 
 
-def test_a_run_that_asks_is_answered_by_the_next_turn_of_the_same_task(talk: Talk, client: openai.OpenAI) -> None:
+def test_a_run_that_asks_is_answered_by_the_next_turn_of_the_same_task(
+    talk: Talk, client: openai.OpenAI
+) -> None:
     messages: list[Any] = [user("Paint it. [ask]")]
     asked = client.chat.completions.create(model="tester", messages=messages)
     said = str(asked.choices[0].message.content)
@@ -271,7 +282,9 @@ def test_who_hangs_up_ends_the_turn(talk: Talk, client: openai.OpenAI) -> None:
         ({"messages": [user("x" * 100_000)]}, "context_length_exceeded"),
     ],
 )
-def test_what_is_not_honoured_is_refused(talk: Talk, client: openai.OpenAI, more: dict[str, Any], code: str) -> None:
+def test_what_is_not_honoured_is_refused(
+    talk: Talk, client: openai.OpenAI, more: dict[str, Any], code: str
+) -> None:
     before = len(talk.reader.tasks())
     asked: dict[str, Any] = {"model": "tester", "messages": [user("[note]")], **more}
     with pytest.raises(openai.BadRequestError) as error:
@@ -293,7 +306,7 @@ def test_errors_are_openais(talk: Talk) -> None:
         with pytest.raises(openai.AuthenticationError) as error:
             nobody.models.list()
         assert error.value.code == "bad_token"
-    with talk.client(Scope.LOOK, name="looker") as looker, pytest.raises(openai.PermissionDeniedError):
+    with talk.client(TokenScope.LOOK, name="looker") as looker, pytest.raises(openai.PermissionDeniedError):
         looker.chat.completions.create(model="tester", messages=[user("[note]")])
 
 

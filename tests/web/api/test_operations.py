@@ -57,7 +57,7 @@ def test_lists_come_in_pages(served: Served, program: Client) -> None:
     assert len(whole) > 4
     assert [task["task"]["id"] for task in program.tasks(limit=2)] == whole
     done = [task["task"]["id"] for task in program.tasks(state="done", limit=3)]
-    assert done == [id for id in whole if Reader(served.home.ledger).task_view(id).state is TaskState.DONE]
+    assert done == [one for one in whole if Reader(served.home.ledger).task_view(one).state is TaskState.DONE]
 
 
 def test_a_task_is_filed_with_its_files_and_cancelled(served: Served, program: Client) -> None:

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.web.conftest import Served
 
-EXAMPLES = 5  # of each operation, of those that fit its form, and of those that do not
+EXAMPLES = 3  # of each operation, of those that fit its form, and of those that do not
 CHECKS = (
     not_a_server_error,
     status_code_conformance,
