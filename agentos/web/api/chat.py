@@ -27,7 +27,7 @@ from agentos.web.api.conversations import (
     task_of,
 )
 from agentos.web.api.documents import FeedbackBody
-from agentos.web.api.operations import ApiHome, rate
+from agentos.web.api.operations import ApiHome, note_act, rate
 from agentos.web.api.problems import ApiRefusal, error_object
 from agentos.web.api.requests import read_body
 from agentos.web.api.tokens import Token, TokenScope
@@ -198,6 +198,7 @@ class _Chat:
         if not ended:
             raise UserError("It is still under way.")
         words = rate(self._site.home, token, ended[0].id, body)
+        note_act(self._site, token, "conversation.rated", task.id)
         return Response(json_text({"object": "list", "data": words}), 201, media_type="application/json")
 
     # --- turns --------------------------------------------------------------------------------

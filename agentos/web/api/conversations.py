@@ -24,7 +24,7 @@ from agentos.daemon.filing import cancel_task, file_task, require_model
 from agentos.domain import Question, Result, Run, Step, Task, TaskState, digest
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.blobs import BlobStore
-from agentos.web.api.operations import ApiHome, writing
+from agentos.web.api.operations import ApiHome, note_act, writing
 from agentos.web.api.problems import ApiRefusal
 from agentos.web.api.tokens import Token
 
@@ -34,6 +34,7 @@ GOAL_MAX = 90_000  # characters of all that was said
 _ACT = "conversation.turn"
 _EVERY_S = 0.1
 _TITLE = 60
+_LOOKS_BACK = 20  # turns of the user: so many questions in a row are followed
 _AGENT = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ENDED = (TaskState.DONE, TaskState.CANCELLED)
 
@@ -90,6 +91,7 @@ def begin(site: ApiHome, token: Token, said: Dialogue) -> Begun:
 
     Raises NotFound for an agent or a reply that is not there, Unavailable where no daemon runs.
     """
+    goal = _goal(said)
     _require_agent(site, said.agent)
     reader = site.reader
     if (waiting := _waiting(site, token, said)) is not None:
@@ -97,20 +99,14 @@ def begin(site: ApiHome, token: Token, said: Dialogue) -> Begun:
         text = said.turns[-1].text.strip()
         number = int(text) if waiting.choices and text.isdecimal() and len(text) < 4 else 0
         give(site.home, waiting, chosen(waiting, text, number))
+        note_act(site, token, _ACT, waiting.root_id)
         return Begun(_turn_id(site, waiting.root_id), waiting.root_id, known)
-    document = {"name": _name(token, said), "goal": _goal(said), "agent": said.agent}
+    document = {"name": _name(token, said), "goal": goal, "agent": said.agent}
     whole = {"instructions": said.instructions, "turns": [[turn.role, turn.text] for turn in said.turns]}
     files = {FILE: json.dumps(whole, ensure_ascii=False, indent=1).encode("utf-8", "replace")}
     task = file_task(site.home, document, files if _has_past(said) else {})
-    note_turn(site, token, task.id)
+    note_act(site, token, _ACT, task.id)
     return Begun(_turn_id(site, task.id), task.id, frozenset())
-
-
-def note_turn(site: ApiHome, token: Token, task_id: str) -> None:
-    """On record whose conversation the task belongs to."""
-    said = {"act": _ACT, "token": token.name, "token_id": token.id, "principal": token.principal}
-    with writing(site.home) as ledger:
-        ledger.note("api.act", task_id, said)
 
 
 def task_of(site: ApiHome, token: Token, turn_id: str) -> Task:
@@ -242,7 +238,7 @@ def _require_agent(site: ApiHome, agent: str) -> None:
 
 def _waiting(site: ApiHome, token: Token, said: Dialogue) -> Question | None:
     """The question that the newest turn answers."""
-    before = [place for place, turn in enumerate(said.turns[:-1]) if turn.role == USER]
+    before = [place for place, turn in enumerate(said.turns[:-1]) if turn.role == USER][-_LOOKS_BACK:]
     candidates = [said.task_id] if said.task_id else []
     while before and not candidates:
         # a question may have followed an answer to a question: the task has the name of the turn that began it

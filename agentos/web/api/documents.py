@@ -100,7 +100,7 @@ class TaskBody(_Form):
     agent: str = Field("default", max_length=64)
     files: dict[str, str | Base64Body] = Field({}, description="Name in the workspace -> text, or bytes.")
     checks: list[dict[str, Any]] = Field([], max_length=100)
-    limits: dict[str, float] = {}
+    limits: dict[str, int | float] = {}
     effects: list[Literal["pure", "read", "write"]] = ["pure", "read", "write"]
 
 

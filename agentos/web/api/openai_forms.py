@@ -46,7 +46,7 @@ class StreamOptions(_Asked):
 
 class ChatBody(_Asked):
     model: str = Field(max_length=200)
-    messages: list[Message] = Field(min_length=1, max_length=10_000)
+    messages: list[Message] = Field(min_length=1, max_length=1_000)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
 

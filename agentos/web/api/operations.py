@@ -102,6 +102,13 @@ def writing(home: Home) -> Iterator[Ledger]:
         ledger.close()
 
 
+def note_act(site: ApiHome, token: Token, act: str, subject: str) -> None:
+    """On record: who did it, and by which token."""
+    said = {"act": act, "token": token.name, "token_id": token.id, "principal": token.principal}
+    with writing(site.home) as ledger:
+        ledger.note("api.act", subject, said)
+
+
 # --- tasks ------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from agentos.plaintext import json_text
 from agentos.web.api import openapi
 from agentos.web.api.chat import chat_routes
 from agentos.web.api.door import DOCUMENT, ApiDoor
-from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, ApiOperation, Done, writing
+from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, ApiOperation, Done, note_act
 from agentos.web.api.problems import ApiRefusal, problem, told
 from agentos.web.api.requests import no_body, read_body, read_query
 from agentos.web.api.streams import Streams
@@ -89,13 +89,6 @@ def _done(it: ApiOperation, call: ApiCall) -> Response:
         note_act(call.site, call.token, it.id, found.subject)
         return _json(found.told, it.status)
     return _json(found, it.status, {"ETag": f'"{etag_of(found)}"'})
-
-
-def note_act(site: ApiHome, token: Token, act: str, subject: str) -> None:
-    """On record: who did it, and by which token."""
-    said = {"act": act, "token": token.name, "token_id": token.id, "principal": token.principal}
-    with writing(site.home) as ledger:
-        ledger.note("api.act", subject, said)
 
 
 def etag_of(value: Any) -> str:

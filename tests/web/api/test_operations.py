@@ -61,9 +61,10 @@ def test_lists_come_in_pages(served: Served, program: Client) -> None:
 
 
 def test_a_task_is_filed_with_its_files_and_cancelled(served: Served, program: Client) -> None:
-    said = {"call": {"tool": "word_count", "args": {"path": "a.txt"}}, "limits": {"wall_s": 5}}
+    said = {"call": {"tool": "word_count", "args": {"path": "a.txt"}}, "limits": {"wall_s": 5.5, "steps": 7}}
     added = program.add_task(files={"a.txt": "some words", "b.bin": b"\xff\0"}, **said)
     assert added["state"] == "queued"
+    assert (added["task"]["limits"]["wall_s"], added["task"]["limits"]["steps"]) == (5.5, 7)
     assert {file["path"]: file["size"] for file in added["task"]["inputs"]} == {"a.txt": 10, "b.bin": 2}
     assert program.cancel(added["task"]["id"])["state"] == "cancelled"
     with pytest.raises(ApiError) as error:
