@@ -95,7 +95,7 @@ def begin(site: ApiHome, token: Token, said: Dialogue) -> Begun:
     _require_agent(site, said.agent)
     reader = site.reader
     if (waiting := _waiting(site, token, said)) is not None:
-        known = frozenset(run.id for run in reader.runs(waiting.task_id))
+        known = frozenset(run.id for run in reader.runs(waiting.root_id))
         text = said.turns[-1].text.strip()
         number = int(text) if waiting.choices and text.isdecimal() and len(text) < 4 else 0
         give(site.home, waiting, chosen(waiting, text, number))
