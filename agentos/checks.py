@@ -3,7 +3,7 @@
 Read on the host (a task file is refused there when a check breaks its rules) and inside the grader
 sandbox (where the answer is judged). So it imports only the standard library and pydantic, and
 jsonschema where a schema is really used. Nothing here starts a process or runs foreign code:
-``command`` and ``python`` are carried out by ``agentos/worker/grading.py``.
+``command`` and ``python`` are carried out by ``agentos/worker/jobs/grading.py``.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from agentos.evolver.find.signals import deviation, read_signals
 from agentos.evolver.find.step_failures import fault_in
 from agentos.evolver.policy import load_taxonomy
 from agentos.shipped import folder
-from agentos.trajectories.formats import read
 from agentos.trajectories.past import ImportTarget, Source, past_of
+from agentos.trajectories.readers.formats import read
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

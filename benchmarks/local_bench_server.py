@@ -21,7 +21,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, BinaryIO
 
 from agentos import checks
-from agentos.worker.segments import Segments
+from agentos.worker.jobs.segments import Segments
 
 FILE = "<tool>"
 MEMORY = 192 << 20

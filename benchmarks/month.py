@@ -31,11 +31,11 @@ from typing import Any
 
 from bench_evolutions import Home as Evolving
 
-from agentos.daemon import retention as daemon_retention
-from agentos.daemon.background import start_daemon, stop_daemon
-from agentos.daemon.daemon_lock import daemon_info
-from agentos.daemon.retention import prune
+from agentos.daemon.control.background import start_daemon, stop_daemon
+from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.setup import init_home
+from agentos.daemon.upkeep import retention as daemon_retention
+from agentos.daemon.upkeep.retention import prune
 from agentos.domain import (
     Call,
     Check,

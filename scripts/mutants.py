@@ -47,10 +47,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "agentos.evolver.verdict.doubts": (f"{VERDICT}/test_doubts.py",),
     "agentos.checks": ("tests/test_checks.py",),
-    "agentos.worker.grading": ("tests/worker/test_grading.py", "tests/worker/test_forged_checks.py"),
+    "agentos.worker.jobs.grading": ("tests/worker/test_grading.py", "tests/worker/test_forged_checks.py"),
 }
 # Tested in other processes too, whose functions nobody here sees entered.
-ELSEWHERE = {"agentos.evolver.promote.consent", "agentos.worker.grading"}
+ELSEWHERE = {"agentos.evolver.promote.consent", "agentos.worker.jobs.grading"}
 
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Eq: ast.NotEq,

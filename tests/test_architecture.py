@@ -171,7 +171,7 @@ def test_broad_handlers_stand_only_in_marked_places() -> None:
         "agentos/cli/main.py",
         "agentos/daemon/tick.py",
         "agentos/evolver/propose/proposing.py",
-        "agentos/trajectories/converting.py",
+        "agentos/trajectories/readers/converting.py",
     }
     inside = {"agentos/worker"}  # there, what is caught is the evolvable code's own error, sent on as data
     for path in modules():

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentos.cli.web import web
+from agentos.cli.admin.web import web
 from agentos.domain import Budget, Mode
 from agentos.errors import ModelFailed, Unavailable, UserError
 from agentos.gateway.client import GatewayModels

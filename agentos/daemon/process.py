@@ -19,9 +19,9 @@ from typing import NoReturn
 
 import structlog
 
-from agentos.daemon.daemon_lock import DaemonLock
+from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.daemon.control.logs import set_up_logs
 from agentos.daemon.engine import Engine
-from agentos.daemon.logs import set_up_logs
 from agentos.daemon.run.tasks import REBOOTED, STOPPED
 from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick

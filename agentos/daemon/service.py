@@ -28,14 +28,14 @@ from agentos.daemon.evolve.overlay_executor import executors_beside
 from agentos.daemon.evolve.plugins import with_plugins
 from agentos.daemon.evolve.proposers import ConfiguredProposers, proposers_of
 from agentos.daemon.evolve.serving_pointer import Swap
-from agentos.daemon.heads import Heads
 from agentos.daemon.job.bundle import with_wheels
 from agentos.daemon.live_config import LiveConfig
 from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, StopSignal, TaskRunner
 from agentos.daemon.run_services import RunServicesFactory
-from agentos.daemon.status import ROOM_BYTES, ROOM_FILES
+from agentos.daemon.upkeep.heads import Heads
+from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode
 from agentos.errors import AgentOSError, ModelAway, Unavailable
 from agentos.evolver import cycle

@@ -20,21 +20,21 @@ from itertools import chain
 import structlog
 
 from agentos.daemon.breaker import cause, damaged, of_the_machine
-from agentos.daemon.channels import channels_of
 from agentos.daemon.engine import Engine
 from agentos.daemon.evolutions import WAITING_MAX, start_due
-from agentos.daemon.feedback import in_a_box
-from agentos.daemon.feedback import settle as settle_feedback
-from agentos.daemon.folders import Folders
-from agentos.daemon.heartbeat import HeartbeatFile
-from agentos.daemon.notifications import Notifier
-from agentos.daemon.retention import DailyPrune
+from agentos.daemon.intake.folders import Folders
+from agentos.daemon.people.channels import channels_of
+from agentos.daemon.people.feedback import in_a_box
+from agentos.daemon.people.feedback import settle as settle_feedback
+from agentos.daemon.people.notifications import Notifier
 from agentos.daemon.run.delegation import let_go
 from agentos.daemon.run.delivery import Deliverer
 from agentos.daemon.run.tasks import MAX_ATTEMPTS
-from agentos.daemon.schedules import spawn_due
+from agentos.daemon.scheduling.schedules import spawn_due
+from agentos.daemon.scheduling.watching import FolderWatcher
 from agentos.daemon.service import EVOLVE, RUN, WATCH, Service, utc_now
-from agentos.daemon.watching import FolderWatcher
+from agentos.daemon.upkeep.heartbeat import HeartbeatFile
+from agentos.daemon.upkeep.retention import DailyPrune
 from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
 from agentos.evolver.find.mining import mine

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.errors import NotFound
-from agentos.ledger.schema import HEAD, refuse_newer, unavailable, version_of
+from agentos.ledger.rows.schema import HEAD, refuse_newer, unavailable, version_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

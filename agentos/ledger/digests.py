@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from agentos.domain import Evolution, Json
-from agentos.ledger.codec import plain, to_text
-from agentos.ledger.record_types import id_of, shelf_of
+from agentos.ledger.rows.codec import plain, to_text
+from agentos.ledger.rows.record_types import id_of, shelf_of
 
 RECORDS, SETS = "records", "sets"
 SET_TABLES = ("candidate", "trial", "safety_rate", "review", "attestation")

@@ -23,11 +23,11 @@ from typing import Any
 from agentos.domain import Evidence, Json, Run, Task, Trial, digest, is_reference
 from agentos.errors import Unavailable
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, faults
-from agentos.ledger.codec import from_text, plain
 from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
-from agentos.ledger.schema import unavailable
+from agentos.ledger.rows.codec import from_text, plain
+from agentos.ledger.rows.schema import unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")
 _SPOKEN = ("feedback", "standing_check")  # records of people: each has its entry

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, TaskState
-from agentos.ledger.codec import from_text
 from agentos.ledger.reading import Reader, TaskView
+from agentos.ledger.rows.codec import from_text
 
 R = TypeVar("R")
 _SCAN_MAX = 20_000  # newest rows that are looked through for a text

@@ -42,10 +42,10 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, faults, newest
-from agentos.ledger.codec import from_bundle, from_text, plain, time_text
-from agentos.ledger.record_types import SHELVES, column_value, id_of, shelf_of
 from agentos.ledger.retention import pruned_so_far
-from agentos.ledger.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
+from agentos.ledger.rows.codec import from_bundle, from_text, plain, time_text
+from agentos.ledger.rows.record_types import SHELVES, column_value, id_of, shelf_of
+from agentos.ledger.rows.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
 
 R = TypeVar("R")
 

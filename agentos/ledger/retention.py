@@ -24,9 +24,9 @@ from typing import Any
 
 from agentos.domain import Json
 from agentos.errors import Unavailable
-from agentos.ledger.codec import plain, time_text
-from agentos.ledger.dictionary import spread
 from agentos.ledger.digests import RECORDS, of_run
+from agentos.ledger.rows.codec import plain, time_text
+from agentos.ledger.rows.dictionary import spread
 
 EVENT = "retention.pruned"
 BATCH = 500  # runs in one transaction

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from agentos.domain import Json, Share, SkippedRun, Task, TaskState
 from agentos.errors import Conflict
-from agentos.ledger.codec import to_text
+from agentos.ledger.rows.codec import to_text
 from agentos.ledger.store import Ledger
 
 

@@ -38,15 +38,15 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound
 from agentos.ledger.audit import HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.codec import from_text, kept, plain, time_text, to_text
 from agentos.ledger.connect import open_ledger, transaction
 from agentos.ledger.digests import RECORDS, Rows, of_records, of_run
-from agentos.ledger.packing import pack
 from agentos.ledger.reading import Reader
-from agentos.ledger.record_types import column_value, id_of, shelf_of
 from agentos.ledger.retention import EVENT, PruneBatch
-from agentos.ledger.schema import unavailable
-from agentos.ledger.statements import body_of, first_value, insert, update, upsert
+from agentos.ledger.rows.codec import from_text, kept, plain, time_text, to_text
+from agentos.ledger.rows.packing import pack
+from agentos.ledger.rows.record_types import column_value, id_of, shelf_of
+from agentos.ledger.rows.schema import unavailable
+from agentos.ledger.rows.statements import body_of, first_value, insert, update, upsert
 from agentos.ports import Noted
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.

@@ -12,8 +12,8 @@ import pygit2
 
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError, Unavailable
-from agentos.registry import external_commits, reading, versions
-from agentos.registry.repository import MAIN, Repository
+from agentos.registry.git import external_commits, reading, versions
+from agentos.registry.git.repository import MAIN, Repository
 from agentos.registry.writing import form_faults, reference_faults, tip
 from agentos.resources import examine
 

@@ -8,7 +8,7 @@ import pygit2
 from pygit2.enums import MergeFlag
 
 from agentos.domain import Kind
-from agentos.registry.repository import EMPTY_TREE, Repository
+from agentos.registry.git.repository import EMPTY_TREE, Repository
 from agentos.resources import MAIN_FILE
 from agentos.resources.documents import DOCUMENT
 from agentos.resources.forms import form_in

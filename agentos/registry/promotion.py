@@ -11,8 +11,9 @@ import pygit2
 
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid
-from agentos.registry import reading, versions, wheels
-from agentos.registry.repository import Repository
+from agentos.registry import wheels
+from agentos.registry.git import reading, versions
+from agentos.registry.git.repository import Repository
 from agentos.registry.writing import CommitInfo, advance, tip, tree_faults
 from agentos.resources import examine, path_fault, read
 

@@ -9,8 +9,8 @@ import pygit2
 
 from agentos.domain import Kind, ResourceId, Snapshot, Version
 from agentos.errors import Conflict, NotFound
-from agentos.registry import reading, versions
-from agentos.registry.repository import Repository
+from agentos.registry.git import reading, versions
+from agentos.registry.git.repository import Repository
 from agentos.registry.writing import CommitInfo, advance, tip
 from agentos.resources.forms import document_of, form_in
 

@@ -11,11 +11,12 @@ from threading import Lock
 from agentos.domain import ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable
 from agentos.programs import is_script
-from agentos.registry import external_commits, promotion, push_inbox, reading, revert, versions
+from agentos.registry import promotion, push_inbox, revert
 from agentos.registry.check import Report, check
+from agentos.registry.git import external_commits, reading, versions
+from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository
 from agentos.registry.loading import Load
 from agentos.registry.promotion import Promotion
-from agentos.registry.repository import EMPTY_TREE, MAIN, Repository
 from agentos.registry.revert import RevertPlan
 from agentos.registry.upgrade import SHIPPED, Upgrade, UpgradeChoice, upgrade
 from agentos.registry.wheels import Wheels

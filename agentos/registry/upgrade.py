@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pygit2
 
 from agentos.domain import ResourceId, Snapshot
-from agentos.registry import reading
+from agentos.registry.git import reading
+from agentos.registry.git.repository import EMPTY_TREE, Repository
 from agentos.registry.merging import as_change, merge
-from agentos.registry.repository import EMPTY_TREE, Repository
 from agentos.registry.writing import CommitInfo, advance, form_faults, tip, tree_faults
 from agentos.resources.forms import CONCERNED
 

@@ -10,8 +10,9 @@ import pygit2
 
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid, NotFound
-from agentos.registry import external_commits, reading, versions, wheels
-from agentos.registry.repository import MAIN, Repository
+from agentos.registry import wheels
+from agentos.registry.git import external_commits, reading, versions
+from agentos.registry.git.repository import MAIN, Repository
 from agentos.resources import PINS_FILE, examine, missing_references, read
 from agentos.resources.forms import CONCERNED, concerned_by, disagreements, documents_of
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from agentos.domain import IMPORT, Json, Run, Step, Task
 from agentos.trajectories.conversations import is_message
-from agentos.trajectories.formats import MARK
 from agentos.trajectories.past import conversation_parts
+from agentos.trajectories.readers.formats import MARK
 
 
 @dataclass(frozen=True, slots=True)

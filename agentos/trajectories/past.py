@@ -29,7 +29,7 @@ from agentos.domain import (
     share_of,
 )
 from agentos.trajectories.conversations import ChatConversation, text_of
-from agentos.trajectories.records import plain_json
+from agentos.trajectories.readers.records import plain_json
 
 AGENT = "imported"  # of tasks that cannot be run here; no registry has an agent of this name
 FIRST = "import"  # node of the step that holds what is no message

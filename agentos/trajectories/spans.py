@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 
 from agentos import __version__
 from agentos.domain import Json, Result, Step, digest
-from agentos.trajectories import genai
 from agentos.trajectories.chat import FinishedRun
+from agentos.trajectories.readers import genai
 
 _INTERNAL, _CLIENT = 1, 3  # SpanKind
 _ERROR = 2  # StatusCode

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agentos.domain import Json, Result, canonical
 from agentos.trajectories.chat import FinishedRun, chat_record
-from agentos.trajectories.formats import MARK
+from agentos.trajectories.readers.formats import MARK
 
 _KEYS = ("role", "content", "name", "tool_calls", "tool_call_id", "function_call")
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")

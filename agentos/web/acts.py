@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentos.daemon.evolution_view import base_text, chosen, verdict_on
 from agentos.daemon.offline import offline_context, policy_of
+from agentos.daemon.views.evolution_view import base_text, chosen, verdict_on
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Verdict, digest
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.find.triage import AT_WORK

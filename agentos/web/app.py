@@ -15,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from agentos.daemon.answers import chosen as valid_answer
-from agentos.daemon.answers import give
-from agentos.daemon.feedback import FeedbackDetails, speak
-from agentos.daemon.loop_health import measure
-from agentos.daemon.schedule_view import next_due, when_text
-from agentos.daemon.schedules import pause, resume, run_now
+from agentos.daemon.people.answers import chosen as valid_answer
+from agentos.daemon.people.answers import give
+from agentos.daemon.people.feedback import FeedbackDetails, speak
+from agentos.daemon.scheduling.schedules import pause, resume, run_now
+from agentos.daemon.views.loop_health import measure
+from agentos.daemon.views.schedule_view import next_due, when_text
 from agentos.domain import EvolutionState, Question, Rating, Result, TaskState
 from agentos.errors import AgentOSError, Conflict, NotFound, Unavailable, UserError
 from agentos.evolver.watch.health import Health

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from agentos.daemon.evolution_view import Scene, chosen, scene_of, verdict_on
+from agentos.daemon.views.evolution_view import Scene, chosen, scene_of, verdict_on
 from agentos.domain import (
     Arm,
     Candidate,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentos.daemon.schedule_view import copies_with_runs, ended
-from agentos.daemon.status import HELD, DaemonStatus, daemon_status
+from agentos.daemon.upkeep.status import HELD, DaemonStatus, daemon_status
+from agentos.daemon.views.schedule_view import copies_with_runs, ended
 from agentos.domain import (
     RUNNING_STATES,
     Candidate,

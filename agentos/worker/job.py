@@ -17,13 +17,13 @@ from agentos.messages import FaultFrame, GradeJob, LoadJob, McpJob, MigrateJob, 
 from agentos.wire import Channel, WireClosed
 from agentos.worker import children
 from agentos.worker.faults import fault
-from agentos.worker.grading import grade
-from agentos.worker.loading import load
-from agentos.worker.mcp_server import serve_calls
-from agentos.worker.migrating import migrate
+from agentos.worker.jobs.grading import grade
+from agentos.worker.jobs.loading import load
+from agentos.worker.jobs.mcp_server import serve_calls
+from agentos.worker.jobs.migrating import migrate
+from agentos.worker.jobs.running import run
+from agentos.worker.jobs.searching import search
 from agentos.worker.paths import WorkerPlace
-from agentos.worker.running import run
-from agentos.worker.searching import search
 
 # langgraph looks for a tracing service, and its user's settings, in the environment.
 QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "DO_NOT_TRACK": "1"}

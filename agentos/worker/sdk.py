@@ -23,13 +23,13 @@ from typing import Any, Literal
 
 from agentos.messages import WHEELS, ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
 from agentos.programs import is_script
-from agentos.worker import entered, programs, toolfile
-from agentos.worker.bundle_importer import BundleFiles
 from agentos.worker.children import Clip
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
 from agentos.worker.rpc import KernelClient, Refused
-from agentos.worker.skills import SkillCard, skills_of
-from agentos.worker.toolhost import ToolHost, ToolResult
+from agentos.worker.tools import entered, programs, toolfile
+from agentos.worker.tools.bundle_importer import BundleFiles
+from agentos.worker.tools.skills import SkillCard, skills_of
+from agentos.worker.tools.toolhost import ToolHost, ToolResult
 
 __all__ = [
     "Clip",

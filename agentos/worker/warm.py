@@ -14,8 +14,8 @@ from typing import Any, TypedDict
 
 import yaml
 
-from agentos.worker import toolfile
 from agentos.worker.job import QUIET
+from agentos.worker.tools import toolfile
 
 
 def _put_off(package: str) -> None:

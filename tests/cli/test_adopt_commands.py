@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from agentos.cli.task_from_run import proposed_checks
-from agentos.daemon.adopting import AdoptedFolder, adopted_folders, give_all_back
+from agentos.cli.tasks.from_run import proposed_checks
+from agentos.daemon.intake.adopting import AdoptedFolder, adopted_folders, give_all_back
 from agentos.domain import (
     Check,
     Evolution,
@@ -32,7 +32,7 @@ from agentos.domain import (
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from agentos.registry.skills_folder import SkillsFolders
+from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.settings import load_settings

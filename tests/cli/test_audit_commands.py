@@ -17,11 +17,11 @@ import pytest
 from agentos.domain import Candidate, Evolution
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, Entry, chained
-from agentos.ledger.codec import bundle, kept, plain
 from agentos.ledger.reading import Reader
+from agentos.ledger.rows.codec import bundle, kept, plain
 from agentos.ledger.store import Ledger
-from agentos.registry import external_commits
-from agentos.registry.repository import EMAIL, MAIN
+from agentos.registry.git import external_commits
+from agentos.registry.git.repository import EMAIL, MAIN
 from agentos.registry.store import Registry
 from tests.cli.evolved_home import FAULTY, OTHER, PATH, RIGHT, evolve_home
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentos.cli.evolution_screen import draw
-from agentos.daemon.evolution_view import Scene
+from agentos.cli.evolutions.screen import draw
+from agentos.daemon.views.evolution_view import Scene
 from agentos.domain import (
     Arm,
     Candidate,

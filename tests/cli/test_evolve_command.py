@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentos.cli.evolve import _under_way, trials_of
+from agentos.cli.evolutions.evolve import _under_way, trials_of
 from agentos.domain import Evolution, EvolutionState, Snapshot
 from agentos.home import Home
 from agentos.ledger.reading import Reader

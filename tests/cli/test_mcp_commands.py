@@ -18,8 +18,8 @@ from typing import Any
 import anyio
 import pytest
 
-from agentos.cli.mcp_serving import serve
-from agentos.cli.mcp_tools import HomeTools
+from agentos.cli.connections.mcp_serving import serve
+from agentos.cli.connections.mcp_tools import HomeTools
 from agentos.domain import Feedback, Question, Rating, TaskState
 from agentos.errors import Conflict, Unavailable, UserError
 from agentos.home import Home

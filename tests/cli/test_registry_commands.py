@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agentos import shipped
-from agentos.cli.registry import app
+from agentos.cli.resources.registry import app
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable, UserError
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import outdated
@@ -185,7 +185,7 @@ def test_an_upgrade_with_a_conflict_ends_with_1_and_says_how_to_settle_it(
 
 def test_reading_commands_import_nothing_heavy(registry: Registry) -> None:
     code = (
-        "import sys\nfrom agentos.cli.registry import app\n"
+        "import sys\nfrom agentos.cli.resources.registry import app\n"
         "app(sys.argv[1:], standalone_mode=False)\n"
         "heavy = {'sqlmodel', 'sqlalchemy', 'dbos', 'langgraph', 'pydantic_settings', 'alembic', 'agentos.messages'}\n"
         "print('\\nheavy:', sorted(heavy & set(sys.modules)))\n"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentos.cli.evolution_screen import Scene, draw
+from agentos.cli.evolutions.screen import Scene, draw
 from agentos.domain import (
     Candidate,
     Diagnosis,

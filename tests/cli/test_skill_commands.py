@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentos.home import Home
-from agentos.registry.skills_folder import SkillsFolders
+from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 
 Ran = subprocess.CompletedProcess[str]

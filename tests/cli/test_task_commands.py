@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.cli.task import _tell_left, _tell_steps
+from agentos.cli.tasks.task import _tell_left, _tell_steps
 from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
 from agentos.home import Home
 from agentos.ledger.reading import Reader

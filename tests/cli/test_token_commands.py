@@ -43,7 +43,7 @@ def test_what_cannot_be_is_said(agentos: Callable[..., Any]) -> None:
 
 def test_neither_commands_nor_the_client_import_the_server() -> None:
     code = (
-        "import sys, agentos.cli.main, agentos.cli.task, agentos.cli.run, agentos.cli.token, agentos.client\n"
+        "import sys, agentos.cli.main, agentos.cli.tasks.task, agentos.cli.runs.run, agentos.cli.connections.token, agentos.client\n"
         "heavy = {'starlette', 'uvicorn', 'jinja2', 'httpx', 'pydantic', 'sqlalchemy', 'pygit2'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.daemon_lock import daemon_info
+from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.setup import init_home
 from agentos.domain import Call, Check, Effect, Limits, Share, Task, TaskState, new_id
 from agentos.home import Home

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.adopting import AdoptedFolder, adopt_folder
-from agentos.daemon.folders import Folders
+from agentos.daemon.intake.adopting import AdoptedFolder, adopt_folder
+from agentos.daemon.intake.folders import Folders
+from agentos.daemon.intake.sessions import LOOK_S, SETTLED_S, SessionLogs, take_all
 from agentos.daemon.service import service
-from agentos.daemon.sessions import LOOK_S, SETTLED_S, SessionLogs, take_all
 from agentos.domain import Result
 from agentos.home import Home
 from agentos.ledger.store import Ledger

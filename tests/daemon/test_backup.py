@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.backup import back_up, restore, verify_backup
-from agentos.daemon.daemon_lock import DaemonLock
+from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.setup import init_home
+from agentos.daemon.upkeep.backup import back_up, restore, verify_backup
 from agentos.domain import Call, Limits, Share, Task
 from agentos.errors import AgentOSError, HomeBusy, UserError
 from agentos.home import Home
@@ -208,7 +208,7 @@ def test_a_backup_that_is_killed_leaves_no_file_by_its_name(home: Home, tmp_path
     for number in range(40):
         (home.skills / f"big-{number}").write_bytes(os.urandom(1 << 20))
     target = tmp_path / "killed.tar"
-    program = "import sys; from pathlib import Path; from agentos.daemon.backup import back_up; from agentos.home import Home; print('go', flush=True); back_up(Home(Path(sys.argv[1])), Path(sys.argv[2]))"
+    program = "import sys; from pathlib import Path; from agentos.daemon.upkeep.backup import back_up; from agentos.home import Home; print('go', flush=True); back_up(Home(Path(sys.argv[1])), Path(sys.argv[2]))"
     for after in (0.05, 0.15, 0.3):
         with subprocess.Popen(
             [sys.executable, "-c", program, str(home.root), str(target)], stdout=subprocess.PIPE

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.backup import _Digested, back_up, restore
+from agentos.daemon.upkeep.backup import _Digested, back_up, restore
 from agentos.errors import Unavailable
 from agentos.home import Home
-from agentos.registry.repository import environment
+from agentos.registry.git.repository import environment
 from agentos.registry.store import Registry
 
 SKILL = "skill/test-kit/SKILL.md"

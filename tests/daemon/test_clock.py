@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agentos.daemon.clock import due_after, due_before, local
+from agentos.daemon.scheduling.clock import due_after, due_before, local
 
 BERLIN = "Europe/Berlin"  # 2026: summer time from March 29, 02:00, to October 25, 03:00
 

@@ -44,7 +44,7 @@ from agentos.errors import Conflict
 from agentos.evolver.promote.consent import YES, issue, login
 from agentos.evolver.promote.promotion import promote
 from agentos.home import Home
-from agentos.registry import history
+from agentos.registry.git import history
 from agentos.registry.store import Registry
 from agentos.settings import load_settings
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.background import stop_daemon
-from agentos.daemon.daemon_lock import DaemonLock, daemon_info
+from agentos.daemon.control.background import stop_daemon
+from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info
 from agentos.domain import Limits, Result, Task, TaskState
 from agentos.errors import HomeBusy, NotFound
 from agentos.home import Home

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.daemon_lock import daemon_info
-from agentos.daemon.doctor import examine
+from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.setup import add_tasks, init_home
+from agentos.daemon.upkeep.doctor import examine
 from agentos.errors import Invalid, NotFound
 from agentos.home import Home
-from agentos.registry.repository import MAIN
+from agentos.registry.git.repository import MAIN
 from agentos.registry.store import Registry
 from agentos.sandboxes.reaper import leftovers
 from agentos.taskfile import drafts_of

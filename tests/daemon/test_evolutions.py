@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.doctor import examine
 from agentos.daemon.offline import offline_context
+from agentos.daemon.upkeep.doctor import examine
 from agentos.domain import (
     Candidate,
     Check,

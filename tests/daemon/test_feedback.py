@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.auditing import verify_home
-from agentos.daemon.feedback import FeedbackDetails, in_a_box, settle, speak
 from agentos.daemon.offline import offline_context
+from agentos.daemon.people.feedback import FeedbackDetails, in_a_box, settle, speak
 from agentos.daemon.run.execution import BoxExecutor
+from agentos.daemon.upkeep.auditing import verify_home
 from agentos.domain import (
     Call,
     Candidate,
@@ -39,7 +39,7 @@ from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.select.curate import choose_sets
 from agentos.home import Home
-from agentos.ledger.codec import plain
+from agentos.ledger.rows.codec import plain
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon import folders
-from agentos.daemon.folders import Folders, FolderWatch
+from agentos.daemon.intake import folders
+from agentos.daemon.intake.folders import Folders, FolderWatch
 from agentos.daemon.service import service
 from agentos.home import Home
 from agentos.settings import load_settings

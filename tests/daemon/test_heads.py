@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.auditing import noted_heads, verify_home
-from agentos.daemon.heads import Heads
+from agentos.daemon.upkeep.auditing import noted_heads, verify_home
+from agentos.daemon.upkeep.heads import Heads
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead

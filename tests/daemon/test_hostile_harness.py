@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.daemon_lock import daemon_info
-from agentos.daemon.doctor import examine
+from agentos.daemon.control.daemon_lock import daemon_info
+from agentos.daemon.upkeep.doctor import examine
 from agentos.domain import Limits, Result, Task
 from agentos.home import Home
 from agentos.ledger.reading import Reader

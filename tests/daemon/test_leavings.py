@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.daemon_lock import DaemonLock
-from agentos.daemon.doctor import examine
-from agentos.daemon.status import daemon_status
+from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.daemon.upkeep.doctor import examine
+from agentos.daemon.upkeep.status import daemon_status
 from agentos.home import Home
 
 OLD = ("agentos-scan-k3xq81_a", "agentos-wheels-00000000")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.heartbeat import Heartbeat, read_heartbeat
+from agentos.daemon.upkeep.heartbeat import Heartbeat, read_heartbeat
 from agentos.domain import Result, Share, Task, TaskState
 from agentos.home import Home
 from agentos.ledger.reading import Reader

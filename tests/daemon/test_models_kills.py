@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.doctor import examine
+from agentos.daemon.upkeep.doctor import examine
 from agentos.domain import Limits, Share, Task, TaskState
 from agentos.gateway.calls import CallReading
 from agentos.home import Home

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from agentos.cli.notify import undelivered
-from agentos.daemon.channels import ChannelFailed, Send, channels_of
-from agentos.daemon.notifications import TRIES, Notifier, deliver, pause
+from agentos.cli.connections.notify import undelivered
+from agentos.daemon.people.channels import ChannelFailed, Send, channels_of
+from agentos.daemon.people.notifications import TRIES, Notifier, deliver, pause
 from agentos.domain import (
     Evolution,
     EvolutionState,

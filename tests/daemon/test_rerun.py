@@ -15,8 +15,8 @@ from agentos.errors import UserError
 from agentos.evolver.replay.rerun import Cause, Rerun, rerun
 from agentos.home import Home
 from agentos.settings import load_settings
-from agentos.trajectories.formats import read
 from agentos.trajectories.past import ImportTarget, Source, past_of
+from agentos.trajectories.readers.formats import read
 
 pytestmark = pytest.mark.sandbox
 NOW = datetime.now(UTC)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.auditing import verify_home
-from agentos.daemon.retention import prune
 from agentos.daemon.setup import init_home
+from agentos.daemon.upkeep.auditing import verify_home
+from agentos.daemon.upkeep.retention import prune
 from agentos.domain import (
     Call,
     Evolution,
@@ -36,8 +36,8 @@ from agentos.errors import Conflict
 from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.codec import plain
 from agentos.ledger.reading import Reader
+from agentos.ledger.rows.codec import plain
 from agentos.ledger.store import Ledger
 from tests.cli.evolved_home import evolve_home
 
@@ -258,7 +258,7 @@ def test_files_that_somebody_stores_now_stay(home: Home) -> None:
 @pytest.mark.slow
 def test_a_prune_that_is_killed_is_done_again(home: Home) -> None:
     program = (
-        "import sys; from datetime import datetime; from pathlib import Path; from agentos.daemon.retention import prune;"
+        "import sys; from datetime import datetime; from pathlib import Path; from agentos.daemon.upkeep.retention import prune;"
         "from agentos.ledger import retention; from agentos.home import Home; retention.NEWEST_OF_EACH = 2; retention.BATCH = 2;"
         "print('go', flush=True); prune(Home(Path(sys.argv[1])), datetime.fromisoformat(sys.argv[2]), 1, 0, apply=True)"
     )

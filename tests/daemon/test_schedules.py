@@ -13,7 +13,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine
 
-from agentos.daemon.schedules import pause, resume, spawn_due
+from agentos.daemon.scheduling.schedules import pause, resume, spawn_due
 from agentos.domain import (
     InputSource,
     Outcome,
@@ -27,8 +27,8 @@ from agentos.domain import (
     Trigger,
 )
 from agentos.errors import Conflict
-from agentos.ledger.codec import to_text
 from agentos.ledger.copies import copies, last_read, without_copies
+from agentos.ledger.rows.codec import to_text
 from agentos.ledger.store import Ledger
 
 START = datetime(2026, 3, 2, 6, 30, tzinfo=UTC)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.auditing import verify_home
 from agentos.daemon.job.bundle import bundle_of
 from agentos.daemon.run.execution import BoxExecutor
-from agentos.daemon.schedules import spawn_due
+from agentos.daemon.scheduling.schedules import spawn_due
 from agentos.daemon.setup import add_tasks
 from agentos.daemon.standing_checks import accept, checks_for, take_back
+from agentos.daemon.upkeep.auditing import verify_home
 from agentos.domain import KernelFault, Outcome, Result, Run, Share, Task, kind_of, new_id
 from agentos.errors import NotFound
 from agentos.home import Home

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.daemon_lock import DaemonLock
-from agentos.daemon.doctor import examine
-from agentos.daemon.heartbeat import HeartbeatFile, read_heartbeat
-from agentos.daemon.status import ABSENT, DEGRADED, WORKS, daemon_status
+from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.daemon.upkeep.doctor import examine
+from agentos.daemon.upkeep.heartbeat import HeartbeatFile, read_heartbeat
+from agentos.daemon.upkeep.status import ABSENT, DEGRADED, WORKS, daemon_status
 from agentos.domain import Outcome, Result, Run, Share, Task
 from agentos.home import Home
 from agentos.ledger.connect import damage_of

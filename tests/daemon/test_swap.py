@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.doctor import examine
 from agentos.daemon.offline import offline_context
 from agentos.daemon.service import service
+from agentos.daemon.upkeep.doctor import examine
 from agentos.domain import Consent, EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
 from agentos.errors import Conflict, Unavailable
 from agentos.evolver.promote.promotion import probe_promotion, promote

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.watching import FolderNotifier, FolderWatcher
+from agentos.daemon.scheduling.watching import FolderNotifier, FolderWatcher
 from agentos.domain import Call, Share, SkippedRun, Task, TaskState, Trigger, Watch
 from agentos.ledger.copies import copies
 from agentos.ledger.store import Ledger

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from agentos.cli.audit import app
+from agentos.cli.admin.audit import app
 from agentos.errors import UserError
 from agentos.ledger.audit import AuditHead, chained
 from agentos.ledger.reading import Reader

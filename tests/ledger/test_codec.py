@@ -18,8 +18,8 @@ from agentos import domain
 from agentos.domain import Evolution, EvolutionState, Outcome, Result, Snapshot
 from agentos.domain.faults import KernelFault, Origin
 from agentos.errors import Unavailable
-from agentos.ledger import dictionary
-from agentos.ledger.codec import (
+from agentos.ledger.rows import dictionary
+from agentos.ledger.rows.codec import (
     bundle,
     from_bundle,
     from_json,

@@ -45,10 +45,10 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.ledger.connect import _engine, open_ledger
-from agentos.ledger.schema import HEAD
+from agentos.ledger.rows.schema import HEAD
+from agentos.ledger.rows.tables import METADATA
 from agentos.ledger.stats import LedgerStats, SpentTotals
 from agentos.ledger.store import Ledger
-from agentos.ledger.tables import METADATA
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PRINT = Fingerprint("f" * 16, "tool/a", "exception", "?")

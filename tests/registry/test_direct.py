@@ -6,8 +6,8 @@ import pygit2
 import pytest
 
 from agentos.errors import Conflict, NotFound
-from agentos.registry import external_commits
-from agentos.registry.repository import MAIN, Repository
+from agentos.registry.git import external_commits
+from agentos.registry.git.repository import MAIN, Repository
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from tests.registry.conftest import SEED, TOOL

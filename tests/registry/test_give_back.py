@@ -10,9 +10,13 @@ import pytest
 
 from agentos.domain import ResourceId
 from agentos.errors import Conflict, UserError
-from agentos.registry.folder_differences import DifferenceSide, FolderDifference, folder_differences
-from agentos.registry.give_back import GiveBack, GiveBackResult, give_back
-from agentos.registry.skills_folder import SkillsFolders
+from agentos.registry.skill_folders.folder_differences import (
+    DifferenceSide,
+    FolderDifference,
+    folder_differences,
+)
+from agentos.registry.skill_folders.give_back import GiveBack, GiveBackResult, give_back
+from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from tests.registry.conftest import SKILL

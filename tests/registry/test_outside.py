@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentos.errors import Invalid, Unavailable
-from agentos.registry import history
 from agentos.registry.check import leftovers, sweep
+from agentos.registry.git import history
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import UpgradeChoice
 from agentos.resources import parse_id

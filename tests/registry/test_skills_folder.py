@@ -12,7 +12,7 @@ import pytest
 
 from agentos.errors import Unavailable
 from agentos.messages import ToolCard
-from agentos.registry.skills_folder import FolderOutcome, SkillsFolders
+from agentos.registry.skill_folders.skills_folder import FolderOutcome, SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from tests.registry.conftest import SKILL, TOOL

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agentos.cli.registry import app
-from agentos.daemon.doctor import examine
+from agentos.cli.resources.registry import app
 from agentos.daemon.setup import init_home
+from agentos.daemon.upkeep.doctor import examine
 from agentos.domain import Snapshot
 from agentos.errors import Conflict, Invalid, Unavailable
 from agentos.home import Home
 from agentos.registry import wheelfile, wheels
-from agentos.registry.skills_folder import SkillsFolders
+from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.registry.wheelfile import BadWheel
 from tests.registry.conftest import SKILL, forged

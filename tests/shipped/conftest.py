@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentos.worker import toolfile
+from agentos.worker.tools import toolfile
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -15,8 +15,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentos.daemon.auditing import verify_home
-from agentos.daemon.doctor import _OURS, examine
+from agentos.daemon.upkeep.auditing import verify_home
+from agentos.daemon.upkeep.doctor import _OURS, examine
 from agentos.domain import (
     RUNNING_STATES,
     Delivery,
@@ -33,7 +33,7 @@ from agentos.domain import (
 from agentos.evolver.promote.probing import driving_sha256
 from agentos.home import Home
 from agentos.ledger.reading import Reader
-from agentos.registry.repository import environment
+from agentos.registry.git.repository import environment
 from agentos.registry.store import Registry
 from tests.daemon.swapping import Waiting, mixed
 

@@ -36,7 +36,7 @@ _REGISTRY = "agentos.registry.store:Registry"
 # Of the daemon, by the stage that they are in.
 DAEMON = (
     KillPoint("start", "agentos.daemon.engine:Engine.launch"),
-    KillPoint("start", "agentos.daemon.daemon_lock:DaemonLock.ready"),
+    KillPoint("start", "agentos.daemon.control.daemon_lock:DaemonLock.ready"),
     KillPoint("start", "agentos.daemon.tick:Tick.resume"),
     KillPoint("run", f"{_LEDGER}.begin_run", most=4),
     KillPoint("run", f"{_LEDGER}.append_step", most=12),
@@ -46,8 +46,8 @@ DAEMON = (
     KillPoint("run", "os:rename", most=20),
     KillPoint("gateway", "agentos.gateway.client:GatewaySession.complete", most=3),
     KillPoint("egress", "agentos.daemon.requests.egress:Egress.answer", most=3),
-    KillPoint("schedule", "agentos.daemon.schedules:start_copy"),
-    KillPoint("schedule", "agentos.daemon.schedules:_remember", most=2),
+    KillPoint("schedule", "agentos.daemon.scheduling.schedules:start_copy"),
+    KillPoint("schedule", "agentos.daemon.scheduling.schedules:_remember", most=2),
     KillPoint("delivery", "agentos.daemon.run.delivery:Deliverer._attempt", most=2),
     KillPoint("mining", f"{_LEDGER}.advance", most=2),
     KillPoint("evidence", f"{_LEDGER}.note", saying="evidence.sealed"),
@@ -58,7 +58,7 @@ DAEMON = (
     KillPoint("verdict", f"{_LEDGER}.note", saying="verdict"),
     KillPoint("promotion", f"{_LEDGER}.note", saying="evolution.promoting"),
     KillPoint("promotion", f"{_REGISTRY}.promote"),
-    KillPoint("promotion", "agentos.registry.repository:Repository.move", most=4),
+    KillPoint("promotion", "agentos.registry.git.repository:Repository.move", most=4),
     KillPoint("promotion", f"{_LEDGER}.note", saying="evolution.probation"),
     KillPoint("swap", "agentos.evolver.promote.probing:probe"),
     KillPoint("swap", f"{_LEDGER}.put", saying="Probe("),
@@ -69,17 +69,17 @@ DAEMON = (
 
 # Of commands beside it.
 BACKUP = (
-    KillPoint("backup", "agentos.daemon.backup:_copy_database", most=3),
-    KillPoint("backup", "agentos.daemon.backup:_bundle"),
-    KillPoint("backup", "agentos.daemon.backup:_Archive._add", most=60),
-    KillPoint("backup", "agentos.daemon.backup:verify_backup"),
+    KillPoint("backup", "agentos.daemon.upkeep.backup:_copy_database", most=3),
+    KillPoint("backup", "agentos.daemon.upkeep.backup:_bundle"),
+    KillPoint("backup", "agentos.daemon.upkeep.backup:_Archive._add", most=60),
+    KillPoint("backup", "agentos.daemon.upkeep.backup:verify_backup"),
     KillPoint("backup", "os:fsync", most=2),
 )
 RESTORE = (
-    KillPoint("restore", "agentos.daemon.backup:_taken", most=60),
-    KillPoint("restore", "agentos.daemon.backup:_unbundle"),
-    KillPoint("restore", "agentos.daemon.backup:verify_home"),
-    KillPoint("restore", "agentos.daemon.backup:_put"),
+    KillPoint("restore", "agentos.daemon.upkeep.backup:_taken", most=60),
+    KillPoint("restore", "agentos.daemon.upkeep.backup:_unbundle"),
+    KillPoint("restore", "agentos.daemon.upkeep.backup:verify_home"),
+    KillPoint("restore", "agentos.daemon.upkeep.backup:_put"),
 )
 PRUNE = (
     KillPoint("prune", f"{_LEDGER}.prune", most=2),
@@ -166,14 +166,14 @@ def _daemon(root: str) -> None:
 
 
 def _backup(root: str, target: str) -> None:
-    from agentos.daemon.backup import back_up
+    from agentos.daemon.upkeep.backup import back_up
     from agentos.home import Home
 
     back_up(Home(Path(root)), Path(target), replace=True)
 
 
 def _restore(root: str, source: str) -> None:
-    from agentos.daemon.backup import restore
+    from agentos.daemon.upkeep.backup import restore
     from agentos.home import Home
 
     restore(Home(Path(root)), Path(source), replace=True)
@@ -182,7 +182,7 @@ def _restore(root: str, source: str) -> None:
 def _prune(root: str) -> None:
     from datetime import UTC, datetime, timedelta
 
-    from agentos.daemon.retention import prune
+    from agentos.daemon.upkeep.retention import prune
     from agentos.home import Home
     from agentos.ledger import retention
 
@@ -239,9 +239,9 @@ WORK: Mapping[str, Callable[..., None]] = {
 _NEEDED = (
     "alembic.command",
     "alembic.operations.base",
-    "agentos.daemon.backup",
+    "agentos.daemon.upkeep.backup",
     "agentos.daemon.process",
-    "agentos.daemon.retention",
+    "agentos.daemon.upkeep.retention",
     "tests.cli.evolved_home",
 )
 

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agentos.daemon.daemon_lock import daemon_info
+from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.offline import offline_context
 from agentos.daemon.setup import init_home
 from agentos.domain import (

@@ -12,8 +12,8 @@ from agentos.errors import Invalid
 from agentos.ledger.store import Ledger
 from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.conversations import ChatConversation
-from agentos.trajectories.formats import detect, read
 from agentos.trajectories.past import ImportedRun, ImportTarget, Source, past_of
+from agentos.trajectories.readers.formats import detect, read
 
 ASKED = {"role": "user", "content": "add 1 and 2"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}

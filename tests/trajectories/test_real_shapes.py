@@ -11,9 +11,9 @@ import pytest
 from agentos.errors import Invalid
 from agentos.evolver.find.step_failures import fault_in
 from agentos.trajectories.conversations import ChatConversation, text_of
-from agentos.trajectories.formats import detect, read
 from agentos.trajectories.past import ImportTarget, Source, past_of
-from agentos.trajectories.records import read_records
+from agentos.trajectories.readers.formats import detect, read
+from agentos.trajectories.readers.records import read_records
 
 
 def conversations(path: Path, format: str) -> list[ChatConversation]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentos.errors import UserError
-from agentos.trajectories.records import RECORD_MAX, Record, files_of, read_records
+from agentos.trajectories.readers.records import RECORD_MAX, Record, files_of, read_records
 
 
 def read(tmp_path: Path, data: bytes, name: str = "x.json") -> list[Record]:

@@ -11,9 +11,9 @@ from typing import Any
 from agentos.domain import Result, Step
 from agentos.ledger.store import Ledger
 from agentos.trajectories.chat import FinishedRun, chat_record
-from agentos.trajectories.formats import READERS, detect, read
 from agentos.trajectories.past import ImportedRun, ImportTarget, Source, past_of
-from agentos.trajectories.records import Record, files_of, read_records
+from agentos.trajectories.readers.formats import READERS, detect, read
+from agentos.trajectories.readers.records import Record, files_of, read_records
 
 
 def records(data: Path) -> list[Record]:

@@ -10,7 +10,7 @@ import pytest
 
 from agentos.domain import Json, Result
 from agentos.trajectories.chat import FinishedRun, chat_record
-from agentos.trajectories.formats import read
+from agentos.trajectories.readers.formats import read
 from agentos.trajectories.training import SkippedExample, dpo, grpo, sft
 
 Make = Callable[..., FinishedRun]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from agentos.functions import MARK, functions, marked
-from agentos.worker import entered, toolfile
-from agentos.worker.bundle_importer import BundleFiles
 from agentos.worker.children import ChildLimits
-from agentos.worker.toolhost import ToolHost, ToolResult
+from agentos.worker.tools import entered, toolfile
+from agentos.worker.tools.bundle_importer import BundleFiles
+from agentos.worker.tools.toolhost import ToolHost, ToolResult
 
 PATH = "tool/fees/tool.py"
 SOURCE = '''"""Fees."""

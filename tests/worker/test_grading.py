@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentos.sandboxes.plainfiles import write_tar
-from agentos.worker import grading
+from agentos.worker.jobs import grading
 
 EVIL = '{"x": 1}'
 

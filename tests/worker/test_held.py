@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentos.worker.bundle_importer import BundleFiles
+from agentos.worker.tools.bundle_importer import BundleFiles
 
 Tool = Callable[..., str]
 

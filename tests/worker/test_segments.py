@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentos.worker.segments import Segments
+from agentos.worker.jobs.segments import Segments
 
 SOURCE = '''"""What it is for."""
 

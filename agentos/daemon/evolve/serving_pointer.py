@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 
 import structlog
 
-from agentos.daemon.status import HELD
+from agentos.daemon.upkeep.status import HELD
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError
 from agentos.evolver.parts import Parts

@@ -23,7 +23,7 @@ from typing import IO
 
 import structlog
 
-from agentos.daemon.clock import local
+from agentos.daemon.scheduling.clock import local
 from agentos.domain import (
     Delivery,
     DeliveryState,

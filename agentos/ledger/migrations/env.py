@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from agentos.ledger.tables import METADATA
+from agentos.ledger.rows.tables import METADATA
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)
 context.run_migrations()

@@ -18,9 +18,9 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from agentos.daemon.answers import chosen, give
-from agentos.daemon.daemon_lock import daemon_info
-from agentos.daemon.filing import cancel_task, file_task, require_model
+from agentos.daemon.control.daemon_lock import daemon_info
+from agentos.daemon.intake.filing import cancel_task, file_task, require_model
+from agentos.daemon.people.answers import chosen, give
 from agentos.domain import Question, Result, Run, Step, Task, TaskState, digest
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.blobs import BlobStore

@@ -13,10 +13,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agentos.daemon.answers import chosen, give
-from agentos.daemon.feedback import FeedbackDetails, speak
-from agentos.daemon.filing import cancel_task, file_task, find_schedule, remove_schedule
-from agentos.daemon.json_views import (
+from agentos.daemon.intake.filing import cancel_task, file_task, find_schedule, remove_schedule
+from agentos.daemon.offline import offline_context
+from agentos.daemon.people.answers import chosen, give
+from agentos.daemon.people.feedback import FeedbackDetails, speak
+from agentos.daemon.scheduling.schedules import pause, resume, run_now
+from agentos.daemon.views.json_views import (
     evolution_summary,
     evolution_whole,
     run_whole,
@@ -25,9 +27,7 @@ from agentos.daemon.json_views import (
     task_whole,
     without_share,
 )
-from agentos.daemon.offline import offline_context
-from agentos.daemon.resource_views import resource_lines, resource_whole
-from agentos.daemon.schedules import pause, resume, run_now
+from agentos.daemon.views.resource_views import resource_lines, resource_whole
 from agentos.domain import Evolution, Feedback, Question, Rating, ResourceId, Run, TaskState, Version
 from agentos.errors import NotFound, UserError
 from agentos.evolver.promote import promotion

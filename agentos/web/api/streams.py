@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from agentos.daemon.json_views import without_share
+from agentos.daemon.views.json_views import without_share
 from agentos.domain import Run, Step
 from agentos.errors import NotFound
 from agentos.ledger.blobs import BlobStore

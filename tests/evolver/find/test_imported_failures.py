@@ -11,8 +11,8 @@ from agentos.domain import Result, Snapshot
 from agentos.evolver.find.fingerprints import AgentActions, failure_of
 from agentos.evolver.policy import load_taxonomy
 from agentos.shipped import folder
-from agentos.trajectories.formats import read
 from agentos.trajectories.past import ImportTarget, Source, past_of
+from agentos.trajectories.readers.formats import read
 
 TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")
 INTO = ImportTarget(Snapshot("c" * 40, "t" * 40), 0.2, datetime(2026, 1, 2, tzinfo=UTC))

@@ -10,7 +10,7 @@ import pytest
 from agentos import checks
 from agentos.domain import Json
 from agentos.evolver.find.invariants import Invariant, invariants
-from agentos.worker.grading import snippet
+from agentos.worker.jobs.grading import snippet
 
 BILLS = [
     {"total": 7, "parts": [3, 4], "count": 2, "rows": [{"net": 2}, {"net": 5}], "note": "a"},

@@ -52,7 +52,7 @@ from agentos.evolver.promote.promotion import (
     verdict_on,
     why_asked,
 )
-from agentos.ledger.codec import to_json
+from agentos.ledger.rows.codec import to_json
 from agentos.testing import FakeRegistry, attempt
 
 if TYPE_CHECKING:

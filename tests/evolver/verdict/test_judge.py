@@ -38,7 +38,7 @@ from agentos.evolver.verdict.judge import (
     recompute,
 )
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST
-from agentos.ledger.codec import from_json
+from agentos.ledger.rows.codec import from_json
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
 MANIFEST = Manifest("evd-1", "cause", "edit", ("skill/x/tools/t.py",), ("e1",), (), Layer.SKILL, "why")

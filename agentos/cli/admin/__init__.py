@@ -1,0 +1,1 @@
+"""The home and its daemon, kept up."""

@@ -1,0 +1,126 @@
+"""``agentos backup``, ``restore`` and ``prune``: what of a home is kept, and where."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_text, tell_progress
+from agentos.home import Home
+
+app = noun("")
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to; .tar.gz and .tgz are compressed.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write ledger, blobs, registry, engine, settings and keys into one file, and read it again.
+
+    The daemon may go on: what the file holds is one moment. It holds keys and whatever runs saw, so keep it as you
+    keep the home; only you may read it. `agentos restore FILE` makes a home from it.
+    """
+    from agentos.daemon.upkeep.backup import back_up
+
+    began = time.monotonic()
+    made = back_up(Home.find(), file, replace=force, say=tell_progress)
+    size = file.stat().st_size
+    if as_json:
+        print_json(
+            {
+                "file": str(file),
+                "bytes": size,
+                "files": len(made.files),
+                "head": made.head,
+                "made_at": made.made_at,
+            }
+        )
+        return
+    took = time.monotonic() - began
+    print_text(f"{file}: {len(made.files)} files, {size / 1e6:.1f} MB, read again, {took:.1f} s", "green")
+    print_text(f"To see that it works: agentos --home /tmp/again restore {file}")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="What `agentos backup` wrote.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Move the home that is there aside, then restore.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the home (--home, AGENTOS_HOME) from a backup, and verify its audit log.
+
+    Everything is unpacked and checked first; a damaged backup changes nothing. A home that is there is never
+    removed: with --replace it is moved aside. Exit code 1 when the restored home's audit finds a fault.
+    """
+    from agentos.daemon.upkeep.backup import restore as restore_home
+
+    home = Home.find()
+    audited, old = restore_home(home, file, replace=replace, say=tell_progress)
+    if as_json:
+        facts = {"home": str(home.root), "moved_aside": old and str(old), "head": str(audited.head)}
+        print_json({**facts, "faults": audited.faults})
+    else:
+        print_text(f"Restored the home {home.root}: {audited.head.count} audit entries.", "green")
+        if old is not None:
+            print_text(f"The home that was there lies in {old}.")
+        for fault in audited.faults:
+            print_text(fault, "red")
+    if audited.faults:
+        raise typer.Exit(1)
+
+
+@app.command()
+def prune(
+    days: Annotated[
+        float | None, typer.Option(min=0, help="Older than this; 0: no limit. Else as in the settings.")
+    ] = None,
+    gb: Annotated[
+        float | None, typer.Option(min=0, help="The oldest first while the home is larger; 0: no limit.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this it is only said.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let go the steps and files of old runs and the trajectories of old trials.
+
+    Outcomes, evidence with its runs, verdicts with their trials, flagged runs, the newest 200 runs of each resource and
+    the audit log stay, and `agentos audit verify` still finds all that was tampered with. The daemon does the same
+    once a day, as `[retention]` in the settings says.
+    """
+    from datetime import UTC, datetime
+
+    from agentos.daemon.upkeep.retention import prune as prune_home
+    from agentos.settings import load_settings
+
+    home = Home.find()
+    wanted = load_settings(home.settings).retention
+    found = prune_home(
+        home,
+        datetime.now(UTC),
+        wanted.days if days is None else days,
+        wanted.gb if gb is None else gb,
+        apply=yes,
+        say=tell_progress,
+    )
+    if as_json:
+        print_json({**asdict(found), "applied": yes})
+        return
+    went = "went" if yes else "would go"
+    print_text(
+        f"{found.runs} runs: their steps and files {went} ({found.kept} beside them are kept whole); "
+        f"trajectories of {found.evolutions} evolutions; {found.blobs} files with {found.bytes / 1e6:.1f} MB "
+        f"of {found.size_before / 1e6:.1f} MB.",
+        "green" if yes else "",
+    )
+    if not yes:
+        print_text("Nothing was changed. To do it: agentos prune --yes")

@@ -1,0 +1,179 @@
+"""``agentos init`` and ``agentos status``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentos.cli.connections.notify import tell_undelivered, undelivered
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_text
+from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.daemon.upkeep.status import DaemonStatus
+    from agentos.ledger.reading import Reader
+
+app = noun("")
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+@app.command()
+def init() -> None:
+    """Make a home: settings, registry with the shipped content, ledger, consent key. Safe to repeat."""
+    from agentos.daemon.setup import init_home
+
+    home = Home.find()
+    did = "Completed" if home.settings.exists() else "Made"
+    fresh = init_home(home)
+    print_text(f"{did if fresh else 'Complete already:'} the home {home.root}", "green")
+    if fresh:
+        print_text("Next: `agentos daemon start`, then `agentos task run FILE`.")
+
+
+@app.command()
+def status(
+    as_json: AsJson = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="End with the exit code of `agentos daemon status`.")
+    ] = False,
+) -> None:
+    """What the daemon is doing, whether it works, and how much there is of everything."""
+    from agentos.daemon.upkeep.status import daemon_status
+    from agentos.ledger.reading import Reader
+
+    home = Home.find()
+    reader = Reader(home.ledger)
+    counts = reader.counts()
+    status = daemon_status(home)
+    code = status.code if check else 0
+    refused = reader.get_kv("skills.refused", {})
+    questions = reader.open_questions()
+    held = reader.get_kv("swap.held")
+    head = reader.head().short
+    waits = _waits(reader)
+    not_told, undelivered_results = undelivered(reader), undelivered_lately(reader)
+    if as_json:
+        facts = {
+            "refused_skills": refused,
+            "questions": questions,
+            "held": held,
+            "head": head,
+            "waits": waits,
+            "undelivered": undelivered_results,
+            "not_told": not_told,
+        }
+        print_json({"home": str(home.root), "counts": counts, **status_facts(status), **facts})
+        raise typer.Exit(code)
+    print_text(f"home        {home.root}")
+    tell_status(home, status)
+    for name, found in (("tasks", counts.tasks), ("runs", counts.runs), ("evolutions", counts.evolutions)):
+        print_text(f"{name:<12}{', '.join(f'{count} {key}' for key, count in found.items()) or 'none'}")
+    print_text(f"{'steps':<12}{counts.steps}")
+    print_text(
+        f"{'audit':<12}{head}  (note it elsewhere; `agentos audit verify --head {head}` holds the log to it)"
+    )
+    if waiting := counts.evolutions.get("awaiting_consent", 0):
+        print_text(
+            f"consent     {waiting} waiting for yours; `agentos evolution list --state awaiting_consent`",
+            "yellow",
+        )
+    if held:
+        print_text(f"probe       {_held(held)}", "red" if held["failed"] else "yellow")
+    _tell(waits)
+    tell_undelivered(not_told)
+    for delivery in undelivered_results:
+        tell_delivery(delivery)
+    for question in questions:
+        print_text(f"asks        {question.text[:200]}  (`agentos run answer`)", "yellow")
+    for folder, faults in refused.items():
+        print_text(f"refused     {folder}", "red")
+        for fault in faults:
+            print_text(f"            {fault}")
+    raise typer.Exit(code)
+
+
+def status_facts(status: DaemonStatus) -> dict[str, Any]:
+    """What --json says of the daemon."""
+    return {
+        "state": status.state,
+        "works": not status.code,
+        "alive": status.info is not None and status.info.alive,
+        "why": status.why,
+        "daemon": status.info,
+        "heartbeat": status.beat,
+        "disk_free_mb": status.disk_free_mb,
+        "files_free": status.files_free,
+        "given_up": status.given_up,
+        "waiting": status.waiting,
+        "overdue": status.overdue,
+        "stale_settings": status.stale_settings,
+    }
+
+
+def tell_status(home: Home, status: DaemonStatus) -> None:
+    """Lines for a person: whether it works, what it has to work with, what waits."""
+    from agentos.daemon.upkeep.status import DEGRADED, since_text
+
+    info, beat = status.info, status.beat
+    if info is not None and info.alive:
+        word = "runs" if not status.code else f"runs, but {status.why}"
+        about = f"pid {info.pid}, since {info.started_at}, version {info.version}"
+        print_text(f"daemon      {word}  ({about})", "red" if status.code == DEGRADED else "green")
+    else:
+        print_text(f"daemon      {status.why}", "yellow")
+    if beat is not None and beat.turn_at:
+        failed = f"; last failed {beat.error_at}: {beat.error}" if beat.error else ""
+        print_text(f"turn        last good {beat.turn_at}{failed}", "yellow" if failed else "")
+    files = "" if status.files_free is None else f", {status.files_free:,} files"
+    room = f"room        {status.disk_free_mb:,} MB of disk{files}"
+    print_text(room + (f", {beat.descriptors} of {beat.descriptors_max} descriptors used" if beat else ""))
+    if status.stale_settings:
+        again = "`agentos daemon stop`, then `agentos daemon start`"
+        print_text(f"settings    changed since the daemon started, and not in force: {again}", "yellow")
+    if status.given_up:
+        hint = "`agentos run list --result infra` shows their runs"
+        print_text(f"given up    {status.given_up} task(s); {hint}", "yellow")
+    for sentence in status.overdue:
+        print_text(f"overdue     {sentence}", "red")
+    for item in status.waiting:
+        print_text(f"waits       {item.task} since {since_text(item.since)}: {item.why}", "yellow")
+
+
+def _waits(reader: Reader) -> list[dict[str, Any]]:
+    """The evolutions that stand still: for what, until when, who waits behind them, and what to type."""
+    from agentos.domain import RUNNING_STATES, Evolution, EvolutionState, EvolutionWait
+
+    found = [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]
+    waiting = [item for item in found if item.waiting]
+    behind = sum(item.state is EvolutionState.MINED for item in found if item not in waiting)
+    told = []
+    for item in waiting:
+        until = f" until {item.waits_until.astimezone():%H:%M:%S}, then it ends" if item.waits_until else ""
+        says = f"{item.id} waits for the {item.waiting.value}{until}: {item.reason[:300]}"
+        if behind:
+            says += f" ({behind} not begun yet)"
+        model = item.waiting is EvolutionWait.MODEL
+        type_ = (
+            ["agentos model test", "agentos model default NAME", "agentos model remove NAME"]
+            if model
+            else ["agentos doctor"]
+        )
+        told.append({"evolution": item.id, "for": item.waiting.value, "says": says, "type": type_})
+    return told
+
+
+def _tell(waits: list[dict[str, Any]]) -> None:
+    for wait in waits:
+        print_text(f"waits       {wait['says']}", "yellow")
+        for line in wait["type"]:
+            print_text(f"            `{line}`")
+
+
+def _held(held: dict[str, Any]) -> str:
+    """Why new runs do not get what the registry holds, and what to do about it."""
+    told = f"new runs get {held['served'][:12]}, not {held['main'][:12]}: {held['why']}"
+    return f"{told}  (`{held['undo']}`)" if held["undo"] else told

@@ -1,0 +1,1 @@
+"""What lies outside of a home: models, MCP servers, secrets, messages to people."""

@@ -1,0 +1,208 @@
+"""``agentos mcp …``: tools of MCP servers for agents, and this home as an MCP server for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import confirm, print_json, print_table, print_text
+from agentos.domain import Kind, ResourceId
+from agentos.errors import NotFound, UserError
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.ports import Sandbox
+
+app = noun("Tools of MCP servers for agents, and this home as an MCP server for other programs.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name, as `agentos mcp list` has it.")]
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called: skill/NAME.")],
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="-- COMMAND…", help="uvx PACKAGE …, npx -y PACKAGE …, or a program of the sandbox."
+        ),
+    ],
+    wheel: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PACKAGE", help="A Python package that it takes, perhaps with versions. Repeatable."
+        ),
+    ] = None,
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="It gets a copy of these files; {server} in the command is where."
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A variable of its environment. Repeatable."),
+    ] = None,
+    effect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOOL=EFFECT", help="What a tool does, whatever the server says. Repeatable."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a server once, in a box, and take its tools into the registry."""
+    from dataclasses import replace
+
+    from agentos.cli.resources.registry_edit import author
+    from agentos.daemon.mcp.adding import NewServer, add_server
+    from agentos.daemon.mcp.packages import packages_of
+    from agentos.domain import Effect
+    from agentos.resources import name_fault
+
+    if fault := name_fault(name):
+        raise UserError(fault)
+    packages = packages_of(command)
+    if packages.npm and files:
+        raise UserError("--files is for a server that is no package of npm")
+    packages = replace(packages, wheels=(*packages.wheels, *(wheel or ())))
+    effects = _pairs("--effect", effect)
+    if unknown := [word for word in effects.values() if word not in set(Effect)]:
+        raise UserError(f"'{unknown[0]}' is no effect: use one of {', '.join(Effect)}")
+    own = {key: Effect(word) for key, word in effects.items()}
+    new = NewServer(name, packages, _pairs("--env", env), own, files)
+    home = Home.find()
+    with _sandbox(home) as sandbox:
+        added = add_server(home, sandbox, new, author())
+    if as_json:
+        print_json(
+            {
+                "skill": str(added.skill),
+                "tools": added.tools,
+                "left_out": added.left_out,
+                "changed": added.changed,
+            }
+        )
+        return
+    version = f"{added.served.name} {added.served.version}".strip()
+    print_text(f"{added.skill}  {version}{'' if added.changed else ' (as it was)'}", "bold")
+    print_text(f"tools: {', '.join(f'{name}/{tool}' for tool in added.tools)}")
+    for sentence in added.left_out:
+        print_text(sentence, "yellow")
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the servers that were added, with their versions and tools."""
+    from agentos.daemon.mcp.adding import tools_of
+    from agentos.registry.store import Registry
+
+    registry = Registry(Home.find().registry)
+    main = registry.stable()
+    rows = []
+    for resource in registry.names(main):
+        if resource.kind is Kind.SKILL and (tools := tools_of(registry.files(main, str(resource)))):
+            version = registry.latest(resource)
+            rows.append(
+                {
+                    "server": resource.name,
+                    "version": version.number if version else "?",
+                    "command": " ".join(tools[0].command),
+                    "tools": [tool.tool for tool in tools],
+                }
+            )
+    if as_json:
+        print_json(rows)
+        return
+    cells = [
+        [str(row["server"]), str(row["version"]), str(row["command"]), ", ".join(row["tools"])]
+        for row in rows
+    ]
+    print_table(
+        ("server", "version", "command", "tools"),
+        cells,
+        empty="No MCP server was added. Try: agentos mcp add time -- uvx mcp-server-time",
+        wrap=True,
+    )
+
+
+@app.command("test")
+def compare(name: Name, as_json: AsJson = False) -> None:
+    """Start a server as it was added, and compare its tools with those on record. Exit code 1 when they differ."""
+    from agentos.daemon.mcp.adding import look_at
+
+    home = Home.find()
+    with _sandbox(home) as sandbox:
+        found = look_at(home, sandbox, name)
+    differs = bool(found.changed or found.gone)
+    state = {key: list(getattr(found, key)) for key in ("same", "changed", "gone", "new")}
+    if as_json:
+        print_json({"server": found.served.name, "version": found.served.version, **state})
+    else:
+        print_text(f"{found.served.name} {found.served.version} answers", "bold")
+        for key, tools in state.items():
+            if tools:
+                print_text(f"{key}: {', '.join(tools)}", "red" if key in ("changed", "gone") else "")
+        if differs:
+            print_text(f"To take it as it is now: agentos mcp add {name} -- COMMAND…", "dim")
+    raise typer.Exit(1 if differs else 0)
+
+
+@app.command()
+def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Take a server's tools out of the registry; the history stays."""
+    from agentos.daemon.mcp.adding import tools_of
+    from agentos.registry.store import Registry
+
+    registry = Registry(Home.find().registry)
+    skill = ResourceId(Kind.SKILL, name)
+    if not tools_of(registry.files(registry.stable(), str(skill))):
+        raise NotFound(f"There is no MCP server '{name}'. Try: agentos mcp list")
+    confirm(f"Remove the MCP server {name}?", yes=yes)
+    registry.retire(skill, "the MCP server was removed")
+    print_text(f"{name} is removed. To bring it back: agentos registry revert {skill}")
+
+
+@app.command()
+def serve(
+    client: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Who is served: the name that settings and records know it by."),
+    ] = "client",
+    http: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Over HTTP, to who sends the client's token; else on standard streams."
+        ),
+    ] = "",
+) -> None:
+    """Serve this home to another program: tasks, runs, feedback, questions, evolutions, skills and memories."""
+    from agentos.cli.connections.mcp_serving import serve as serve_tools
+    from agentos.resources import name_fault
+
+    if fault := name_fault(client):
+        raise UserError(f"--client: {fault}")
+    serve_tools(Home.find(), client, http)
+
+
+@contextmanager
+def _sandbox(home: Home) -> Iterator[Sandbox]:
+    """The one that runs get, for this command alone."""
+    from agentos.sandboxes.choice import Choice
+    from agentos.settings import load_settings
+
+    settings = load_settings(home.settings)
+    with closing(Choice(home.root, settings.run_uid, settings.sandbox)) as sandbox:
+        yield sandbox
+
+
+def _pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """``KEY=VALUE`` of an option that may be repeated. Raises UserError."""
+    for text in given or ():
+        if "=" not in text or text.startswith("="):
+            raise UserError(f"{option} is NAME=VALUE, found '{text[:100]}'")
+    return dict(text.split("=", 1) for text in given or ())

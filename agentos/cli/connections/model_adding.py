@@ -1,0 +1,193 @@
+"""What ``agentos model add``, ``default`` and ``remove`` write: resources of the registry, and agentos.toml."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from agentos.cli.resources.registry_edit import author
+from agentos.domain import Kind, ResourceId
+from agentos.errors import Conflict, Invalid, NotFound, UserError
+from agentos.home import Home
+from agentos.models.canonical import RESOURCE_PARAMETERS
+from agentos.registry.store import Registry
+from agentos.resources import MAIN_FILE, examine
+from agentos.settings import load_settings
+
+CONTEXT_TOKENS = 32_768  # of a model that is added without a word on it
+_COMMENTED = re.compile(r"^# model = .*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedModel:
+    """What a person typed; what is empty was not, and stays as it is where the model is there already."""
+
+    name: str
+    model: str
+    provider: str
+    api_base: str
+    key_env: str
+    parameters: tuple[str, ...]
+    fallbacks: tuple[str, ...]
+    prices: tuple[float, float] | None
+    context_tokens: int | None
+    description: str
+    default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAdded:
+    """``change`` is added, changed, unchanged or removed; ``settings`` whether agentos.toml is different now."""
+
+    name: str
+    change: str
+    default: bool
+    settings: bool
+
+
+def add_model(home: Home, wanted: TypedModel) -> ModelAdded:
+    """Write both; nothing is written when either would be refused. Raises UserError."""
+    registry = Registry(home.registry)
+    base = registry.stable()
+    resource = ResourceId(Kind.MODEL, wanted.name)
+    path = f"{resource}/{MAIN_FILE[Kind.MODEL]}"
+    present = registry.files(base, f"{resource}/").get(path)
+    document = _document(wanted, present or b"")
+    if faults := examine(resource, {path: document}).faults:
+        raise Invalid(f"The model '{wanted.name}' was refused", list(faults))
+    known = {found.name for found in registry.names(base) if found.kind is Kind.MODEL}
+    if wanted.api_base and not wanted.api_base.startswith(("http://", "https://")):
+        raise UserError(
+            f"Expected --api-base as an address such as http://127.0.0.1:11434/v1; found '{wanted.api_base}'"
+        )
+    if missing := [name for name in wanted.fallbacks if name not in known]:
+        raise NotFound(f"No model '{missing[0]}' to fall back to is in the registry. Try: agentos model list")
+    settings = load_settings(home.settings)
+    if not wanted.provider and (wanted.api_base or wanted.key_env):
+        raise UserError("--api-base and --key-env belong to a provider: name it with --provider")
+    if (
+        wanted.provider
+        and wanted.provider not in settings.providers
+        and not (wanted.api_base or wanted.key_env)
+    ):
+        raise UserError(
+            f"agentos.toml has no [providers.{wanted.provider}]: say where it is with --api-base, or with "
+            "which key it is reached with --key-env"
+        )  # fmt: skip
+    default = wanted.default or not settings.model
+    changed = _write_settings(home.settings, wanted, default=default)
+    if present != document:
+        what = "Change" if present else "Add"
+        registry.commit({path: document}, f"{what} {resource}", "edit", base=base, author=author())
+    change = "unchanged" if present == document else "changed" if present else "added"
+    return ModelAdded(wanted.name, change, default, changed)
+
+
+def set_default(home: Home, name: str) -> bool:
+    """Whether the setting changed; "" clears it. Raises NotFound for a model that the registry does not have."""
+    if name:
+        registry = Registry(home.registry)
+        if ResourceId(Kind.MODEL, name) not in registry.names(registry.stable()):
+            raise NotFound(f"No model '{name}' is in the registry. Try: agentos model list")
+    before = home.settings.read_text(encoding="utf-8") if home.settings.exists() else ""
+    document = tomlkit.parse(_COMMENTED.sub(f'model = "{name}"', before, count=1) if name else before)
+    if name:
+        document["model"] = name
+    else:
+        document.pop("model", None)
+    return _written(home.settings, before, tomlkit.dumps(document))
+
+
+def remove_model(home: Home, name: str) -> ModelAdded:
+    """Retire it, and clear the default where it was that; nothing is changed when it is refused. Raises UserError."""
+    registry = Registry(home.registry)
+    stable = registry.stable()
+    resource = ResourceId(Kind.MODEL, name)
+    names = registry.names(stable)
+    if resource not in names:
+        raise NotFound(f"No model '{name}' is in the registry. Try: agentos model list")
+    for other in names:
+        if other == resource or other.kind not in (Kind.MODEL, Kind.AGENT):
+            continue
+        found = examine(other, registry.files(stable, f"{other}/")).resource
+        named = [] if found is None else [found.settings.get("model"), *found.settings.get("fallbacks", ())]
+        if other.kind is Kind.MODEL:
+            named = named[1:]  # the first says what is asked, not which resource
+        if name in named:
+            how = "falls back to it" if other.kind is Kind.MODEL else "names it"
+            raise Conflict(f"The model '{name}' is in use: {other} {how}. Change that first")
+    is_default = load_settings(home.settings).model == name
+    if is_default:
+        set_default(home, "")
+    registry.retire(resource, f"removed by {author() or 'a person'}")
+    return ModelAdded(name, "removed", is_default, is_default)
+
+
+def _document(wanted: TypedModel, present: bytes) -> bytes:
+    document = tomlkit.parse(present.decode())
+    if wanted.description or document.get("description") in (None, f"The model {document.get('model')}"):
+        document["description"] = wanted.description or f"The model {wanted.model}"
+    document["model"] = wanted.model
+    if wanted.provider:
+        document["provider"] = wanted.provider
+    if wanted.fallbacks:
+        document["fallbacks"] = list(wanted.fallbacks)
+    if wanted.context_tokens or "context_tokens" not in document:
+        document["context_tokens"] = wanted.context_tokens or CONTEXT_TOKENS
+    if wanted.prices:
+        document["price"] = {"input_per_mtok": wanted.prices[0], "output_per_mtok": wanted.prices[1]}
+    if wanted.parameters:
+        document["parameters"] = dict(_parameter(text) for text in wanted.parameters)
+    return tomlkit.dumps(document).encode()
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UserError(f"Expected --parameter KEY=VALUE; found '{text}'")
+    if key not in RESOURCE_PARAMETERS:
+        known = ", ".join(sorted(RESOURCE_PARAMETERS))
+        raise UserError(f"'{key}' is no parameter that is sent to a model; there are: {known}")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def _write_settings(path: Path, wanted: TypedModel, *, default: bool) -> bool:
+    """Whether anything changed. Comments and order stay as they are."""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = before
+    if default:  # where the first settings have it as a comment: above all tables, whatever is uncommented
+        text = _COMMENTED.sub(f'model = "{wanted.name}"', before, count=1)
+    document = tomlkit.parse(text)
+    if default:
+        document["model"] = wanted.name
+    given = {"api_base": wanted.api_base, "key_env": wanted.key_env}
+    if any(given.values()):
+        providers = document.setdefault("providers", tomlkit.table(is_super_table=True))
+        provider = providers.setdefault(wanted.provider, tomlkit.table())
+        provider.update({key: value for key, value in given.items() if value})
+    return _written(path, before, tomlkit.dumps(document))
+
+
+def _written(path: Path, before: str, after: str) -> bool:
+    if after == before:
+        return False
+    aside = path.with_name(path.name + ".new")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(after)
+            file.flush()
+            os.fsync(file.fileno())
+        load_settings(aside)  # raises Invalid, and then the file stays as it was
+        aside.rename(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return True

@@ -1,0 +1,1 @@
+"""What the program changed in itself."""

@@ -1,0 +1,320 @@
+"""`agentos evolution …`: see, explain, approve and undo what the program changed in itself."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import confirm, print_json, print_table, print_text
+from agentos.daemon.views.json_views import evolution_summary, evolution_whole
+from agentos.domain import Evolution, EvolutionState, Snapshot
+from agentos.errors import Conflict, NotFound, UserError
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.ledger.reading import EvolutionRecords, Reader
+
+app = noun("See, explain, approve and undo what the program changed in itself.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The evolution's id, or enough of its start or end.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+_POLL_S = 0.2
+_UNDOABLE = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+
+
+def _reader() -> Reader:
+    from agentos.ledger.reading import Reader
+
+    return Reader(Home.find().ledger)
+
+
+def _story(fragment: str) -> tuple[Reader, EvolutionRecords]:
+    reader = _reader()
+    return reader, reader.story(reader.resolve("evolution", fragment))
+
+
+@app.command("list")
+def list_(
+    state: Annotated[
+        str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Every evolution, newest last: what failed, what was changed, how it ended."""
+    reader = _reader()
+    if state and state not in set(EvolutionState):
+        raise UserError(f"There is no state {state!r}; the states are {', '.join(EvolutionState)}.")
+    found = [item for item in reader.find(Evolution) if not state or item.state.value == state]
+    if as_json:
+        print_json([evolution_summary(reader, item) for item in found])
+        return
+    from agentos.cli.evolutions.screen import state_text
+
+    rows = []
+    for item in found:
+        told = evolution_summary(reader, item)
+        rows.append((item.id, state_text(item), told["resource"], told["edit"] or item.reason))
+    print_table(
+        ("evolution", "state", "resource", "edit, or why there is none"),
+        rows,
+        below=True,
+        empty="No evolution yet: two failing runs of the same kind open one. `agentos evolve` looks now.",
+    )
+
+
+@app.command()
+def show(id: Id, as_json: AsJson = False) -> None:
+    """One evolution on one screen: evidence, cause, edit, predictions, trials, verdict, consent, since."""
+    reader, story = _story(id)
+    if as_json:
+        print_json(evolution_whole(story))
+        return
+    from agentos.cli.evolutions.screen import draw
+    from agentos.daemon.views.evolution_view import scene_of
+
+    draw(scene_of(Home.find(), reader, story))
+
+
+@app.command()
+def diff(
+    id: Id,
+    candidate: Annotated[int, typer.Option(help="Rank of another candidate of this evolution.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """The edit as a coloured diff against the snapshot it was measured on."""
+    from rich.console import Console
+
+    from agentos.cli.evolutions.screen import diff_text
+    from agentos.daemon.views.evolution_view import base_text, chosen
+
+    _, story = _story(id)
+    picked = (
+        next((item for item in story.candidates if item.rank == candidate), None)
+        if candidate
+        else chosen(story)
+    )
+    if picked is None:
+        name, ended = story.evolution.id, story.evolution.reason or story.evolution.state.value
+        ranks = ", ".join(str(item.rank) for item in story.candidates)
+        raise NotFound(
+            f"{name} has no candidate {candidate}; it has {ranks}"
+            if ranks
+            else f"{name} has no edit: {ended}"
+        )
+    text = diff_text(base_text(Home.find(), picked), picked)
+    if as_json:
+        print_json({"evolution": story.evolution.id, "candidate": picked.id, "diff": text.plain})
+    else:
+        Console(highlight=False, soft_wrap=True).print(text, end="")
+
+
+@app.command()
+def approve(id: Id, yes: Yes = False) -> None:
+    """Consent to the promotion that waits for you; refused when it went stale."""
+    from agentos.cli.evolutions.screen import draw
+    from agentos.daemon.offline import offline_context
+    from agentos.daemon.views.evolution_view import scene_of
+    from agentos.evolver.promote.consent import TERMINAL, YES, person
+    from agentos.evolver.promote.promotion import approve as give
+
+    reader, story = _story(id)
+    if not yes and story.evolution.state is EvolutionState.AWAITING_CONSENT:
+        draw(scene_of(Home.find(), reader, story))
+    with offline_context(Home.find()) as parts:
+        evolution = parts.evolution(story.evolution.id)
+        if evolution.state is EvolutionState.AWAITING_CONSENT:
+            confirm(f"Promote this edit ({evolution.id})?", yes=yes)
+        consent = give(parts, evolution, person(), YES if yes else TERMINAL)
+    print_text(
+        f"{consent.principal} consented ({consent.given}); the daemon promotes it now (`agentos evolution show {consent.evolution_id}`)."
+    )
+
+
+@app.command()
+def reject(
+    id: Id, reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given"
+) -> None:
+    """Decline what waits for consent or is held; the same failure stays closed until `reconsider`."""
+    from agentos.daemon.offline import offline_context
+    from agentos.evolver.promote.consent import person
+    from agentos.evolver.promote.promotion import decline
+
+    _, story = _story(id)
+    with offline_context(Home.find()) as parts:
+        ended = decline(parts, parts.evolution(story.evolution.id), person(), reason)
+    print_text(f"{ended.id} is rejected: {ended.reason}")
+
+
+@app.command()
+def reconsider(id: Id) -> None:
+    """Take the same evidence up again, measured against what is stable now."""
+    from agentos.daemon.offline import offline_context
+    from agentos.evolver.promote.promotion import measure_again
+
+    _, story = _story(id)
+    with offline_context(Home.find()) as parts:
+        fresh = measure_again(parts, parts.evolution(story.evolution.id))
+    print_text(f"{fresh.id} takes it up again; follow it with `agentos evolution watch`.")
+
+
+@app.command()
+def revert(
+    id: Id,
+    reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given",
+    yes: Yes = False,
+) -> None:
+    """Undo a promotion: new versions with the old content, after showing the diff."""
+    from rich.console import Console
+
+    from agentos.cli.evolutions.screen import diff_text
+    from agentos.daemon.offline import offline_context
+    from agentos.daemon.views.evolution_view import base_text, chosen
+    from agentos.evolver.promote.consent import person
+    from agentos.evolver.promote.promotion import take_back
+
+    _, story = _story(id)
+    if story.evolution.state not in _UNDOABLE:
+        raise Conflict(
+            f"{story.evolution.id} is {story.evolution.state.value}: there is no promotion to revert."
+        )
+    picked = chosen(story)
+    if picked and not yes:
+        print_text("This edit will be taken back:", style="bold")
+        Console(highlight=False, soft_wrap=True).print(
+            diff_text(base_text(Home.find(), picked), picked), end=""
+        )
+    confirm(f"Revert {story.evolution.id}?", yes=yes)
+    with offline_context(Home.find()) as parts:
+        ended = take_back(parts, parts.evolution(story.evolution.id), person(), reason)
+    print_text(
+        f"{ended.id} is rolled back; `agentos evolution reconsider {ended.id}` would take it up again."
+    )
+
+
+@app.command()
+def verify(
+    id: Id,
+    trials: Annotated[
+        bool, typer.Option("--trials", help="Also run every trial again, from its own record.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute every verdict of an evolution again from its stored trials, offline.
+
+    With --trials each trial is run again in a sandbox: model calls and outside effects are served
+    from the trial's own record, so nothing is asked, paid or done twice. No daemon is needed.
+    """
+    _, story = _story(id)
+    faults = _recomputed(story)
+    again = _trials_again(story, quiet=as_json) if trials else []
+    faults += again
+    if as_json:
+        print_json(
+            {
+                "evolution": story.evolution.id,
+                "verdicts": len(story.verdicts),
+                "trials": len(story.trials) if trials else 0,
+                "faults": faults,
+            }
+        )
+    elif not faults:
+        count, runs = len(story.verdicts), len(story.trials)
+        if count:
+            print_text(f"{count} of {count} verdicts computed again from {runs} trials: the same.")
+        else:
+            print_text(f"{story.evolution.id} has no verdict that could be computed again.")
+        if trials:
+            print_text(f"{runs} of {runs} trials run again: the same.")
+    if faults:
+        raise Conflict("; ".join(faults))
+
+
+def _recomputed(story: EvolutionRecords) -> list[str]:
+    """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
+    from agentos.daemon.upkeep.auditing import consent_faults, evolution_faults
+    from agentos.ledger.integrity import LedgerSnapshot
+    from agentos.registry.store import Registry
+
+    home = Home.find()
+    with LedgerSnapshot(home.ledger) as reader:
+        faults = evolution_faults(home, reader, Registry(home.registry), story)
+        return [*faults, *consent_faults(reader, home.consent_key, story.evolution.id)]
+
+
+def _trials_again(story: EvolutionRecords, *, quiet: bool) -> list[str]:
+    """What is different in a trial that is run again, one sentence each."""
+    from agentos.daemon.service import service
+    from agentos.evolver.replay.verification import TrialComparison, run_again
+    from agentos.settings import load_settings
+
+    home, count = Home.find(), itertools.count(1)
+
+    def done(compared: TrialComparison) -> None:
+        if not quiet and sys.stderr.isatty():
+            print(f"\r{next(count)} of {len(story.trials)} trials", end="", file=sys.stderr, flush=True)
+
+    with service(home, load_settings(home.settings), socket_name="verify.sock") as parts:
+        parts.sandbox.start()
+        compared = run_again(parts.parts, story.evolution.id, done)
+    if not quiet and sys.stderr.isatty():
+        print(file=sys.stderr)
+    return [f"{item.trial.id}: {what}" for item in compared for what in item.differences]
+
+
+@app.command()
+def watch(
+    until_quiet: Annotated[
+        bool, typer.Option("--until-quiet", help="End when nothing is at work any more.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON document a line.")] = False,
+) -> None:
+    """Follow evolutions as they move, one line a change; Ctrl-C ends it."""
+    from rich.console import Console
+
+    from agentos.cli.evolutions.screen import change_text
+    from agentos.evolver.find.triage import AT_WORK
+
+    reader = _reader()
+    console = Console(highlight=False, soft_wrap=True)
+    if not until_quiet and not reader.find(Evolution):
+        print("There is no evolution yet; each will be told here. Ctrl-C ends this.", file=sys.stderr)
+    seen: dict[str, tuple[EvolutionState, Snapshot | None]] = {}
+    while True:
+        evolutions = reader.find(Evolution)
+        for item in evolutions:
+            if seen.get(item.id) != (item.state, item.promoted):
+                seen[item.id] = (item.state, item.promoted)
+                if as_json:
+                    print_json(item, line=True)
+                else:
+                    console.print(change_text(item))
+        if until_quiet and not any(item.state in AT_WORK for item in evolutions):
+            return
+        time.sleep(_POLL_S)
+
+
+@app.command()
+def calibration(as_json: AsJson = False) -> None:
+    """What each proposer predicted of its edits, beside what was observed: by model and layer."""
+    from agentos.cli.evolutions.calibration import show
+
+    show(_reader(), as_json=as_json)
+
+
+@app.command()
+def health(
+    as_json: AsJson = False,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw it into this file.")] = None,
+) -> None:
+    """How the loop is doing: fixes and what they cost, recurrences, the library, memories, safety probes."""
+    from agentos.cli.evolutions.health import show
+
+    show(Home.find(), as_json=as_json, svg=svg)

@@ -1,0 +1,117 @@
+"""`agentos evolve`: look for evidence now, and follow what comes of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.group import verb
+from agentos.cli.output import print_json, print_text, tell_progress
+from agentos.domain import Evolution
+from agentos.errors import Conflict, UserError
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.ledger.reading import Reader
+
+app = verb()
+
+_POLL_S = 0.1
+_TELL_S = 5.0  # between lines on what takes long
+
+
+@app.command()
+def evolve(
+    wait: Annotated[
+        bool, typer.Option(help="Follow the evolutions until each has ended or waits for you.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """One pass now: mine the failed runs, open an evolution for each recurring failure, follow them."""
+    from agentos.cli.evolutions.screen import gave_way
+    from agentos.daemon.control.daemon_lock import daemon_info
+    from agentos.daemon.offline import offline_context
+    from agentos.evolver.find.mining import mine
+    from agentos.evolver.find.triage import triage
+
+    home = Home.find()
+    daemon = daemon_info(home)
+    if wait and not (daemon and daemon.alive):
+        raise UserError(
+            "The daemon does not run, and trials run in it; type `agentos daemon start`, then again."
+        )
+    with offline_context(home) as parts:
+        with suppress(Conflict):  # the daemon mined the same runs a moment earlier
+            mine(parts)
+        found = triage(parts)
+        opened = [item.id for item in found]
+    # what the daemon is at already counts too: another pass opens none for the same failure
+    followed = opened or [item.id for item in _under_way(home)]
+    ended = _follow(home, followed, quiet=as_json) if wait else []
+    if as_json:
+        print_json({"opened": opened, "evolutions": ended})
+        return
+    for item in found:
+        if item.given:
+            print_text(gave_way(len(item.given)))
+    for name in followed if wait else opened:
+        print_text(f"`agentos evolution show {name}` explains it.", "dim")
+    if not opened and not ended:
+        print_text(
+            "Nothing new: no failure recurs that has not been tried. `agentos evolution list` shows the past."
+        )
+        for item in _under_way(home):
+            print_text(
+                f"Under way: {item.id}, {item.state.value}; `agentos evolution watch` follows it.", "dim"
+            )
+
+
+def _under_way(home: Home) -> list[Evolution]:
+    """What the daemon is at."""
+    from agentos.domain import RUNNING_STATES
+    from agentos.ledger.reading import Reader
+
+    reader = Reader(home.ledger)
+    return [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]
+
+
+def trials_of(reader: Reader, evolution_id: str) -> int:
+    """How many trials were made for it so far."""
+    from agentos.domain import Trial
+
+    return len(reader.find(Trial, evolution_id=evolution_id))
+
+
+def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
+    """Print each change of state until none of these is at work any more."""
+    import time
+
+    from rich.console import Console
+
+    from agentos.cli.evolutions.screen import change_text
+    from agentos.evolver.find.triage import AT_WORK
+    from agentos.ledger.reading import Reader
+
+    reader = Reader(home.ledger)
+    console = Console(highlight=False, soft_wrap=True)
+    seen: dict[str, str] = {}
+    told = time.monotonic()
+    while True:
+        found = [item for item in reader.find(Evolution) if item.id in ids]
+        for item in found:
+            if seen.get(item.id) != item.state.value and not quiet:
+                console.print(change_text(item))
+            seen[item.id] = item.state.value
+        if not any(item.state in AT_WORK and item.state.value != "awaiting_consent" for item in found):
+            return found
+        now = time.monotonic()
+        if not quiet and now - told >= _TELL_S:
+            told = now
+            for item in found:
+                if item.state in AT_WORK:
+                    tell_progress(
+                        f"  {item.id} is {item.state.value}, {trials_of(reader, item.id)} trials so far"
+                    )
+        time.sleep(_POLL_S)

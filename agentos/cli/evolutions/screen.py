@@ -1,0 +1,405 @@
+"""One evolution on one screen: evidence, cause, edit, predictions, trials, verdict, consent, since."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.console import Console
+from rich.text import Text
+
+from agentos.cli.output import clean
+from agentos.daemon.views.evolution_view import Scene, chosen, verdict_on
+from agentos.domain import (
+    Candidate,
+    Evolution,
+    EvolutionState,
+    Result,
+    ReviewOpinion,
+    Trial,
+    TrialSet,
+)
+from agentos.evolver.verdict.doubts import guarding, idle_parts
+from agentos.evolver.verdict.judge import Flip, TaskTrials, flips, judged_trials
+from agentos.ledger.reading import EvolutionRecords
+
+STATE_STYLE = {
+    EvolutionState.PROMOTED: "bold green",
+    EvolutionState.PROBATION: "bold green",
+    EvolutionState.AWAITING_CONSENT: "bold yellow",
+    EvolutionState.HELD: "yellow",
+    EvolutionState.ROLLED_BACK: "bold magenta",
+    EvolutionState.REJECTED: "red",
+    EvolutionState.CANNOT_FIX: "red",
+    EvolutionState.CIRCUIT_BROKEN: "red",
+}
+_STANDING_STYLE = {
+    TaskTrials.PASSES: "green",
+    TaskTrials.FAILS: "red",
+    TaskTrials.FLAKY: "yellow",
+    TaskTrials.ABSENT: "dim",
+}
+_RECONSIDER = "`agentos evolution reconsider {id}` takes it up again"
+_BY_HAND = ("`agentos registry edit {path}` repairs it by hand", _RECONSIDER)
+_UNDO = ("`agentos evolution revert {id}` undoes it",)
+# What a person can do now, a line each; concepts.md tells the same at more length.
+_NEXT: Mapping[EvolutionState, Sequence[str]] = {
+    EvolutionState.AWAITING_CONSENT: (
+        "`agentos evolution approve {id}` promotes it",
+        "`agentos evolution reject {id}` declines it",
+    ),
+    EvolutionState.PROBATION: _UNDO,
+    EvolutionState.PROMOTED: _UNDO,
+    EvolutionState.REJECTED: _BY_HAND,
+    EvolutionState.CANNOT_FIX: _BY_HAND,
+    EvolutionState.CIRCUIT_BROKEN: _BY_HAND,
+    EvolutionState.NO_IMPROVEMENT: ("nothing: it is tried again when new failures come",),
+    EvolutionState.NOT_REPRODUCIBLE: ("look at the tasks' inputs and at the machine", _RECONSIDER),
+    EvolutionState.HELD: ("add tasks with checks for the same tool", _RECONSIDER),
+    EvolutionState.STALE: (_RECONSIDER,),
+    EvolutionState.ROLLED_BACK: (_RECONSIDER,),
+    EvolutionState.CANCELLED: (_RECONSIDER,),
+}
+_STATE_WIDTH = 2 + max(map(len, EvolutionState))
+_LABEL = 11  # columns of the labels; what belongs to a label and is no sentence stands at 2
+_ROWS_MAX = 16
+_PIPE_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Text from column ``indent`` on; a label stands before it. ``cut``: one line, never wrapped."""
+
+    text: Text
+    indent: int = _LABEL
+    label: str = ""
+    cut: bool = False
+
+
+def state_text(evolution: Evolution) -> Text:
+    """The state in its colour."""
+    return Text(evolution.state.value, style=STATE_STYLE.get(evolution.state, "cyan"))
+
+
+def change_text(evolution: Evolution) -> Text:
+    """A line for a change of state: when, which, what it works on, and why."""
+    resource = evolution.diagnosis.resource if evolution.diagnosis else ""
+    line = Text(f"{datetime.now():%H:%M:%S}  {evolution.id}  ")
+    line.append_text(state_text(evolution))
+    line.append(" " * (_STATE_WIDTH - len(evolution.state.value)))
+    line.append(clean("  ".join(part for part in (resource, evolution.reason) if part)))
+    line.rstrip()
+    return line
+
+
+def diff_text(before: Mapping[str, str], candidate: Candidate) -> Text:
+    """A coloured unified diff of the candidate's files."""
+    text = Text()
+    brought = candidate.migration.files if candidate.migration else {}
+    for path, new in sorted([*candidate.edit.files.items(), *brought.items()]):
+        for line in difflib.unified_diff(
+            before.get(path, "").splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
+        ):
+            text.append(clean(line) + "\n", style=_diff_style(line))
+    return text
+
+
+def _diff_style(line: str) -> str:
+    if line.startswith(("---", "+++")):
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+
+
+def draw(scene: Scene) -> None:
+    """Print the screen."""
+    console = Console(highlight=False)
+    width = console.width if console.is_terminal or "COLUMNS" in os.environ else _PIPE_WIDTH
+    for line in _lines(scene):
+        if line.cut:
+            text = line.text.copy()
+            text.truncate(width - line.indent, overflow="ellipsis")
+            rows = [text]
+        else:
+            rows = list(line.text.wrap(console, width - line.indent))
+        label = Text(line.label.ljust(line.indent), style="bold")
+        for row in rows:
+            whole = label.append_text(row)
+            whole.rstrip()
+            console.print(whole, soft_wrap=True)
+            label = Text(" " * line.indent)
+
+
+def _lines(scene: Scene) -> Iterator[_Line]:
+    story = scene.story
+    candidate = chosen(story)
+    yield from _head(scene)
+    yield from _evidence(scene)
+    found = story.evolution.diagnosis
+    if found and candidate and candidate.manifest.cause:
+        yield _Line(Text(scene.named(candidate.manifest.cause)), label="Cause")
+        yield _Line(Text(f"{found.layer.value}: {clean(found.why)}", style="dim"), label="Layer")
+    elif found:
+        yield _Line(Text(clean(found.why)), label="Cause")
+    if candidate:
+        yield from _edit(scene, candidate)
+        yield from _predicted(scene, candidate)
+        yield from _trials(scene, candidate)
+        yield from _ran(scene, candidate)
+        yield from _verdict(scene, candidate)
+        yield from _review(scene, candidate)
+        yield from _others(scene, candidate)
+    yield from _probe(scene)
+    yield from _consent(scene)
+    yield from _since(scene)
+    path = found.path if found else "RESOURCE"
+    label = "Next"
+    for advice in _advice(story):
+        yield _Line(Text(advice.format(id=story.evolution.id, path=path)), label=label)
+        label = ""
+
+
+def _advice(story: EvolutionRecords) -> Sequence[str]:
+    state = story.evolution.state
+    failed = any(found.opinion is ReviewOpinion.FAIL for found in story.reviews)
+    if state is EvolutionState.HELD and failed:  # more tasks would change nothing
+        return _BY_HAND
+    return _NEXT.get(state, ("`agentos evolution watch` follows it",))
+
+
+def _head(scene: Scene) -> Iterator[_Line]:
+    evolution = scene.story.evolution
+    resource = evolution.diagnosis.resource if evolution.diagnosis else ""
+    yield _Line(Text.assemble((evolution.id, "bold"), "  ", state_text(evolution), "  ", clean(resource)), 0)
+    if evolution.reason:
+        reason = scene.named(evolution.reason)
+        yield _Line(Text(reason), 0)
+    yield _Line(Text(), 0)
+
+
+def _evidence(scene: Scene) -> Iterator[_Line]:
+    evidence = scene.story.evidence
+    if evidence is None:
+        yield _Line(Text("missing", style="red"), label="Evidence")
+        return
+    yield _Line(
+        Text.assemble(
+            f"{_count(len(evidence.task_ids), 'task')} failed alike ({evidence.fingerprint.klass})",
+            (f", sealed {_moment(evidence.sealed_at)} as {evidence.sha256[:12]}", "dim"),
+        ),
+        label="Evidence",
+    )
+    for run_id, task_id in zip(evidence.run_ids, evidence.task_ids, strict=True):
+        yield _Line(Text(clean(scene.names.get(task_id, task_id))), 2, cut=True)
+        if why := clean(scene.failures.get(run_id, "")):
+            yield _Line(Text(why, style="dim"), 4, cut=True)
+    evolution = scene.story.evolution
+    if hidden := len(evolution.held_back):
+        yield _Line(Text(f"{hidden} of them hidden from every proposer; mended it has to be all the same"), 2)
+    if evolution.given:
+        yield _Line(Text(gave_way(len(evolution.given))), 2)
+
+
+def gave_way(count: int) -> str:
+    """What a person is told where the hold-out gave tasks away."""
+    tasks = "a task that fails" if count == 1 else f"{count} tasks that fail"
+    return (
+        f"Without it this failure would not recur: the hold-out gave {tasks} alike to the evidence, for good."
+    )
+
+
+def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    origin = f"  ({candidate.proposer}, candidate {candidate.rank} of {len(scene.story.candidates)})"
+    yield _Line(Text.assemble(clean(candidate.edit.summary), (origin, "dim")), label="Edit")
+    for line in diff_text(scene.before, candidate).split():
+        yield _Line(line, 2)
+    if seen := candidate.behaviour:
+        yield _Line(
+            Text(
+                f"differs from its base at {seen.shown_differ} of {seen.shown} inputs that were shown, at "
+                f"{seen.beside_differ} of {seen.beside} beside them, and at {seen.around_guards_differ} of "
+                f"{seen.around_guards} of and around guards"
+            ),
+            label="Behaves",
+        )
+        for sample in seen.samples:
+            yield _Line(Text(clean(sample), style="dim"), 2, cut=True)
+    if moved := candidate.migration:
+        told = f"migrates {moved}, as {moved.harness}/migrate.py made it in a box"
+        yield _Line(Text(told), label="State")
+
+
+def _predicted(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    fixes, risks = candidate.manifest.predicted_fixes, candidate.manifest.tasks_at_risk
+    told = [_count(len(fixes), "fix"), f"{_count(len(risks), 'task')} at risk"]
+    if verdict := verdict_on(scene.story, candidate):
+        told[0] += f" ({len(set(fixes) & set(verdict.fixed))} came true)"
+        told[1] += f" ({len(set(risks) & set(verdict.broken))} broke), marked * below"
+    yield _Line(Text(", ".join(told if risks else [told[0], "no task at risk"])), label="Predicted")
+
+
+def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    """The table before/after. The hold-out is one row: its tasks are named nowhere."""
+    judged = judged_trials(candidate, scene.story.trials)
+    rows = flips(judged)
+    if not rows:
+        return
+    mine = [trial for trial in scene.story.trials if trial.candidate_id == candidate.id]
+    shown = [row for row in rows if row.set is not TrialSet.HOLD_OUT]
+    if len(shown) > _ROWS_MAX:  # what did not change says least
+        shown = [row for row in shown if row.before is not row.after] or shown
+    yield _Line(Text.assemble("before and after", (f", {_where(mine)}", "dim")), label="Trials")
+    for row in shown[:_ROWS_MAX]:
+        mark = "*" if row.task_id in candidate.manifest.tasks_at_risk else ""
+        name = clean(scene.names.get(row.task_id, row.task_id))
+        yield _Line(
+            Text.assemble(
+                (f"{row.before.value:<6}", _STANDING_STYLE[row.before]),
+                " → ",
+                (f"{row.after.value:<6}", _STANDING_STYLE[row.after]),
+                f"  {row.set.value + mark:<8}  {name}",
+            ),
+            2,
+            cut=True,
+        )
+    yield from _unnamed(rows, len(shown[:_ROWS_MAX]))
+    for cause in dict.fromkeys(cause for trial in judged for cause in trial.drift):
+        yield _Line(Text(f"drift: {clean(cause)}", style="yellow"), 2)
+
+
+def _ran(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    """What of the edit ran in the guards and the hold-out, and what did not."""
+    judged = judged_trials(candidate, scene.story.trials)
+    rows = [row for row in flips(judged) if row.set is not TrialSet.EVIDENCE]
+    if not candidate.edited or not judged:
+        return
+    ran = len(guarding(candidate, judged))
+    told = f"{ran} of {len(rows)} guards and hold-out tasks pass and ran what it edits"
+    yield _Line(Text(told), label="Ran")
+    idle = idle_parts(candidate, judged)
+    for part in candidate.edited[:_ROWS_MAX]:
+        word, style = ("never", "yellow") if part in idle else ("ran", "green")
+        yield _Line(Text.assemble((f"{word:<6}", style), f"  {clean(part.name)}"), 2, cut=True)
+
+
+def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:
+    hidden = [row for row in rows if row.set is TrialSet.HOLD_OUT]
+    more = len(rows) - len(hidden) - shown
+    if more:
+        yield _Line(Text(f"and {more} more (--json has all)", style="dim"), 2)
+    if hidden:
+        before = sum(row.before is TaskTrials.PASSES for row in hidden)
+        after = sum(row.after is TaskTrials.PASSES for row in hidden)
+        told = f"{f'{before} → {after} pass':<15}  hold-out  {_count(len(hidden), 'hidden task')}"
+        yield _Line(Text(told), 2)
+
+
+def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    verdict = verdict_on(scene.story, candidate)
+    if verdict is None:
+        if candidate.screened:
+            yield _Line(Text(scene.named(f"screened out: {candidate.screened}")), label="Verdict")
+        return
+    style = {"promote": "bold green", "reject": "bold red", "hold": "bold yellow"}[verdict.decision.value]
+    tree = (f"  (tree {verdict.candidate_tree[:12]})", "dim")
+    yield _Line(Text.assemble((verdict.decision.value, style), tree), label="Verdict")
+    for reason in verdict.reasons:
+        yield _Line(Text(scene.named(reason)), 2)
+
+
+def _review(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    style = {ReviewOpinion.PASS: "green", ReviewOpinion.WARN: "bold yellow", ReviewOpinion.FAIL: "bold red"}
+    for found in scene.story.reviews:
+        if found.candidate_id == candidate.id:
+            by = (f"  ({clean(found.model or 'nobody was asked')})", "dim")
+            yield _Line(Text.assemble((found.opinion.value, style[found.opinion]), by), label="Review")
+            for reason in found.reasons:
+                yield _Line(Text(scene.named(reason)), 2)
+
+
+def _probe(scene: Scene) -> Iterator[_Line]:
+    if not scene.story.probes:
+        return
+    found = scene.story.probes[-1]
+    if not found.passed:
+        yield _Line(Text(f"failed: {clean(found.reason)}", style="bold red"), label="Probe")
+        return
+    answered = f"{_count(len(found.passes), 'box')} answered for it"
+    again = f", {_count(len(found.canaries), 'kind')} of past work done again" if found.canaries else ""
+    yield _Line(Text(f"passed in {found.seconds:.1f} s: {answered}{again}"), label="Probe")
+    for one in found.passes[-1:]:
+        told = f"starts in {one.start_s:.2f} s ({one.base_start_s:.2f} s before)"
+        told += f", takes {one.memory_mb:.0f} MB ({one.base_memory_mb:.0f} MB before)"
+        yield _Line(Text(told, style="dim"))
+
+
+def _consent(scene: Scene) -> Iterator[_Line]:
+    if scene.story.consents:
+        given = scene.story.consents[-1]
+        how = f" ({given.given})" if given.given else ""
+        valid = (f"{how}, valid until {_moment(given.expires_at)} ({given.id})", "dim")
+        yield _Line(Text.assemble(given.principal, valid), label="Consent")
+
+
+def _since(scene: Scene) -> Iterator[_Line]:
+    evolution = scene.story.evolution
+    if evolution.promoted is None or evolution.ended_at is None:
+        return
+    commit = evolution.promoted.commit[:12]
+    if evolution.state is EvolutionState.ROLLED_BACK:
+        told = f"promoted as commit {commit}, taken back {_moment(evolution.ended_at)}"
+    else:
+        told = f"promoted {_moment(evolution.ended_at)} as commit {commit}"
+    yield _Line(Text(told), label="Since")
+    if evolution.state is not EvolutionState.ROLLED_BACK:
+        passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
+        yield _Line(
+            Text(f"{_count(len(scene.live), 'live task')} of new, checked work since, {passed} passed")
+        )
+    if evolution.state is EvolutionState.PROBATION:
+        rules = scene.probation
+        end = evolution.ended_at + timedelta(days=rules.days)
+        varies = any(run.outcome is not None and run.outcome.cost.calls for run in scene.live)
+        runs = rules.varying_runs if varies else rules.runs
+        left = f"watched until {runs} such tasks have used it, or {_moment(end)}"
+        yield _Line(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
+    if found := scene.story.attestation:
+        true = len(set(found.predicted_fixes) & set(found.observed_fixes))
+        told = f"{true} of {_count(len(found.predicted_fixes), 'predicted fix')} came true"
+        broke = _count(len(found.observed_regressions), "regression")
+        by = "the replay" if found.when == "promotion" else "live use"
+        yield _Line(Text(f"attested {found.verdict} by {by}: {told}, {broke}"))
+
+
+def _others(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+    others = [item for item in scene.story.candidates if item.id != candidate.id]
+    if others:
+        yield _Line(
+            Text(
+                f"{_count(len(others), 'other candidate')}; `agentos evolution diff {scene.story.evolution.id} --candidate N`"
+            ),
+            label="Others",
+        )
+    for item in others[:_ROWS_MAX]:
+        yield _Line(Text(f"{item.rank}. {clean(item.edit.summary)}"), 2)
+        verdict = verdict_on(scene.story, item)
+        fate = f"screened out: {item.screened}" if item.screened else "not tried"
+        if verdict:
+            fate = f"{verdict.decision.value}: {'; '.join(verdict.reasons)}"
+        yield _Line(Text(scene.named(fate), style="dim"), 5)
+
+
+def _where(trials: Sequence[Trial]) -> str:
+    return "; ".join(sorted({f"{trial.sandbox} (level {trial.level})" for trial in trials}))
+
+
+def _count(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{'es' if noun.endswith('x') else 's'}"
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"

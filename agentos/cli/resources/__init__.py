@@ -1,0 +1,1 @@
+"""What shapes an agent: the registry, skills, memories, rules."""

@@ -1,0 +1,306 @@
+"""``agentos memory``: what agents remember, and what runs propose to remember."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_table, print_text
+from agentos.domain import Json, Kind, MemoryProposal, ProposalState, ResourceId, Snapshot
+from agentos.errors import Conflict, NotFound
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+
+if TYPE_CHECKING:
+    from agentos.ports import KnownLesson
+    from agentos.registry.store import Registry
+
+app = noun("What agents remember, and what runs propose to remember.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The proposal's id, or enough of its start or end.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+_NAME_WORDS = 5
+_DESCRIPTION = 200  # characters
+
+
+@app.command("list")
+def list_(
+    all: Annotated[
+        bool, typer.Option("--all", help="Also proposals that were accepted or rejected.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The memories there are, and the proposals that wait for your word."""
+    proposals = [
+        proposal
+        for proposal in Reader(Home.find().ledger).find(MemoryProposal)
+        if all or proposal.state is ProposalState.OPEN
+    ]
+    memories = _memories()
+    if as_json:
+        known = {name: text for name, text in memories.items() if _form(name) == 1}
+        lessons = [_told(lesson) for lesson in _fared(known)]
+        print_json({"memories": memories, "lessons": lessons, "proposals": proposals})
+        return
+    rows = [(name, "memory", _lessons(text)) for name, text in memories.items()]
+    rows += [(proposal.id, _standing(proposal), proposal.text) for proposal in proposals]
+    print_table(("id", "is", "text"), rows, empty="Nothing is remembered yet.", below=True)
+
+
+@app.command()
+def show(
+    id: Annotated[str, typer.Argument(metavar="ID|NAME", help="A proposal's id, or a memory's name.")],
+    as_json: AsJson = False,
+) -> None:
+    """One proposal with the run that made it, or the text of one memory."""
+    memories = _memories()
+    name = f"memory/{id.removeprefix('memory/')}"
+    if name in memories:
+        form = _form(name)
+        lessons = [_told(lesson) for lesson in _fared({name: memories[name]})] if form == 1 else []
+        if as_json:
+            print_json({"memory": name, "form": form, "text": memories[name], "lessons": lessons})
+            return
+        print_text(name, "bold")
+        if form != 1:
+            print_text(f"It has form {form}, which only the harness knows that reads it.", "dim")
+            print_text(memories[name])
+            return
+        rows = [
+            (one["id"], one["since"], f"{one['successes']}/{one['uses']}", f"{one['score']:.2f}", one["text"])
+            for one in lessons
+        ]
+        print_table(("lesson", "since", "passed", "score", "text"), rows, empty="Nothing yet.", below=True)
+        return
+    proposal = _proposal(Reader(Home.find().ledger), id)
+    if as_json:
+        print_json(proposal)
+        return
+    print_text(f"{proposal.id}  ({_standing(proposal)})", "bold")
+    print_text(proposal.text)
+    if proposal.why:
+        print_text(f"why        {proposal.why}")
+    print_text(f"run        {proposal.run_id}, {proposal.at:%Y-%m-%d %H:%M} UTC")
+    if proposal.reason:
+        print_text(f"reason     {proposal.reason}")
+    if proposal.state is ProposalState.OPEN:
+        print_text(f"type: agentos memory accept {proposal.id}, or reject", "dim")
+
+
+@app.command()
+def accept(
+    id: Id,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="What the memory is called; else made from its first words.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make a proposal a memory: a new resource of the registry, which later runs see."""
+    from agentos.cli.resources.registry_edit import author
+    from agentos.registry.store import Registry
+    from agentos.resources import parse_id
+
+    home = Home.find()
+    proposal = _open_proposal(Reader(home.ledger), id)
+    registry = Registry(home.registry)
+    main = registry.stable()
+    _refuse_other_form(registry, main)
+    if name:
+        resource = parse_id(f"memory/{name.removeprefix('memory/')}")
+        if registry.files(main, str(resource)) not in ({}, _files(resource, proposal)):
+            raise Conflict(f"There is a {resource} already: give another --name, or edit that one.")
+    else:
+        resource = _free_name(registry, main, proposal)
+    message = f"Remember: {proposal.text.splitlines()[0][:60]}"
+    registry.commit(_files(resource, proposal), message, "edit", base=main, author=author())
+    _decide(home, proposal, ProposalState.ACCEPTED, resource=str(resource))
+    if as_json:
+        print_json({"proposal": proposal.id, "resource": str(resource)})
+    else:
+        print_text(f"{resource} is remembered from now on.")
+
+
+@app.command()
+def reject(
+    id: Id,
+    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Turn a proposal down; it is not proposed again."""
+    home = Home.find()
+    proposal = _open_proposal(Reader(home.ledger), id)
+    _decide(home, proposal, ProposalState.REJECTED, reason=reason)
+    if as_json:
+        print_json({"proposal": proposal.id, "reason": reason})
+    else:
+        print_text(f"{proposal.id} is rejected.")
+
+
+def _memories() -> dict[str, str]:
+    """The text of each memory of the registry, by kind/name."""
+    from agentos.registry.store import Registry
+
+    registry = Registry(Home.find().registry)
+    main = registry.stable()
+    return {
+        str(found): registry.files(main, str(found))[f"{found}/memory.md"].decode(errors="replace").strip()
+        for found in registry.names(main)
+        if found.kind is Kind.MEMORY
+    }
+
+
+def _form(name: str) -> int:
+    """Of the memory ``kind/name``, as it stands."""
+    from agentos.registry.store import Registry
+    from agentos.resources import parse_id
+    from agentos.resources.forms import document_of, form_in
+
+    registry, path = Registry(Home.find().registry), document_of(parse_id(name))
+    return form_in(registry.files(registry.stable(), path).get(path, b""))
+
+
+def _refuse_other_form(registry: Registry, main: Snapshot) -> None:
+    """A proposal becomes a memory of the first form, which a harness may not read any more."""
+    from agentos.resources.forms import FIRST, documents_of, readers
+
+    documents = documents_of(registry.names(main), lambda path: registry.files(main, path))
+    for reader in readers(documents):
+        if reader.form != FIRST:
+            raise Conflict(
+                f"{reader.harness} reads memories of form {reader.form}, and a proposal becomes one of form "
+                f"{FIRST}. Write it down in that form: agentos registry edit memory/NAME"
+            )
+
+
+def _fared(memories: Mapping[str, str]) -> Sequence[KnownLesson]:
+    """The lessons of memories (kind/name -> text), with how the runs ended that had them."""
+    from agentos.evolver.memory.lessons import fared
+    from agentos.evolver.policy import load_policy
+    from agentos.registry.store import Registry
+    from agentos.shipped import folder
+
+    home = Home.find()
+    registry, reader = Registry(home.registry), Reader(home.ledger)
+    own = home.root / "policy.toml"
+    policy = load_policy(own if own.exists() else folder("evolver") / "policy.toml")
+    texts = {f"{name}/memory.md": text for name, text in memories.items()}
+    runs = {f"{name}/memory.md": reader.recent_runs(name, policy.look_back.lessons) for name in memories}
+
+    def text_at(snapshot: Snapshot, path: str) -> str:
+        return registry.files(snapshot, path).get(path, b"").decode(errors="replace")
+
+    return fared(texts, runs, text_at, datetime.now(UTC), policy.mine.half_life_days)
+
+
+def _told(lesson: KnownLesson) -> dict[str, Json]:
+    """A lesson with the version that brought it, and the evolution that this came from."""
+    from agentos.evolver.memory.lessons import lessons_in
+    from agentos.registry.store import Registry
+    from agentos.resources import parse_id
+
+    registry = Registry(Home.find().registry)
+    memory = lesson.path.rpartition("/")[0]
+    since = None
+    for version in registry.versions(parse_id(memory)):
+        there = registry.files(registry.repository.snapshot(version.commit), lesson.path).get(
+            lesson.path, b""
+        )
+        if lesson.id not in {one.id for one in lessons_in(there.decode(errors="replace"))}:
+            break
+        since = version
+    return {
+        "memory": memory,
+        "id": lesson.id,
+        "text": lesson.text,
+        "uses": lesson.uses,
+        "successes": lesson.successes,
+        "score": lesson.score,
+        "since": since.number if since else "",
+        "evolution": since.evolution if since else None,
+    }
+
+
+def _lessons(text: str) -> str:
+    """A memory in one line, without its headings."""
+    from agentos.evolver.memory.lessons import lessons_in
+
+    return " · ".join(lesson.text for lesson in lessons_in(text)) or "nothing yet"
+
+
+def _standing(proposal: MemoryProposal) -> str:
+    return {
+        ProposalState.OPEN: "proposed",
+        ProposalState.ACCEPTED: f"accepted as {proposal.resource}" + _why(proposal),
+        ProposalState.REJECTED: "rejected",
+    }[proposal.state]
+
+
+def _why(proposal: MemoryProposal) -> str:
+    return f" ({proposal.reason})" if proposal.reason else ""
+
+
+def _proposal(reader: Reader, id: str) -> MemoryProposal:
+    try:
+        return reader.get(MemoryProposal, reader.resolve("proposal", id))
+    except NotFound:
+        raise NotFound(
+            f"There is no memory and no proposal '{id}'. `agentos memory list --all` shows them."
+        ) from None
+
+
+def _open_proposal(reader: Reader, id: str) -> MemoryProposal:
+    proposal = _proposal(reader, id)
+    if proposal.state is not ProposalState.OPEN:
+        raise Conflict(f"{proposal.id} is {_standing(proposal)} already.")
+    return proposal
+
+
+def _decide(
+    home: Home, proposal: MemoryProposal, state: ProposalState, *, resource: str = "", reason: str = ""
+) -> None:
+    from agentos.ledger.store import Ledger
+
+    ledger = Ledger(home.ledger)
+    try:
+        now = datetime.now(UTC)
+        ledger.decide(replace(proposal, state=state, decided_at=now, resource=resource, reason=reason))
+    except Conflict:
+        # The daemon closes a proposal that it finds in a memory, where it stands by now.
+        if state is not ledger.get(MemoryProposal, proposal.id).state:
+            raise
+    finally:
+        ledger.close()
+
+
+def _files(resource: ResourceId, proposal: MemoryProposal) -> Mapping[str, bytes]:
+    """The resource that a proposal becomes: one lesson, further lines of it indented."""
+    first, *rest = proposal.text.splitlines()
+    lesson = "\n".join([f"- {first}", *(f"  {line.strip()}" for line in rest if line.strip())])
+    description = " ".join((proposal.why or proposal.text).split())[:_DESCRIPTION]
+    # JSON's text is TOML's as well, once control characters are gone, which they are
+    document = f"description = {json.dumps(description, ensure_ascii=False)}\nevolvable = true\n"
+    return {
+        f"{resource}/memory.md": f"# {resource.name}\n\n{lesson}\n".encode(),
+        f"{resource}/resource.toml": document.encode(),
+    }
+
+
+def _free_name(registry: Registry, main: Snapshot, proposal: MemoryProposal) -> ResourceId:
+    """A name of its first words that nothing else has; the one it has where it was written before."""
+    words: Sequence[str] = re.findall(r"[a-z0-9]+", proposal.text.lower())[:_NAME_WORDS]
+    stem = "-".join(words)[:50].strip("-") or "lesson"
+    number = 1
+    while True:
+        resource = ResourceId(Kind.MEMORY, stem if number == 1 else f"{stem}-{number}")
+        present = dict(registry.files(main, str(resource)))
+        if present in ({}, _files(resource, proposal)):
+            return resource
+        number += 1

@@ -1,0 +1,405 @@
+"""``agentos registry``: everything that shapes an agent, with its versions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import confirm, print_json, print_table, print_text, tell_outdated
+from agentos.cli.resources import registry_edit
+from agentos.domain import Kind, ResourceId, Snapshot
+from agentos.errors import NotFound, Unavailable, UserError
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.registry.store import Registry
+
+app = noun(
+    "Everything that shapes an agent: prompts, agents, tools, skills, memories, environments, harness."
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the history for good.")]
+Name = Annotated[str, typer.Argument(metavar="KIND/NAME")]
+Target = Annotated[str, typer.Argument(metavar="KIND/NAME[@VERSION]")]
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[Kind | None, typer.Option(help="Only this kind.")] = None, as_json: AsJson = False
+) -> None:
+    """List the resources with their newest versions."""
+    from agentos.cli.resources.skill_sync import told_of
+    from agentos.daemon.views.resource_views import resource_lines
+
+    lines = resource_lines(Home.find(), _open(), kind)
+    if as_json:
+        print_json(lines)
+        return
+    tell_outdated(Home.find())
+    print_table(
+        ("resource", "version", "from", "when", "", "last change"),
+        (
+            (
+                line["resource"],
+                line["version"] or "?",
+                line["origin"] or "?",
+                f"{line['at']:%Y-%m-%d %H:%M}" if line["at"] else "",
+                ", ".join(
+                    filter(None, ("pinned" if line["pinned"] is not None else "", told_of(line["folder"])))
+                ),
+                line["reason"] or "",
+            )
+            for line in lines
+        ),
+        empty="No resource is here. Try: agentos registry list",
+    )
+
+
+@app.command()
+def show(target: Target, as_json: AsJson = False) -> None:
+    """Show a resource: what it says of itself, its files, its text."""
+    from agentos.daemon.views.resource_views import files_of, resource_whole
+    from agentos.registry import promotion
+    from agentos.resources import MAIN_FILE, examine
+
+    registry = _open()
+    resource, number = registry_edit.target_of(target)
+    version = registry_edit.version_of(registry, resource, number)
+    files = files_of(registry, resource, number)
+    found = examine(resource, files)
+    fixed = promotion.why_fixed(registry.repository, registry.stable(), resource)
+    if as_json:
+        print_json(resource_whole(registry, resource, number))
+        return
+    print_text(f"{resource}@{version.number}", "bold")
+    print_text(found.resource.description if found.resource else "")
+    if found.resource and (form := found.resource.settings.get("state", 1)) != 1:
+        print_text(f"{'has' if resource.kind is Kind.MEMORY else 'reads memories of'} form {form}")
+    print_text(
+        f"{version.origin} on {version.created_at:%Y-%m-%d %H:%M} UTC: {version.reason}\n"
+        f"{fixed or 'may evolve'}\ncommit {version.commit}, content {version.digest}",
+        "dim",
+    )
+    for path, content in sorted(files.items()):
+        print_text(f"{path}  {len(content)} bytes", "cyan")
+    for fault in found.faults:
+        print_text(fault, "red")
+    for warning in found.warnings:
+        print_text(warning, "yellow")
+    text = files.get(f"{resource}/{MAIN_FILE[resource.kind]}", b"").decode(errors="replace")
+    print_text(f"\n{text.rstrip()}")
+
+
+@app.command()
+def log(
+    target: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many of the newest.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show the versions of a resource, or the newest changes of all; the newest first."""
+    registry = _open()
+    if target is not None:
+        resource, _ = registry_edit.target_of(target)
+        versions = registry.versions(resource)[:limit]
+        if not versions:
+            raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+        if as_json:
+            print_json(versions)
+            return
+        print_table(
+            ("version", "parent", "from", "when", "evolution", "reason"),
+            (
+                (
+                    version.number if version.digest else f"{version.number} (retired)",
+                    version.parent or "",
+                    version.origin,
+                    f"{version.created_at:%Y-%m-%d %H:%M}",
+                    version.evolution or "",
+                    version.reason,
+                )
+                for version in versions
+            ),
+            empty="",
+            below=True,
+        )
+        return
+    from agentos.registry.git import history
+
+    entries = history.log(registry.repository, limit)
+    if as_json:
+        print_json(entries)
+        return
+    print_table(
+        ("commit", "when", "by", "from", "versions", "what"),
+        (
+            (
+                entry.commit[:10],
+                f"{entry.at:%Y-%m-%d %H:%M}",
+                entry.author,
+                entry.origin,
+                _few(entry.versions),
+                entry.subject,
+            )
+            for entry in entries
+        ),
+        empty="Nothing yet. Try: agentos init",
+        below=True,
+    )
+
+
+@app.command()
+def diff(
+    target: Annotated[str, typer.Argument(metavar="KIND/NAME[@VERSION]|EVOLUTION")],
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="VERSION", help="Compare with this version.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a version changed against its parent (or --from), or what an evolution changed."""
+    from agentos.registry import revert
+    from agentos.registry.git import history
+
+    registry = _open()
+    if "/" not in target:
+        commit = revert.evolution_commit(registry.repository, target)
+        old, new, path = str(commit.parent_ids[0]), str(commit.id), ""
+    else:
+        resource, number = registry_edit.target_of(target)
+        version = registry_edit.version_of(registry, resource, number)
+        before = since or version.parent
+        old = registry_edit.version_of(registry, resource, before).commit if before else _NOTHING
+        new, path = version.commit, str(resource)
+    text = history.diff(registry.repository, old, new, path)
+    if as_json:
+        print_json({"from": old, "to": new, "diff": text})
+    else:
+        print_diff(text or "No difference.\n")
+
+
+_NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name of the empty tree
+
+
+@app.command()
+def edit(
+    name: Annotated[str, typer.Argument(metavar="KIND/NAME[/PATH]")],
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", help="Take the content from this file, or all of it from this folder."),
+    ] = None,
+    reason: Reason = "",
+    yes: Yes = False,
+) -> None:
+    """Change a resource in your editor (or from --file); it becomes a new version."""
+    from agentos.registry.git.reading import readable
+
+    registry = _open()
+    resource, path = registry_edit.place(name)
+    base = registry.stable()
+    present = readable(registry.repository, base.tree, str(resource))  # so that damage can be mended
+    changes = registry_edit.changes(present, resource, path, file)
+    if not changes:
+        print_text("Nothing was changed.")
+        return
+    preview = registry.repository.write_tree(base.tree, dict(changes))
+    _show(registry, base, str(preview), str(resource))
+    confirm("Make this a new version?", yes=yes or file is not None)
+    registry.commit(changes, reason or f"Edit {resource}", "edit", base=base, author=registry_edit.author())
+    _say_now(registry, [resource])
+
+
+@app.command("revert")
+def revert_(
+    target: Annotated[str, typer.Argument(metavar="KIND/NAME[@VERSION]|EVOLUTION")],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="VERSION", help="Go back to this version's content.")
+    ] = None,
+    reason: Reason = "",
+    yes: Yes = False,
+) -> None:
+    """Undo a version (the newest if none is given) or an evolution; shows the diff and asks.
+
+    The result is a new version with the old content; nothing is ever removed from the history.
+    """
+    registry = _open()
+    plan = registry_edit.plan_of(registry, target, to)
+    warnings = registry_edit.warnings(plan, target)
+    evolution = (
+        plan.trailers.get("Reverts", "")
+        if "/" not in target
+        else registry_edit.sole_evolution(registry, plan)
+    )
+    if plan.contents and evolution and Home.find().ledger.exists():
+        from agentos.cli.evolutions.evolution import revert as revert_evolution
+
+        revert_evolution(evolution, reason or "no reason given", yes)  # so that the ledger knows it too
+        return
+    if not plan.contents:
+        print_text("It has that content already; nothing was changed.")
+        return
+    _show(registry, plan.base, plan.tree, "")
+    for warning in warnings:
+        print_text(warning, "yellow")
+    confirm(f"{plan.subject}?", yes=yes)
+    registry.revert(plan, reason, author=registry_edit.author())
+    _say_now(registry, list(plan.contents))
+
+
+@app.command()
+def retire(name: Name, reason: Reason = "", yes: Yes = False) -> None:
+    """Take the resource out of what runs get; its history stays, and a revert brings it back."""
+    resource, _ = registry_edit.target_of(name)
+    print_text(registry_edit.retire(_open(), resource, reason, yes=yes), "green")
+
+
+@app.command()
+def pin(name: Name, reason: Reason = "") -> None:
+    """Let no evolution touch the resource."""
+    resource, _ = registry_edit.target_of(name)
+    _open().pin(resource, reason)
+    print_text(f"{resource} is pinned. To allow evolutions again: agentos registry unpin {resource}", "green")
+
+
+@app.command()
+def unpin(name: Name) -> None:
+    """Let evolutions touch the resource again."""
+    resource, _ = registry_edit.target_of(name)
+    _open().unpin(resource)
+    print_text(f"{resource} is pinned no longer.", "green")
+
+
+@app.command()
+def check(as_json: AsJson = False) -> None:
+    """Check every object, resource and version. Exit code 1 when something is wrong."""
+    registry = _open()
+    report = registry.check()
+    report = replace(report, faults=(*report.faults, *_unknown_promotions(registry)))
+    if as_json:
+        print_json(report)
+    else:
+        for warning in report.warnings:
+            print_text(warning, "yellow")
+        for fault in report.faults:
+            print_text(fault, "red")
+        if report.repaired:
+            print_text(f"{report.repaired} missing version tags were written again.", "yellow")
+        if not report.faults:
+            print_text(f"The registry is whole: {report.resources} resources.", "green")
+    if report.faults:
+        raise typer.Exit(1)
+
+
+def _unknown_promotions(registry: Registry) -> list[str]:
+    """Commits that say an evolution made them, of which the home's ledger knows nothing."""
+    from agentos.daemon.upkeep.auditing import promotion_faults
+    from agentos.ledger.integrity import LedgerSnapshot
+
+    ledger = Home.find().ledger
+    if not ledger.exists():
+        return []
+    try:
+        with LedgerSnapshot(ledger) as reader:
+            return list(promotion_faults(reader, registry.promotions(), ledger))
+    except Unavailable as error:
+        return [str(error)]
+
+
+@app.command()
+def wheels(
+    name: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Resolve anew what its tools depend on; a new version.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show which wheels stand for the dependencies of tools, and fetch those that are missing here."""
+    from agentos.cli.resources import registry_wheels
+
+    registry = _open()
+    resource = registry_edit.target_of(name)[0] if name else None
+    if again:
+        if resource is None:
+            raise UserError("--again goes with KIND/NAME: one resource at a time.")
+        registry_wheels.lock_again(registry, resource)
+        _say_now(registry, [resource])
+    registry_wheels.show(registry, resource, as_json=as_json)
+
+
+@app.command()
+def upgrade(
+    keep: Annotated[list[str] | None, typer.Option(metavar="KIND/NAME", help="Keep what is here.")] = None,
+    take: Annotated[list[str] | None, typer.Option(metavar="KIND/NAME", help="Take what ships.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Merge what this release ships, without losing what was learnt. Exit code 1 on conflicts."""
+    from agentos import __version__, shipped
+    from agentos.registry.upgrade import UpgradeChoice
+    from agentos.resources import parse_id
+
+    choice = UpgradeChoice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])
+    done = _open().upgrade(shipped.seed_files(), __version__, choice)
+    if as_json:
+        print_json(done)
+    else:
+        print_table(
+            ("resource", "", "why"),
+            ((item.resource, item.action, item.detail) for item in done.items),
+            empty="Nothing that ships has changed.",
+            wrap=True,
+        )
+    conflicts = [str(item.resource) for item in done.items if item.action == "conflict"]
+    if conflicts and not as_json:
+        options = f"--keep {conflicts[0]} or --take {conflicts[0]}"
+        print_text(f"Conflicts were left as they are here. To settle: agentos registry upgrade {options}")
+    if conflicts:
+        raise typer.Exit(1)
+
+
+# --- shared -----------------------------------------------------------------------------------
+
+
+def print_diff(text: str) -> None:
+    """A unified diff in colour, made safe to show."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from agentos.cli.output import clean
+
+    shown = Text()
+    for line in text.splitlines(keepends=True):
+        styles = {"+": "green", "-": "red", "@": "cyan"}
+        plain = line.startswith(("+++", "---", "diff ", "index "))
+        shown.append(clean(line), style="bold" if plain else styles.get(line[:1], ""))
+    Console(highlight=False, soft_wrap=True).print(shown, end="")
+
+
+def _open() -> Registry:
+    from agentos.registry.store import Registry
+
+    return Registry(Home.find().registry)
+
+
+def _show(registry: Registry, base: Snapshot, tree: str, path: str) -> None:
+    from agentos.registry.git import history
+
+    try:
+        print_diff(history.diff(registry.repository, base.tree, tree, path))
+    except Unavailable as error:
+        print_text(f"No diff can be shown: {error}", "yellow")
+
+
+def _say_now(registry: Registry, resources: list[ResourceId]) -> None:
+    for resource in resources:
+        version = registry.latest(resource)
+        if version:
+            retired = "" if version.digest else " (retired)"
+            print_text(f"{resource} is now {version.number}{retired}: {version.reason}", "green")
+
+
+def _few(texts: tuple[str, ...]) -> str:
+    return ", ".join(texts[:3]) + (f" and {len(texts) - 3} more" if len(texts) > 3 else "")

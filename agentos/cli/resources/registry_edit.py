@@ -1,0 +1,149 @@
+"""What ``agentos registry edit`` and ``retire`` do before the registry sees it: an editor, a file, a question."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentos.cli.output import confirm
+from agentos.daemon.views.resource_views import version_of as version_of
+from agentos.domain import ResourceId
+from agentos.errors import Invalid, NotFound, UserError
+
+if TYPE_CHECKING:
+    from agentos.registry.revert import RevertPlan
+    from agentos.registry.store import Registry
+
+
+def place(name: str) -> tuple[ResourceId, str]:
+    """The resource and the registry path of the file that ``KIND/NAME[/PATH]`` means."""
+    from agentos.resources import MAIN_FILE, parse_id
+
+    parts = name.strip("/").split("/", 2)
+    resource = parse_id("/".join(parts[:2]))
+    return resource, f"{resource}/{parts[2] if len(parts) > 2 else MAIN_FILE[resource.kind]}"
+
+
+def changes(
+    present: Mapping[str, bytes], resource: ResourceId, path: str, file: Path | None
+) -> dict[str, bytes | None]:
+    """What differs between the registry and what the person gives; empty when nothing does."""
+    from agentos.resources import path_fault
+
+    if file is None:
+        wanted: dict[str, bytes | None] = {path: edited(present.get(path, b""), Path(path).name)}
+    elif file.is_dir():
+        from agentos.registry.skill_folders.folder import read
+
+        content = read(file)
+        if faults := [*content.faults, *content.left_out]:
+            raise Invalid(str(file), faults)
+        given = {f"{resource}/{name}": data for name, data in content.files.items()}
+        wanted = {**dict.fromkeys(present), **given}
+    else:
+        wanted = {path: _bounded(file)}
+    if faults := [fault for name in wanted if (fault := path_fault(name))]:
+        raise Invalid("The change was refused", faults)
+    return {name: data for name, data in wanted.items() if present.get(name) != data}
+
+
+def author() -> str:
+    """The login of the person who types, as the kernel knows it."""
+    from agentos.evolver.promote.consent import login
+
+    return login()
+
+
+def _bounded(file: Path) -> bytes:
+    from agentos.resources import FILE_MAX
+
+    with file.open("rb") as opened:
+        content = opened.read(FILE_MAX + 1)
+    if len(content) > FILE_MAX:
+        raise UserError(f"{file} is larger than the {FILE_MAX} bytes that a resource's file may have.")
+    return content
+
+
+def edited(content: bytes, name: str) -> bytes:
+    """What the person's editor makes of it. Raises UserError."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        raise UserError("No editor is set: set $EDITOR, or give the new content with --file.")
+    with tempfile.TemporaryDirectory(prefix="agentos-edit-") as folder:
+        file = Path(folder) / name
+        file.write_bytes(content)
+        try:
+            done = subprocess.run([*shlex.split(editor), str(file)], check=False)
+        except OSError as error:
+            raise UserError(f"The editor '{editor}' cannot be started: {error.strerror}") from None
+        if done.returncode:
+            raise UserError(f"The editor ended with {done.returncode}; nothing was changed.")
+        return file.read_bytes()
+
+
+def retire(registry: Registry, resource: ResourceId, reason: str, *, yes: bool) -> str:
+    """Ask, and take it out; what to say then. Raises NotFound, and UserError where it is out already."""
+    if resource not in registry.names(registry.stable()):
+        if registry.latest(resource) is None:
+            raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+        raise UserError(f"{resource} is retired already.")
+    confirm(f"Retire {resource}?", yes=yes)
+    registry.retire(resource, reason or "by hand")
+    return f"{resource} is retired. To bring it back: agentos registry revert {resource}"
+
+
+def warnings(plan: RevertPlan, target: str) -> list[str]:
+    """What a person should know before a revert; raises UserError where undoing a version would remove it."""
+    gone = [str(resource) for resource, digest in plan.contents.items() if not digest]
+    name, _, number = target.partition("@")
+    if gone and "/" in target:
+        first = f"{name}@{number}" if number else f"the newest version of {name}"
+        back = (
+            f"; to go back to its content: `agentos registry revert {name} --to {number}`" if number else ""
+        )
+        raise UserError(
+            f"Nothing stood before {first}, so undoing it would remove {gone[0]}. "
+            f"To remove it: `agentos registry retire {gone[0]}`{back}."
+        )
+    removed = [f"This removes {', '.join(gone)}: there was nothing before."] if gone else []
+    aside = f"Set aside, because it has another form: {', '.join(plan.set_aside)}"
+    return removed + ([aside] if plan.set_aside else [])
+
+
+def target_of(text: str) -> tuple[ResourceId, str | None]:
+    """The resource and the version that ``KIND/NAME[@VERSION]`` means."""
+    from agentos.resources import parse_id
+
+    name, _, number = text.partition("@")
+    return parse_id(name), number or None
+
+
+def plan_of(registry: Registry, target: str, to: str | None) -> RevertPlan:
+    """What a person means to undo or to go back to. Raises UserError and NotFound."""
+    if "/" not in target:
+        if to:
+            raise UserError("--to goes with KIND/NAME, not with an evolution.")
+        return registry.plan_undo_evolution(target)
+    resource, number = target_of(target)
+    if to:
+        if number:
+            raise UserError(f"Give one version: {resource} --to {to}, or {resource}@{number} to undo that.")
+        return registry.plan_restore(resource, to)
+    return registry.plan_undo(resource, number or version_of(registry, resource, None).number)
+
+
+def sole_evolution(registry: Registry, plan: RevertPlan) -> str:
+    """The evolution that the plan undoes as a whole, "" when it does not."""
+    from agentos.registry.git.versions import versions_of
+
+    name, _, number = plan.trailers.get("Reverts", "").partition("@")
+    if not number:
+        return ""
+    version = version_of(registry, *target_of(f"{name}@{number}"))
+    made = versions_of(registry.repository.commit(version.commit))
+    return version.evolution or "" if len(made) == 1 else ""

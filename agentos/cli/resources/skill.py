@@ -1,0 +1,251 @@
+"""``agentos skill …``: bring skills in, look at them, run the tests that they ship."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.resources.skill_sync import sync
+from agentos.domain import Kind, ResourceId
+from agentos.errors import Invalid, NotFound, UserError
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.registry.store import Registry
+
+app = noun("Skills: bring them in, look at them, run the tests that they ship.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The skill's name, as `agentos skill list` has it.")
+]
+_TESTS = ("tests/", "examples/")
+
+
+app.command()(sync)
+
+
+@app.command()
+def add(
+    source: Annotated[
+        str, typer.Argument(metavar="PATH|GIT-URL", help="A folder, or a repository (URL#BRANCH).")
+    ],
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Of several, this one.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All that lie there.")] = False,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Call it so.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Copy a skill into the home's skills folder, where the daemon takes it in."""
+    from agentos.registry.skill_folders.skill_source import checkout, copy, found_in
+    from agentos.registry.skill_folders.skills_folder import examine_folder, skill_name
+
+    home = Home.find()
+    done: list[tuple[str, Path, list[str]]] = []
+    with checkout(source) as place:
+        there = {skill_name(_called(path, place, source)): path for path in found_in(place)}
+        wanted = {key: path for key, path in there.items() if every or not only or key in only}
+        if missing := sorted({*(only or [])} - there.keys()):
+            raise UserError(
+                f"There is no skill {missing[0]} in {source}; there are: {', '.join(sorted(there)) or 'none'}"
+            )
+        if not wanted:
+            raise UserError(f"There is no folder with a SKILL.md in {source}")
+        if len(wanted) > 1 and not every and not only:
+            raise UserError(
+                f"{source} holds several skills ({', '.join(sorted(wanted))}); say --only NAME, or --all"
+            )
+        if name and len(wanted) > 1:
+            raise UserError("--name is for one skill; say which with --only")
+        for key, path in sorted(wanted.items()):
+            own = skill_name(name or key)
+            found = examine_folder(own, path)
+            if found.faults:
+                raise Invalid(f"{path.name}", list(found.faults))
+            left_out = copy(path, home.skills / own)
+            done.append((own, home.skills / own, [*left_out, *found.warnings]))
+    if as_json:
+        print_json([dict(zip(("skill", "folder", "warnings"), item, strict=True)) for item in done])
+        return
+    for own, folder, warnings in done:
+        print_text(f"skill/{own}  {folder}")
+        for warning in warnings:
+            print_text(f"  {warning}", "yellow")
+    print_text("A running daemon takes them in within a few seconds: agentos skill list", "dim")
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the skills, and the folders that were refused."""
+    from agentos import frontmatter
+    from agentos.ledger.reading import Reader
+
+    home, registry = Home.find(), _open()
+    main = registry.stable()
+    rows = []
+    for resource in registry.names(main):
+        if resource.kind is Kind.SKILL:
+            version, path = registry.latest(resource), f"{resource}/SKILL.md"
+            try:
+                text = registry.files(main, path).get(path, b"").decode("utf-8", "replace")
+                description = " ".join(frontmatter.read(text).description.split())
+            except ValueError:
+                description = ""
+            rows.append(
+                (
+                    resource.name,
+                    version.number if version else "?",
+                    version.origin if version else "?",
+                    description,
+                )
+            )
+    refused = Reader(home.ledger).get_kv("skills.refused", {}) if home.ledger.exists() else {}
+    assert isinstance(refused, dict)
+    if as_json:
+        keys = ("skill", "version", "origin", "description")
+        print_json({"skills": [dict(zip(keys, row, strict=True)) for row in rows], "refused": refused})
+        return
+    told = [(*row[:3], row[3] if len(row[3]) <= 100 else f"{row[3][:99]}…") for row in rows]
+    print_table(
+        ("skill", "version", "from", "what it is for"),
+        told,
+        empty="No skill is here. Try: agentos skill add PATH",
+    )
+    for folder, faults in sorted(refused.items()):
+        print_text(f"refused: {folder}: {'; '.join(map(str, faults))}", "red")
+
+
+@app.command()
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show a skill: what was assumed of it, its tools, scripts, tests and requirements."""
+    from agentos.frontmatter import read
+    from agentos.programs import is_script
+    from agentos.registry.wheels import locked, needed, unlocked
+    from agentos.resources import examine, tool_reference
+
+    registry = _open()
+    skill, files = _skill(registry, name)
+    found, version, lock = examine(skill, files), registry.latest(skill), locked(files)
+    front = read(files.get(f"{skill}/SKILL.md", b"").decode("utf-8", "replace"))
+    inside = sorted(path.removeprefix(f"{skill}/") for path in files)
+    view = {
+        "skill": skill.name,
+        "version": version,
+        "description": front.description,
+        "evolves": bool(found.resource and found.resource.evolvable),
+        "allowed_tools": front.tools,
+        "tools": [tool_reference(path) for path in (found.resource.tools if found.resource else ())],
+        "scripts": [path for path in inside if is_script(f"{skill}/{path}")] if front.runs_scripts else [],
+        "tests": sorted(_tests(skill, files)),
+        "requires": needed(files),
+        "locked": [f"{wheel.name} {wheel.version}" for wheel in lock.wheels] if lock else [],
+        "warnings": [*found.warnings, *unlocked(files)],
+        "faults": found.faults,
+        "files": inside,
+    }
+    if as_json:
+        print_json(view)
+        return
+    print_text(f"{skill}@{version.number if version else '?'}", "bold")
+    print_text(front.description)
+    for key in ("allowed_tools", "tools", "scripts", "tests", "requires", "locked", "files"):
+        value = view[key]
+        if isinstance(value, list | tuple) and value:
+            print_text(f"{key.replace('_', ' '):14}{', '.join(map(str, value))}")
+    for fault in found.faults:
+        print_text(fault, "red")
+    for warning in [*found.warnings, *unlocked(files)]:
+        print_text(warning, "yellow")
+
+
+@app.command()
+def test(name: Name) -> None:
+    """Run what a skill ships: task files and scripts in its tests/ and examples/. Exit code 1 when one fails."""
+    from agentos.cli.tasks import task
+
+    registry = _open()
+    skill, files = _skill(registry, name)
+    tests = _tests(skill, files)
+    if not tests:
+        raise UserError(f"{skill} ships no tests: task files (.yaml) or scripts in tests/ or examples/")
+    failed = []
+    inside = [{"path": file, "as": file} for file in sorted(it.removeprefix(f"{skill}/") for it in files)]
+    with tempfile.TemporaryDirectory(prefix="agentos-test-") as aside:
+        for path, content in files.items():
+            target = Path(aside, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        for number, (file, call) in enumerate(sorted(tests.items())):
+            place = Path(aside, str(skill), file)
+            if call is not None:
+                document = {
+                    "name": f"{skill.name}: {file}",
+                    "goal": f"Run {file} of {skill}",
+                    "call": call,
+                    "inputs": inside,  # a test names the skill's files as they lie beside it
+                }
+                place = Path(aside, str(skill), f"agentos-test-{number}.json")
+                place.write_text(json.dumps(document))
+            print_text(file, "bold")
+            try:
+                task.run(str(place))
+            except typer.Exit as ended:
+                failed += [file] if ended.exit_code else []
+    print_text(f"{len(tests) - len(failed)} of {len(tests)} passed")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _tests(skill: ResourceId, files: Mapping[str, bytes]) -> dict[str, dict[str, object] | None]:
+    """File below the skill -> the call of a script, None for a task file.
+
+    A Python file of test functions that starts nothing itself would pass always, and is none.
+    """
+    from agentos.programs import is_script
+
+    found: dict[str, dict[str, object] | None] = {}
+    for path, content in files.items():
+        file = path.removeprefix(f"{skill}/")
+        if not file.startswith(_TESTS):
+            continue
+        if file.endswith((".yaml", ".yml")):
+            found[file] = None
+        elif (
+            file.startswith("tests/test")
+            and is_script(path)
+            and (b"def test" not in content or b"__main__" in content)
+        ):
+            found[file] = {"tool": f"{skill.name}/{file}", "args": {}}
+    return found
+
+
+def _called(path: Path, place: Path, source: str) -> str:
+    """A skill at the top of a checkout is called as its repository."""
+    if path != place:
+        return path.name
+    return (
+        source.partition("#")[0].rstrip("/").rpartition("/")[2].removesuffix(".git")
+        if "://" in source
+        else place.resolve().name
+    )
+
+
+def _open() -> Registry:
+    from agentos.registry.store import Registry
+
+    return Registry(Home.find().registry)
+
+
+def _skill(registry: Registry, name: str) -> tuple[ResourceId, Mapping[str, bytes]]:
+    skill = ResourceId(Kind.SKILL, name.removeprefix("skill/"))
+    files = registry.files(registry.stable(), str(skill))
+    if not files:
+        raise NotFound(f"There is no {skill}. Try: agentos skill list")
+    return skill, files

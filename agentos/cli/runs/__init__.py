@@ -1,0 +1,1 @@
+"""What was done: runs, what people say of them, and runs of other systems."""

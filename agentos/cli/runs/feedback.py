@@ -1,0 +1,143 @@
+"""``agentos run good|bad|correct``: what a person says of a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentos.cli.output import print_json, print_text
+from agentos.domain import Feedback, Json, Rating
+from agentos.errors import UserError
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.daemon.people.feedback import FeedbackDetails
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
+Because = Annotated[str, typer.Option(help="Why, in your words; proposers of edits read it.")]
+Expect = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH=VALUE", help="What has to be there in the answer; =VALUE is all of it. Repeatable."
+    ),
+]
+CheckFile = Annotated[
+    Path | None, typer.Option("--check", metavar="FILE", help="A file of checks, as in a task's 'checks'.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+_ANSWER_MAX = 4 << 20
+
+
+def add_to(app: typer.Typer) -> None:
+    """The verbs, among those of runs."""
+    app.command()(good)
+    app.command()(bad)
+    app.command()(correct)
+    app.command(hidden=True)(flag)
+
+
+def good(
+    id: Id, because: Because = "", expect: Expect = None, check: CheckFile = None, as_json: AsJson = False
+) -> None:
+    """Say that this run's answer is right: later edits may not break it."""
+    from agentos.daemon.people.feedback import FeedbackDetails
+
+    _speak(id, Rating.GOOD, FeedbackDetails(because, tuple(expect or ()), check), as_json=as_json)
+
+
+def bad(
+    id: Id, because: Because = "", expect: Expect = None, check: CheckFile = None, as_json: AsJson = False
+) -> None:
+    """Say that this run's answer is wrong, also of one that passed; with what was expected it is evidence."""
+    from agentos.daemon.people.feedback import FeedbackDetails
+
+    _speak(id, Rating.BAD, FeedbackDetails(because, tuple(expect or ()), check), as_json=as_json)
+
+
+def correct(
+    id: Id,
+    because: Because = "",
+    answer: Annotated[
+        str, typer.Option(metavar="FILE|-", help="The answer as it should have been; else $EDITOR opens it.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Put the answer right: what you change is evidence, what you leave of an object has to stay."""
+    from agentos.daemon.people.feedback import FeedbackDetails
+
+    said = FeedbackDetails(because, corrected=(_corrected(id, answer),))
+    _speak(id, Rating.BAD, said, as_json=as_json)
+
+
+def flag(id: Id, reason: Annotated[str, typer.Option()] = "") -> None:
+    """The old name of `agentos run bad`."""
+    from agentos.daemon.people.feedback import FeedbackDetails
+
+    _speak(id, Rating.BAD, FeedbackDetails(reason), as_json=False)
+
+
+def _speak(id: str, rating: Rating, said: FeedbackDetails, *, as_json: bool) -> None:
+    from agentos.daemon.people.feedback import speak
+
+    found = speak(Home.find(), id, rating, said)
+    if as_json:
+        print_json(found)
+        return
+    tell_words(found)
+    if found[0].checks:
+        print_text("The daemon holds the run's answer against it; `agentos run list` shows what came of it.")
+        if rating is Rating.BAD and said.expect and not any(text.startswith("=") for text in said.expect):
+            rest = f"`agentos run correct {found[0].run_id}` says that the rest of the answer was right, too."
+            print_text(rest, "dim")
+    else:
+        print_text(
+            "It is kept, and nothing can be measured by it: say what the answer has to be with "
+            f"`agentos run correct {found[0].run_id}`, or with --expect PATH=VALUE.",
+            "yellow",
+        )
+
+
+def tell_words(words: Sequence[Feedback]) -> None:
+    """One line for each, and one for each check that was made of it."""
+    for word in words:
+        reason = f": {word.because}" if word.because else ""
+        print_text(
+            f"{word.rating.value:<11}{word.principal}, {word.at.astimezone():%Y-%m-%d %H:%M}{reason}",
+            "green" if word.rating is Rating.GOOD else "yellow",
+        )
+        for check in word.checks:
+            print_text(f"expects    {check.kind} { {k: v for k, v in check.spec.items() if k != 'made_by'} }")
+
+
+def _corrected(id: str, given: str) -> Json:
+    """The answer as it should have been: JSON, or text where the run's own is text. Raises UserError."""
+    from agentos.cli.resources.registry_edit import edited
+    from agentos.ledger.blobs import BlobStore
+    from agentos.ledger.reading import Reader
+
+    home = Home.find()
+    reader = Reader(home.ledger)
+    run = reader.run(reader.resolve("run", id))
+    answer = BlobStore(home.blobs).expand(run.answer)
+    is_text = isinstance(answer, str)
+    if given == "-":
+        data = sys.stdin.buffer.read(_ANSWER_MAX + 1)
+    elif given:
+        with Path(given).open("rb") as file:
+            data = file.read(_ANSWER_MAX + 1)
+    else:
+        shown = answer if is_text else json.dumps(answer, indent=2, ensure_ascii=False)
+        data = edited(f"{shown}\n".encode(errors="replace"), "answer.txt" if is_text else "answer.json")
+    if len(data) > _ANSWER_MAX:
+        raise UserError(f"The answer has more than {_ANSWER_MAX:,} bytes.")
+    try:
+        text = data.decode("utf-8")
+        return text.rstrip("\n") if is_text else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        kind = "UTF-8 text" if is_text else "JSON, as the run's answer is"
+        raise UserError(f"Expected {kind}: {error}") from None

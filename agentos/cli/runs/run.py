@@ -1,0 +1,286 @@
+"""``agentos run …``: what happened."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_table, print_text, time_text
+from agentos.cli.runs.feedback import add_to as add_feedback
+from agentos.cli.runs.feedback import tell_words
+from agentos.cli.runs.signals import tell_signals
+from agentos.cli.tasks.answering import questions_of, tell
+from agentos.cli.tasks.deliveries import tell_delivery
+from agentos.daemon.people.answers import chosen, give
+from agentos.daemon.views.json_views import handed_below, run_whole, without_share
+from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step
+from agentos.errors import UserError
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+
+app = noun("What happened: runs and their steps.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+_POLL_S = 0.1
+_WIDTH = 160
+
+
+def _reader() -> Reader:
+    return Reader(Home.find().ledger)
+
+
+@app.command("list")
+def list_(
+    task: Annotated[str, typer.Option(metavar="ID", help="Only runs of this task.")] = "",
+    result: Annotated[
+        str, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Runs, newest first."""
+    if result and result not in set(Result):
+        raise UserError(f"There is no result '{result}'; the results are {', '.join(Result)}.")
+    reader = _reader()
+    runs = reader.runs(
+        reader.resolve("task", task) if task else None, Result(result) if result else None, limit
+    )
+    if as_json:
+        print_json([without_share(run) for run in runs])
+        return
+    print_table(
+        ("run", "began", "task", "result", "score", "seconds", "why"),
+        [
+            (
+                run.id,
+                time_text(run.started_at),
+                reader.task(run.task_id).name,
+                run.outcome.result.value if run.outcome else "under way",
+                f"{run.outcome.score:.2f}" if run.outcome else "",
+                f"{run.outcome.cost.wall_s:.2f}" if run.outcome else "",
+                run.outcome.reason if run.outcome else "",
+            )
+            for run in runs
+        ],
+        empty="No runs yet; `agentos task run FILE` makes one.",
+        below=True,
+    )
+
+
+@app.command()
+def show(id: Id, as_json: AsJson = False) -> None:
+    """One run: every step, the answer, the checks, the files it left."""
+    reader = _reader()
+    run = reader.run(reader.resolve("run", id))
+    if as_json:
+        print_json(run_whole(reader, run))
+        return
+    steps = reader.steps(run.id)
+    proposals = reader.find(MemoryProposal, run_id=run.id)
+    _tell_head(reader, run)
+    for step in steps:
+        _tell(step)
+    if reader.is_pruned(run):
+        print_text(
+            "steps      went with all files of the run, as [retention] in the settings says; the outcome stays"
+        )
+    for depth, task, newest in handed_below(reader, run.task_id):
+        ended = newest.outcome.result.value if newest and newest.outcome else "under way"
+        print_text(f"handed     {'  ' * depth}{task.name}  ({newest.id if newest else task.id}, {ended})")
+    for proposal in proposals:
+        print_text(f"proposes   {_short(proposal.text, _WIDTH)}  ({proposal.id}, {proposal.state.value})")
+    if run.outcome is None:
+        print_text("under way; `agentos run tail` follows it", "yellow")
+        return
+    _tell_end(reader, run)
+    tell_signals(reader, run, steps)
+
+
+def _tell_head(reader: Reader, run: Run) -> None:
+    """What it was asked for, and where it ran."""
+    print_text(f"{reader.task(run.task_id).name}  ({run.id})", "bold")
+    print_text(f"task       {run.task_id}, attempt {run.attempt}")
+    print_text(f"snapshot   {run.snapshot.commit[:12]}")
+    print_text(f"sandbox    {run.sandbox}, {run.level}")
+    if run.resources:  # told by a run that came to its end
+        print_text(f"used       {', '.join(run.resources)}")
+    if run.parent:
+        print_text(f"handed by  {run.parent}")
+    if run.regrades:
+        print_text(f"graded by  what a person said of {run.regrades}")
+    if run.resumes:
+        print_text(f"goes on    from {run.resumes}")
+    for file in reader.task(run.task_id).inputs:
+        print_text(f"given      {file.path} ({file.size:,} bytes, {file.sha256[:12]})")
+
+
+def _tell_end(reader: Reader, run: Run) -> None:
+    assert run.outcome is not None
+    colour = "green" if run.outcome.result is Result.PASSED else "red"
+    print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}", colour)
+    for check in run.outcome.checks:
+        print_text(f"check      {'passed' if check.passed else 'FAILED'}  {check.kind}  {check.detail}")
+    print_text(f"answer     {_short(run.answer, 2000)}")
+    for file in run.outputs:
+        print_text(f"left       {file.path} ({file.size:,} bytes)")
+    cost = run.outcome.cost
+    print_text(f"took       {cost.wall_s:.2f} s, {cost.cpu_s:.2f} s of CPU")
+    if cost.calls:
+        served = cost.calls - cost.live_calls
+        calls = f"{cost.calls} model call{'' if cost.calls == 1 else 's'}" + (
+            f" ({served} from the record)" if served else ""
+        )
+        usd = "price unknown" if cost.usd is None else f"{cost.usd:.6f} USD"
+        print_text(f"asked      {calls}, {cost.tokens:,} tokens, {usd}")
+    for flag in reader.flags(run.id):
+        print_text(f"flagged    {flag.reason}", "yellow")
+    for delivery in reader.find(Delivery, run_id=run.id):
+        tell_delivery(delivery)
+    tell_words(reader.find(Feedback, run_id=run.id))
+    if run.outcome.result is Result.WAITING:
+        for question in reader.open_questions(reader.root_of(reader.task(run.task_id)).id):
+            tell(question)
+
+
+@app.command()
+def tail(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The run; without it, the newest.")] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON document a line: the steps, then the run.")
+    ] = False,
+) -> None:
+    """Follow a run step by step until it ends."""
+    reader = _reader()
+    newest = reader.runs(limit=1)
+    if not newest:
+        raise UserError("No runs yet; `agentos task run FILE` makes one.")
+    run_id = reader.resolve("run", id) if id else newest[0].id
+    told = -1
+    while True:
+        run = reader.run(run_id)
+        for step in reader.steps(run_id, after=told):
+            told = step.index
+            if as_json:
+                print_json(step, line=True)
+            else:
+                _tell(step)
+        if run.outcome is not None and as_json:
+            print_json(without_share(run), line=True)
+            return
+        if run.outcome is not None:
+            print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}")
+            return
+        time.sleep(_POLL_S)
+
+
+@app.command()
+def answer(
+    id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="The run, its task, or the question; without it, all are shown."),
+    ] = "",
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Your answer.")] = "",
+    choice: Annotated[
+        int | None, typer.Option(min=1, help="Your answer by its number, where there is a choice.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer what a run asks; its task goes on. Without an answer: show what is asked."""
+    home = Home.find()
+    reader = _reader()
+    questions = questions_of(reader, id) if id else reader.open_questions()
+    if not text and not choice:
+        if as_json:
+            print_json(questions)
+        elif not questions:
+            print_text("Nobody asks anything.")
+        for question in [] if as_json else questions:
+            print_text(f"{reader.task(question.root_id).name}  ({question.run_id})", "bold")
+            tell(question)
+        return
+    if len(questions) > 1:
+        some = ", ".join(question.id for question in questions)
+        raise UserError(f"{id} asks more than one thing: say which question you answer: {some}.")
+    (question,) = questions
+    given = chosen(question, text, choice or 0)
+    give(home, question, given)
+    if as_json:
+        print_json(reader.get(Question, question.id))
+    else:
+        left = len(reader.open_questions(question.root_id))
+        print_text(f"Answered: {given}" + (f" ({left} more to answer before it goes on)" if left else ""))
+
+
+add_feedback(app)
+
+
+@app.command()
+def deliver(id: Id, as_json: AsJson = False) -> None:
+    """Deliver once more what could not be delivered; a running daemon does it."""
+    from datetime import UTC, datetime
+
+    from agentos.daemon.run.delivery import again
+    from agentos.ledger.store import Ledger
+
+    home = Home.find()
+    run_id = _reader().resolve("run", id)
+    ledger = Ledger(home.ledger)
+    try:
+        queued = again(ledger, run_id, datetime.now(UTC))
+    finally:
+        ledger.close()
+    if as_json:
+        print_json(queued)
+    for delivery in () if as_json else queued:
+        tell_delivery(delivery)
+
+
+@app.command()
+def replay(id: Id, as_json: AsJson = False) -> None:
+    """Run a finished run again from its record; say what differs and why. Exit code 1 when something does."""
+    from agentos.cli.runs.replaying import replay as again
+
+    again(id, as_json=as_json)
+
+
+@app.command()
+def export(
+    id: Id, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")]
+) -> None:
+    """Write a run out: record, steps, answer and the files it left, as plain files."""
+    from agentos.daemon.run.export import export_run
+
+    count = export_run(Home.find(), id, folder)
+    print_text(f"{count} files are in {folder}.")
+
+
+def _tell(step: Step) -> None:
+    said = f"{step.fault.type}: {step.fault.message}" if step.fault else _seen(step)
+    print_text(
+        f"{step.index:>4} {step.node:<8} {step.duration_ms:8.1f} ms  {_short(step.action, _WIDTH)}  →  {said}",
+        "red" if step.fault else "",
+    )
+
+
+def _seen(step: Step) -> str:
+    """What was observed; of a model's reply the words and the calls, and what it cost."""
+    seen = step.observation
+    if step.node != "model" or not isinstance(seen, dict) or "usage" not in seen:
+        return _short(seen, _WIDTH)
+    usage, message = seen["usage"], seen.get("message") or {}
+    cost = f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens"
+    cost += "" if seen.get("usd") is None else f", {seen['usd']:.6f} USD"
+    said = message.get("content") or [call["function"] for call in message.get("tool_calls") or ()]
+    return f"({'from the record' if seen.get('recorded') else cost}) {_short(said, _WIDTH)}"
+
+
+def _short(value: Any, width: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= width else f"{text[:width]}… ({len(text):,} characters)"

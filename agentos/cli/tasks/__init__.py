@@ -1,0 +1,1 @@
+"""What is to be done: tasks, schedules and quick questions."""

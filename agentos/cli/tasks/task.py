@@ -1,0 +1,340 @@
+"""``agentos task …``: say what is to be done, and see where it stands."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import clean, print_json, print_table, print_text, time_text
+from agentos.cli.tasks.answering import ask_here, tell
+from agentos.cli.tasks.checks import checks
+from agentos.cli.tasks.deliveries import tell_delivery
+from agentos.daemon.views.json_views import task_facts, task_whole
+from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
+from agentos.errors import UserError
+from agentos.home import Home
+from agentos.ledger.copies import copies, without_copies
+from agentos.ledger.reading import Reader
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from agentos.taskfile import Draft
+
+app = noun("Add, run, list, show and cancel tasks.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The task's id, or enough of its start or end.")]
+File = Annotated[str, typer.Argument(metavar="FILE|-", help="A YAML or JSON task file; - is standard input.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+_POLL_S = 0.05
+_COLOUR = {"passed": "green", "failed": "red", "timeout": "red", "budget": "red", "infra": "yellow"}
+_ENDED = (TaskState.DONE, TaskState.CANCELLED)
+
+
+@app.command()
+def add(file: File, as_json: AsJson = False) -> None:
+    """Queue the tasks of a file; they are safe on disk when this returns."""
+    home = Home.find()
+    tasks = _add(home, file)
+    if as_json:
+        print_json([task.id for task in tasks])
+    else:
+        for task in tasks:
+            print_text(f"{task.id}  {task.name}")
+    if not _alive(home):
+        print("No daemon runs yet; `agentos daemon start` starts one.", file=sys.stderr)
+
+
+@app.command()
+def run(file: File, as_json: AsJson = False) -> None:
+    """Queue the tasks of a file and wait for them. Exit code 1 when one did not pass."""
+    home = Home.find()
+    if not _alive(home):
+        raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
+    tasks = _add(home, file)
+    waiting = [task for task in tasks if not task.recurs]
+    reader = Reader(home.ledger)
+    for task in tasks:
+        if task.recurs and not as_json:
+            print_text(f"scheduled {task.name}  ({task.id}; `agentos schedule show {task.id}`)")
+    try:
+        passed = _follow(home, reader, waiting, quiet=as_json)
+    except KeyboardInterrupt:
+        _tell_left(reader, waiting)
+        raise
+    if as_json:
+        print_json([task_facts(reader, task.id) for task in tasks])
+    raise typer.Exit(0 if passed else 1)
+
+
+@app.command("list")
+def list_(
+    state: Annotated[
+        str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 100,
+    every: Annotated[bool, typer.Option("--all", help="Each run of a schedule in a row of its own.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tasks in the order they were added, with the result of the newest run; a schedule is one row."""
+    if state and state not in set(TaskState):
+        raise UserError(f"There is no state '{state}'; the states are {', '.join(TaskState)}.")
+    reader = Reader(Home.find().ledger)
+    only = TaskState(state) if state else None
+    views = reader.tasks(only, limit) if every else without_copies(reader, only, limit)
+    if as_json:
+        print_json([task_facts(reader, view.task.id) for view in views])
+        return
+    rows = []
+    for view in views:
+        last = view
+        if view.task.recurs:
+            (last,) = copies(reader, view.task.id, 1) or (view,)
+        newest = _newest(reader, last.task.id)
+        outcome = newest.outcome if newest else None
+        why = _asked(last.state) + outcome.reason if outcome else ""
+        if last is not view and outcome:
+            why = f"last {outcome.result.value}{f': {why}' if why else ''}"
+        rows.append(
+            (
+                view.task.id,
+                time_text(view.task.created_at),
+                f"  ↳ {view.task.name}" if view.task.parent else view.task.name,
+                _standing(view.state, outcome),
+                why,
+            )
+        )
+    print_table(
+        ("task", "added", "name", "state", "why"),
+        rows,
+        below=True,
+        empty="No tasks yet; `agentos task add FILE` adds some.",
+    )
+
+
+@app.command("from-run")
+def from_run(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or enough of its start or end.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file; else standard output.")
+    ] = None,
+    expect: Annotated[str, typer.Option(metavar="TEXT", help="What the answer has to hold.")] = "",
+) -> None:
+    """Write a task file from a run: its goal, its inputs, and a check that is proposed."""
+    from agentos.cli.tasks.from_run import write_task
+
+    write_task(run, output, expect)
+
+
+@app.command()
+def show(id: Id, as_json: AsJson = False) -> None:
+    """One task: what was asked, and every run of it."""
+    reader = Reader(Home.find().ledger)
+    task_id = reader.resolve("task", id)
+    view = task_whole(reader, task_id)
+    if as_json:
+        print_json(view)
+        return
+    _tell_task(reader, view)
+    print_table(
+        ("run", "attempt", "snapshot", "result", "seconds", "why"),
+        [
+            (run.id, run.attempt, run.snapshot.commit[:10], _result(run.outcome), _seconds(run), _why(run))
+            for run in reversed(view["runs"])
+        ],
+        empty="It has not run yet.",
+    )
+    for delivery in view["deliveries"]:
+        tell_delivery(delivery)
+    for question in view["questions"]:
+        tell(question)
+
+
+def _tell_task(reader: Reader, view: Mapping[str, Any]) -> None:
+    """What was asked, and of what."""
+    task: Task = view["task"]
+    print_text(f"{task.name}  ({task.id})", "bold")
+    print_text(f"state      {view['state'].value}")
+    print_text(f"goal       {task.goal}")
+    if task.call:
+        print_text(f"call       {task.call.tool} {dict(task.call.args)}")
+    for file in task.inputs:
+        print_text(f"input      {file.path} ({file.size:,} bytes)")
+    for source in task.sources:
+        print_text(f"reads      {source.path}, when it runs")
+    for left in _left_out(reader, task.id):
+        print_text(f"left out   {left}", "yellow")
+    if task.recurs:
+        print_text(f"schedule   {task.schedule or 'files that arrive'}  (`agentos schedule show {task.id}`)")
+    if task.schedule_id:
+        print_text(f"started by {task.schedule_id}")
+    if task.parent:
+        print_text(f"part of    {task.parent}")
+    for check in task.checks:
+        print_text(f"check      {check.kind} {dict(check.spec)}")
+
+
+@app.command()
+def cancel(id: Id) -> None:
+    """Take it out of the queue, or stop it if it runs. A scheduled task comes no more."""
+    from agentos.daemon.intake.filing import cancel_task
+    from agentos.ledger.store import Ledger
+
+    home = Home.find()
+    task_id = Reader(home.ledger).resolve("task", id)
+    ledger = Ledger(home.ledger)
+    try:
+        cancel_task(ledger, task_id)
+    finally:
+        ledger.close()
+    print_text(f"{task_id} is cancelled.")
+
+
+app.command()(checks)
+
+
+def _add(home: Home, file: str) -> list[Task]:
+    from agentos.daemon.setup import add_tasks
+
+    return add_tasks(home, _drafts(file))
+
+
+def _drafts(file: str) -> Sequence[Draft]:
+    from agentos.taskfile import MAX_BYTES, drafts_of, read_drafts
+
+    if file == "-":
+        return drafts_of(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input", Path.cwd())
+    return read_drafts(Path(file))
+
+
+def _alive(home: Home) -> bool:
+    from agentos.daemon.control.daemon_lock import daemon_info
+
+    info = daemon_info(home)
+    return info is not None and info.alive
+
+
+def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -> bool:
+    """Wait until all have ended, telling each end as it comes; whether all passed."""
+    left = {task.id: task for task in tasks}
+    passed = True
+    steps: Counter[str] = Counter()
+    asked: set[str] = set()
+    while left:
+        for task_id in list(left):
+            view = reader.task_view(task_id)
+            run = _newest(reader, task_id)
+            if not quiet and len(tasks) == 1 and run is not None:
+                _tell_steps(reader, run, steps)
+            if view.state is TaskState.WAITING:
+                fresh = [one for one in reader.open_questions(task_id) if one.id not in asked]
+                asked |= {one.id for one in fresh}
+                _ask(home, fresh, quiet=quiet)
+            if view.state not in _ENDED:
+                continue
+            task = left.pop(task_id)
+            outcome = run.outcome if run else None
+            passed = passed and outcome is not None and outcome.result is Result.PASSED
+            if not quiet:
+                counter = f"[{len(tasks) - len(left)}/{len(tasks)}] " if len(tasks) > 1 else ""
+                _tell_end(counter, task, view.state, run)
+        if left:
+            if not _alive(home):
+                raise UserError(
+                    f"The daemon ended; {len(left)} task(s) wait. `agentos daemon start` goes on with them."
+                )
+            time.sleep(_POLL_S)
+    return passed
+
+
+def _tell_left(reader: Reader, tasks: Sequence[Task]) -> None:
+    """After Ctrl-C: the daemon goes on with what is not over."""
+    left = [task.id for task in tasks if reader.task_view(task.id).state not in _ENDED]
+    if left:
+        shown = left[0] if len(left) == 1 else f"{left[0]} and {len(left) - 1} more"
+        told = f"`agentos task show {left[0]}` tells how it went, `agentos task cancel {left[0]}` ends it"
+        print(f"\nThe daemon goes on with {shown}; {told}.", file=sys.stderr)
+
+
+def _ask(home: Home, questions: Sequence[Question], *, quiet: bool) -> None:
+    """Ask whoever sits here; else say who may answer, and how."""
+    for question in questions:
+        if quiet:
+            print(f"A run asks: {clean(question.text)}  (agentos run answer {question.id})", file=sys.stderr)
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            ask_here(home, question)
+        else:
+            tell(question)
+
+
+def _tell_steps(reader: Reader, run: Run, told: Counter[str]) -> None:
+    if run.attempt > 1 and run.id not in told:
+        before = reader.runs(run.task_id, limit=2)[-1].outcome
+        print_text(
+            f"attempt {run.attempt}" + (f", after {before.result.value}: {before.reason}" if before else "")
+        )
+        told[run.id] = 0  # also where no step of it is there yet
+    for step in reader.steps(run.id, after=told[run.id] - 1):
+        mark = f" {step.fault.type}: {step.fault.message[:120]}" if step.fault else ""
+        print_text(f"  {step.index:>3} {step.node:<8} {step.duration_ms:8.1f} ms{_of(step)}{mark}", "dim")
+        told[run.id] = step.index + 1
+
+
+def _of(step: Step) -> str:
+    """Which tool, model or agent a step was about."""
+    if not isinstance(step.action, Mapping):
+        return ""
+    return next((f" {step.action[key]}"[:40] for key in ("tool", "model", "agent") if key in step.action), "")
+
+
+def _tell_end(counter: str, task: Task, state: TaskState, run: Run | None) -> None:
+    outcome = run.outcome if run else None
+    result = _result(outcome) or state.value
+    print_text(f"{counter}{result:<8} {task.name}  ({run.id if run else task.id})", _COLOUR.get(result, ""))
+    if outcome is not None and outcome.reason:
+        print_text(f"         {outcome.reason[:400]}")
+    if run is not None and outcome is not None and outcome.result is Result.PASSED:
+        print_text(f"         {clean(str(run.answer))[:400]}", "dim")
+
+
+def _left_out(reader: Reader, task_id: str) -> Sequence[str]:
+    """What lay among its inputs and is no plain file."""
+    read = [entry for entry in reader.entries(subject=task_id) if entry.event == "task.inputs_read"]
+    return read[-1].detail.get("left_out", ()) if read else ()
+
+
+def _newest(reader: Reader, task_id: str) -> Run | None:
+    runs = reader.runs(task_id, limit=1)
+    return runs[0] if runs else None
+
+
+def _result(outcome: Outcome | None) -> str:
+    return outcome.result.value if outcome else ""
+
+
+def _asked(state: TaskState) -> str:
+    return "waiting for an answer (`agentos run answer`): " if state is TaskState.WAITING else ""
+
+
+def _standing(state: TaskState, outcome: Outcome | None) -> Text:
+    """How a task that is done ended, else where it stands."""
+    from rich.text import Text
+
+    word = outcome.result.value if outcome and state is TaskState.DONE else state.value
+    return Text(word, style=_COLOUR.get(word, ""))
+
+
+def _seconds(run: Run) -> str:
+    return f"{run.outcome.cost.wall_s:.2f}" if run.outcome else "…"
+
+
+def _why(run: Run) -> str:
+    return run.outcome.reason[:120] if run.outcome else "under way"

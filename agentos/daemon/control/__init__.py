@@ -1,0 +1,1 @@
+"""The daemon as a process among others: its lock, its log, systemd."""

@@ -1,0 +1,1 @@
+"""What people drop into folders, push, or have in another agent's folder."""

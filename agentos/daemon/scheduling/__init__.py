@@ -1,0 +1,1 @@
+"""When work comes again: by the clock, or for files that arrive."""

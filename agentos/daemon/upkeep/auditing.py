@@ -1,0 +1,214 @@
+"""Holds the audit log, the ledger, the registry, the blobs and the consents against one another, both ways.
+
+What each of them is compared with says ``ledger.integrity`` of rows and blobs; here stand promotions: that a
+commit on ``main`` that names an evolution is the one which the ledger knows, that it rests on a verdict that is
+computed again and on a consent whose token this home's key made, and that what the ledger calls promoted is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
+from agentos.errors import AgentOSError, NotFound, UserError
+from agentos.evolver.policy import policy_from_json
+from agentos.evolver.promote.consent import genuine, read_key
+from agentos.evolver.promote.rebasing import rebase_trailers
+from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, unfounded
+from agentos.evolver.verdict.judge import judged_trials, recompute
+from agentos.evolver.verdict.safety import judged_rates
+from agentos.home import Home
+from agentos.ledger.audit import AuditHead, Noted
+from agentos.ledger.blobs import BlobStore
+from agentos.ledger.integrity import LedgerSnapshot, blob_faults, rows_faults, told
+from agentos.ledger.reading import EvolutionRecords
+from agentos.ledger.rows.codec import plain
+from agentos.registry.promotion import Promotion
+from agentos.registry.store import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What was looked at and what is wrong. ``digests_since``: the first entry with digests, 0 for none."""
+
+    head: AuditHead
+    digests_since: int
+    evolutions: int
+    consents: int
+    promotions: int
+    faults: tuple[str, ...]
+
+
+def verify_home(home: Home, noted: Sequence[Noted] = ()) -> AuditReport:
+    """Look at everything, as it stands at this moment; the daemon may go on meanwhile."""
+    with LedgerSnapshot(home.ledger) as reader:
+        log = told(reader)
+        faults = [*reader.chain_faults(noted), *rows_faults(reader, log), *blob_faults(reader, home.blobs)]
+        faults += consent_faults(reader, home.consent_key)
+        evolutions = reader.find(Evolution)
+        registry = Registry(home.registry)
+        for evolution in evolutions:
+            faults += evolution_faults(home, reader, registry, reader.story(evolution.id))
+        promotions: Sequence[Promotion] = ()
+        try:
+            promotions = registry.promotions()
+            faults += promotion_faults(reader, promotions, home.ledger)
+        except AgentOSError as error:
+            faults.append(f"the registry: {error}")
+        return AuditReport(
+            head=reader.head(),
+            digests_since=log.since,
+            evolutions=len(evolutions),
+            consents=len(reader.find(Consent)),
+            promotions=len(promotions),
+            faults=tuple(dict.fromkeys(faults)),
+        )
+
+
+def noted_heads(path: Path) -> list[Noted]:
+    """The heads in a file that the daemon sent them to, or that a person noted: the last word of each line."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UserError(f"the heads in {path} cannot be read: {error.strerror}") from None
+    return [
+        (AuditHead.parse(line.split()[-1]), f"{path}, line {number}")
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
+
+
+def consent_faults(reader: LedgerSnapshot, key_path: Path, evolution_id: str = "") -> Iterator[str]:
+    """Each consent whose token the home's key did not make, a sentence each."""
+    where, values = ("WHERE evolution_id = ?", (evolution_id,)) if evolution_id else ("", ())
+    rows = reader.rows(f"SELECT id, body FROM consent {where} ORDER BY seq", *values)  # noqa: S608 - as above
+    if not rows:
+        return
+    try:
+        key = read_key(key_path)
+    except UserError as error:
+        yield f"no consent can be checked: {error}"
+        return
+    for name, body in rows:
+        stored = json.loads(plain(body))
+        if not genuine(key, stored):
+            yield (
+                f"the consent {name} of {stored.get('principal')} was not given with this home's key "
+                "(or the key was replaced since)"
+            )
+
+
+def evolution_faults(
+    home: Home, reader: LedgerSnapshot, registry: Registry, story: EvolutionRecords
+) -> list[str]:
+    """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
+    blobs = BlobStore(home.blobs)
+    candidates = {item.id: item for item in story.candidates}
+    stored = {name: _stored(reader, "verdict", name) for name in (item.id for item in story.verdicts)}
+    faults = [
+        *unfounded(
+            story.evolution,
+            story.verdicts,
+            story.consents,
+            story.candidates,
+            lambda item: digest(stored[item.id]),
+        )
+    ]
+    faults += borrowed(story.trials, lambda name: reader.find(Trial, id=name))
+    for verdict in story.verdicts:
+        candidate = candidates.get(verdict.candidate_id)
+        if candidate is None:
+            faults.append(f"{verdict.id}: its candidate {verdict.candidate_id} is not on record")
+            continue
+        try:
+            faults += misquoted(registry, candidate)
+            faults += misplaced(registry, candidate, story.trials)
+            again = _computed_again(blobs, verdict, candidate, story)
+            faults += [f"{verdict.id}: {fault}" for fault in again]
+        except (AgentOSError, ValueError) as error:  # a blob that is gone, a policy that is none
+            faults.append(f"{verdict.id} cannot be computed again: {error}")
+    return faults
+
+
+def _computed_again(
+    blobs: BlobStore, verdict: Verdict, candidate: Candidate, story: EvolutionRecords
+) -> list[str]:
+    document = json.loads(blobs.get(verdict.policy_sha256))
+    judged = judged_trials(candidate, story.trials)
+    rates = judged_rates(candidate, story.rates)
+    return recompute(verdict, candidate, judged, policy_from_json(document), digest(document), rates)
+
+
+def promotion_faults(reader: LedgerSnapshot, promotions: Sequence[Promotion], ledger: Path) -> Iterator[str]:
+    """Where commits on ``main`` and the ledger's evolutions do not agree, a sentence each."""
+    known = {item.snapshot.commit for item in promotions}
+    for promotion in promotions:
+        yield from _commit_faults(reader, promotion, ledger)
+    for evolution in reader.find(Evolution):
+        if evolution.promoted is not None and evolution.promoted.commit not in known:
+            yield f"{evolution.id} was promoted, and its commit {evolution.promoted.commit[:12]} is not on main"
+
+
+def _commit_faults(reader: LedgerSnapshot, promotion: Promotion, ledger: Path) -> Iterator[str]:
+    which = f"the commit {promotion.snapshot.commit[:12]} on main says that {promotion.evolution} made it"
+    evolution = next(iter(reader.find(Evolution, id=promotion.evolution)), None)
+    if evolution is None:
+        yield f"{which}, which the ledger does not know"
+        return
+    if evolution.promoted != promotion.snapshot:
+        if not _under_way(ledger, promotion):
+            yield f"{which}, and the ledger knows of no such promotion"
+        return
+    given = {
+        f"{item.principal} {item.id}": item
+        for item in reader.find(Consent, evolution_id=evolution.id, candidate_id=evolution.candidate_id)
+    }
+    verdicts = reader.find(Verdict, evolution_id=evolution.id, candidate_id=evolution.candidate_id)
+    judged = {digest(_stored(reader, "verdict", item.id)) for item in verdicts}
+    wanted: dict[str, set[str]] = {
+        "Evidence": {evolution.evidence_id},
+        "Verdict": judged,
+        "Consent": set(given),
+        "Candidate-Tree": _trees(reader, evolution, verdicts),
+        **_of_rebase(reader, evolution),
+    }
+    for name, right in wanted.items():
+        if promotion.said.get(name) not in right:
+            yield f"{which}, and its {name} is not the one in the ledger: {promotion.said.get(name)}"
+
+
+def _of_rebase(reader: LedgerSnapshot, evolution: Evolution) -> dict[str, set[str]]:
+    """What a commit on a newer base than that of the trials says beside."""
+    chosen = reader.find(Candidate, id=evolution.candidate_id) if evolution.candidate_id else ()
+    return {
+        name: {word}
+        for item in chosen
+        if item.rebase is not None
+        for name, word in rebase_trailers(item.snapshot, item.rebase).items()
+    }
+
+
+def _trees(reader: LedgerSnapshot, evolution: Evolution, verdicts: Sequence[Verdict]) -> set[str]:
+    """What a commit of the evolution may hold: what was judged, or the same edit on the newer base on record."""
+    chosen = reader.find(Candidate, id=evolution.candidate_id) if evolution.candidate_id else ()
+    put = {item.rebase.snapshot.tree for item in chosen if item.rebase is not None}
+    return put or {item.candidate_tree for item in verdicts}
+
+
+def _under_way(ledger: Path, promotion: Promotion) -> bool:
+    """Whether the commit was made a moment ago, and the ledger is about to say so."""
+    with LedgerSnapshot(ledger) as now:
+        try:
+            evolution = now.get(Evolution, promotion.evolution)
+        except NotFound:
+            return False
+    return evolution.state is EvolutionState.PROMOTING or evolution.promoted == promotion.snapshot
+
+
+def _stored(reader: LedgerSnapshot, table: str, name: str) -> Json:
+    """A record as it was stored: its digest does not change with fields that came since."""
+    ((body,),) = reader.rows(f"SELECT body FROM {table} WHERE id = ?", name)  # noqa: S608 - of this module
+    return json.loads(plain(body))

@@ -1,0 +1,432 @@
+"""One file that holds a home as it stood at one moment, made while the daemon works; and a home made from it.
+
+The file is a tar (compressed when its name ends in ``.gz`` or ``.tgz``). Order makes it consistent without stopping
+anybody: databases are copied by SQLite, the engine's first, then the ledger, then the registry, then blobs. So the ledger
+may be ahead of the engine, and the registry ahead of the ledger, as after a crash, which the daemon's start settles; a
+blob is written before the row that names it. ``manifest.json``, last, has the size and SHA-256 of each member.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from agentos import __version__
+from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.daemon.upkeep.auditing import AuditReport, verify_home
+from agentos.durable import flush_folder
+from agentos.errors import Invalid, Unavailable, UserError
+from agentos.home import Home
+from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
+from agentos.registry.git.repository import MAIN, Repository, environment
+from agentos.sandboxes.owner import Owner
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+_BUNDLE = "registry.bundle"
+_LEFT_OUT = {
+    "run",
+    "logs",
+    "registry.git",
+    "blobs",
+    "index.db",
+    "audit.head",
+}  # made anew, or stored otherwise
+_LEAVINGS = re.compile(r"-(wal|shm|journal)$|\.(lock|new)$|\.before-")
+_CHUNK = 1 << 20
+_SPOOLED = 8 << 20  # bytes of a file that somebody may write to, held in memory
+_READINGS = 5  # of such a file, until it is given up
+_AGAIN = ("", *(f"-{number}" for number in range(2, 1_000)))  # for what happens again within a second
+_SAID = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BackupManifest:
+    """What a backup holds: ``files`` maps a member's name to its size in bytes and SHA-256."""
+
+    made_at: str
+    version: str
+    head: str
+    files: dict[str, tuple[int, str]]
+
+
+def back_up(
+    home: Home, target: Path, *, replace: bool = False, say: _SAID = lambda _: None
+) -> BackupManifest:
+    """Write the backup and read it again to the end; the daemon may go on meanwhile.
+
+    Raises UserError for a target that is there or lies in the home, Unavailable when the disk is full or a part of the
+    home cannot be read. A backup is whole under its name or is not there.
+    """
+    target = target.absolute()
+    if not home.is_there:
+        raise UserError(f"there is no home at {home.root}; name it by --home")
+    if target.exists() and not replace:
+        raise UserError(f"{target} is there already; give another name, or --force to replace it")
+    if target.is_relative_to(home.root):
+        raise UserError(f"{target} lies in the home itself; a backup belongs on another disk")
+    if not target.parent.is_dir():
+        raise UserError(f"there is no folder {target.parent}")
+    try:
+        with _aside(target.parent, ".agentos-backup-", home.root) as aside:
+            part = aside / "backup.part"
+            with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
+                made = _write(home, file, target.name, aside, say)
+                file.flush()
+                os.fsync(file.fileno())
+            say("reading it again")
+            verify_backup(part)
+            part.rename(target)
+            flush_folder(target.parent)
+    except (OSError, sqlite3.Error) as error:
+        raise Unavailable(f"the backup could not be made: {error}") from error
+    return made
+
+
+@contextmanager
+def _aside(place: Path, prefix: str, root: Path) -> Iterator[Path]:
+    """A folder that is gone at the end; what processes that were killed left there for the home goes before.
+
+    Its name has the process in it, so that a folder of one that still works is never taken for a leaving.
+    """
+    here = Owner.here(root)
+    for left in place.iterdir():
+        owner = Owner.parse(left.name.removeprefix(prefix).partition(".")[0])
+        if (
+            left.name.startswith(prefix)
+            and owner is not None
+            and owner.home == here.home
+            and not owner.alive()
+        ):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = place / f"{prefix}{here}.{secrets.token_hex(4)}"
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> BackupManifest:
+    packed: dict[str, Any] = {"mode": "w"}
+    if name.endswith((".gz", ".tgz")):
+        packed = {"mode": "w:gz", "compresslevel": 1}
+    with tarfile.open(fileobj=file, **packed) as tar:
+        archive = _Archive(tar, aside)
+        own = sorted(path for path in home.root.iterdir() if path.name not in _LEFT_OUT)
+        own = [path for path in own if not _LEAVINGS.search(path.name)]
+        databases = sorted(
+            (path for path in own if path.suffix == ".db"), key=lambda path: path == home.ledger
+        )
+        kept = HeadFile(home.root / "audit.head").read()
+        for path in databases:  # the ledger last
+            say(f"copying {path.name} ({path.stat().st_size >> 20} MB)")
+            archive.file(path.name, _copy_database(path, aside))
+        head = _head(kept, aside / home.ledger.name)
+        if kept is not None:
+            archive.text("audit.head", text_of(head) + "\n")
+        say("packing the registry")
+        archive.file(_BUNDLE, _bundle(home, aside))
+        for number, path in enumerate(_blobs(home), 1):
+            archive.file(str(path.relative_to(home.root)), path)
+            if number % 1_000 == 0:
+                say(f"{number} blobs")
+        for path in own:
+            if path not in databases:
+                for found in _plain_files(path):
+                    archive.changing(str(found.relative_to(home.root)), found)
+        made = BackupManifest(
+            datetime.now(UTC).isoformat(timespec="seconds"), __version__, str(head), archive.files
+        )
+        document = {"format": FORMAT, "made_at": made.made_at, "version": made.version, "head": made.head}
+        archive.text(MANIFEST, json.dumps({**document, "files": made.files}))
+    return made
+
+
+class _Archive:
+    """Members as they are written, with their digests."""
+
+    def __init__(self, tar: tarfile.TarFile, aside: Path) -> None:
+        self._tar = tar
+        self._aside = aside
+        self.files: dict[str, tuple[int, str]] = {}
+
+    def text(self, name: str, text: str) -> None:
+        data = text.encode()
+        self._add(name, io.BytesIO(data), len(data), 0o600)
+
+    def file(self, name: str, path: Path) -> None:
+        """One that nobody changes once it is there."""
+        with (
+            suppress(FileNotFoundError),
+            open(_opened(path), "rb") as file,
+        ):  # pruned since the folder was listed
+            found = os.fstat(file.fileno())
+            self._add(name, file, found.st_size, found.st_mode & 0o700)
+
+    def changing(self, name: str, path: Path) -> None:
+        """One that its owner may write to at this moment: as long as it was when it was opened, or read again."""
+        for _ in range(_READINGS):
+            with tempfile.SpooledTemporaryFile(_SPOOLED, dir=str(self._aside)) as copy:
+                try:
+                    with open(_opened(path), "rb") as file:
+                        found = os.fstat(file.fileno())
+                        reading = _Digested(file, found.st_size)
+                        while data := reading.read(_CHUNK):
+                            copy.write(data)
+                except FileNotFoundError:  # replaced by its owner, or removed, since the folder was listed
+                    return
+                except _CutShort:
+                    continue
+                copy.seek(0)
+                self._add(name, copy, found.st_size, found.st_mode & 0o700)
+                return
+        raise Unavailable(f"{path} grows shorter whenever it is read: try again when nobody writes to it")
+
+    def _add(self, name: str, file: IO[bytes], size: int, mode: int) -> None:
+        info = tarfile.TarInfo(name)
+        info.size, info.mode, info.mtime = size, mode, 0
+        reading = _Digested(file, size)
+        self._tar.addfile(info, reading)  # type: ignore[arg-type]
+        self.files[name] = (size, reading.sha256.hexdigest())
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+class _CutShort(OSError):
+    """A file has become shorter while it was read."""
+
+
+class _Digested:
+    """A file that is read once, and exactly ``size`` bytes of it, though it may grow. Raises _CutShort."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file, self._left, self.sha256 = file, size, hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(min(size, self._left)) if self._left else b""
+        if self._left and not data:
+            raise _CutShort(f"{getattr(self._file, 'name', 'a file')} became shorter while it was read")
+        self._left -= len(data)
+        self.sha256.update(data)
+        return data
+
+
+def _copy_database(path: Path, aside: Path) -> Path:
+    """The database as of one transaction, checked."""
+    copy = aside / path.name
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as connection:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+    copy.chmod(0o600)
+    return copy
+
+
+def _head(kept: AuditHead | None, ledger: Path) -> AuditHead:
+    """What ``audit.head`` has to say of the copied ledger. ``kept`` was read before it was copied.
+
+    A head that the copy does not contain, or none, stays as it is: the restored home must say what this one says.
+    """
+    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
+        return newest(connection) if kept is None or contains(connection, kept) else kept
+
+
+def _bundle(home: Home, aside: Path) -> Path:
+    """The registry. Git may overlook a reference that somebody packs while it lists them, ``main`` too: what the
+    bundle has is held against those that stood before and after it.
+    """
+    path, repository = aside / _BUNDLE, Repository(home.registry)
+    for _ in range(_READINGS):
+        before = _references(repository)
+        done = repository.run("bundle", "create", "--quiet", str(path), "--all")
+        if done.returncode:
+            raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
+        taken = repository.run("bundle", "list-heads", str(path)).stdout.splitlines()
+        if {line.partition(" ")[2] for line in taken} >= (before & _references(repository)) | {MAIN}:
+            return path
+    raise Unavailable("the registry's references changed all the while; try again when git is not packing it")
+
+
+def _references(repository: Repository) -> set[str]:
+    """Their names, listed twice: one listing may overlook what is being packed."""
+    listings = (repository.run("for-each-ref", "--format=%(refname)").stdout for _ in range(2))
+    return {name for listing in listings for name in listing.splitlines()}
+
+
+def _blobs(home: Home) -> Iterator[Path]:
+    for folder in sorted(path for path in home.blobs.glob("??") if path.is_dir()):
+        yield from sorted(folder.iterdir())
+
+
+def _plain_files(path: Path) -> Iterator[Path]:
+    """The file, or those in the folder; links and devices are nobody's backup."""
+    if path.is_symlink():
+        return
+    if path.is_file():
+        yield path
+    elif path.is_dir():
+        for root, folders, names in os.walk(path):
+            folders.sort()
+            found = (Path(root, name) for name in sorted(names))
+            yield from (file for file in found if file.is_file() and not file.is_symlink())
+
+
+# --- reading one ------------------------------------------------------------------------------
+
+
+def verify_backup(path: Path, into: Path | None = None, say: _SAID = lambda _: None) -> BackupManifest:
+    """Hold every member against the manifest, writing each below ``into`` if given.
+
+    Raises Invalid for a file that is no whole backup, NotFound and Unavailable for one that cannot be read.
+    """
+    seen: dict[str, tuple[int, str]] = {}
+    document: Any = None
+    try:
+        with tarfile.open(path, "r:*") as tar:
+            for member in tar:
+                stream = tar.extractfile(member) if member.isreg() else None
+                if stream is None or not _harmless(member.name) or member.name in seen:
+                    raise Invalid(str(path), [f"{member.name[:200]!r} does not belong into a backup"])
+                if member.name == MANIFEST:
+                    document = json.loads(stream.read())
+                    continue
+                seen[member.name] = (member.size, _taken(stream, into and into / member.name, member.mode))
+                if len(seen) % 1_000 == 0:
+                    say(f"{len(seen)} files")
+    except FileNotFoundError:
+        raise UserError(f"there is no backup {path}") from None
+    except (tarfile.TarError, EOFError, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise Unavailable(f"the backup {path} cannot be read or unpacked: {error}") from error
+        raise Invalid(str(path), [f"it is no whole backup ({error})"]) from None
+    return _agreed(path, document, seen)
+
+
+def _agreed(path: Path, document: Any, seen: dict[str, tuple[int, str]]) -> BackupManifest:
+    if not isinstance(document, dict) or not isinstance(document.get("files"), dict):
+        raise Invalid(str(path), ["it has no manifest: it is no backup, or it was cut off"])
+    if document.get("format") != FORMAT:
+        raise Invalid(str(path), [f"its format is {document.get('format')}; this program reads {FORMAT}"])
+    wanted = {name: (size, sha256) for name, (size, sha256) in document["files"].items()}
+    different = sorted(name for name in wanted.keys() | seen.keys() if wanted.get(name) != seen.get(name))
+    if different:
+        raise Invalid(str(path), [f"{name} is not what the manifest says" for name in different[:10]])
+    return BackupManifest(document["made_at"], document["version"], document["head"], wanted)
+
+
+def _harmless(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    return bool(parts) and not name.startswith("/") and ".." not in parts and "\0" not in name
+
+
+def _taken(stream: IO[bytes], target: Path | None, mode: int) -> str:
+    """The digest of what is read to the end, and written to ``target``."""
+    sha256 = hashlib.sha256()
+    where = os.devnull if target is None else target
+    if target is not None:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = 0 if target is None else os.O_CREAT | os.O_EXCL
+    with open(os.open(where, os.O_WRONLY | made, 0o600 | mode & 0o700), "wb") as out:
+        while data := stream.read(_CHUNK):
+            sha256.update(data)
+            out.write(data)
+    return sha256.hexdigest()
+
+
+def restore(
+    home: Home, source: Path, *, replace: bool = False, say: _SAID = lambda _: None
+) -> tuple[AuditReport, Path | None]:
+    """Make the home from a backup; what its audit says, and where the home that stood there lies now.
+
+    Everything is unpacked and checked beside it first, so a backup that is damaged changes nothing. Raises UserError
+    when a home is there and ``replace`` is not given, Busy while its daemon runs, and what ``verify_backup`` raises.
+    """
+    root = home.root
+    there = root.exists() and any(root.iterdir())
+    if there and not replace:
+        raise UserError(f"{root} is not empty; --replace moves it aside, --home names another place")
+    lock = DaemonLock(home) if there and home.is_there else None
+    root.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _aside(root.parent, f".{root.name}-restored-", root) as fresh:
+            audited = _unpacked(fresh, source, say)
+            return audited, _put(fresh, root, there)
+    except sqlite3.Error as error:
+        raise Invalid(str(source), [f"a database in it cannot be read: {error}"]) from error
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
+    """The home from the backup, whole and on disk; what its audit says."""
+    made = verify_backup(source, fresh, say)
+    say("checking what was unpacked")
+    new = Home(fresh)
+    for folder in (new.run, new.logs, new.blobs, new.skills):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    for name in made.files:
+        if "/" not in name and name.endswith(".db"):
+            _check_database(fresh / name)
+    _unbundle(new)
+    audited = verify_home(new)
+    os.sync()
+    return audited
+
+
+def _put(fresh: Path, root: Path, there: bool) -> Path | None:
+    """Move it to its place; what stood there is moved aside, never removed."""
+    old = None
+    if there:
+        names = (f"{root.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S}{again}" for again in _AGAIN)
+        old = next(place for name in names if not (place := root.with_name(name)).exists())
+        root.rename(old)
+    elif root.exists():
+        root.rmdir()
+    fresh.rename(root)
+    flush_folder(root.parent)
+    return old
+
+
+def _check_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        said = connection.execute("PRAGMA quick_check").fetchone()[0]
+        if said != "ok":
+            raise Invalid(path.name, [str(said)[:500]])
+
+
+def _unbundle(home: Home) -> None:
+    """The registry, made from its bundle: objects first, then all references at once."""
+    bundle = home.root / _BUNDLE
+    repository = Repository.create(home.registry)
+    listed = repository.run("bundle", "list-heads", str(bundle))
+    taken = repository.run("bundle", "unbundle", str(bundle))
+    lines = [line.split(" ", 1) for line in listed.stdout.splitlines()]
+    moves = "".join(f"create {name} {commit}\n" for commit, name in lines if name.startswith("refs/"))
+    done = subprocess.run(
+        ["git", f"--git-dir={home.registry}", "update-ref", "--stdin"],
+        input=moves,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode or taken.returncode or done.returncode:
+        raise Invalid(_BUNDLE, [(taken.stderr or listed.stderr or done.stderr).strip()[:500]])
+    bundle.unlink()

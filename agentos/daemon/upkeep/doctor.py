@@ -1,0 +1,278 @@
+"""Looks for leftovers of what was killed and for damage; mends what can be mended without loss."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from agentos.daemon.control.daemon_lock import daemon_info
+from agentos.daemon.offline import policy_of, probes_of
+from agentos.daemon.upkeep.auditing import verify_home
+from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status
+from agentos.domain import TaskState
+from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
+from agentos.evolver.promote.consent import read_key
+from agentos.home import Home
+from agentos.ledger.blobs import BlobStore
+from agentos.ledger.reading import Reader
+from agentos.models.keys import read_keys
+from agentos.models.secrets import secrets_of
+from agentos.proposers.coders import load_coders
+from agentos.registry.check import leftovers as registry_leftovers
+from agentos.registry.check import sweep
+from agentos.registry.store import Registry
+from agentos.registry.wheels import locked
+from agentos.sandboxes.reaper import leftovers, reap
+from agentos.settings import load_settings
+from agentos.shipped import folder
+
+# Names of our temporary files and folders, those of earlier releases among them.
+_OURS = re.compile(r"agentos-(scan|probe|image|wheels|pip|npm|mcp|skill|edit|ask|test)-[a-z0-9_]{8}$")
+_SCRATCH_S = 86_400.0  # since anything was made or removed in one, until nobody is at work there
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    """Something that is not as it should be. ``mend`` is None when only a person can mend it."""
+
+    what: str
+    mend: Callable[[], object] | None = None
+    mended: bool = False
+
+
+def examine(home: Home, *, fix: bool) -> list[DoctorFinding]:
+    """Everything found, with what was mended if ``fix``. Raises UserError without a home."""
+    if not home.is_there:
+        raise NotFound(f"there is no home at {home.root}; type `agentos init`, or name it by --home")
+    found = []
+    looks: tuple[Callable[[Home], Iterator[DoctorFinding]], ...] = (
+        *(_process, _queue, _boxes, _sandbox, _files, _key, _settings, _ledger, _registry, _wheels, _swap),
+    )
+    if fault := _unwritable(home):  # once, not for each file and commit that cannot be locked
+        found.append(DoctorFinding(fault))
+        looks = (_process, _key, _settings, _ledger, _swap)
+    for look in looks:
+        try:
+            found += list(look(home))
+        except AgentOSError as error:
+            if str(error) not in {finding.what for finding in found}:  # an old ledger stops several looks
+                found.append(DoctorFinding(str(error)))
+    if not fix:
+        return found
+    return [_mend(finding) for finding in found]
+
+
+def _mend(finding: DoctorFinding) -> DoctorFinding:
+    if finding.mend is None:
+        return finding
+    finding.mend()
+    return replace(finding, mended=True)
+
+
+def _process(home: Home) -> Iterator[DoctorFinding]:
+    info = daemon_info(home)
+    if info is not None and not info.alive:
+        path = home.run / "daemon.json"
+        yield DoctorFinding(
+            f"the daemon with pid {info.pid} was killed", lambda: path.unlink(missing_ok=True)
+        )
+    for sentence in info.overdue if info is not None and info.alive else ():
+        yield DoctorFinding(sentence)
+    if info is None or not info.alive:
+        count = len(Reader(home.ledger).tasks(TaskState.RUNNING))
+        if count:
+            yield DoctorFinding(f"{count} task(s) were under way; `agentos daemon start` takes them up again")
+
+
+def _unwritable(home: Home) -> str:
+    """Why nothing can be written in the home, "" when it can."""
+    try:
+        with tempfile.TemporaryFile(dir=home.root) as file:
+            file.write(b"x")
+            file.flush()
+    except OSError as error:
+        return f"nothing can be written in {home.root} ({error.strerror}); what needs that was not looked at"
+    return ""
+
+
+def _queue(home: Home) -> Iterator[DoctorFinding]:
+    """A daemon that runs and takes no tasks."""
+    status = daemon_status(home)
+    if status.code == DEGRADED:
+        yield DoctorFinding(f"the daemon runs, but {status.why}")
+
+
+def _sandbox(home: Home) -> Iterator[DoctorFinding]:
+    """Without one no task runs. Tried where no daemon has done so."""
+    info = daemon_info(home)
+    try:
+        settings = load_settings(home.settings)
+    except UserError:  # told by `_settings`
+        return
+    if (info is not None and info.ready and info.alive) or (settings.sandbox != "docker" and _bwrap_works()):
+        return
+    from agentos.sandboxes.choice import Choice
+
+    with closing(Choice(home.root, settings.run_uid, settings.sandbox)) as choice:
+        try:
+            choice.start()
+        except Unavailable as error:
+            yield DoctorFinding(f"there is no sandbox, so no task will run: {error}")
+
+
+def _bwrap_works() -> bool:
+    command = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=10).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _boxes(home: Home) -> Iterator[DoctorFinding]:
+    for leftover in leftovers(home.root):
+        yield DoctorFinding(f"a sandbox's {leftover.kind} is left: {leftover}", partial(reap, [leftover]))
+
+
+def _files(home: Home) -> Iterator[DoctorFinding]:
+    for path in [*home.run.glob("daemon.json.*"), *home.root.glob("*.new")]:
+        yield DoctorFinding(f"half-written file: {path}", lambda it=path: it.unlink(missing_ok=True))  # type: ignore[misc] # as above
+    for left in _scratch():
+        yield DoctorFinding(
+            f"left in the place for temporary files by a process that was killed: {left}",
+            partial(_remove, left),
+        )
+    aside = home.blobs / "tmp"
+    old = [path for path in aside.iterdir()] if aside.is_dir() else []
+    info = daemon_info(home)
+    if old and (info is None or not info.alive):
+        blobs = BlobStore(home.blobs)
+        yield DoctorFinding(f"{len(old)} half-written blob(s)", lambda: blobs.sweep(older_than_s=0.0))
+
+
+def _scratch() -> list[Path]:
+    """What lies of ours in the place for temporary files that nobody can be at work with any more, of any home."""
+    found = []
+    for path in Path(tempfile.gettempdir()).glob("agentos-*"):
+        with suppress(OSError):
+            known = path.lstat()
+            is_ours = (
+                known.st_uid == os.geteuid() and _OURS.match(path.name) and not stat.S_ISLNK(known.st_mode)
+            )
+            if is_ours and time.time() - known.st_mtime > _SCRATCH_S:
+                found.append(path)
+    return found
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _key(home: Home) -> Iterator[DoctorFinding]:
+    mode = stat.S_IMODE(home.consent_key.stat().st_mode) if home.consent_key.exists() else None
+    if mode is None:
+        yield DoctorFinding("the consent key is missing; `agentos init` makes one")
+    elif mode & 0o077:
+        yield DoctorFinding(
+            f"the consent key is open to others (mode {mode:o})", lambda: home.consent_key.chmod(0o600)
+        )
+    else:
+        read_key(home.consent_key)  # raises with what is wrong
+
+
+def _settings(home: Home) -> Iterator[DoctorFinding]:
+    documents: tuple[Callable[[], object], ...] = (
+        lambda: load_settings(home.settings),
+        lambda: policy_of(home),
+        lambda: probes_of(home),
+        lambda: load_coders(folder("evolver") / "coders.toml", home.root / "coders.toml"),
+        lambda: read_keys(home.keys),
+        lambda: secrets_of(home),
+    )
+    for read in documents:
+        try:
+            read()
+        except AgentOSError as error:  # with a sentence for each fault of the document
+            yield DoctorFinding(str(error))
+
+
+def _ledger(home: Home) -> Iterator[DoctorFinding]:
+    for path in (home.ledger, home.engine):
+        if path.exists():
+            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+                try:
+                    (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+                except sqlite3.DatabaseError as error:
+                    answer = str(error)
+            if answer != "ok":
+                yield DoctorFinding(f"{path.name} is damaged: {answer}")
+    for fault in verify_home(home).faults:
+        yield DoctorFinding(f"audit: {fault}")
+
+
+def _registry(home: Home) -> Iterator[DoctorFinding]:
+    registry = Registry(home.registry)
+    report = registry.check()
+    for fault in report.faults:
+        yield DoctorFinding(f"registry: {fault}")
+    for warning in report.warnings:
+        yield DoctorFinding(f"registry: {warning}")
+    if report.repaired:
+        yield DoctorFinding(
+            f"registry: {report.repaired} version tag(s) were missing", lambda: None, mended=True
+        )
+    left = registry_leftovers(registry.repository)
+    if left:
+        yield DoctorFinding(
+            f"registry: {len(left)} leftover(s) of killed writers", lambda: sweep(registry.repository)
+        )
+
+
+def _wheels(home: Home) -> Iterator[DoctorFinding]:
+    """Runs of tools whose wheels are not here as they were locked end as ``infra``."""
+    registry = Registry(home.registry)
+    main = registry.stable()
+    for resource in registry.names(main):
+        lock = locked(registry.files(main, str(resource)))
+        missing = registry.wheels.missing(lock) if lock is not None else []
+        if lock is not None and missing:
+            names = ", ".join(wheel.file for wheel in missing)
+            yield DoctorFinding(
+                f"wheels of {resource} are missing or altered: {names}",
+                lambda name=str(resource), it=lock: registry.wheels.fetch(name, it),  # type: ignore[misc] # as above
+            )
+
+
+def _swap(home: Home) -> Iterator[DoctorFinding]:
+    """What stands in the registry and is not served, because it did not pass its probe."""
+    held = Reader(home.ledger).get_kv(HELD)
+    if held and held["failed"] and held["main"] == Registry(home.registry).stable().commit:
+        yield DoctorFinding(
+            f"new runs do not get what the registry holds ({held['main'][:12]}), which failed its probe: "
+            f"{held['why']}; `{held['undo']}` undoes it"
+        )
+
+
+def system_parts() -> list[str]:
+    """One line for each program that is needed, with the version that is there."""
+    lines = []
+    for program in ("git", "bwrap"):
+        try:
+            done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10)
+            lines.append(done.stdout.strip().splitlines()[0])
+        except (OSError, IndexError):
+            lines.append(f"{program} is missing")
+    return lines

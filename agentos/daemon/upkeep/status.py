@@ -1,0 +1,121 @@
+"""Whether the daemon of a home works: what `agentos status`, `daemon status` and `doctor` say, and a monitor reads.
+
+Read from files and the ledger alone, so that it answers when the daemon does not.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agentos.daemon.control.daemon_lock import DaemonInfo, daemon_info
+from agentos.daemon.upkeep.heartbeat import SILENT_S, Heartbeat, read_heartbeat, settings_digest
+from agentos.errors import AgentOSError
+from agentos.home import Home
+from agentos.ledger.reading import Reader
+
+HELD = "swap.held"  # memo in the ledger: the ``HeldBack`` as JSON, None while main is served
+WORKS, ABSENT, DEGRADED = 0, 1, 4  # exit codes of `daemon status`
+ROOM_BYTES, ROOM_FILES = 8 << 20, 64  # on the disk of the home, below which no run is begun
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """A task that waits for the machinery, or for its model."""
+
+    task: str
+    since: datetime | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStatus:
+    """``state`` is works, starting, paused, silent, failing, damaged, low, absent or killed; ``why`` says what to type."""
+
+    state: str
+    code: int
+    why: str
+    info: DaemonInfo | None
+    beat: Heartbeat | None
+    disk_free_mb: int
+    files_free: int | None  # None where the file system does not count them
+    given_up: int  # tasks, among the newest 10,000 audit entries
+    waiting: tuple[WaitingTask, ...] = ()
+    overdue: tuple[str, ...] = ()  # a sentence for each box that should have been gone
+    stale_settings: bool = False  # a file that is read at the start alone has changed since
+
+
+def daemon_status(home: Home) -> DaemonStatus:
+    """Look."""
+    info, beat = daemon_info(home), read_heartbeat(home.run / "heartbeat.json")
+    if info is None or beat is None or beat.pid != info.pid:
+        beat = None  # of another daemon
+    if not home.is_there:
+        return DaemonStatus("absent", ABSENT, f"there is no home at {home.root}", info, beat, 0, None, 0)
+    disk = os.statvfs(home.root)
+    free, files = disk.f_bavail * disk.f_frsize, disk.f_favail if disk.f_files else None
+    state, why = _state(home, info, beat, free, files)
+    code = {"works": WORKS, "absent": ABSENT, "killed": ABSENT}.get(state, DEGRADED)
+    given_up, waiting = _tasks(home, beat)
+    stale = beat is not None and code != ABSENT and beat.settings not in ("", settings_digest(home))
+    overdue = info.overdue if info is not None and info.alive else ()
+    return DaemonStatus(state, code, why, info, beat, free >> 20, files, given_up, waiting, overdue, stale)
+
+
+def _state(
+    home: Home, info: DaemonInfo | None, beat: Heartbeat | None, free: int, files: int | None
+) -> tuple[str, str]:
+    start = "`agentos daemon start` starts one"
+    if info is None:
+        return "absent", f"no daemon runs on {home.root}; {start}"
+    if not info.alive:
+        died = f"the last one (pid {info.pid}) was killed"
+        return "killed", f"no daemon runs on {home.root}: {died}. {start}; it takes up what was under way"
+    if not info.ready:
+        return "starting", "it is starting"
+    if beat is None:
+        return "silent", f"it says nothing of itself; see {home.logs / 'daemon.log'}"
+    if beat.damaged:
+        return "damaged", f"it takes no tasks since {beat.paused_since}: {beat.paused}"
+    if beat.silent_s > SILENT_S:
+        log = home.logs / "daemon.log"
+        return "silent", f"it hangs since {beat.at}; see {log}, then `agentos daemon stop --now`"
+    if beat.paused:
+        return "paused", f"it starts no task since {beat.paused_since}, and tries again: {beat.paused}"
+    if beat.error_at > beat.turn_at:
+        return "failing", f"its turns fail since {beat.turn_at or 'its start'}: {beat.error}"
+    if free < ROOM_BYTES or (files is not None and files < ROOM_FILES):
+        return (
+            "low",
+            f"the disk of {home.root} is nearly full ({free >> 20} MB, {files} files left): make room",
+        )
+    return "works", ""
+
+
+def _tasks(home: Home, beat: Heartbeat | None) -> tuple[int, tuple[WaitingTask, ...]]:
+    try:
+        reader = Reader(home.ledger)
+        waiting = []
+        for task_id in [name for name in (beat.waiting if beat else ()) if name.startswith("task")]:
+            (run,) = reader.runs(task_id, limit=1) or (None,)
+            since = (run.finished_at or run.started_at) if run else None
+            why = run.outcome.reason if run and run.outcome else ""
+            waiting.append(WaitingTask(task_id, since, why or (beat.paused if beat else "")))
+        return reader.count_entries("task.given_up"), tuple(waiting)
+    except AgentOSError:  # a ledger that cannot be read is said by whoever reads it
+        return 0, ()
+
+
+def since_text(since: datetime | None) -> str:
+    """How long ago, for a person."""
+    if since is None:
+        return "a while"
+    seconds = int((datetime.now(UTC) - since).total_seconds())
+    return (
+        f"{seconds} s"
+        if seconds < 120
+        else f"{seconds // 60} min"
+        if seconds < 7200
+        else f"{seconds // 3600} h"
+    )

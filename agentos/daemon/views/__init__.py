@@ -1,0 +1,1 @@
+"""What a screen or a page shows, gathered; drawn elsewhere."""

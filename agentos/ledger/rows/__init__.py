@@ -1,0 +1,1 @@
+"""Records as rows: tables, columns, codec, packing."""

@@ -1,0 +1,193 @@
+"""Domain records to JSON and back, driven by the records' own type hints.
+
+It covers what ``agentos.domain`` allows in a record and nothing else: text, numbers, aware datetimes,
+enums, tuples, mappings, optional values, other records, and JSON values passed through as they
+are. A type outside that list is a programming error and raises TypeError at first use.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache, lru_cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from agentos.domain import Json
+from agentos.errors import Unavailable
+from agentos.ledger.rows.dictionary import spread, squeezed
+
+R = TypeVar("R")
+LONG = 100  # characters of a text; a longer one is kept compressed
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_READ_AGAIN = 4_000  # characters or bytes of a body up to which its record is remembered
+Convert = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """How one type goes out and comes in; ``None`` means: as it is."""
+
+    out: Convert | None = None
+    back: Convert | None = None
+
+
+def to_json(record: object) -> Json:
+    """The record as plain JSON data."""
+    kind: Any = type(record)
+    convert = _pair(kind).out
+    return convert(record) if convert else record
+
+
+def from_json(kind: type[R], data: Json) -> R:
+    """The record that ``to_json`` was given.
+
+    A field that is missing takes its default (an older program wrote it); a key without a field
+    is dropped. Raises Unavailable when the data does not fit.
+    """
+    key: Any = kind
+    convert = _pair(key).back
+    try:
+        result: R = convert(data) if convert else data
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unavailable(f"a stored {kind.__name__} is damaged: {type(error).__name__}: {error}") from None
+    return result
+
+
+def to_text(value: object) -> str:
+    """A record or JSON value as text; pure ASCII, so that lone surrogates survive."""
+    return _ENCODER.encode(to_json(value) if is_dataclass(value) else value)
+
+
+def from_text(kind: type[R], text: str | bytes) -> R:
+    """The record in ``text``, as ``kept`` or plain; raises Unavailable when it is damaged.
+
+    The same text may give the very same record: nobody changes what is within one.
+    """
+    key: Any = kind
+    found: R = _remembered(key, text) if len(text) <= _READ_AGAIN else _decoded(kind, text)
+    return found
+
+
+def _decoded(kind: type[R], text: str | bytes) -> R:
+    try:
+        return from_json(kind, json.loads(plain(text)))
+    except (ValueError, RecursionError) as error:
+        raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
+
+
+# Each stage of an evolution reads its task, runs and trials again, 800 records in all; 5 kB each.
+_remembered = lru_cache(maxsize=1024)(_decoded)
+
+
+def kept(text: str) -> str | bytes:
+    """A text as it is stored: what is short stays as it is."""
+    return text if len(text) <= LONG else squeezed(text.encode())
+
+
+def plain(body: str | bytes) -> str:
+    """What ``kept`` was given; raises Unavailable when it is damaged."""
+    try:
+        return body if isinstance(body, str) else spread(body).decode()
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise Unavailable(f"a stored record is damaged: {error}") from None
+
+
+def bundle(texts: Sequence[str]) -> bytes:
+    """The JSON texts of many records as one compressed list."""
+    return squeezed(f"[{','.join(texts)}]".encode())
+
+
+@lru_cache(maxsize=16)
+def from_bundle(kind: type[R], data: bytes) -> tuple[R, ...]:
+    """The records of a ``bundle``; raises Unavailable when it is damaged."""
+    try:
+        return tuple(from_json(kind, item) for item in json.loads(spread(data)))
+    except (ValueError, TypeError, RecursionError, zlib.error) as error:
+        raise Unavailable(f"stored {kind.__name__}s are damaged: {error}") from None
+
+
+def time_text(moment: datetime) -> str:
+    """The one stored form of a time: UTC, so that text order is time order."""
+    if moment.tzinfo is None:
+        raise ValueError("a naive datetime cannot be stored: give it a time zone")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+@cache
+def _pair(kind: Any) -> _Pair:
+    if kind in (str, int, bool, Any, NoneType):
+        return _Pair()
+    if kind is float:
+        return _Pair(None, float)
+    if kind is datetime:
+        return _Pair(time_text, datetime.fromisoformat)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _Pair(lambda item: item.value, kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _record(kind)
+    return _generic(kind)
+
+
+def _generic(kind: Any) -> _Pair:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType) and len(args) == 2 and NoneType in args:
+        inner = _pair(args[0] if args[1] is NoneType else args[1])
+        return _Pair(_unless_none(inner.out), _unless_none(inner.back))
+    if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
+        inner = _pair(args[0])
+        return _Pair(_each(list, inner.out), _each(tuple, inner.back))
+    if isinstance(origin, type) and issubclass(origin, Mapping) and args[0] is str:
+        inner = _pair(args[1])
+        return _Pair(_values(inner.out), _values(inner.back))
+    raise TypeError(f"{kind} has no stored form")
+
+
+def _unless_none(convert: Convert | None) -> Convert | None:
+    if convert is None:
+        return None
+    return lambda item: None if item is None else convert(item)
+
+
+def _each(collect: Callable[[Any], Any], convert: Convert | None) -> Convert:
+    if convert is None:
+        return collect
+    return lambda items: collect(map(convert, items))
+
+
+def _values(convert: Convert | None) -> Convert:
+    if convert is None:
+        return dict
+    return lambda items: {key: convert(item) for key, item in items.items()}
+
+
+def _record(kind: type[Any]) -> _Pair:
+    hints = get_type_hints(kind)
+    parts = [(field.name, _pair(hints[field.name])) for field in fields(kind)]
+    outward = [(name, pair.out) for name, pair in parts]
+    inward = [(name, pair.back) for name, pair in parts]
+    optional = {
+        field.name
+        for field in fields(kind)
+        if field.default is not MISSING or field.default_factory is not MISSING
+    }
+
+    def out(record: Any) -> Json:
+        return {
+            name: convert(getattr(record, name)) if convert else getattr(record, name)
+            for name, convert in outward
+        }
+
+    def back(data: Any) -> Any:
+        values = {
+            name: convert(data[name]) if convert else data[name]
+            for name, convert in inward
+            if name in data or name not in optional
+        }
+        return kind(**values)
+
+    return _Pair(out, back)

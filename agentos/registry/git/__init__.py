@@ -1,0 +1,1 @@
+"""The bare repository: objects, references, packs, versions, history."""

@@ -1,0 +1,151 @@
+"""Reading immutable states: cheap lookups in tree objects, never a checkout."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+
+import pygit2
+from pygit2.enums import FileMode
+
+from agentos.domain import RESOURCE_NAME, Kind, ResourceId, Snapshot
+from agentos.errors import Invalid, Unavailable
+from agentos.programs import MANIFEST
+from agentos.registry.git.repository import Repository
+from agentos.resources import MAIN_FILE, PINS_FILE, is_tool_file
+
+_FILE_MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE)
+
+
+def files(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
+    """Path -> content of every regular file at or below ``prefix``; Unavailable when unreadable."""
+    prefix = prefix.strip("/")
+    found: pygit2.Object | None = repository.tree(root) if not prefix else repository.entry(root, prefix)
+    if found is None:
+        return {}
+    if not isinstance(found, pygit2.Tree):
+        return {prefix: repository.blob(found.id, prefix)} if found.filemode in _FILE_MODES else {}
+    start = prefix + "/" if prefix else ""
+    return {
+        path: repository.blob(entry.id, path)
+        for path, entry in repository.walk(found.id, start)
+        if entry.filemode in _FILE_MODES
+    }
+
+
+def readable(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
+    """As ``files``, but a file whose object is missing or corrupt is there with no content."""
+    found = repository.entry(root, prefix)
+    if not isinstance(found, pygit2.Tree):
+        return {}
+    contents: dict[str, bytes] = {}
+    for path, entry in repository.walk(found.id, prefix + "/"):
+        try:
+            contents[path] = repository.blob(entry.id, path)
+        except Unavailable:
+            contents[path] = b""
+    return contents
+
+
+def odd_entries(repository: Repository, root: str | pygit2.Oid, prefix: str) -> list[str]:
+    """One sentence for each symbolic link or submodule at or below ``prefix``."""
+    found = repository.entry(root, prefix)
+    if found is None:
+        return []
+    if not isinstance(found, pygit2.Tree):
+        return [f"{prefix} must be a directory"]
+    return [
+        f"{path} is a {'symbolic link' if entry.filemode == FileMode.LINK else 'submodule'}"
+        for path, entry in repository.walk(found.id, prefix + "/")
+        if entry.filemode not in _FILE_MODES
+    ]
+
+
+def resources(repository: Repository, root: str | pygit2.Oid) -> Iterator[tuple[ResourceId, pygit2.Oid]]:
+    """Every resource with its tree id, sorted by kind and name."""
+    for kind in sorted(Kind):
+        folder = repository.entry(root, kind)
+        if isinstance(folder, pygit2.Tree):
+            for entry in folder:
+                if entry.filemode == FileMode.TREE and RESOURCE_NAME.fullmatch(entry.name or ""):
+                    yield ResourceId(kind, entry.name or ""), entry.id
+
+
+def digest(repository: Repository, root: str | pygit2.Oid, resource: ResourceId) -> str:
+    """The tree id of the resource's directory, "" when the snapshot has no such resource."""
+    found = repository.entry(root, str(resource))
+    return str(found.id) if isinstance(found, pygit2.Tree) else ""
+
+
+def touched(
+    repository: Repository, old: str | pygit2.Oid, new: str | pygit2.Oid
+) -> tuple[list[ResourceId], list[str]]:
+    """Resources that differ between two root trees, and every other path that does."""
+    before, after = _children(repository.tree(old)), _children(repository.tree(new))
+    changed: list[ResourceId] = []
+    others: list[str] = []
+    for name in _differing(before, after):
+        sides = [side[name] for side in (before, after) if name in side]
+        if name not in set(Kind) or any(mode != FileMode.TREE for _, mode in sides):
+            others.append(name)
+            continue
+        inner = [
+            _children(repository.tree(side[name][0])) if name in side else {} for side in (before, after)
+        ]
+        for child in _differing(*inner):
+            whole = RESOURCE_NAME.fullmatch(child) and all(
+                side[child][1] == FileMode.TREE for side in inner if child in side
+            )
+            if whole:
+                changed.append(ResourceId(Kind(name), child))
+            else:
+                others.append(f"{name}/{child}")
+    return sorted(changed), others
+
+
+_Children = Mapping[str, tuple[pygit2.Oid, int]]
+
+
+def _children(tree: pygit2.Tree) -> _Children:
+    return {entry.name or "": (entry.id, entry.filemode) for entry in tree}
+
+
+def _differing(before: _Children, after: _Children) -> list[str]:
+    return sorted({name for name, _ in before.items() ^ after.items()})
+
+
+def tool_paths(repository: Repository, root: str | pygit2.Oid) -> list[str]:
+    """The registry paths of all tool files, by name alone (helpers that look like tools included)."""
+    found = []
+    for resource, tree in resources(repository, root):
+        if resource.kind is Kind.TOOL:
+            manifest = repository.entry(tree, MANIFEST) is not None
+            found.append(f"{resource}/{MANIFEST if manifest else MAIN_FILE[Kind.TOOL]}")
+        elif resource.kind is Kind.SKILL:
+            folder = repository.entry(tree, "tools")
+            if isinstance(folder, pygit2.Tree):
+                found += [f"{resource}/tools/{entry.name}" for entry in folder]
+                found += [
+                    f"{resource}/tools/{entry.name}/{MANIFEST}" for entry in folder if _has_manifest(entry)
+                ]
+    return [path for path in found if is_tool_file(path)]
+
+
+def _has_manifest(folder: pygit2.Object) -> bool:
+    return isinstance(folder, pygit2.Tree) and MANIFEST in folder
+
+
+def pins(repository: Repository, snapshot: Snapshot) -> dict[str, str]:
+    """``kind/name`` -> reason of every pinned resource."""
+    return parse_pins(files(repository, snapshot.tree, PINS_FILE).get(PINS_FILE, b""))
+
+
+def parse_pins(content: bytes) -> dict[str, str]:
+    """The table ``pinned`` of registry.toml; raises Invalid."""
+    try:
+        table = tomllib.loads(content.decode()).get("pinned", {})
+    except ValueError as error:
+        raise Invalid(PINS_FILE, [f"it is not TOML: {error}"]) from None
+    if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
+        raise Invalid(PINS_FILE, ["'pinned' must map kind/name to a reason"])
+    return table

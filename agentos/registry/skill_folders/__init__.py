@@ -1,0 +1,1 @@
+"""Folders of skills, taken in and given back."""

@@ -1,0 +1,452 @@
+"""Folders that people drop skills into: each becomes ``skill/NAME``, and goes when the folder goes.
+
+``refs/agentos/folders/FOLDER/NAME`` is the tree that was taken in last: the folder is imported
+when its content differs from that, so what was learnt since stays while the folder does not
+change, and is merged with it when it does. All folders of a scan become one commit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pygit2
+
+from agentos.domain import RESOURCE_NAME, Kind, ResourceId, digest
+from agentos.errors import Invalid, Unavailable
+from agentos.registry.git import reading
+from agentos.registry.git.packs import ObjectPack
+from agentos.registry.loading import Load, trial
+from agentos.registry.merging import as_change, merge
+from agentos.registry.skill_folders import folder as folders
+from agentos.registry.store import Registry
+from agentos.registry.wheels import LOCK_FILE, unlocked
+from agentos.registry.writing import CommitInfo, advance
+from agentos.resources import MAIN_FILE, Examination, examine, name_fault
+from agentos.resources.documents import NAME_MAX
+
+if TYPE_CHECKING:
+    from agentos.messages import ToolCard
+
+FOLDERS = "refs/agentos/folders/"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOutcome:
+    """What a scan did about one folder.
+
+    ``action``: ``imported``, ``merged`` (with what was learnt here), ``retired`` or ``refused``
+    (nothing was changed; ``faults`` says why).
+    """
+
+    folder: Path
+    name: str
+    action: str
+    version: str = ""
+    faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    tools: tuple[ToolCard, ...] = ()
+
+
+_MANY = 20  # references: more are written together
+_HELD_BYTES = 64 << 20  # of content that waits for being written
+
+
+@dataclass(slots=True)
+class _Seen:
+    signature: str
+    since: float
+    settled: bool = False  # taken in or refused as it is now
+    against: str | None = None  # refused because of this digest of ours: look again when it changes
+
+
+@dataclass(slots=True)
+class _Arrival:
+    """A folder that is to be taken in: ``result`` is what the skill becomes, ``theirs`` what the folder holds."""
+
+    path: Path
+    skill: ResourceId
+    seen: _Seen
+    ours: str
+    theirs: str
+    result: str
+    merged: bool
+    warnings: tuple[str, ...]
+    tools: tuple[ToolCard, ...]
+
+
+class SkillsFolders:
+    """Watches folders by scanning. Not thread-safe: one caller, the daemon's tick."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        watched: Sequence[Path],
+        load: Load | None,
+        *,
+        settle_s: float = 0.3,
+        batch: int = 1_000,
+    ) -> None:
+        self.registry = registry
+        self.watched = [Path(os.path.abspath(path)) for path in watched]
+        self.load = load
+        self.settle_s = settle_s
+        self.batch = batch  # folders that one scan takes in: the writer's lock is held meanwhile
+        self._seen: dict[Path, _Seen] = {}
+        self._waiting: set[Path] = set()  # not quiet yet, or beyond the batch
+        self._names: dict[Path, dict[str, Path]] = {}  # of this scan: place -> skill's name -> its folder
+
+    def scan(self, now: float, changed: Collection[Path] | None = None) -> list[FolderOutcome]:
+        """Take in what is new or changed and has been quiet for ``settle_s`` seconds.
+
+        ``now`` is on any monotonic clock. Looks at everything (an ``lstat`` for each file), or, where the
+        caller knows, at the folders that ``changed`` and those that still wait.
+        """
+        self._names.clear()
+        outcomes: list[FolderOutcome] = []
+        ready: list[tuple[Path, folders.FolderContent]] = []
+        size = count = 0
+        for path in self._everything() if changed is None else self._these(changed):
+            if count == self.batch:
+                self._waiting.add(path)
+            elif (content := self._look(path, now)) is not None:
+                ready.append((path, content))
+                size, count = size + content.size, count + 1
+            if size > _HELD_BYTES:
+                outcomes += self._take_in(ready, now)
+                ready, size = [], 0
+        outcomes += self._take_in(ready, now)
+        for place in self.watched:
+            if changed is None or any(path.parent == place for path in changed):
+                outcomes += self._retire_missing(place)
+        return outcomes
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a folder has to be looked at again though nothing changes."""
+        return bool(self._waiting) or any(seen.against is not None for seen in self._seen.values())
+
+    def _everything(self) -> list[Path]:
+        return [path for place in self.watched for path in sorted(_folders(place) or ())]
+
+    def _these(self, changed: Collection[Path]) -> list[Path]:
+        against = {path for path, seen in self._seen.items() if seen.against is not None}
+        here = {path for path in changed if path.parent in self.watched and _is_folder(path)}
+        return sorted({path for path in self._waiting if _is_folder(path)} | against | here)
+
+    def _look(self, path: Path, now: float) -> folders.FolderContent | None:
+        """What is in the folder, if it is to be taken in now."""
+        signature = folders.signature(path)
+        seen = self._seen.get(path)
+        self._waiting.add(path)
+        if seen is None or seen.signature != signature:
+            self._seen[path] = _Seen(signature, now)
+            return None
+        if seen.settled and (seen.against is None or seen.against == self._ours(skill_name(path.name))):
+            self._waiting.discard(path)
+            return None
+        if now - seen.since < self.settle_s:
+            return None
+        content = folders.read(path)
+        if folders.signature(path) != signature:
+            self._seen[path] = _Seen("", now)  # it changed under our hands
+            return None
+        self._waiting.discard(path)
+        seen.settled, seen.against = True, None
+        return content
+
+    def _take_in(
+        self, ready: Sequence[tuple[Path, folders.FolderContent]], now: float
+    ) -> list[FolderOutcome]:
+        if not ready:
+            return []
+        outcomes: list[FolderOutcome] = []
+        arrivals: dict[ResourceId, _Arrival] = {}
+        away: Unavailable | None = None
+        pack = ObjectPack(self.registry.repository)
+        digests = self.registry.digests(self.registry.stable())
+        for path, content in ready:
+            try:
+                found = self._examine(path, content, digests, pack)
+            except Unavailable as error:  # no sandbox to try the tools in, a full disk: try again later
+                self._wait(path, now)
+                away = error
+                continue
+            if isinstance(found, FolderOutcome):
+                outcomes.append(found)
+            elif found is not None and arrivals.setdefault(found.skill, found) is not found:
+                self._wait(path, now)  # of two watched places
+        try:
+            pack.write()
+            outcomes += self._commit([*arrivals.values()], now)
+        except Unavailable:
+            for arrival in arrivals.values():
+                self._wait(arrival.path, now)
+            raise
+        if away is not None and not outcomes:
+            raise away
+        return outcomes
+
+    def _wait(self, path: Path, now: float) -> None:
+        self._seen[path].settled, self._seen[path].since = False, now
+        self._waiting.add(path)
+
+    def _examine(
+        self, path: Path, content: folders.FolderContent, digests: Mapping[ResourceId, str], pack: ObjectPack
+    ) -> _Arrival | FolderOutcome | None:
+        """What the folder is to become; None when that is what the skill is already."""
+        name = skill_name(path.name)
+        if fault := name_fault(name) or self._rival(path, name):
+            return _refused(path, [fault])
+        if path.is_symlink():
+            return _refused(path, ["it is a symbolic link; put the folder itself there"])
+        if content.faults:
+            return _refused(path, content.faults)
+        skill, files = ResourceId(Kind.SKILL, name), _with_main_file(content)
+        found = examine(skill, {f"{skill}/{file}": data for file, data in files.items()})
+        warnings = (*content.left_out, *found.warnings)
+        if found.faults:
+            return _refused(path, found.faults, warnings)
+        mine = ObjectPack(self.registry.repository)
+        theirs = str(mine.add_folder(files))
+        taken = str(self.registry.repository.resolve(folder_ref(path)) or "")
+        if taken == theirs:
+            return None
+        pack.add_all(mine)
+        ours = digests.get(skill, "")
+        if not taken and ours and ours != theirs:
+            self._seen[path].against = ours
+            fault = (
+                f"the registry has another {skill} already; rename the folder (and 'name' in SKILL.md), "
+                f"or replace that one: agentos registry edit {skill} --file {path}"
+            )
+            return _refused(path, [fault], warnings)
+        result = theirs
+        if ours and ours not in (taken, theirs):
+            pack.write()
+            merged = merge(self.registry.repository, taken, ours, theirs)
+            if merged.conflicts:
+                self._seen[path].against = ours
+                conflicts = [f"{conflict} (folder and learnt version)" for conflict in merged.conflicts]
+                hint = (
+                    f"see agentos registry log {skill}; revert the learnt version or put it into the folder"
+                )
+                return _refused(path, [*conflicts, hint], warnings)
+            result = merged.digest
+        return self._tried(
+            _Arrival(path, skill, self._seen[path], ours, theirs, result, False, warnings, ()), files, pack
+        )
+
+    def _tried(
+        self, arrival: _Arrival, files: Mapping[str, bytes], pack: ObjectPack
+    ) -> _Arrival | FolderOutcome:
+        """With its lock renewed and its tools loaded. Raises Unavailable."""
+        skill, repository = arrival.skill, self.registry.repository
+        whole = {f"{skill}/{file}": data for file, data in files.items()}
+        if arrival.result != arrival.theirs:
+            own = reading.files(repository, arrival.result, "")
+            without_lock = {file: data for file, data in own.items() if file != LOCK_FILE}
+            arrival.merged = str(ObjectPack(repository).add_folder(without_lock)) != arrival.theirs
+            whole = {f"{skill}/{file}": data for file, data in own.items()}
+        try:
+            locks = self.registry.wheels.renewed(str(skill), whole)
+        except Invalid as error:
+            return _refused(arrival.path, error.faults)
+        if locks:
+            whole = {path: data for path, data in {**whole, **locks}.items() if data is not None}
+            own = {path.removeprefix(f"{skill}/"): data for path, data in whole.items()}
+            arrival.result = str(pack.add_folder(own))
+        cards, faults = trial(skill, whole, self.load)
+        if faults:
+            return _refused(arrival.path, faults)
+        arrival.tools = tuple(cards)
+        arrival.warnings += tuple(unlocked(whole))
+        return arrival
+
+    def _commit(self, arrivals: Sequence[_Arrival], now: float) -> list[FolderOutcome]:
+        if not arrivals:
+            return []
+        try:
+            current = self._write(arrivals, now)
+        except Invalid as error:
+            if len(arrivals) == 1:
+                return [_refused(arrivals[0].path, error.faults)]
+            return [outcome for arrival in arrivals for outcome in self._commit([arrival], now)]
+        return [self._outcome(arrival) for arrival in current if arrival.result != arrival.ours]
+
+    def _write(self, arrivals: Sequence[_Arrival], now: float) -> list[_Arrival]:
+        """One commit; those that were written meanwhile by somebody else wait for the next scan."""
+        repository = self.registry.repository
+        with repository.lock():
+            main = self.registry.stable()
+            digests = self.registry.digests(main)
+            current = []
+            for arrival in arrivals:
+                if digests.get(arrival.skill, "") == arrival.ours:
+                    current.append(arrival)
+                else:
+                    self._wait(arrival.path, now)
+            tree = repository.write_tree(main.tree, {str(it.skill): as_change(it.result) for it in current})
+            changed = [it.skill for it in current if it.result != it.ours]
+            what = str(changed[0]) if len(changed) == 1 else f"{len(changed)} skills"
+            how = "Merge" if changed and all(it.merged for it in current) else "Import"
+            about = CommitInfo(f"{how} {what} from the skills folder", "import", self.registry.clock())
+            advance(repository, main, tree, changed, about)
+            self._note({folder_ref(it.path): it.theirs for it in current})
+        return current
+
+    def _note(self, taken: Mapping[str, str]) -> None:
+        """What each folder held when it was taken in ("": it is gone). Needs the lock."""
+        repository = self.registry.repository
+        if len(taken) > _MANY:
+            repository.write_refs(
+                {ref: pygit2.Oid(hex=theirs) if theirs else None for ref, theirs in taken.items()}
+            )
+            return
+        for ref, theirs in taken.items():
+            if theirs:
+                repository.move(ref, repository.tree(theirs).id, expected=repository.resolve(ref))
+            else:
+                repository.drop(ref)
+
+    def _outcome(self, arrival: _Arrival) -> FolderOutcome:
+        version = self.registry.latest(arrival.skill)
+        return FolderOutcome(
+            arrival.path,
+            arrival.skill.name,
+            "merged" if arrival.merged else "imported",
+            version.number if version else "",
+            warnings=arrival.warnings,
+            tools=arrival.tools,
+        )
+
+    def _retire_missing(self, place: Path) -> list[FolderOutcome]:
+        here = self._named(place)
+        if here is None:
+            return []  # an unmounted disk is no reason to retire everything
+        repository = self.registry.repository
+        gone = [name for name in repository.below(folder_prefix(place)) if name not in here]
+        if not gone:
+            return []
+        others = [other for other in self.watched if other != place]
+        with repository.lock():
+            main = self.registry.stable()
+            digests = self.registry.digests(main)
+            retired = [
+                skill
+                for name in gone
+                if (skill := ResourceId(Kind.SKILL, name)) in digests
+                and not any(repository.resolve(folder_prefix(other) + name) for other in others)
+            ]
+            if retired:
+                tree = repository.write_tree(main.tree, {str(skill): None for skill in retired})
+                what = str(retired[0]) if len(retired) == 1 else f"{len(retired)} skills"
+                folder = "its folder was" if len(retired) == 1 else "their folders were"
+                about = CommitInfo(f"Retire {what}: {folder} removed", "retire", self.registry.clock())
+                advance(repository, main, tree, retired, about)
+            self._note({folder_prefix(place) + name: "" for name in gone})
+        for path in [path for path in self._seen if path.parent == place and skill_name(path.name) in gone]:
+            del self._seen[path]
+            self._waiting.discard(path)
+        outcomes = []
+        for skill in retired:
+            version = self.registry.latest(skill)
+            number = version.number if version else ""
+            outcomes.append(FolderOutcome(place / skill.name, skill.name, "retired", number))
+        return outcomes
+
+    def _rival(self, path: Path, name: str) -> str:
+        owner = (self._named(path.parent) or {}).get(name, path)
+        return (
+            ""
+            if owner == path
+            else f"{owner.name!a} beside it becomes skill/{name} already; rename one of them"
+        )
+
+    def _named(self, place: Path) -> Mapping[str, Path] | None:
+        """Skill's name -> its folder, of all that lie there; None when that cannot be read."""
+        if place not in self._names:
+            found = _folders(place)
+            if found is None:
+                return None
+            self._names[place] = {}
+            for path in sorted(found, key=lambda path: (path.name != skill_name(path.name), path.name)):
+                self._names[place].setdefault(skill_name(path.name), path)
+        return self._names[place]
+
+    def _ours(self, name: str) -> str:
+        skill = ResourceId(Kind.SKILL, name)
+        return reading.digest(self.registry.repository, self.registry.stable().tree, skill)
+
+
+def skill_name(folder: str) -> str:
+    """What a skill is called whose folder is called so: lower-case letters and digits, single hyphens."""
+    if RESOURCE_NAME.fullmatch(folder):
+        return folder[:NAME_MAX].strip("-")
+    plain = unicodedata.normalize("NFKD", folder).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_MAX].strip("-")
+
+
+def main_file_of(names: Iterable[str]) -> str:
+    """The one that is ``SKILL.md``, however its name is written; "" when none is."""
+    main = MAIN_FILE[Kind.SKILL]
+    found = [name for name in names if name.lower() == main.lower()]
+    return main if main in found else found[0] if len(found) == 1 else ""
+
+
+def examine_folder(name: str, path: Path) -> Examination:
+    """What taking in the folder as the skill ``name`` would say of it, without its tools being loaded."""
+    content = folders.read(path)
+    files = {f"skill/{name}/{file}": data for file, data in _with_main_file(content).items()}
+    found = examine(ResourceId(Kind.SKILL, name), files)
+    return Examination(found.resource, (*content.faults, *found.faults), found.warnings)
+
+
+def _with_main_file(content: folders.FolderContent) -> dict[str, bytes]:
+    main, found = MAIN_FILE[Kind.SKILL], main_file_of(content.files)
+    if found in ("", main):
+        return content.files
+    content.left_out.append(f"{found} was taken for {main}")
+    return {(main if name == found else name): data for name, data in content.files.items()}
+
+
+def _refused(path: Path, faults: Sequence[str], warnings: Sequence[str] = ()) -> FolderOutcome:
+    return FolderOutcome(path, path.name, "refused", faults=tuple(faults), warnings=tuple(warnings))
+
+
+def _folders(place: Path) -> list[Path] | None:
+    """What may be skills there; None when it cannot be read. Plain files beside them are nobody's skill."""
+    try:
+        with os.scandir(place) as entries:
+            return [place / entry.name for entry in entries if not _passed_over(entry)]
+    except OSError:
+        return None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return not folders.ignored(path.name) and not stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _passed_over(entry: os.DirEntry[str]) -> bool:
+    try:
+        return folders.ignored(entry.name) or stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
+    except OSError:  # it went meanwhile
+        return True
+
+
+def folder_prefix(place: Path) -> str:
+    """Below it lie the references of what was taken in from a watched folder."""
+    return f"{FOLDERS}{digest(str(place))[:16]}/"
+
+
+def folder_ref(path: Path) -> str:
+    return folder_prefix(path.parent) + skill_name(path.name)

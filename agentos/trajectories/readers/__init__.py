@@ -1,0 +1,1 @@
+"""One file for each form in which other systems write their runs down."""

@@ -1,0 +1,1 @@
+"""The jobs that a box is given, one file each, and what only they need."""

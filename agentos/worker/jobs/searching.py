@@ -1,0 +1,371 @@
+"""The job ``search``: try many sources of one tool on the same cases, fast.
+
+Sources run one after another in one child, each case in a freshly executed module; a fork for each
+would cost more than most sources do. Of a source only what differs from the file as it is gets compiled. What a source can leave behind in the process (directory,
+environment, helper modules, files of a writing tool) is put back after each case, and the child is
+replaced after ``_RENEW`` sources, or when one took it down. Whatever passes here is only a
+suspicion: it still has to pass the replay in boxes of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any, NoReturn
+
+from agentos import checks
+from agentos.messages import WHEELS, Ready, SearchJob, TriedFrame, TrySource
+from agentos.wire import Channel, FrameError, WireClosed, WireLate
+from agentos.worker import children, files
+from agentos.worker.faults import Failed, fault_of, load_fault, shorten
+from agentos.worker.jobs import workspace_code
+from agentos.worker.jobs.grading import snippet
+from agentos.worker.jobs.segments import Segments
+from agentos.worker.paths import WorkerPlace
+from agentos.worker.tools import toolfile
+from agentos.worker.tools.toolhost import tracer_of
+
+_RENEW = 500  # sources that one child tries
+# A source may *compute* for its time limit. A busy machine can make that take longer, and one that
+# sleeps computes nothing: so there is a limit of real time as well, with a reserve for each try.
+_RESERVE_S = 12.0
+_PATIENCE_S = (
+    4.0  # of the reserve, for one case: with thirty processes to a core 1.5 were not enough for a right edit
+)
+_GRACE_S = 0.25  # then a source that cannot be interrupted is killed
+_OUTPUT_MAX = 1 << 20
+_OUTPUT_SHOWN = 128 << 10  # a larger output is told by its digest
+_MESSAGE = 500
+
+
+class _OutOfTime(BaseException):
+    """Raised inside a source by the timer. Not an Exception, so that few handlers swallow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    args: dict[str, Any]
+    inputs: dict[str, bytes]
+    checks: tuple[checks.Spec, ...]
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """How much real time each case of one try may take, told alike by parent and child."""
+
+    timeout_s: float
+    until: float  # on the monotonic clock, which all processes share
+
+    @classmethod
+    def start(cls, timeout_s: float, cases: int) -> _Clock:
+        return cls(timeout_s, time.monotonic() + _RESERVE_S + cases * (timeout_s + _GRACE_S))
+
+    def wall_s(self, left: int) -> float:
+        """For the next case, ``left`` being those still to come and this one."""
+        spare = self.until - time.monotonic() - left * (self.timeout_s + _GRACE_S)
+        return self.timeout_s + min(_PATIENCE_S, max(0.0, spare))
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    score: float
+    output: Any
+    lines: list[int]
+    raised: int = 0  # the line of the file at which its error left it
+    cpu_s: float = 0.0
+    stained: bool = False  # the process may not be trusted with another case
+
+
+def search(channel: Channel, job: SearchJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
+    """Answer each ``try`` frame with a ``tried`` frame until the kernel goes away."""
+    files.write(place.snapshot, job.files, blobs[: len(job.files)])
+    bench = _Bench(channel, job, place, _cases(job, blobs[len(job.files) :], place.workspace))
+    channel.send(Ready().model_dump())
+    try:
+        while True:
+            channel.send(bench.try_source(TrySource.model_validate(channel.receive().head)).model_dump())
+    finally:
+        bench.end()
+
+
+def _cases(job: SearchJob, blobs: Sequence[bytes], workspace: Path) -> list[_Case]:
+    found = []
+    contents = iter(blobs)
+    for number, given in enumerate(job.cases):
+        inputs = {name: next(contents) for name in given["inputs"]}
+        parsed = tuple(checks.parse(check["kind"], check["spec"]) for check in given["checks"])
+        found.append(_Case(given["args"], inputs, parsed, workspace / f"case-{number}"))
+        _lay_out(found[-1])
+    return found
+
+
+def _lay_out(case: _Case) -> None:
+    case.folder.mkdir()
+    files.write(case.folder, list(case.inputs), list(case.inputs.values()))
+
+
+class _Bench:
+    """The parent's end: knows how far the child got, and replaces it."""
+
+    def __init__(self, channel: Channel, job: SearchJob, place: WorkerPlace, cases: list[_Case]) -> None:
+        self._outer = channel
+        self._job = job
+        self._place = place
+        self._cases = cases
+        self._segments = _segments(job, place)
+        self._inner: Channel | None = None
+        self._tried = 0
+
+    def try_source(self, asked: TrySource) -> TriedFrame:
+        """Run the cases; one that hangs or dies has failed, and the next run in a new child."""
+        wanted = list(range(len(self._cases))) if asked.cases is None else asked.cases
+        verdicts: list[_Verdict] = []
+        clock = _Clock.start(self._job.timeout_s, len(wanted))
+        while len(verdicts) < len(wanted):
+            child = self._child()
+            with contextlib.suppress(WireClosed):  # then the first receive says so
+                rest = wanted[len(verdicts) :]
+                asking = {"source": asked.source, "trace": asked.trace, "cases": rest, "until": clock.until}
+                child.send(asking)
+            verdicts += self._listen(child, len(wanted) - len(verdicts), clock)
+        return TriedFrame(
+            passed=[verdict.score == 1.0 for verdict in verdicts],
+            scores=[verdict.score for verdict in verdicts],
+            outputs=[verdict.output for verdict in verdicts],
+            lines=[verdict.lines for verdict in verdicts] if asked.trace else [],
+            raised=[verdict.raised for verdict in verdicts] if asked.trace else [],
+            cpu_s=sum(verdict.cpu_s for verdict in verdicts),
+        )
+
+    def end(self) -> None:
+        """Kill the child and all that it started."""
+        if self._inner is not None:
+            self._inner.close()
+            self._inner = None
+        children.sweep(alone=self._place.alone)
+
+    def _child(self) -> Channel:
+        self._tried += 1
+        if self._inner is None or self._tried > _RENEW:
+            self.end()
+            ours, theirs = socket.socketpair()
+            if os.fork() == 0:
+                _serve(theirs, self._job, self._place, self._cases, self._segments)
+            theirs.close()
+            self._inner, self._tried = Channel(ours, blob_max=_OUTPUT_SHOWN), 1
+        return self._inner
+
+    def _listen(self, child: Channel, count: int, clock: _Clock) -> list[_Verdict]:
+        """The verdicts up to the last case, or to the one that took the child down."""
+        verdicts = []
+        for left in range(count, 0, -1):
+            deadline = time.monotonic() + clock.wall_s(left) + _GRACE_S
+            try:
+                frame = child.receive(deadline=deadline)
+                verdicts.append(_verdict(frame.head, frame.blobs))
+            except (WireClosed, WireLate, FrameError, KeyError, TypeError, ValueError) as error:
+                kind = "timeout" if isinstance(error, WireLate) else "died"
+                lost = {"error": kind, "message": "it took its process down"}
+                verdicts.append(_Verdict(0.0, lost, [], cpu_s=self._job.timeout_s, stained=True))
+            if verdicts[-1].stained:
+                self.end()
+                break
+        return verdicts
+
+
+def _segments(job: SearchJob, place: WorkerPlace) -> Segments | None:
+    """Of the file as it is; None where that cannot be compiled."""
+    file = place.snapshot / job.path
+    try:
+        return Segments(file.read_text("utf-8"), str(file))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _verdict(head: dict[str, Any], blobs: tuple[bytes, ...]) -> _Verdict:
+    """From a process that a source may have taken over: everything is converted, nothing believed."""
+    score = min(1.0, max(0.0, float(head["score"])))
+    lines = [int(line) for line in head["lines"]]
+    raised, cpu_s = int(head["raised"]), max(0.0, float(head["cpu_s"]))
+    return _Verdict(score, json.loads(blobs[0]), lines, raised, cpu_s, stained=bool(head["stained"]))
+
+
+# --- in the child -----------------------------------------------------------------------------
+
+
+def _serve(
+    sock: socket.socket, job: SearchJob, place: WorkerPlace, cases: list[_Case], segments: Segments | None
+) -> NoReturn:
+    try:
+        os.setsid()
+        (descriptor,) = children.only_descriptors(sock.fileno())
+        children.memory_limits(job.memory_mb)
+        signal.signal(signal.SIGALRM, _out_of_time)
+        signal.signal(signal.SIGPROF, _out_of_time)
+        sys.dont_write_bytecode = False  # helper modules are imported again for each case
+        trials = _Trials(job, place, cases, segments)
+        channel = Channel(socket.socket(fileno=descriptor))
+        while True:
+            asked = channel.receive().head
+            code = trials.compiled(asked["source"])
+            clock = _Clock(job.timeout_s, asked["until"])
+            for done, number in enumerate(asked["cases"]):
+                wall_s = clock.wall_s(len(asked["cases"]) - done)
+                channel.send(*trials.run(code, cases[number], wall_s, trace=asked["trace"]))
+    finally:
+        os._exit(0)
+
+
+def _out_of_time(number: int, frame: FrameType | None) -> None:
+    raise _OutOfTime
+
+
+def _set_timers(cpu_s: float, wall_s: float) -> None:
+    """Again and again, in case the source swallows the first; 0 stops them."""
+    signal.setitimer(signal.ITIMER_PROF, cpu_s, _GRACE_S / 5)
+    signal.setitimer(signal.ITIMER_REAL, wall_s, _GRACE_S / 5)
+
+
+class _Trials:
+    """Runs one source on one case, and puts back what it left behind."""
+
+    def __init__(
+        self, job: SearchJob, place: WorkerPlace, cases: list[_Case], segments: Segments | None
+    ) -> None:
+        self._path = job.path
+        self._root = place.snapshot
+        self._timeout_s = job.timeout_s
+        self._shown = min(_OUTPUT_SHOWN, (6 << 20) // max(1, len(cases)))
+        self._writes = _writes((place.snapshot / job.path).read_text("utf-8"), job.path)
+        self._segments = segments
+        self._environ = dict(os.environ)
+        self._modules = set(sys.modules)
+
+    def compiled(self, source: str) -> Sequence[CodeType] | Exception:
+        """The source's code, or why there is none."""
+        try:
+            if self._segments is None:
+                return [toolfile.compiled(source, self._path, self._root)]
+            return self._segments.codes(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return error
+
+    def run(
+        self, code: Sequence[CodeType] | Exception, case: _Case, wall_s: float, *, trace: bool
+    ) -> tuple[dict[str, Any], tuple[bytes]]:
+        """The verdict on one case, as a frame."""
+        os.chdir(case.folder)
+        lines: set[int] = set()
+        stained = False
+        score, output, raised, began = 0.0, b"", 0, time.process_time()
+        try:
+            _set_timers(self._timeout_s, wall_s)
+            try:
+                score, output = self._outcome(code, case, lines, trace=trace)
+            finally:
+                _set_timers(0, 0)
+                sys.settrace(None)
+        except _OutOfTime:
+            _set_timers(0, 0)
+            stained, output = True, _error("timeout", f"it did not end within {self._timeout_s:g} s")
+        except MemoryError:
+            children.spare_memory()
+            stained, output = True, _error("memory", "it needs more memory than it may use")
+        except Failed as error:
+            output = _error(error.fault.type, error.fault.message)
+        except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
+            found = fault_of(error, self._root, self._path)
+            output = _error(found.type, found.message)
+            raised = _line_in(error.__traceback__, str(self._root / self._path))
+        self._put_back(case)
+        if len(output) > self._shown:
+            output = json.dumps({"sha256": hashlib.sha256(output).hexdigest(), "size": len(output)}).encode()
+        cpu_s = time.process_time() - began
+        head = {"score": score, "lines": sorted(lines), "raised": raised, "cpu_s": cpu_s, "stained": stained}
+        return head, (output,)
+
+    def _outcome(
+        self, code: Sequence[CodeType] | Exception, case: _Case, lines: set[int], *, trace: bool
+    ) -> tuple[float, bytes]:
+        try:
+            if isinstance(code, Exception):
+                raise code
+            tool = toolfile.execute(code, self._path, self._root)
+        except (_OutOfTime, MemoryError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
+            raise Failed(load_fault(error, self._root, self._path)) from None
+        tracer = tracer_of(str(self._root / self._path), lines)
+        output = toolfile.call(tool, case.args, _OUTPUT_MAX, lambda: sys.settrace(tracer) if trace else None)
+        sys.settrace(None)
+        answer = json.loads(output)
+        passed = sum(not self._why(check, answer, case.folder) for check in case.checks)
+        return (passed / len(case.checks) if case.checks else 1.0), output
+
+    def _why(self, check: checks.Spec, answer: Any, folder: Path) -> str:
+        if isinstance(check, checks.Python):
+            return snippet(check.code, answer, folder, declared=check.runs_workspace)
+        if not isinstance(check, checks.Command):
+            return checks.judge(check, answer, folder)
+        check = check.with_nonce(secrets.token_hex(16))
+        words = workspace_code.with_workspace_last(check.argv, folder) if check.runs_workspace else check.argv
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            env=workspace_code.environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        out = done.stdout.decode("utf-8", "replace")
+        fits = check.stdout_contains is None or check.stdout_contains in out
+        fits = fits and (check.stdout_equals is None or check.stdout_equals.rstrip() == out.rstrip())
+        return "" if done.returncode == check.exit and fits else "it ended or printed otherwise"
+
+    def _put_back(self, case: _Case) -> None:
+        if dict(os.environ) != self._environ:
+            os.environ.clear()
+            os.environ.update(self._environ)
+        for name in set(sys.modules) - self._modules:
+            file = str(getattr(sys.modules[name], "__file__", None))
+            if file.startswith(f"{self._root}/") and f"/{WHEELS}/" not in file:
+                del sys.modules[name]
+        if self._writes:
+            os.chdir(case.folder.parent)
+            shutil.rmtree(case.folder, ignore_errors=True)
+            _lay_out(case)
+
+
+def _writes(source: str, path: str) -> bool:
+    try:
+        return "write" in toolfile.declared(source, path).effects
+    except Failed:
+        return True
+
+
+def _line_in(trace: TracebackType | None, file: str) -> int:
+    """The line of the file at which the innermost of its frames was left; 0 where there is none."""
+    line = 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _error(kind: str, message: str) -> bytes:
+    return json.dumps({"error": kind, "message": shorten(message, _MESSAGE)}).encode()

@@ -1,0 +1,1 @@
+"""A resource's tools and programs: found, loaded, called."""

@@ -1,0 +1,312 @@
+"""The process that calls tools: forked before the harness can start a thread, one child per call.
+
+A tool can print, allocate, fork, hang or lie; the harness gets a ``ToolResult`` either way, and
+nothing of the call is left running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict
+
+from agentos.messages import WireFault
+from agentos.wire import Channel, Frame, FrameError, WireClosed, WireLate
+from agentos.worker import children
+from agentos.worker.children import ChildEnd, ChildLimits, Clip
+from agentos.worker.faults import exception_word, fault, fault_of, load_fault, resource_of
+from agentos.worker.tools import entered, programs, toolfile
+from agentos.worker.tools.bundle_importer import BundleFiles
+
+_PRINTED_MAX = 1 << 20  # of what a program prints, kept as its answer
+_SAID = frozenset({"exit", "input", "limit", "load", "memory", "output"})  # by the worker in a tool's process
+_SAID_OF_PROGRAMS = _SAID | {"signal", "timeout"}
+_PATIENCE_S = 3.0  # beyond the call's own limit, until the host itself counts as lost
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What one call gave: ``output`` if ``ok``, else ``fault``. Streams are head and tail only."""
+
+    ok: bool
+    output: Any
+    fault: WireFault | None
+    stdout: Clip
+    stderr: Clip
+    duration_ms: float
+    lines: tuple[int, ...] = ()  # of the tool's file that were executed, if asked for
+    entered: tuple[str, ...] = ()  # labels of the resource's own functions that ran (agentos.functions)
+
+
+class _Reply(BaseModel):
+    """What the child says of itself; it is the tool's process, so it is checked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    output: Any = None
+    fault: WireFault | None = None
+    lines: list[int] = []
+    entered: list[str] = []
+
+
+class ToolHost:
+    """The worker's end. Start it while the worker has one thread."""
+
+    def __init__(self, held: BundleFiles, workspace: Path, allowance: ChildLimits, *, alone: bool) -> None:
+        self._allowance = allowance
+        self._alone = alone
+        ours, theirs = socket.socketpair()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _serve(theirs, held, workspace, allowance, alone=alone)
+        theirs.close()
+        self._channel = Channel(ours)
+
+    def call(self, path: str, args: Any, *, trace: bool = False) -> ToolResult:
+        """Call the tool at this registry path in a child of its own."""
+        return self._ask({"path": path, "args": args, "trace": trace})
+
+    def describe(self, path: str) -> ToolResult:
+        """Load the tool; the output of a good result is its ToolCard as JSON."""
+        return self._ask({"path": path})
+
+    def execute(self, argv: list[str], environment: dict[str, str]) -> ChildEnd:
+        """Run a program in a child of its own: exit status and streams. Raises Closed, Late, FrameError."""
+        deadline = time.monotonic() + self._allowance.wall_s + _PATIENCE_S
+        self._channel.send({"argv": argv, "environment": environment})
+        return _ended(self._channel.receive(deadline=deadline))
+
+    def _ask(self, request: dict[str, Any]) -> ToolResult:
+        path = request["path"]
+        started = time.monotonic()
+        try:
+            self._channel.send(request)
+            frame = self._channel.receive(deadline=started + self._allowance.wall_s + _PATIENCE_S)
+        except FrameError as error:
+            return _failed("input", f"the arguments cannot be sent: {error}", path, started)
+        except (WireClosed, WireLate):
+            self._lost()
+            return _failed("signal", "it ended or stopped the process that runs the tools", path, started)
+        return result_of(_ended(frame), path, self._allowance)
+
+    def close(self) -> None:
+        """End the host; idempotent."""
+        self._channel.close()
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._pid = 0
+
+    def _lost(self) -> None:
+        self.close()
+        if self._alone:
+            children.sweep(alone=True)
+
+
+def _ended(frame: Frame) -> ChildEnd:
+    head = frame.head
+    return ChildEnd(
+        how=head["how"],
+        code=head["code"],
+        result=frame.blobs[0],
+        stdout=Clip(**head["stdout"]),
+        stderr=Clip(**head["stderr"]),
+        duration_ms=head["duration_ms"],
+    )
+
+
+def ways_to_end(ended: ChildEnd, allowance: ChildLimits) -> dict[str, tuple[str, str]]:
+    """Type and message of the fault for each way to end without a result."""
+    ways = {
+        "timeout": ("timeout", f"it did not end within {allowance.wall_s:g} s"),
+        "limit": ("limit", f"it printed or returned more than {allowance.output_bytes} bytes"),
+        "exit": ("exit", f"it ended its process with status {ended.code}"),
+        "signal": ("signal", f"its process was killed by signal {_signal_name(ended.code)}"),
+    }
+    if ended.how == "signal" and ended.code == signal.SIGXCPU:
+        ways["signal"] = ways["timeout"]
+    return ways
+
+
+def result_of(ended: ChildEnd, path: str, allowance: ChildLimits) -> ToolResult:
+    """Whatever way the child ended, as a result."""
+    ways = ways_to_end(ended, allowance)
+    if ended.how in ways:
+        reply = _Reply(fault=fault(*ways[ended.how], path=path))
+    else:
+        try:
+            reply = _plain(_Reply.model_validate(json.loads(ended.result)), path)
+        except (ValueError, RecursionError) as error:
+            reply = _Reply(fault=fault("protocol", f"it wrote to the worker's own pipe: {error}", path=path))
+    return ToolResult(
+        reply.fault is None,
+        reply.output,
+        reply.fault,
+        ended.stdout,
+        ended.stderr,
+        ended.duration_ms,
+        tuple(reply.lines),
+        entered=tuple(entered.fitting(_own(path, reply.entered))),
+    )
+
+
+def _own(path: str, labels: list[str]) -> list[str]:
+    """Of what a tool's process says, what it may speak for."""
+    return [label for label in labels if label.startswith(f"{resource_of(path)}/")]
+
+
+def _plain(reply: _Reply, path: str) -> _Reply:
+    """The reply with its fault as one of this tool, in the words that a tool's process has for faults."""
+    if reply.fault is None:
+        return reply
+    own = {"resource": resource_of(path)[:200]}
+    if reply.fault.type not in (_SAID_OF_PROGRAMS if programs.is_program(path) else _SAID):
+        own["type"] = exception_word(reply.fault.type)
+    return reply.model_copy(update={"fault": reply.fault.model_copy(update=own)})
+
+
+def call_work(
+    held: BundleFiles, path: str, args: Any, most: int, wall_s: float, *, trace: bool
+) -> Callable[[], bytes]:
+    """What a child does for one call: the JSON of a reply. A program's time is measured there."""
+    root = held.root
+
+    def work() -> bytes:
+        lines: set[int] = set()
+        if programs.is_program(path):
+            return _reply_of(lambda: programs.call(held, path, args, most, wall_s), held, path)
+        try:
+            tool = toolfile.load(held.text(path), path, root, held)
+        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
+            children.spare_memory()
+            return _reply_fault(load_fault(error, root, path), lines)
+        tracer = tracer_of(str(root / path), lines)
+        try:
+            output = toolfile.call(tool, args, most, lambda: sys.settrace(tracer) if trace else None)
+        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
+            sys.settrace(None)
+            children.spare_memory()
+            return _reply_fault(fault_of(error, root, path), lines)
+        sys.settrace(None)
+        return b'{"output":' + output + b"," + _noted(lines)[1:]
+
+    return work
+
+
+def program_work(argv: list[str], environment: dict[str, str]) -> Callable[[], bytes]:
+    """What a child does to become another program."""
+
+    def work() -> bytes:
+        try:
+            os.execvpe(argv[0], argv, environment)  # noqa: S606 - a program of the resource, no shell
+        except OSError as error:
+            sys.stderr.write(f"{argv[0]} cannot be started: {error.strerror}")
+            sys.stderr.flush()
+            os._exit(127)
+
+    return work
+
+
+def card_work(held: BundleFiles, path: str) -> Callable[[], bytes]:
+    """What a child does to describe a tool: a reply whose output is a ToolCard."""
+
+    def work() -> bytes:
+        if programs.is_program(path):
+            return _reply_of(lambda: programs.card(held, path).model_dump_json().encode(), held, path)
+        try:
+            source = held.text(path)
+            says = toolfile.declared(source, path)
+            described = toolfile.card(toolfile.load(source, path, held.root, held), says)
+            return b'{"output":' + described.model_dump_json().encode() + b"}"
+        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
+            children.spare_memory()
+            return _reply_fault(load_fault(error, held.root, path), set())
+
+    return work
+
+
+def _reply_of(output: Callable[[], bytes], held: BundleFiles, path: str) -> bytes:
+    try:
+        return b'{"output":' + output() + b"}"
+    except BaseException as error:  # noqa: BLE001 - sent on as data
+        children.spare_memory()
+        return _reply_fault(fault_of(error, held.root, path), set())
+
+
+def tracer_of(filename: str, lines: set[int]) -> Callable[[FrameType, str, Any], Any]:
+    """A trace function that collects the executed lines of one file."""
+
+    def local(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            lines.add(frame.f_lineno)
+        return local
+
+    def tracer(frame: FrameType, event: str, _: Any) -> Any:
+        return local if frame.f_code.co_filename == filename else None
+
+    return tracer
+
+
+def _reply_fault(found: WireFault, lines: set[int]) -> bytes:
+    return json.dumps({"fault": found.model_dump()}).encode()[:-1] + b"," + _noted(lines)[1:]
+
+
+def _noted(lines: set[int]) -> bytes:
+    """What a reply says of the way that the call took, as a JSON object."""
+    return json.dumps({"lines": sorted(lines), "entered": entered.labels()}).encode()
+
+
+def _serve(
+    sock: socket.socket, held: BundleFiles, workspace: Path, allowance: ChildLimits, *, alone: bool
+) -> NoReturn:
+    (descriptor,) = children.only_descriptors(sock.fileno())
+    channel = Channel(socket.socket(fileno=descriptor))
+    children.adopt_orphans()
+    os.chdir(workspace)
+    while True:
+        try:
+            asked = channel.receive().head
+            most = allowance.output_bytes
+            given = allowance
+            if "argv" in asked:
+                work = program_work(asked["argv"], asked["environment"])
+                given = replace(allowance, kept_bytes=min(most, _PRINTED_MAX))
+            elif "args" in asked:
+                work = call_work(held, asked["path"], asked["args"], most, given.wall_s, trace=asked["trace"])
+            else:
+                work = card_work(held, asked["path"])
+            ended = children.run(work, given, alone=alone)
+            head = {
+                "how": ended.how,
+                "code": ended.code,
+                "stdout": asdict(ended.stdout),
+                "stderr": asdict(ended.stderr),
+                "duration_ms": ended.duration_ms,
+            }
+            channel.send(head, (ended.result,))
+        except WireClosed:
+            os._exit(0)
+
+
+def _failed(type: str, message: str, path: str, started: float) -> ToolResult:
+    duration_ms = (time.monotonic() - started) * 1000
+    return ToolResult(False, None, fault(type, message, path=path), Clip(), Clip(), duration_ms)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
