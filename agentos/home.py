@@ -69,6 +69,10 @@ class Home:
         return self.root / "mcp-tokens"
 
     @property
+    def api_tokens(self) -> Path:
+        return self.root / "api-tokens"
+
+    @property
     def calls(self) -> Path:
         return self.root / "calls.db"
 

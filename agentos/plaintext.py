@@ -1,6 +1,12 @@
-"""Text that a sandbox, a model or a file wrote, made safe to show. Standard library only."""
+"""Text that a sandbox, a model or a file wrote, made safe to show; and records as JSON. Standard library only."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from typing import Any
 
 
 def clean(text: str) -> str:
@@ -15,3 +21,22 @@ def _harmless(character: str) -> bool:
     if code < 0x20 or 0x7F <= code < 0xA0:
         return False
     return not (0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or 0xD800 <= code <= 0xDFFF)
+
+
+def json_text(value: Any, *, indent: int | None = None, ascii: bool = True) -> str:
+    """Records and all that they hold as JSON. ``NaN`` and ``Infinity`` become null."""
+
+    def plain(item: Any) -> Any:
+        if is_dataclass(item) and not isinstance(item, type):
+            return asdict(item)
+        if isinstance(item, datetime):
+            return item.isoformat()
+        if isinstance(item, Iterable):
+            return list(item)
+        return str(item)
+
+    whole: dict[str, Any] = {"default": plain, "indent": indent, "ensure_ascii": ascii}
+    try:
+        return json.dumps(value, allow_nan=False, **whole)
+    except ValueError:  # an older release stored what is no JSON
+        return json.dumps(json.loads(json.dumps(value, **whole), parse_constant=lambda _: None), **whole)

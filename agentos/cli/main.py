@@ -41,6 +41,7 @@ COMMANDS = {
     "trajectory": ("agentos.cli.runs.trajectory", "Runs of other systems in, training data and spans out."),
     "memory": ("agentos.cli.resources.memory", "What agents remember, and what runs propose to remember."),
     "web": ("agentos.cli.admin.web", "Show this home in a browser."),
+    "token": ("agentos.cli.connections.token", "Tokens that let programs in to the API of this home."),
     "evolve": ("agentos.cli.evolutions.evolve", "Look for failures that have become evidence, now."),
     "evolution": (
         "agentos.cli.evolutions.evolution",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agentos.errors import AgentOSError, UserError
 from agentos.home import Home
 from agentos.plaintext import clean as clean
+from agentos.plaintext import json_text as json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,25 +35,6 @@ def print_json(value: Any, *, line: bool = False) -> None:
     escaped = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     sys.stdout.write(f"{escaped}\n")
     sys.stdout.flush()
-
-
-def json_text(value: Any, *, indent: int | None = None, ascii: bool = True) -> str:
-    """Records and all that they hold as JSON. ``NaN`` and ``Infinity`` become null."""
-
-    def plain(item: Any) -> Any:
-        if is_dataclass(item) and not isinstance(item, type):
-            return asdict(item)
-        if isinstance(item, datetime):
-            return item.isoformat()
-        if isinstance(item, Iterable):
-            return list(item)
-        return str(item)
-
-    whole: dict[str, Any] = {"default": plain, "indent": indent, "ensure_ascii": ascii}
-    try:
-        return json.dumps(value, allow_nan=False, **whole)
-    except ValueError:  # an older release stored what is no JSON
-        return json.dumps(json.loads(json.dumps(value, **whole), parse_constant=lambda _: None), **whole)
 
 
 def _speaks_utf8() -> bool:

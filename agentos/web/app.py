@@ -38,6 +38,9 @@ from agentos.ledger.listing import (
 from agentos.ledger.store import Ledger
 from agentos.settings import load_settings
 from agentos.web import acts, evolutions, inbox, resources, runs, tables
+from agentos.web.api.door import ApiDoor
+from agentos.web.api.operations import ApiHome
+from agentos.web.api.routes import with_api
 from agentos.web.context import HERE, WebContext
 from agentos.web.guard import Guard, read_form
 from agentos.web.live import changes, page_version
@@ -67,8 +70,8 @@ View = Callable[[WebContext, Request], Response]
 Act = Callable[[WebContext, Request, Mapping[str, str]], str]
 
 
-def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bool]) -> Guard:
-    """The application behind its guard. ``hosts``: the values of Host under which it is reached; ``is_ending``: streams end then."""
+def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bool]) -> ApiDoor:
+    """The application behind its guard, with the API beside it. ``hosts``: the values of Host under which it is reached; ``is_ending``: streams end then."""
 
     def show(path: str, view: View) -> Route:
         def shown(request: Request) -> Response:
@@ -119,7 +122,8 @@ def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bo
         show("/tables/{name}.json", _json),
         do("/leave", _leave),
     ]
-    return Guard(Starlette(routes=routes), hosts, site.sessions, site.cookie)
+    page = Guard(Starlette(routes=routes), hosts, site.sessions, site.cookie)
+    return with_api(ApiHome(site.home, site.reader, site.registry), page, hosts, is_ending)
 
 
 def _static() -> Callable[[Request], Response]:

@@ -6,25 +6,21 @@ Its docstring is what the program reads. Nothing here can do more than the comma
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-from agentos.cli.evolutions.evolution import redacted, summary
-from agentos.cli.output import json_text
-from agentos.cli.runs.run import without_share
 from agentos.cli.tasks.answering import questions_of
 from agentos.daemon.people.answers import chosen, give
+from agentos.daemon.views.json_views import evolution_summary, evolution_whole, without_share
 from agentos.domain import Evolution, EvolutionState, Feedback, Kind, Question, Rating
 from agentos.errors import Conflict, UserError
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
+from agentos.plaintext import json_text
 
 _LIST_MAX, _STEPS_MAX, _FOUND_MAX = 100, 200, 20
-_TEXTS_MAX = 8 << 20  # of the files that come with a task
 
 
 class HomeTools:
@@ -67,21 +63,13 @@ class HomeTools:
     ) -> dict[str, Any]:
         """Queue a task for the daemon: a goal in words, files as name -> text, and, where one tool is to be called, its
         name with its args. The task has no effects outside. Gives the task's id; show_task tells how it went."""
-        from agentos.daemon.setup import add_tasks
-        from agentos.taskfile import drafts_of
+        from agentos.daemon.intake.filing import file_task
 
-        texts = inputs or {}
-        if sum(map(len, texts.values())) > _TEXTS_MAX:
-            raise UserError(f"The files of a task have {_TEXTS_MAX:,} characters at most.")
-        with tempfile.TemporaryDirectory(prefix="agentos-mcp-") as place:
-            named = []
-            for number, (name, text) in enumerate(texts.items()):
-                Path(place, str(number)).write_text(text, "utf-8", "replace")
-                named.append({"path": str(number), "as": name})
-            document: dict[str, Any] = {"goal": goal, "agent": agent, "inputs": named, "checks": checks or []}
-            if tool:
-                document["call"] = {"tool": tool, "args": args or {}}
-            (task,) = add_tasks(self._home, drafts_of(json.dumps(document).encode(), "the task", Path(place)))
+        document: dict[str, Any] = {"goal": goal, "agent": agent, "checks": checks or []}
+        if tool:
+            document["call"] = {"tool": tool, "args": args or {}}
+        files = {name: text.encode("utf-8", "replace") for name, text in (inputs or {}).items()}
+        task = file_task(self._home, document, files)
         return {"task": task.id, "daemon": self._daemon()}
 
     def show_task(self, task: str) -> dict[str, Any]:
@@ -145,11 +133,11 @@ class HomeTools:
             raise UserError(f"There is no state '{state}'; the states are {', '.join(EvolutionState)}.")
         equal = {"state": state} if state else {}
         found = self._reader.newest(Evolution, _few(limit), **equal)
-        return _plain({"evolutions": [summary(self._reader, one) for one in found]})
+        return _plain({"evolutions": [evolution_summary(self._reader, one) for one in found]})
 
     def show_evolution(self, evolution: str) -> dict[str, Any]:
         """An evolution by its id: evidence, cause, edit, trials, verdict and consent."""
-        return _plain(redacted(self._reader.story(self._reader.resolve("evolution", evolution))))
+        return _plain(evolution_whole(self._reader.story(self._reader.resolve("evolution", evolution))))
 
     def approve_evolution(self, evolution: str) -> dict[str, Any]:
         """Consent to the promotion of an edit that awaits it. Look at it by show_evolution first."""

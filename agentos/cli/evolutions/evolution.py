@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,8 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
-from agentos.domain import Candidate, Evolution, EvolutionState, Snapshot
+from agentos.daemon.views.json_views import evolution_summary, evolution_whole
+from agentos.domain import Evolution, EvolutionState, Snapshot
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 
@@ -54,13 +54,13 @@ def list_(
         raise UserError(f"There is no state {state!r}; the states are {', '.join(EvolutionState)}.")
     found = [item for item in reader.find(Evolution) if not state or item.state.value == state]
     if as_json:
-        print_json([summary(reader, item) for item in found])
+        print_json([evolution_summary(reader, item) for item in found])
         return
     from agentos.cli.evolutions.screen import state_text
 
     rows = []
     for item in found:
-        told = summary(reader, item)
+        told = evolution_summary(reader, item)
         rows.append((item.id, state_text(item), told["resource"], told["edit"] or item.reason))
     print_table(
         ("evolution", "state", "resource", "edit, or why there is none"),
@@ -70,34 +70,17 @@ def list_(
     )
 
 
-def summary(reader: Reader, evolution: Evolution) -> dict[str, object]:
-    """The evolution as data, with the resource and the edit that it came to."""
-    edit = ""
-    if evolution.candidate_id:
-        edit = reader.get(Candidate, evolution.candidate_id).edit.summary
-    resource = evolution.diagnosis.resource if evolution.diagnosis else ""
-    return {**asdict(evolution), "resource": resource, "edit": edit}
-
-
 @app.command()
 def show(id: Id, as_json: AsJson = False) -> None:
     """One evolution on one screen: evidence, cause, edit, predictions, trials, verdict, consent, since."""
     reader, story = _story(id)
     if as_json:
-        print_json(redacted(story))
+        print_json(evolution_whole(story))
         return
     from agentos.cli.evolutions.screen import draw
     from agentos.daemon.views.evolution_view import scene_of
 
     draw(scene_of(Home.find(), reader, story))
-
-
-def redacted(story: EvolutionRecords) -> dict[str, object]:
-    """The story as data, with the edit of each candidate but without consent tokens."""
-    data = asdict(story)
-    for consent in data["consents"]:
-        del consent["token"]
-    return data
 
 
 @app.command()

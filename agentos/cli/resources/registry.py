@@ -34,48 +34,28 @@ def list_(
     kind: Annotated[Kind | None, typer.Option(help="Only this kind.")] = None, as_json: AsJson = False
 ) -> None:
     """List the resources with their newest versions."""
-    from agentos.cli.resources.skill_sync import folders_of, told_of
+    from agentos.cli.resources.skill_sync import told_of
+    from agentos.daemon.views.resource_views import resource_lines
 
-    registry = _open()
-    main = registry.stable()
-    pinned = registry.pinned()
-    folders = folders_of(Home.find(), registry)
-    rows = []
-    for resource in registry.names(main):
-        if kind in (None, resource.kind):
-            version = registry.latest(resource)
-            rows.append((resource, version, pinned.get(str(resource))))
+    lines = resource_lines(Home.find(), _open(), kind)
     if as_json:
-        print_json(
-            [
-                {
-                    "resource": str(resource),
-                    "version": version.number if version else None,
-                    "origin": version.origin if version else None,
-                    "at": version.created_at if version else None,
-                    "reason": version.reason if version else None,
-                    "pinned": pin,
-                    "folder": folders.get(str(resource)),
-                }
-                for resource, version, pin in rows
-            ]
-        )
+        print_json(lines)
         return
     tell_outdated(Home.find())
     print_table(
         ("resource", "version", "from", "when", "", "last change"),
         (
             (
-                resource,
-                version.number if version else "?",
-                version.origin if version else "?",
-                f"{version.created_at:%Y-%m-%d %H:%M}" if version else "",
+                line["resource"],
+                line["version"] or "?",
+                line["origin"] or "?",
+                f"{line['at']:%Y-%m-%d %H:%M}" if line["at"] else "",
                 ", ".join(
-                    filter(None, ("pinned" if pin is not None else "", told_of(folders.get(str(resource)))))
+                    filter(None, ("pinned" if line["pinned"] is not None else "", told_of(line["folder"])))
                 ),
-                version.reason if version else "",
+                line["reason"] or "",
             )
-            for resource, version, pin in rows
+            for line in lines
         ),
         empty="No resource is here. Try: agentos registry list",
     )
@@ -84,33 +64,18 @@ def list_(
 @app.command()
 def show(target: Target, as_json: AsJson = False) -> None:
     """Show a resource: what it says of itself, its files, its text."""
+    from agentos.daemon.views.resource_views import files_of, resource_whole
     from agentos.registry import promotion
     from agentos.resources import MAIN_FILE, examine
 
     registry = _open()
     resource, number = registry_edit.target_of(target)
     version = registry_edit.version_of(registry, resource, number)
-    snapshot = registry.repository.snapshot(version.commit) if number else registry.stable()
-    files = registry.files(snapshot, str(resource))
-    if not files:
-        raise NotFound(f"{resource} was retired ({version.reason}). Try: agentos registry log {resource}")
+    files = files_of(registry, resource, number)
     found = examine(resource, files)
     fixed = promotion.why_fixed(registry.repository, registry.stable(), resource)
     if as_json:
-        print_json(
-            {
-                "resource": str(resource),
-                "version": version,
-                "description": found.resource.description if found.resource else None,
-                "settings": found.resource.settings if found.resource else None,
-                "tools": found.resource.tools if found.resource else [],
-                "may_evolve": not fixed,
-                "why_not": fixed,
-                "faults": found.faults,
-                "warnings": found.warnings,
-                "files": {path: content.decode(errors="replace") for path, content in files.items()},
-            }
-        )
+        print_json(resource_whole(registry, resource, number))
         return
     print_text(f"{resource}@{version.number}", "bold")
     print_text(found.resource.description if found.resource else "")

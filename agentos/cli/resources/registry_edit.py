@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.cli.output import confirm
+from agentos.daemon.views.resource_views import version_of as version_of
 from agentos.domain import ResourceId
 from agentos.errors import Invalid, NotFound, UserError
 
 if TYPE_CHECKING:
-    from agentos.domain import Version
     from agentos.registry.revert import RevertPlan
     from agentos.registry.store import Registry
 
@@ -121,16 +121,6 @@ def target_of(text: str) -> tuple[ResourceId, str | None]:
 
     name, _, number = text.partition("@")
     return parse_id(name), number or None
-
-
-def version_of(registry: Registry, resource: ResourceId, number: str | None) -> Version:
-    """The version, the newest where none is named. Raises NotFound."""
-    version = registry.version(resource, number) if number else registry.latest(resource)
-    if version is None and number:
-        raise NotFound(f"There is no version {resource}@{number}. Try: agentos registry log {resource}")
-    if version is None:
-        raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
-    return version
 
 
 def plan_of(registry: Registry, target: str, to: str | None) -> RevertPlan:

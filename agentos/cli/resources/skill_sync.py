@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,26 +21,6 @@ _TOLD = {
     "folder": "older than its folder",
     "both": "changed here and in its folder",
 }
-
-
-def folders_of(home: Home, registry: Registry) -> Mapping[str, Any]:
-    """Skill -> the folder that differs from the registry, and which side is ahead."""
-    if not home.ledger.exists():
-        return {}
-    from agentos.ledger.reading import Reader
-    from agentos.registry.skill_folders.folder_differences import ADOPTED, folder_differences
-
-    if "AGENTOS_SKILLS" in os.environ:
-        from agentos.settings import load_settings
-
-        watched = [str(place) for place in load_settings(home.settings).skills]
-    else:  # importing the settings takes longer than the command
-        table = tomllib.loads(home.settings.read_text()) if home.settings.exists() else {}
-        watched = table.get("skills", [])
-    named = [*watched, *(item["folder"] for item in Reader(home.ledger).get_kv(ADOPTED, []))]
-    places = [home.skills, *(Path(os.path.abspath(Path(place).expanduser())) for place in named)]
-    found = folder_differences(registry, places)
-    return {str(item.skill): {"folder": str(item.folder), "ahead": item.ahead.value} for item in found}
 
 
 def told_of(folder: Mapping[str, str] | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +13,12 @@ from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text, time_text
 from agentos.cli.runs.feedback import add_to as add_feedback
 from agentos.cli.runs.feedback import tell_words
-from agentos.cli.runs.signals import signal_facts, tell_signals
+from agentos.cli.runs.signals import tell_signals
 from agentos.cli.tasks.answering import questions_of, tell
 from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.daemon.people.answers import chosen, give
-from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step, Task
+from agentos.daemon.views.json_views import handed_below, run_whole, without_share
+from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -79,19 +79,11 @@ def show(id: Id, as_json: AsJson = False) -> None:
     """One run: every step, the answer, the checks, the files it left."""
     reader = _reader()
     run = reader.run(reader.resolve("run", id))
+    if as_json:
+        print_json(run_whole(reader, run))
+        return
     steps = reader.steps(run.id)
     proposals = reader.find(MemoryProposal, run_id=run.id)
-    if as_json:
-        below = [newest.id for _, _, newest in _below(reader, run.task_id) if newest]
-        facts = {"steps": steps, "flags": reader.flags(run.id), "handed": below, "proposals": proposals}
-        facts |= {
-            "inputs": reader.task(run.task_id).inputs,
-            "deliveries": reader.find(Delivery, run_id=run.id),
-        }
-        facts["feedback"] = reader.find(Feedback, run_id=run.id)
-        facts |= signal_facts(reader, run, steps)
-        print_json({"run": without_share(run), **facts})
-        return
     _tell_head(reader, run)
     for step in steps:
         _tell(step)
@@ -99,7 +91,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         print_text(
             "steps      went with all files of the run, as [retention] in the settings says; the outcome stays"
         )
-    for depth, task, newest in _below(reader, run.task_id):
+    for depth, task, newest in handed_below(reader, run.task_id):
         ended = newest.outcome.result.value if newest and newest.outcome else "under way"
         print_text(f"handed     {'  ' * depth}{task.name}  ({newest.id if newest else task.id}, {ended})")
     for proposal in proposals:
@@ -109,15 +101,6 @@ def show(id: Id, as_json: AsJson = False) -> None:
         return
     _tell_end(reader, run)
     tell_signals(reader, run, steps)
-
-
-def _below(reader: Reader, task_id: str, depth: int = 0) -> Iterator[tuple[int, Task, Run | None]]:
-    """The tasks that runs of this one handed over, each with its newest run, as a tree."""
-    for view in reader.handed_over(task_id):
-        if view.task.parent == task_id:
-            (newest,) = reader.runs(view.task.id, limit=1) or (None,)
-            yield depth, view.task, newest
-            yield from _below(reader, view.task.id, depth + 1)
 
 
 def _tell_head(reader: Reader, run: Run) -> None:
@@ -301,8 +284,3 @@ def _seen(step: Step) -> str:
 def _short(value: Any, width: int) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= width else f"{text[:width]}… ({len(text):,} characters)"
-
-
-def without_share(run: Run) -> dict[str, Any]:
-    """The run as data. The share stays out: who proposes edits is not to learn what is held out."""
-    return {name: getattr(run, name) for name in Run.__slots__ if name != "share"}

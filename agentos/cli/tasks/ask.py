@@ -55,6 +55,8 @@ def ask(
     document: dict[str, Json] = {"agent": agent}
     document |= {"call": {"tool": tool, "args": _arguments(arg or [])}} if tool else {"goal": question}
     if not tool:
+        from agentos.daemon.intake.filing import require_model
+
         require_model(home, agent)
     _require_daemon(home)
     with _inputs(given) as inputs:
@@ -101,31 +103,6 @@ def _require_daemon(home: Home) -> None:
     info = daemon_info(home)
     if info is None or not info.alive:
         raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
-
-
-def require_model(home: Home, agent: str) -> None:
-    """Raises UserError, with what to type, where the agent has no model to ask."""
-    from agentos.domain import Kind, ResourceId
-    from agentos.errors import NotFound
-    from agentos.models.resolving import spec_of
-    from agentos.registry.store import Registry
-    from agentos.resources import read
-    from agentos.settings import load_settings
-
-    Reader(home.ledger).close()  # says what to type where there is no home
-    registry = Registry(home.registry)
-    snapshot = registry.stable()
-    files = registry.files(snapshot, f"{Kind.AGENT}/{agent}/")
-    if not files:
-        raise UserError(f"There is no agent '{agent}'; `agentos registry list` shows them.")
-    try:
-        named = read(ResourceId(Kind.AGENT, agent), files).settings["model"]
-        spec_of(registry, snapshot, named, load_settings(home.settings).model)
-    except NotFound:
-        raise UserError(
-            "No model is set up that could answer; type `agentos model add` (docs/use/models.md), "
-            "or name a tool that needs none: agentos ask --tool NAME --arg NAME=VALUE FILE…"
-        ) from None
 
 
 @contextmanager

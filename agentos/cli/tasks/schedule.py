@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +13,11 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
+from agentos.daemon.intake.filing import SCHEDULED, find_schedule, remove_schedule
+from agentos.daemon.views.json_views import SCHEDULE_RUNS, schedule_facts
 from agentos.daemon.views.schedule_view import copies_with_runs, ended, next_due, when_text
 from agentos.domain import Json, SkippedRun, Task, TaskState
-from agentos.errors import Conflict, NotFound, UserError
+from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader, TaskView
 
@@ -26,9 +28,6 @@ app = noun("Work that comes again: by the clock, or for each file that arrives."
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id or enough of its start, or its name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-
-_SHOWN = 10  # copies, and times that were skipped
-_OPEN = (TaskState.SCHEDULED, TaskState.PAUSED)
 
 
 @app.command()
@@ -56,7 +55,7 @@ def add(
         raise UserError(f"Nothing says when '{once[0]}' is to run: add --cron '0 7 * * *' or --watch FOLDER.")
     tasks = add_tasks(Home.find(), drafts)
     if as_json:
-        print_json([_facts(Reader(Home.find().ledger), task) for task in tasks])
+        print_json([schedule_facts(Reader(Home.find().ledger), task) for task in tasks])
         return
     for task in tasks:
         print_text(f"{task.id}  {task.name}: {when_text(task)}{_next(task)}")
@@ -69,7 +68,7 @@ def add(
 
 def _tell_if_no_model(home: Home) -> None:
     """Now rather than in the morning."""
-    from agentos.cli.tasks.ask import require_model
+    from agentos.daemon.intake.filing import require_model
 
     try:
         require_model(home, "default")
@@ -88,9 +87,9 @@ def _watches(draft: Any) -> bool:
 def list_(as_json: AsJson = False) -> None:
     """All schedules: when each comes next, and how its last run ended."""
     reader = Reader(Home.find().ledger)
-    found = [view for state in _OPEN for view in reader.tasks(state)]
+    found = [view for state in SCHEDULED for view in reader.tasks(state)]
     if as_json:
-        print_json([_facts(reader, view.task) for view in found])
+        print_json([schedule_facts(reader, view.task) for view in found])
         return
     print_table(
         ("schedule", "name", "when", "next", "last run", "why"),
@@ -114,10 +113,10 @@ def _row(reader: Reader, view: TaskView) -> tuple[str, ...]:
 def show(id: Id, as_json: AsJson = False) -> None:
     """One schedule: what it does, its last runs, and why times were passed over."""
     reader = Reader(Home.find().ledger)
-    view = _schedule(reader, id)
+    view = find_schedule(reader, id)
     task = view.task
     if as_json:
-        print_json(_facts(reader, task))
+        print_json(schedule_facts(reader, task))
         return
     print_text(f"{task.name}  ({task.id})", "bold")
     print_text(
@@ -142,12 +141,12 @@ def show(id: Id, as_json: AsJson = False) -> None:
         ("task", "began", "result", "why"),
         [
             (copy.task.id, _at(copy.task.created_at), *ended(copy, run))
-            for copy, run in copies_with_runs(reader, task.id, _SHOWN)
+            for copy, run in copies_with_runs(reader, task.id, SCHEDULE_RUNS)
         ],
         empty=_not_yet(task),
         below=True,
     )
-    for one in _skipped(reader, task.id, _SHOWN):
+    for one in _skipped(reader, task.id, SCHEDULE_RUNS):
         times = f"{one.times} times from {_at(one.first_at)} to" if one.times > 1 else "at"
         print_text(f"skipped    {times} {_at(one.last_at)}: {one.reason}", "yellow")
 
@@ -158,7 +157,7 @@ def pause(id: Id) -> None:
     from agentos.daemon.scheduling.schedules import pause as stop
 
     with _ledger() as ledger:
-        task = _schedule(ledger, id).task
+        task = find_schedule(ledger, id).task
         stop(ledger, task)
     print_text(f"{task.id} is paused; `agentos schedule resume {task.id}` goes on.")
 
@@ -169,7 +168,7 @@ def resume(id: Id) -> None:
     from agentos.daemon.scheduling.schedules import resume as go_on
 
     with _ledger() as ledger:
-        task = _schedule(ledger, id).task
+        task = find_schedule(ledger, id).task
         go_on(ledger, task, datetime.now(UTC))
     print_text(f"{task.id} is scheduled again{_next(task)}")
 
@@ -182,7 +181,7 @@ def run(id: Id, as_json: AsJson = False) -> None:
 
     now = datetime.now(UTC)
     with _ledger() as ledger:
-        view = _schedule(ledger, id)
+        view = find_schedule(ledger, id)
         copy_id = run_now(ledger, view, now, load_settings(Home.find().settings).hold_out)
     if as_json:
         print_json({"task": copy_id})
@@ -194,11 +193,9 @@ def run(id: Id, as_json: AsJson = False) -> None:
 def remove(id: Id, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
     """It comes no more. Its runs and what they delivered stay."""
     with _ledger() as ledger:
-        task = _schedule(ledger, id).task
+        task = find_schedule(ledger, id).task
         confirm(f"Remove the schedule {task.name} ({task.id})?", yes=yes)
-        if not ledger.set_task_state(task.id, _OPEN, TaskState.CANCELLED):
-            raise Conflict(f"{task.id} is no schedule any more.")
-        ledger.note("schedule.removed", task.id, {})
+        remove_schedule(ledger, task)
     print_text(f"{task.id} is removed.")
 
 
@@ -215,46 +212,8 @@ def _ledger() -> Iterator[Ledger]:
         ledger.close()
 
 
-def _schedule(reader: Reader, fragment: str) -> TaskView:
-    """The one that the fragment of an id or the name stands for. Raises NotFound, or UserError for several."""
-    views = [view for state in _OPEN for view in reader.tasks(state)]
-    ways: tuple[Callable[[Task], bool], ...] = (
-        lambda task: task.id == fragment,
-        lambda task: task.name == fragment,
-        lambda task: task.id.startswith((fragment, f"task-{fragment}")),
-        lambda task: task.id.endswith(fragment),
-    )
-    for matches in ways if fragment else ():
-        found = [view for view in views if matches(view.task)]
-        if len(found) > 1:
-            raise UserError(f"'{fragment}' could be any of {', '.join(view.task.id for view in found[:5])}.")
-        if found:
-            return found[0]
-    raise NotFound(f"there is no schedule '{fragment}': type `agentos schedule list` to see them")
-
-
 def _skipped(reader: Reader, schedule_id: str, limit: int) -> Sequence[SkippedRun]:
     return reader.newest(SkippedRun, limit, schedule_id=schedule_id)
-
-
-def _facts(reader: Reader, task: Task) -> dict[str, Any]:
-    """What ``--json`` tells of a schedule."""
-    runs = [
-        {"task": view.task.id, "began": view.task.created_at, "state": view.state, "run": run and run.id}
-        | dict(zip(("result", "why"), ended(view, run), strict=True))
-        for view, run in copies_with_runs(reader, task.id, _SHOWN)
-    ]
-    state = reader.task_view(task.id).state
-    due = next_due(task) if state is TaskState.SCHEDULED else None
-    skipped = _skipped(reader, task.id, _SHOWN)
-    return {
-        "schedule": task,
-        "state": state,
-        "when": when_text(task),
-        "next": due,
-        "runs": runs,
-        "skipped": skipped,
-    }
 
 
 def _not_yet(task: Task) -> str:

@@ -16,8 +16,9 @@ from agentos.cli.output import clean, print_json, print_table, print_text, time_
 from agentos.cli.tasks.answering import ask_here, tell
 from agentos.cli.tasks.checks import checks
 from agentos.cli.tasks.deliveries import tell_delivery
-from agentos.domain import Delivery, Outcome, Question, Result, Run, Step, Task, TaskState
-from agentos.errors import Conflict, UserError
+from agentos.daemon.views.json_views import task_facts, task_whole
+from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
+from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.copies import copies, without_copies
 from agentos.ledger.reading import Reader
@@ -70,7 +71,7 @@ def run(file: File, as_json: AsJson = False) -> None:
         _tell_left(reader, waiting)
         raise
     if as_json:
-        print_json([_view(reader, task.id) for task in tasks])
+        print_json([task_facts(reader, task.id) for task in tasks])
     raise typer.Exit(0 if passed else 1)
 
 
@@ -90,7 +91,7 @@ def list_(
     only = TaskState(state) if state else None
     views = reader.tasks(only, limit) if every else without_copies(reader, only, limit)
     if as_json:
-        print_json([_view(reader, view.task.id) for view in views])
+        print_json([task_facts(reader, view.task.id) for view in views])
         return
     rows = []
     for view in views:
@@ -138,10 +139,9 @@ def show(id: Id, as_json: AsJson = False) -> None:
     """One task: what was asked, and every run of it."""
     reader = Reader(Home.find().ledger)
     task_id = reader.resolve("task", id)
-    view = _view(reader, task_id)
-    questions = reader.open_questions(reader.root_of(view["task"]).id)
+    view = task_whole(reader, task_id)
     if as_json:
-        print_json({**view, "questions": questions})
+        print_json(view)
         return
     _tell_task(reader, view)
     print_table(
@@ -154,7 +154,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
     )
     for delivery in view["deliveries"]:
         tell_delivery(delivery)
-    for question in questions:
+    for question in view["questions"]:
         tell(question)
 
 
@@ -185,28 +185,14 @@ def _tell_task(reader: Reader, view: Mapping[str, Any]) -> None:
 @app.command()
 def cancel(id: Id) -> None:
     """Take it out of the queue, or stop it if it runs. A scheduled task comes no more."""
+    from agentos.daemon.intake.filing import cancel_task
     from agentos.ledger.store import Ledger
 
     home = Home.find()
     task_id = Reader(home.ledger).resolve("task", id)
     ledger = Ledger(home.ledger)
     try:
-        if whole := ledger.task(task_id).parent:
-            raise Conflict(f"{task_id} is part of {whole}: cancel that one.")
-        open_states = (
-            TaskState.SCHEDULED,
-            TaskState.PAUSED,
-            TaskState.QUEUED,
-            TaskState.RUNNING,
-            TaskState.WAITING,
-        )
-        if not ledger.set_task_state(task_id, open_states, TaskState.CANCELLED):
-            raise Conflict(
-                f"{task_id} is {ledger.task_view(task_id).state.value}: there is nothing to cancel."
-            )
-        for view in ledger.handed_over(task_id):  # one that runs is ended by the daemon
-            ledger.set_task_state(view.task.id, (TaskState.WAITING,), TaskState.CANCELLED)
-        ledger.note("task.cancelled", task_id, {})
+        cancel_task(ledger, task_id)
     finally:
         ledger.close()
     print_text(f"{task_id} is cancelled.")
@@ -317,18 +303,6 @@ def _tell_end(counter: str, task: Task, state: TaskState, run: Run | None) -> No
         print_text(f"         {outcome.reason[:400]}")
     if run is not None and outcome is not None and outcome.result is Result.PASSED:
         print_text(f"         {clean(str(run.answer))[:400]}", "dim")
-
-
-def _view(reader: Reader, task_id: str) -> dict[str, Any]:
-    view = reader.task_view(task_id)
-    runs = reader.runs(task_id)
-    outcome = runs[0].outcome if runs else None
-    result = outcome.result.value if outcome else None
-    # the share stays out: proposers, and whoever writes them, are not to learn what is held out
-    delivered = (
-        [one for run in runs for one in reader.find(Delivery, run_id=run.id)] if view.task.deliver else []
-    )
-    return {"task": view.task, "state": view.state, "result": result, "runs": runs, "deliveries": delivered}
 
 
 def _left_out(reader: Reader, task_id: str) -> Sequence[str]:

@@ -39,11 +39,13 @@ class FeedbackDetails:
     corrected: tuple[Json, ...] = ()  # the answer as it should have been, if it is given
 
 
-def speak(home: Home, id: str, rating: Rating, said: FeedbackDetails) -> list[Feedback]:
+def speak(home: Home, id: str, rating: Rating, said: FeedbackDetails, principal: str = "") -> list[Feedback]:
     """Keep a person's word on a run, audited; what was made of it, one or two records.
 
-    A correction says two things: what was wrong, and which parts were right. Raises NotFound and UserError.
+    ``principal`` is whose word it is, where that is not whoever runs this process. A correction says two things:
+    what was wrong, and which parts were right. Raises NotFound and UserError.
     """
+    who = principal or person()
     if len(said.because) > BECAUSE_MAX:
         raise UserError(f"The reason has {len(said.because):,} characters, at most {BECAUSE_MAX:,} are kept.")
     with offline_context(home) as parts:
@@ -54,9 +56,9 @@ def speak(home: Home, id: str, rating: Rating, said: FeedbackDetails) -> list[Fe
             raise UserError(f"{run.id} is still under way; `agentos run tail {run.id}` follows it.")
         task, answer = ledger.task(run.task_id), ledger.blobs.expand(run.answer)
         now = datetime.now(UTC)
-        found = [_word(run, rating, said.because, now, _expected(task, run, answer, rating, said))]
+        found = [_word(run, rating, said.because, who, now, _expected(task, run, answer, rating, said))]
         if said.corrected and (kept := words.kept_parts(answer, said.corrected[0])):
-            found.append(_word(run, Rating.GOOD, said.because, now, kept))
+            found.append(_word(run, Rating.GOOD, said.because, who, now, kept))
         for word in found:
             detail = {"run": run.id, "rating": word.rating, "principal": word.principal}
             ledger.note(f"feedback.{word.rating}", word.id, detail, (word,))
@@ -65,10 +67,12 @@ def speak(home: Home, id: str, rating: Rating, said: FeedbackDetails) -> list[Fe
         return found
 
 
-def _word(run: Run, rating: Rating, because: str, at: datetime, expected: Sequence[Check]) -> Feedback:
+def _word(
+    run: Run, rating: Rating, because: str, who: str, at: datetime, expected: Sequence[Check]
+) -> Feedback:
     name = new_id("feedback")
     made = words.named(expected, name)
-    return Feedback(name, run.id, run.task_key, rating, because.strip(), made, person(), at)
+    return Feedback(name, run.id, run.task_key, rating, because.strip(), made, who, at)
 
 
 def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: FeedbackDetails) -> tuple[Check, ...]:

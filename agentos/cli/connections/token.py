@@ -1,0 +1,78 @@
+"""``agentos token …``: what lets programs in to the API of this home."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_table, print_text
+from agentos.home import Home
+from agentos.web.api.tokens import DAYS, TokenScope, tokens
+from agentos.web.api.tokens import add as make
+from agentos.web.api.tokens import revoke as take_away
+
+app = noun("Tokens that let programs in to the API of this home.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What you call it: a-z, 0-9 and -.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+@app.command()
+def add(
+    name: Name,
+    scope: Annotated[
+        list[TokenScope] | None, typer.Option(help="What it may; repeatable. Without any: look.")
+    ] = None,
+    days: Annotated[int, typer.Option(help="For how long.")] = DAYS,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token; it is shown this once. What comes with it is done in your name."""
+    from agentos.ledger.connect import require_ledger
+
+    home = Home.find()
+    require_ledger(home.ledger)
+    token, text = make(home, name, scope or (), days, datetime.now(UTC))
+    if as_json:
+        print_json(
+            {"name": token.name, "token": text, "scopes": token.scopes, "expires_at": token.expires_at}
+        )
+        return
+    print_text(text)
+    may = ", ".join(token.scopes)
+    print_text(
+        f"It may {may}, as {token.principal}, until {token.expires_at.astimezone():%Y-%m-%d}. It is kept nowhere: "
+        f"copy it now. `agentos token revoke {name}` ends it.",
+        "dim",
+    )
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """Names, scopes and how long they last; never the tokens themselves."""
+    found = tokens(Home.find())
+    if as_json:
+        print_json(found)
+        return
+    now = datetime.now(UTC)
+    print_table(
+        ("token", "may", "as", "until"),
+        [
+            (
+                item.name,
+                ", ".join(item.scopes),
+                item.principal,
+                f"{item.expires_at.astimezone():%Y-%m-%d}{'' if now < item.expires_at else ' (expired)'}",
+            )
+            for item in found
+        ],
+        empty="No tokens yet; `agentos token add NAME --scope look` makes one.",
+    )
+
+
+@app.command()
+def revoke(name: Name) -> None:
+    """Let nobody in with it from now on."""
+    print_text(f"{take_away(Home.find(), name).name} is revoked.")

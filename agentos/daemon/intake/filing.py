@@ -1,0 +1,100 @@
+"""Tasks that come from a program instead of a file, and what ends a task: for the command line, the API and MCP alike."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentos.domain import Json, Kind, ResourceId, Task, TaskState
+from agentos.errors import Conflict, NotFound, UserError
+from agentos.home import Home
+from agentos.ledger.reading import Reader, TaskView
+
+if TYPE_CHECKING:
+    from agentos.ledger.store import Ledger
+
+FILES_MAX = 8 << 20  # bytes of all files that come with a task
+SCHEDULED = (TaskState.SCHEDULED, TaskState.PAUSED)
+_OPEN = (*SCHEDULED, TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING)
+
+
+def file_task(home: Home, document: Mapping[str, Json], files: Mapping[str, bytes]) -> Task:
+    """Queue the task of a document whose input files are given by content: name in the workspace -> bytes.
+
+    The document names no files of this machine. Raises Invalid, having queued nothing.
+    """
+    from agentos.daemon.setup import add_tasks
+    from agentos.taskfile import drafts_of
+
+    if sum(map(len, files.values())) > FILES_MAX:
+        raise UserError(f"The files of a task have {FILES_MAX:,} bytes at most.")
+    with tempfile.TemporaryDirectory(prefix="agentos-filed-") as place:
+        named: list[Json] = []
+        for number, (name, content) in enumerate(files.items()):
+            Path(place, str(number)).write_bytes(content)
+            named.append({"path": str(number), "as": name})
+        text = json.dumps({**document, "inputs": named}).encode()
+        (task,) = add_tasks(home, drafts_of(text, "the task", Path(place)))
+        return task
+
+
+def require_model(home: Home, agent: str) -> None:
+    """Raises UserError, with what to type, where the agent has no model to ask; NotFound without such an agent."""
+    from agentos.models.resolving import spec_of
+    from agentos.registry.store import Registry
+    from agentos.resources import read
+    from agentos.settings import load_settings
+
+    Reader(home.ledger).close()  # says what to type where there is no home
+    registry = Registry(home.registry)
+    snapshot = registry.stable()
+    files = registry.files(snapshot, f"{Kind.AGENT}/{agent}/")
+    if not files:
+        raise NotFound(f"There is no agent '{agent}'; `agentos registry list` shows them.")
+    try:
+        named = read(ResourceId(Kind.AGENT, agent), files).settings["model"]
+        spec_of(registry, snapshot, named, load_settings(home.settings).model)
+    except NotFound:
+        raise UserError(
+            "No model is set up that could answer; type `agentos model add` (docs/use/models.md), "
+            "or name a tool that needs none: agentos ask --tool NAME --arg NAME=VALUE FILE…"
+        ) from None
+
+
+def cancel_task(ledger: Ledger, task_id: str) -> None:
+    """Out of the queue, or stopped if it runs; a scheduled one comes no more. Raises Conflict when it is over."""
+    if whole := ledger.task(task_id).parent:
+        raise Conflict(f"{task_id} is part of {whole}: cancel that one.")
+    if not ledger.set_task_state(task_id, _OPEN, TaskState.CANCELLED):
+        raise Conflict(f"{task_id} is {ledger.task_view(task_id).state.value}: there is nothing to cancel.")
+    for view in ledger.handed_over(task_id):  # one that runs is ended by the daemon
+        ledger.set_task_state(view.task.id, (TaskState.WAITING,), TaskState.CANCELLED)
+    ledger.note("task.cancelled", task_id, {})
+
+
+def find_schedule(reader: Reader, fragment: str) -> TaskView:
+    """The one that the fragment of an id or the name stands for. Raises NotFound, or UserError for several."""
+    views = [view for state in SCHEDULED for view in reader.tasks(state)]
+    ways: tuple[Callable[[Task], bool], ...] = (
+        lambda task: task.id == fragment,
+        lambda task: task.name == fragment,
+        lambda task: task.id.startswith((fragment, f"task-{fragment}")),
+        lambda task: task.id.endswith(fragment),
+    )
+    for matches in ways if fragment else ():
+        found = [view for view in views if matches(view.task)]
+        if len(found) > 1:
+            raise UserError(f"'{fragment}' could be any of {', '.join(view.task.id for view in found[:5])}.")
+        if found:
+            return found[0]
+    raise NotFound(f"there is no schedule '{fragment}': type `agentos schedule list` to see them")
+
+
+def remove_schedule(ledger: Ledger, task: Task) -> None:
+    """It comes no more; its runs stay. Raises Conflict for one that is none any more."""
+    if not ledger.set_task_state(task.id, SCHEDULED, TaskState.CANCELLED):
+        raise Conflict(f"{task.id} is no schedule any more.")
+    ledger.note("schedule.removed", task.id, {})

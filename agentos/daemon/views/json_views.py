@@ -1,0 +1,135 @@
+"""What ``--json`` tells of each noun, as data: the command line, the API and MCP say the same in the same words.
+
+The share of work (which of it is held out) is in none of them: proposers, and whoever writes them, are not to learn it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from agentos.daemon.views.schedule_view import copies_with_runs, ended, next_due, when_text
+from agentos.domain import (
+    Candidate,
+    Delivery,
+    Evolution,
+    Feedback,
+    MemoryProposal,
+    Run,
+    SkippedRun,
+    Step,
+    Task,
+    TaskState,
+)
+from agentos.ledger.reading import EvolutionRecords, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentos.evolver.find.signals import Deviation, SignalHit
+
+SCHEDULE_RUNS = 10  # copies of a schedule, and times that were skipped
+
+
+def task_facts(reader: Reader, task_id: str) -> dict[str, Any]:
+    """A task, its state, the result of its newest run, and its runs with what they delivered. Raises NotFound."""
+    view = reader.task_view(task_id)
+    runs = reader.runs(task_id)
+    outcome = runs[0].outcome if runs else None
+    delivered = (
+        [one for run in runs for one in reader.find(Delivery, run_id=run.id)] if view.task.deliver else []
+    )
+    return {
+        "task": view.task,
+        "state": view.state,
+        "result": outcome.result.value if outcome else None,
+        "runs": runs,
+        "deliveries": delivered,
+    }
+
+
+def task_whole(reader: Reader, task_id: str) -> dict[str, Any]:
+    """The same with what it waits for."""
+    facts = task_facts(reader, task_id)
+    return {**facts, "questions": reader.open_questions(reader.root_of(facts["task"]).id)}
+
+
+def without_share(run: Run) -> dict[str, Any]:
+    """The run as data, without its share."""
+    return {name: getattr(run, name) for name in Run.__slots__ if name != "share"}
+
+
+def run_whole(reader: Reader, run: Run) -> dict[str, Any]:
+    """A run with its steps, and all that was said and made of it."""
+    steps = reader.steps(run.id)
+    signs, deviation = run_signals(reader, run, steps)
+    return {
+        "run": without_share(run),
+        "steps": steps,
+        "flags": reader.flags(run.id),
+        "handed": [newest.id for _, _, newest in handed_below(reader, run.task_id) if newest],
+        "proposals": reader.find(MemoryProposal, run_id=run.id),
+        "inputs": reader.task(run.task_id).inputs,
+        "deliveries": reader.find(Delivery, run_id=run.id),
+        "feedback": reader.find(Feedback, run_id=run.id),
+        "signals": signs,
+        "deviation": deviation,
+    }
+
+
+def handed_below(reader: Reader, task_id: str, depth: int = 0) -> Iterator[tuple[int, Task, Run | None]]:
+    """The tasks that runs of this one handed over, each with its newest run, as a tree."""
+    for view in reader.handed_over(task_id):
+        if view.task.parent == task_id:
+            (newest,) = reader.runs(view.task.id, limit=1) or (None,)
+            yield depth, view.task, newest
+            yield from handed_below(reader, view.task.id, depth + 1)
+
+
+def run_signals(
+    reader: Reader, run: Run, steps: Sequence[Step]
+) -> tuple[tuple[SignalHit, ...], Deviation | None]:
+    """The signals in the steps, and how the run differs from the others of its task; nothing while it runs."""
+    from agentos.evolver.find.signals import OTHERS_MAX, deviation, read_signals
+
+    if run.outcome is None:
+        return (), None
+    others = [other for other in reader.runs_of(run.task_key, OTHERS_MAX + 1) if other.id != run.id]
+    beside = (found for other in others[:OTHERS_MAX] if (found := reader.steps(other.id)))
+    return read_signals(steps), deviation(steps, beside)
+
+
+def evolution_summary(reader: Reader, evolution: Evolution) -> dict[str, Any]:
+    """The evolution with the resource and the edit that it came to."""
+    edit = ""
+    if evolution.candidate_id:
+        edit = reader.get(Candidate, evolution.candidate_id).edit.summary
+    resource = evolution.diagnosis.resource if evolution.diagnosis else ""
+    return {**asdict(evolution), "resource": resource, "edit": edit}
+
+
+def evolution_whole(story: EvolutionRecords) -> dict[str, Any]:
+    """The story with the edit of each candidate, but without consent tokens."""
+    data = asdict(story)
+    for consent in data["consents"]:
+        del consent["token"]
+    return data
+
+
+def schedule_facts(reader: Reader, task: Task) -> dict[str, Any]:
+    """A schedule: when it comes, how its last runs ended, and which times were passed over."""
+    runs = [
+        {"task": view.task.id, "began": view.task.created_at, "state": view.state, "run": run and run.id}
+        | dict(zip(("result", "why"), ended(view, run), strict=True))
+        for view, run in copies_with_runs(reader, task.id, SCHEDULE_RUNS)
+    ]
+    state = reader.task_view(task.id).state
+    return {
+        "schedule": task,
+        "state": state,
+        "when": when_text(task),
+        "next": next_due(task) if state is TaskState.SCHEDULED else None,
+        "runs": runs,
+        "skipped": reader.newest(SkippedRun, SCHEDULE_RUNS, schedule_id=task.id),
+    }

@@ -1,0 +1,253 @@
+"""OpenAI's endpoints: agents of this home as models, for any front end or SDK that speaks that API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from agentos.domain import Kind, ResourceId, Result, Step
+from agentos.errors import AgentOSError, NotFound, UserError
+from agentos.plaintext import clean, json_text
+from agentos.web.api import openai_forms as forms
+from agentos.web.api.conversations import (
+    Begun,
+    Dialogue,
+    Turn,
+    TurnEnd,
+    begin,
+    follow,
+    past_of,
+    task_of,
+)
+from agentos.web.api.documents import FeedbackBody
+from agentos.web.api.operations import ApiHome, note_act, rate
+from agentos.web.api.problems import ApiRefusal, error_object
+from agentos.web.api.requests import read_body
+from agentos.web.api.tokens import Token, TokenScope
+
+OPEN_MAX = 32  # turns that are followed at a time
+_CHAT, _RESPONSE = "chatcmpl-", "resp_"
+Guarded = Callable[[TokenScope | None, Callable[[Request], Any]], Callable[[Request], Any]]
+
+
+class _RatedReply(FeedbackBody):
+    """A person's word on a reply: ``id`` is the completion's or the response's."""
+
+    id: str
+
+
+def chat_routes(site: ApiHome, is_ending: Callable[[], bool], guarded: Guarded) -> list[Route]:
+    """All under ``/v1``, each for tokens with the scope ``talk``."""
+    chat = _Chat(site, is_ending)
+
+    def route(path: str, serve: Callable[[Request], Any], method: str = "POST") -> Route:
+        return Route(f"/v1/{path}", guarded(TokenScope.TALK, serve), methods=[method])
+
+    return [
+        route("models", chat.models, "GET"),
+        route("models/{id}", chat.model, "GET"),
+        route("chat/completions", chat.completions),
+        route("responses", chat.responses),
+        route("feedback", chat.feedback),
+    ]
+
+
+class _Chat:
+    def __init__(self, site: ApiHome, is_ending: Callable[[], bool]) -> None:
+        self._site, self._is_ending = site, is_ending
+        self._open = 0
+
+    # --- models -------------------------------------------------------------------------------
+
+    async def models(self, request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": await run_in_threadpool(self._agents)})
+
+    async def model(self, request: Request) -> Response:
+        name = request.path_params["id"]
+        found = [one for one in await run_in_threadpool(self._agents) if one["id"] == name]
+        if not found:
+            raise NotFound(f"There is no agent {name[:60]!r}; `GET /v1/models` lists them.")
+        return JSONResponse(found[0])
+
+    def _agents(self) -> list[dict[str, Any]]:
+        registry = self._site.registry
+        names: list[ResourceId] = [it for it in registry.names(registry.stable()) if it.kind is Kind.AGENT]
+        found = []
+        for name in names:
+            version = registry.latest(name)
+            created = int(version.created_at.timestamp()) if version else 0
+            found.append({"id": name.name, "object": "model", "created": created, "owned_by": "agentos"})
+        return found
+
+    # --- chat completions ---------------------------------------------------------------------
+
+    async def completions(self, request: Request) -> Response:
+        body: forms.ChatBody = await read_body(request, forms.ChatBody)
+        forms.refuse_what_is_not_honoured(body)
+        said = forms.conversation_of(body.model, body.messages)
+        begun = await self._begin(request, said)
+        if body.stream:
+            return _sse(self._chunks(request, body, begun))
+        end = await self._ended(request, begun)
+        return JSONResponse(forms.completion(f"{_CHAT}{begun.id}", body.model, end))
+
+    async def _chunks(self, request: Request, body: forms.ChatBody, begun: Begun) -> AsyncIterator[str]:
+        name, model = f"{_CHAT}{begun.id}", body.model
+        usage: dict[str, Any] = (
+            {"usage": None} if body.stream_options and body.stream_options.include_usage else {}
+        )
+        yield _data(forms.chunk(name, model, {"role": "assistant", "content": ""}, **usage))
+        following = self._follow(request, begun)
+        try:
+            async for found in following:
+                if isinstance(found, Step):
+                    yield _data(
+                        forms.chunk(name, model, {"reasoning_content": f"{told_step(found)}\n"}, **usage)
+                    )
+                    continue
+                yield _data(forms.chunk(name, model, {"content": found.text}, **usage))
+                yield _data(forms.chunk(name, model, {}, "stop", agentos=forms.facts(found), **usage))
+                if usage:
+                    last = forms.chunk(name, model, {}, usage=forms.chat_usage(found.usage))
+                    yield _data({**last, "choices": []})
+        except AgentOSError as error:
+            yield _data({"error": _error(error)})
+        finally:
+            await following.aclose()
+        yield "data: [DONE]\n\n"
+
+    # --- responses ----------------------------------------------------------------------------
+
+    async def responses(self, request: Request) -> Response:
+        body: forms.ResponsesBody = await read_body(request, forms.ResponsesBody)
+        forms.refuse_what_is_not_honoured(body)
+        messages = (
+            [forms.Message(role="user", content=body.input)] if isinstance(body.input, str) else body.input
+        )
+        said = forms.conversation_of(body.model, messages, body.instructions or "")
+        if body.previous_response_id:
+            said = await run_in_threadpool(self._after, request, said, body.previous_response_id)
+        begun = await self._begin(request, said)
+        if body.stream:
+            return _sse(self._response_events(request, body, begun))
+        end = await self._ended(request, begun)
+        return JSONResponse(forms.response(begun.id, body, end))
+
+    def _after(self, request: Request, said: Dialogue, id: str) -> Dialogue:
+        token: Token = request.scope["token"]
+        task = task_of(self._site, token, id.removeprefix(_RESPONSE))
+        if task.agent != said.agent:
+            raise UserError(f"{id} is a reply of the agent {task.agent}, not of {said.agent}.")
+        turns: list[Turn] = [*past_of(self._site, task), *said.turns]
+        return Dialogue(said.agent, turns, said.instructions, task.id)
+
+    async def _response_events(
+        self, request: Request, body: forms.ResponsesBody, begun: Begun
+    ) -> AsyncIterator[str]:
+        number = -1
+
+        def event(type_: str, **more: Any) -> str:
+            nonlocal number
+            number += 1
+            return _data({"type": type_, "sequence_number": number, **more}, type_)
+
+        empty = forms.response(begun.id, body, None)
+        yield event("response.created", response=empty)
+        yield event("response.in_progress", response=empty)
+        thought = {"item_id": f"rs_{begun.id}", "output_index": 0, "summary_index": 0}
+        following = self._follow(request, begun)
+        try:
+            async for found in following:
+                if isinstance(found, Step):
+                    yield event(
+                        "response.reasoning_summary_text.delta", **thought, delta=f"{told_step(found)}\n"
+                    )
+                    continue
+                place = {"item_id": f"msg_{begun.id}", "output_index": 0, "content_index": 0}
+                whole, text = forms.message_item(begun.id, found.text), found.text or ""
+                yield event(
+                    "response.output_item.added", output_index=0, item=forms.message_item(begun.id, None)
+                )
+                yield event("response.content_part.added", **place, part=forms.text_part(""))
+                yield event("response.output_text.delta", **place, delta=text, logprobs=[])
+                yield event("response.output_text.done", **place, text=text, logprobs=[])
+                yield event("response.content_part.done", **place, part=forms.text_part(text))
+                yield event("response.output_item.done", output_index=0, item=whole)
+                yield event("response.completed", response=forms.response(begun.id, body, found))
+        except AgentOSError as error:
+            yield event("response.failed", response=forms.response(begun.id, body, None, _error(error)))
+        finally:
+            await following.aclose()
+
+    # --- feedback -----------------------------------------------------------------------------
+
+    async def feedback(self, request: Request) -> Response:
+        body: _RatedReply = await read_body(request, _RatedReply)
+        return await run_in_threadpool(self._rate, request.scope["token"], body)
+
+    def _rate(self, token: Token, body: _RatedReply) -> Response:
+        task = task_of(self._site, token, body.id.removeprefix(_CHAT).removeprefix(_RESPONSE))
+        ended = [run for run in self._site.reader.runs(task.id) if run.outcome is not None]
+        if not ended:
+            raise UserError("It is still under way.")
+        words = rate(self._site.home, token, ended[0].id, body)
+        note_act(self._site, token, "conversation.rated", task.id)
+        return Response(json_text({"object": "list", "data": words}), 201, media_type="application/json")
+
+    # --- turns --------------------------------------------------------------------------------
+
+    async def _begin(self, request: Request, said: Dialogue) -> Begun:
+        if self._open >= OPEN_MAX:
+            raise ApiRefusal(
+                429, "too_many_turns", f"{OPEN_MAX} replies are under way already.", {"Retry-After": "5"}
+            )
+        return await run_in_threadpool(begin, self._site, request.scope["token"], said)
+
+    async def _follow(self, request: Request, begun: Begun) -> AsyncGenerator[Step | TurnEnd, None]:
+        """As ``conversations.follow``; raises ApiRefusal where a turn came to no text."""
+        self._open += 1
+        try:
+            async for found in follow(self._site, begun, request, self._is_ending):
+                if isinstance(found, TurnEnd) and found.text is None:
+                    raise ApiRefusal(
+                        422, found.result, f"{found.reason or found.result} (run {found.run_id})"
+                    )
+                yield found
+        finally:
+            self._open -= 1
+
+    async def _ended(self, request: Request, begun: Begun) -> TurnEnd:
+        async with aclosing(self._follow(request, begun)) as following:
+            async for found in following:
+                if isinstance(found, TurnEnd):
+                    return found
+        raise ApiRefusal(422, Result.CANCELLED, "The caller hung up.")
+
+
+def told_step(step: Step) -> str:
+    """A step in one line: where, what it was about, and what went wrong."""
+    action = step.action if isinstance(step.action, dict) else {}
+    about = next((f" {action[key]}"[:80] for key in ("tool", "model", "agent") if key in action), "")
+    fault = f": {step.fault.type}: {step.fault.message[:160]}" if step.fault else ""
+    return clean(f"{step.node}{about}{fault}")
+
+
+def _error(error: AgentOSError) -> dict[str, Any]:
+    if isinstance(error, ApiRefusal):
+        return error_object(error.status, error.kind, str(error), error.param)
+    return error_object(503, "unavailable", str(error))
+
+
+def _sse(events: AsyncIterator[str]) -> Response:
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+def _data(value: Any, event: str = "") -> str:
+    return f"{f'event: {event}' + chr(10) if event else ''}data: {json.dumps(value)}\n\n"

@@ -1,0 +1,142 @@
+"""What every request of a program has to pass: its address, its token, how much and how often it asks.
+
+A browser cannot be used against the API: cookies count for nothing here, no other site may read an answer (no CORS
+header is sent), and the value of Host must be ours, so a name that was rebound to this machine is refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from threading import Lock
+from urllib.parse import unquote
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentos.errors import UserError
+from agentos.home import Home
+from agentos.web.api import tokens
+from agentos.web.api.problems import ApiRefusal, problem
+from agentos.web.api.tokens import Token
+
+PREFIXES = ("/api/", "/v1/")
+DOCUMENT = "/api/v1/openapi.json"  # holds nothing of the home, so it needs no token
+BODY_MAX = 16 << 20  # bytes: files of a task in base64
+RATE, BURST = 50.0, 200.0  # requests a second of one token in the long run, and at once
+FAILED_RATE, FAILED_BURST = 1.0, 20.0  # of all that come without a token that is known
+_IN_ADDRESS = ("access_token", "api_key", "apikey", "authorization", "token")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Buckets:
+    """Token buckets by name. Safe from any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._found: dict[str, tuple[float, float]] = {}  # what is left, and when that was
+        self._lock = Lock()
+
+    def take(self, name: str, rate: float, burst: float) -> float:
+        """0 where one may go on, else the seconds after which one may."""
+        now = self._clock()
+        with self._lock:
+            left, at = self._found.get(name, (burst, now))
+            left = min(burst, left + (now - at) * rate)
+            if left < 1:
+                self._found[name] = (left, now)
+                return (1 - left) / rate
+            self._found[name] = (left - 1, now)
+            return 0.0
+
+
+class ApiDoor:
+    """ASGI: requests of programs go to ``api`` with their token in ``scope["token"]``, all others to ``page``."""
+
+    def __init__(self, home: Home, api: ASGIApp, page: ASGIApp, hosts: frozenset[str]) -> None:
+        self._home, self._api, self._page, self._hosts = home, api, page, hosts
+        self._buckets = Buckets()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http" or not scope["path"].startswith(PREFIXES):
+            await self._page(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            self._examine(scope)
+        except ApiRefusal as error:
+            await problem(Request(scope), error)(scope, receive, with_headers)
+            return
+        await self._api(scope, receive, with_headers)
+
+    def _examine(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        if headers.get("host", "") not in self._hosts:
+            raise ApiRefusal(421, "wrong_host", "The API answers under the address of `agentos web` only.")
+        _refuse_token_in_address(scope)
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length[:20]) > BODY_MAX:
+            raise ApiRefusal(413, "too_large", f"A request has at most {BODY_MAX:,} bytes.")
+        if scope["path"] != DOCUMENT:
+            scope["token"] = self._token(headers)
+
+    def _token(self, headers: Headers) -> Token:
+        given = headers.getlist("authorization")
+        kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        found = self._known(text.strip()) if kind.lower() == "bearer" else None
+        wait = (
+            self._buckets.take(found.id, RATE, BURST)
+            if found
+            else self._buckets.take("", FAILED_RATE, FAILED_BURST)
+        )
+        if wait:
+            again = {"Retry-After": f"{int(wait) + 1}"}
+            raise ApiRefusal(429, "too_often", f"Too many requests: ask again in {wait:.1f} s.", again)
+        if found is None:
+            sentence = (
+                "The token is unknown, revoked or expired"
+                if given
+                else "A token is needed in `Authorization`"
+            )
+            raise ApiRefusal(
+                401,
+                "no_token" if not given else "bad_token",
+                f"{sentence}: `agentos token add NAME --scope SCOPE` makes one.",
+                {"WWW-Authenticate": 'Bearer realm="agentos"'},
+            )
+        return found
+
+    def _known(self, text: str) -> Token | None:
+        try:
+            return tokens.token_of(self._home, text, datetime.now(UTC))
+        except UserError:  # its file is damaged, or open to others: it lets nobody in
+            return None
+
+
+def _refuse_token_in_address(scope: Scope) -> None:
+    """Addresses end in histories, logs and Referers; whoever sends a token there learns that at once."""
+    query = scope["query_string"].decode("latin-1")
+    names = {unquote(part.partition("=")[0]).lower() for part in query.split("&")}
+    if names & set(_IN_ADDRESS) or tokens.looks_like_one(unquote(f"{scope['path']}?{query}")):
+        raise ApiRefusal(
+            400,
+            "token_in_address",
+            "A token goes into the header `Authorization: Bearer …`, never into an address: "
+            "revoke this one by `agentos token revoke NAME`, and make another.",
+        )
