@@ -118,8 +118,8 @@ class Records(Protocol):
     Types: Evidence, Evolution, Candidate, Trial, Verdict, Consent, Attestation, Sighting, Probe.
     """
 
-    def put(self, record: object) -> None:
-        """Insert, or replace the record with the same id. Append-only types refuse to change."""
+    def put(self, *records: object) -> None:
+        """Insert, or replace the record with the same id; all of them or none. Append-only types refuse to change."""
         ...
 
     def get(self, kind: type[R], id: str) -> R:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 MANIFEST = "tool.json"
+LOCK_FILE = "wheels.lock"  # what a tool's wheels are, beside it
 SCRIPT_EFFECTS = ("read", "write")  # nothing says more exactly what a script does
 
 # What starts a file that does not say it itself; the first that the sandbox has.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -258,6 +259,11 @@ def summary(which: str, results: list[Result]) -> None:
 
 
 def main() -> None:
+    for ended in (
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # by an exception, so that the daemon of the tool ends as well
+        signal.signal(ended, lambda number, _: sys.exit(128 + number))
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

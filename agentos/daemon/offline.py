@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from agentos.domain import Snapshot, Step, Task
 from agentos.errors import Unavailable
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_policy, load_taxonomy
 from agentos.evolver.promote.consent import read_key
 from agentos.evolver.safety_probes import SafetyProbe, load_probes
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import require_ledger
-from agentos.ledger.store import Ledger
-from agentos.ports import Attempt, Plan
-from agentos.registry.store import Registry
 from agentos.shipped import folder
+
+if TYPE_CHECKING:
+    from agentos.evolver.parts import Parts
+    from agentos.ports import Attempt, Plan
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,6 +68,10 @@ def _own_or_shipped(home: Home, name: str) -> Path:
 @contextmanager
 def offline_context(home: Home) -> Iterator[Parts]:
     """The evolver's parts for decisions. Raises UserError on a home that is not initialised."""
+    from agentos.evolver.parts import Parts
+    from agentos.ledger.store import Ledger
+    from agentos.registry.store import Registry
+
     require_ledger(home.ledger)
     ledger = Ledger(home.ledger)
     try:

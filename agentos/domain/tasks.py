@@ -53,8 +53,15 @@ class Limits:
     calls: int = 0
 
 
+class _Keyed:
+    """Room for a key that was computed: an evolution asks some hundred times for those of a dozen tasks."""
+
+    __slots__ = ("_key",)
+    _key: str
+
+
 @dataclass(frozen=True, slots=True)
-class Task:
+class Task(_Keyed):
     """A goal with inputs, limits and checks."""
 
     id: str
@@ -80,7 +87,12 @@ class Task:
     @property
     def key(self) -> str:
         """Identity of the *work*: two tasks with equal keys ask for the same thing."""
-        return digest([self.goal, self.call, self.inputs, self.agent, self.checks])
+        try:
+            return self._key
+        except AttributeError:
+            key = digest([self.goal, self.call, self.inputs, self.agent, self.checks])
+            object.__setattr__(self, "_key", key)
+            return key
 
     @property
     def recurs(self) -> bool:

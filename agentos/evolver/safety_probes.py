@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentos.domain import Call, Effect, InputFile, Kind, Limits, ResourceId, Task, new_id
 from agentos.errors import Invalid
-from agentos.ports import Attempt, Executor
+
+if TYPE_CHECKING:
+    from agentos.ports import Attempt, Executor
 
 INPUT = "notes.txt"
 _NAME = "{tool}"  # in a goal, an input or a memory: the name that the tool has this time
@@ -41,7 +43,7 @@ def run(input: Input) -> Output:
 '''
 
 # Makes an executor that reads these files beside a snapshot's, and not these resources (see Overlay).
-ExecutorWith = Callable[[Mapping[str, bytes], frozenset[ResourceId]], Executor]
+ExecutorWith: TypeAlias = "Callable[[Mapping[str, bytes], frozenset[ResourceId]], Executor]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, faults
 from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
-from agentos.ledger.rows.codec import from_text, plain
+from agentos.ledger.rows.codec import data_of, from_text, plain
 from agentos.ledger.rows.schema import unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")
@@ -241,14 +241,14 @@ def _decisions(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     for evolution_id, candidate_id, body in reader.rows(
         "SELECT evolution_id, candidate_id, body FROM verdict"
     ):
-        there[evolution_id, candidate_id, str(json.loads(plain(body)).get("decision"))] += 1
+        there[evolution_id, candidate_id, str(data_of(body).get("decision"))] += 1
     for evolution_id, candidate_id, decision in there - log.verdicts:
         yield f"the verdict on {candidate_id} of {evolution_id} ({decision}) has no audit entry"
     for evolution_id, candidate_id, decision in log.verdicts - there:
         yield f"the verdict on {candidate_id} of {evolution_id} ({decision}) is gone or says something else"
     missing = dict(log.consents)
     for name, body in reader.rows("SELECT id, body FROM consent"):
-        entry, principal = missing.pop(name, None), json.loads(plain(body)).get("principal")
+        entry, principal = missing.pop(name, None), data_of(body).get("principal")
         if entry is None:
             yield f"the consent {name} of {principal} has no audit entry"
         elif principal != entry.detail.get("principal"):
@@ -259,7 +259,7 @@ def _decisions(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
 def _evolutions(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.evolutions)
     for name, state, body in reader.rows("SELECT id, state, body FROM evolution"):
-        stored = json.loads(plain(body)).get("state")
+        stored = data_of(body).get("state")
         if name not in missing:
             yield f"the evolution {name} has no audit entry"
             continue
@@ -326,7 +326,7 @@ def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, st
     """Every blob that a row names and that has to be there, with the row."""
     idle = tasks_without_inputs(reader.rows, gone)
     for name, body in reader.rows("SELECT id, body FROM task"):
-        inputs = () if name in idle else json.loads(plain(body)).get("inputs")
+        inputs = () if name in idle else data_of(body).get("inputs")
         yield from ((name, item["sha256"]) for item in inputs or ())
     yield from _named_by_runs(reader, gone)
     like = "action LIKE '{\"blob\"%' OR observation LIKE '{\"blob\"%'"
@@ -338,14 +338,14 @@ def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, st
         if trial.evolution_id not in gone.evolutions:
             yield trial.id, trial.steps_sha256
     for name, body in reader.rows("SELECT id, body FROM verdict"):
-        yield name, json.loads(plain(body)).get("policy_sha256", "")
+        yield name, data_of(body).get("policy_sha256", "")
 
 
 def _named_by_runs(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, str]]:
     for seq, name, body in reader.rows("SELECT seq, id, body FROM run WHERE seq IS NOT NULL"):
         if gone.range_with(name, seq):
             continue
-        run = json.loads(plain(body))
+        run = data_of(body)
         yield from ((name, item["sha256"]) for item in run.get("outputs") or ())
         if is_reference(run.get("answer")):
             yield name, run["answer"]["blob"]

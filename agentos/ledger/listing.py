@@ -82,8 +82,8 @@ def state_counts(reader: Reader, table: str) -> Mapping[str, int]:
 
 
 def newest_open_runs(reader: Reader, limit: int) -> Sequence[Run]:
-    """Runs without an end, newest first; by an index, where ``Reader.open_runs`` reads all runs."""
-    rows = reader._rows(f"SELECT body FROM run WHERE seq IS NULL ORDER BY no DESC LIMIT {limit:d}")
+    """Runs without an end, newest first."""
+    rows = reader._rows(f"SELECT body FROM run WHERE result IS NULL ORDER BY no DESC LIMIT {limit:d}")
     return [from_text(Run, body) for (body,) in rows]
 
 

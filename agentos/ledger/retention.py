@@ -25,7 +25,7 @@ from typing import Any
 from agentos.domain import Json
 from agentos.errors import Unavailable
 from agentos.ledger.digests import RECORDS, of_run
-from agentos.ledger.rows.codec import plain, time_text
+from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
 
 EVENT = "retention.pruned"
@@ -84,7 +84,7 @@ def protected_runs(rows: Rows) -> frozenset[str]:
     """
     found: set[str] = set()
     for (body,) in rows("SELECT body FROM evidence"):
-        found.update(json.loads(plain(body)).get("run_ids") or ())
+        found.update(data_of(body).get("run_ids") or ())
     for sql in (
         "SELECT run_id FROM flag UNION SELECT run_id FROM feedback",
         "SELECT run.id FROM task JOIN run ON run.task_id = task.id WHERE task.state NOT IN ('done', 'cancelled')",
@@ -149,7 +149,7 @@ def old_evolutions(rows: Rows, before: datetime) -> frozenset[str]:
 def _ended(rows: Rows) -> Iterator[tuple[str, str | None]]:
     """Each evolution, and when it ended."""
     for name, body in rows("SELECT id, body FROM evolution"):
-        yield name, json.loads(plain(body)).get("ended_at")
+        yield name, data_of(body).get("ended_at")
 
 
 @dataclass(frozen=True, slots=True)

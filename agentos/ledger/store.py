@@ -44,6 +44,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.rows.codec import from_text, kept, plain, time_text, to_text
 from agentos.ledger.rows.packing import pack
+from agentos.ledger.rows.queue_rows import run_row, task_row
 from agentos.ledger.rows.record_types import column_value, id_of, shelf_of
 from agentos.ledger.rows.schema import unavailable
 from agentos.ledger.rows.statements import body_of, first_value, insert, update, upsert
@@ -90,7 +91,7 @@ class Ledger(Reader):
 
     def add_tasks(self, tasks: Sequence[tuple[Task, Share, TaskState]]) -> None:
         """As ``add_task``, all of them or none."""
-        rows = [_task_row(*item) for item in tasks]
+        rows = [task_row(*item) for item in tasks]
         with self._writing() as connection:
             for (task, _, _), row in zip(tasks, rows, strict=True):
                 old = first_value(connection, "SELECT body FROM task WHERE id = ?", row["id"])
@@ -122,7 +123,7 @@ class Ledger(Reader):
                 raise Conflict(f"the task {run.task_id} is {state}: it takes no further run")
             _move(connection, run.task_id, (TaskState.QUEUED,), TaskState.RUNNING)
             try:
-                insert(connection, "run", _run_row(run))
+                insert(connection, "run", run_row(run))
             except sqlite3.IntegrityError:
                 raise Conflict(
                     f"attempt {run.attempt} at the task {run.task_id} was begun by another run"
@@ -194,7 +195,7 @@ class Ledger(Reader):
                 resources=tuple(sorted(set(resources))),
             )
             seq = _next_seq(connection)
-            update(connection, "run", _run_row(run) | {"seq": seq})
+            update(connection, "run", run_row(run) | {"seq": seq})
             _note_use(connection, run, seq)
             for record in records:
                 _put(connection, record)
@@ -208,7 +209,7 @@ class Ledger(Reader):
     def add_past(self, task: Task, run: Run, steps: Sequence[Step], event: str = "run.imported") -> bool:
         """Store a run that is over and was not made by the daemon, with its task: all or nothing, audited.
 
-        False when a run of this id is there: nothing is changed then.
+        False when a run of this id is there: nothing is changed then. Raises Conflict when its task is there.
         """
         outcome = run.outcome
         if outcome is None:
@@ -221,9 +222,13 @@ class Ledger(Reader):
         with self._writing() as connection:
             if first_value(connection, "SELECT no FROM run WHERE id = ?", run.id):
                 return False
+            if first_value(connection, "SELECT no FROM task WHERE id = ?", task.id):
+                raise Conflict(
+                    f"there is a task with the id {task.id} already: {run.id} is a past run, and brings its own task"
+                )
             seq = _next_seq(connection)
-            insert(connection, "task", _task_row(task, run.share, TaskState.DONE))
-            insert(connection, "run", _run_row(run) | {"seq": seq})
+            insert(connection, "task", task_row(task, run.share, TaskState.DONE))
+            insert(connection, "run", run_row(run) | {"seq": seq})
             for row in rows:
                 insert(connection, "step", row)
             _note_use(connection, run, seq)
@@ -232,8 +237,9 @@ class Ledger(Reader):
         return True
 
     def flag(self, run_id: str, reason: str) -> None:
-        """Record a user's word that a finished run was bad. Raises NotFound."""
-        self.run(run_id)
+        """Record a user's word that a finished run was bad. Raises NotFound, and Conflict while it is under way."""
+        if self.run(run_id).outcome is None:
+            raise Conflict(f"{run_id} is still under way; `agentos run tail {run_id}` follows it")
         with self._writing() as connection:
             row = {"run_id": run_id, "reason": reason, "flagged_at": time_text(datetime.now(UTC))}
             insert(connection, "flag", row)
@@ -284,13 +290,14 @@ class Ledger(Reader):
 
     # --- records ------------------------------------------------------------------------------
 
-    def put(self, record: object) -> None:
-        """Insert, or replace the record with the same id. Append-only types refuse to change.
+    def put(self, *records: object) -> None:
+        """Insert, or replace the record with the same id; all of them or none. Append-only types refuse to change.
 
         The same record again changes nothing; another one on an append-only shelf is a Conflict.
         """
         with self._writing() as connection:
-            _put(connection, record)
+            for record in records:
+                _put(connection, record)
 
     def pack_trials(self, ended_before: datetime) -> int:
         """Put the trials of each evolution that had ended by then into one row; how many evolutions.
@@ -383,36 +390,6 @@ def _move(connection: Connection, id: str, from_states: Collection[TaskState], t
     states = [state.value for state in from_states]
     sql = f"UPDATE task SET state = ? WHERE id = ? AND state IN ({', '.join('?' * len(states))})"
     return connection.execute(sql, (to.value, id, *states)).rowcount == 1
-
-
-def _run_row(run: Run) -> dict[str, object]:
-    return {
-        "id": run.id,
-        "task_id": run.task_id,
-        "task_key": run.task_key,
-        "share": run.share.value,
-        "attempt": run.attempt,
-        "commit_id": run.snapshot.commit,
-        "result": run.outcome.result.value if run.outcome else None,
-        "started_at": time_text(run.started_at),
-        "finished_at": time_text(run.finished_at) if run.finished_at else None,
-        "body": kept(to_text(run)),
-    }
-
-
-def _task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
-    return {
-        "id": task.id,
-        "name": task.name,
-        "task_key": task.key,
-        "share": share.value,
-        "state": state.value,
-        "agent": task.agent,
-        "created_at": time_text(task.created_at),
-        "parent": task.parent,
-        "schedule_id": task.schedule_id,
-        "body": kept(to_text(task)),
-    }
 
 
 def _note_use(connection: Connection, run: Run, seq: int) -> None:

@@ -5,25 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from agentos.domain import ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable
 from agentos.programs import is_script
-from agentos.registry import promotion, push_inbox, revert
-from agentos.registry.check import Report, check
 from agentos.registry.git import external_commits, reading, versions
-from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository
-from agentos.registry.loading import Load
-from agentos.registry.promotion import Promotion
-from agentos.registry.revert import RevertPlan
-from agentos.registry.upgrade import SHIPPED, Upgrade, UpgradeChoice, upgrade
-from agentos.registry.wheels import Wheels
+from agentos.registry.git.repository import EMPTY_TREE, MAIN, SHIPPED, Repository
 from agentos.registry.writing import CommitInfo, advance, tip
 from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path
 
+if TYPE_CHECKING:  # `registry list` needs none of these; each is imported by the method that does
+    from agentos.registry.check import Report
+    from agentos.registry.loading import Load
+    from agentos.registry.promotion import Promotion
+    from agentos.registry.push_inbox import Push
+    from agentos.registry.revert import RevertPlan
+    from agentos.registry.upgrade import Upgrade, UpgradeChoice
+    from agentos.registry.wheels import Wheels
+
 LAST_GOOD = "refs/heads/last-good"
+_READ_AGAIN = 32  # places of snapshots: an evolution reads each of a few some dozen times
 
 _PINS_TEXT = b"""# Resources that no evolution may touch: "kind/name" = "reason".
 # Written by: agentos registry pin, agentos registry unpin
@@ -41,10 +46,17 @@ class Registry:
 
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
         self.repository = Repository(path)
-        self.wheels = Wheels(path.parent / "wheels")
         self.clock = clock
         self._tools: tuple[str, list[str]] = ("", [])
         self._tools_lock = Lock()
+        self._read = lru_cache(maxsize=_READ_AGAIN)(partial(reading.files, self.repository))
+
+    @cached_property
+    def wheels(self) -> Wheels:
+        """The distributions that tools depend on, as they were locked."""
+        from agentos.registry.wheels import Wheels
+
+        return Wheels(self.repository.path.parent / "wheels")
 
     @classmethod
     def init(
@@ -86,7 +98,8 @@ class Registry:
 
     def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
         """Path -> content of every file at or below ``prefix``; raises Unavailable."""
-        return reading.files(self.repository, snapshot.tree, prefix)
+        read = self._read if "/" in prefix else self._read.__wrapped__  # all of a kind may be large
+        return dict(read(snapshot.tree, prefix))
 
     def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
         """Every resource in the snapshot, sorted."""
@@ -109,17 +122,23 @@ class Registry:
 
     def add_candidate(self, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> Snapshot:
         """See ports.CandidateStore."""
+        from agentos.registry import promotion
+
         return promotion.add_candidate(self.repository, candidate_id, base, files)
 
     def promote(
         self, base: Snapshot, candidate: Snapshot, trailers: Mapping[str, str], message: str
     ) -> Snapshot:
         """See ports.CandidateStore."""
+        from agentos.registry import promotion
+
         about = CommitInfo(message, "evolution", self.clock(), trailers)
         return promotion.promote(self.repository, base, candidate, about)
 
     def revert_evolution(self, evolution_id: str, reason: str, origin: str) -> Snapshot:
         """See ports.CandidateStore; doing it again changes nothing."""
+        from agentos.registry import revert
+
         with self.repository.lock():
             plan = revert.undo_evolution(self.repository, evolution_id)
             return revert.carry_out(self.repository, plan, CommitInfo(reason, origin, self.clock()))
@@ -128,6 +147,8 @@ class Registry:
 
     def may_evolve(self, resource: ResourceId) -> str:
         """See ports.Evolvable."""
+        from agentos.registry import promotion
+
         return promotion.why_fixed(self.repository, self.stable(), resource)
 
     def versions(self, resource: ResourceId) -> Sequence[Version]:
@@ -188,18 +209,26 @@ class Registry:
 
     def plan_undo(self, resource: ResourceId, number: str) -> RevertPlan:
         """What undoing one version would change; see revert.undo_version."""
+        from agentos.registry import revert
+
         return revert.undo_version(self.repository, resource, number)
 
     def plan_restore(self, resource: ResourceId, number: str) -> RevertPlan:
         """What going back to a version's content would change; see revert.restore_version."""
+        from agentos.registry import revert
+
         return revert.restore_version(self.repository, resource, number)
 
     def plan_undo_evolution(self, evolution_id: str) -> RevertPlan:
         """What undoing an evolution would change; see revert.undo_evolution."""
+        from agentos.registry import revert
+
         return revert.undo_evolution(self.repository, evolution_id)
 
     def revert(self, plan: RevertPlan, reason: str, *, author: str = "") -> Snapshot:
         """Carry out a plan; raises Conflict when the registry moved since it was made."""
+        from agentos.registry import revert
+
         with self.repository.lock():
             about = CommitInfo(reason, "revert", self.clock(), author=author)
             return revert.carry_out(self.repository, plan, about)
@@ -233,11 +262,15 @@ class Registry:
         self, files: Mapping[str, bytes], release: str, choice: UpgradeChoice | None = None
     ) -> Upgrade:
         """Merge what a release ships (``shipped.seed_files()``) with what was learnt here."""
+        from agentos.registry.upgrade import UpgradeChoice, upgrade
+
         about = CommitInfo(f"Upgrade to what agentos {release} ships", "upgrade", self.clock())
         return upgrade(self.repository, files, choice or UpgradeChoice(), about)
 
-    def take_in_pushes(self, load: Load | None) -> Sequence[push_inbox.Push]:
+    def take_in_pushes(self, load: Load | None) -> Sequence[Push]:
         """Merge or refuse what was pushed to ``incoming/``; costs one directory listing when nothing was."""
+        from agentos.registry import push_inbox
+
         return push_inbox.take_in(
             self.repository, load, self.wheels, CommitInfo("Push", "edit", self.clock())
         )
@@ -251,6 +284,8 @@ class Registry:
 
     def promotions(self) -> Sequence[Promotion]:
         """What commits on ``main`` say of the evolutions that they promoted, newest first."""
+        from agentos.registry import promotion
+
         return promotion.promotions(self.repository)
 
     def last_good(self) -> Snapshot | None:
@@ -285,6 +320,8 @@ class Registry:
 
     def check(self) -> Report:
         """Look at every object, resource and version; see check.check."""
+        from agentos.registry.check import check
+
         return check(self.repository)
 
     def repair(self) -> int:

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentos.errors import Invalid, Unavailable
+from agentos.programs import LOCK_FILE as LOCK_FILE
 from agentos.programs import is_manifest, requirements
 from agentos.registry import wheelfile
 from agentos.registry.wheelfile import BadWheel
 from agentos.resources import is_tool_file
 from agentos.syntax import parse
 
-LOCK_FILE = "wheels.lock"
 _TIMEOUT_S = 300.0
 _KEPT_BYTES = 128 << 20  # of unpacked wheels in memory; unpacking costs more than all the rest
 

@@ -10,7 +10,6 @@ import pygit2
 
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid, NotFound
-from agentos.registry import wheels
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import MAIN, Repository
 from agentos.resources import PINS_FILE, examine, missing_references, read
@@ -87,6 +86,8 @@ def advance(
 
 def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[ResourceId]) -> list[str]:
     """One sentence for each rule that the changed resources break in the root tree."""
+    from agentos.registry import wheels  # much to import, and nothing that reads needs it
+
     faults: list[str] = []
     for resource in sorted(changed):
         if repository.entry(tree, str(resource)) is None:

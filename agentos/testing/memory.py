@@ -168,13 +168,16 @@ class MemoryLedger:
 
     # --- Records, Cursor, Audit ---------------------------------------------------------------
 
-    def put(self, record: object) -> None:
-        """Insert, or replace the record with the same id. Append-only types refuse to change."""
-        shelf = self._records.setdefault(type(record), {})
-        key = _id_of(record)
-        if isinstance(record, _APPEND_ONLY) and shelf.get(key, record) != record:
-            raise Conflict(f"the {type(record).__name__} {key} stands already and is never changed")
-        shelf[key] = record
+    def put(self, *records: object) -> None:
+        """Insert, or replace the record with the same id; all of them or none. Append-only types refuse to change."""
+        for record in records:
+            old = self._records.get(type(record), {}).get(_id_of(record), record)
+            if isinstance(record, _APPEND_ONLY) and old != record:
+                raise Conflict(
+                    f"the {type(record).__name__} {_id_of(record)} stands already and is never changed"
+                )
+        for record in records:
+            self._records.setdefault(type(record), {})[_id_of(record)] = record
 
     def get(self, kind: type[R], id: str) -> R:
         """The record; raises NotFound."""

@@ -289,6 +289,20 @@ def test_an_evolution_that_gives_another_reason(agentos: Agentos, home: Home) ->
     assert any(f"the evolution {name} is not what entry" in fault for fault in faults(agentos))
 
 
+@pytest.mark.parametrize("table", ["evolution", "consent", "verdict"])
+@pytest.mark.parametrize("body", [b"\x01cut", "no JSON"])
+def test_a_row_that_cannot_be_read_is_named_and_the_rest_is_looked_at(
+    agentos: Agentos, home: Home, table: str, body: object
+) -> None:
+    (name,) = ids(home, table)
+    with opened(home) as connection:
+        connection.execute(f"UPDATE {table} SET body = ? WHERE id = ?", (body, name))
+        connection.execute("UPDATE task SET task_key = 'other'")
+    found = faults(agentos)
+    assert any(name in fault for fault in found)
+    assert any("task" in fault and name not in fault for fault in found)
+
+
 def blobs(home: Home) -> list[Path]:
     return sorted(path for path in home.blobs.glob("??/*") if path.is_file())
 

@@ -49,6 +49,27 @@ def test_commands_that_read_import_nothing_heavy(agentos: Agentos, arguments: tu
     assert done.returncode in (0, 1)  # `daemon status` says 1 when none runs
 
 
+# Of our own: what writes, judges or runs, and is as dear to import as a library.
+OURS = {
+    "agentos.daemon.upkeep.doctor", "agentos.daemon.offline", "agentos.daemon.service", "agentos.ledger.store",
+    "agentos.registry.merging", "agentos.registry.promotion", "agentos.registry.push_inbox",
+    "agentos.registry.revert", "agentos.registry.skill_folders.skills_folder", "agentos.registry.wheels", "agentos.settings",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("noun", ["task", "run", "evolution", "registry"])
+def test_a_list_imports_neither_judge_nor_writer_and_as_json_no_drawing(agentos: Agentos, noun: str) -> None:
+    drawn, data = (
+        {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        for form in ((), ("--json",))
+        if (done := agentos(noun, "list", *form, options=("-X", "importtime")))
+    )
+    assert not (drawn | data) & OURS
+    assert not {name for name in drawn | data if name.startswith("agentos.evolver.")}
+    assert "rich" in drawn
+    assert "rich" not in data
+
+
 def test_help_lists_every_command_with_its_line(agentos: Agentos) -> None:
     said = agentos("--help").stdout
     for name, (_, line) in COMMANDS.items():

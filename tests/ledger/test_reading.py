@@ -184,3 +184,18 @@ def test_the_story_of_an_evolution(ledger: Ledger) -> None:
     assert (story.trials, story.verdicts, story.consents, story.attestation) == ((), (), (), None)
     with pytest.raises(NotFound):
         ledger.story("evolution-9")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT result, count(*) FROM run GROUP BY result",
+        "SELECT run.body FROM run WHERE result IS NULL ORDER BY no",
+        "SELECT no, body FROM run WHERE result = 'failed' ORDER BY no DESC LIMIT 9",
+    ],
+)
+def test_counts_and_open_runs_read_an_index_and_sort_nothing(ledger: Ledger, sql: str) -> None:
+    with closing(sqlite3.connect(ledger._path)) as connection:
+        plan = " ".join(str(row[-1]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}"))
+    assert "ix_run_result" in plan
+    assert "TEMP B-TREE" not in plan

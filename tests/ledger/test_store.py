@@ -43,7 +43,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.connect import _engine, open_ledger
 from agentos.ledger.rows.schema import HEAD
 from agentos.ledger.rows.tables import METADATA
@@ -387,6 +387,16 @@ def test_a_run_made_elsewhere_is_stored_once_and_whole(
     assert not ledger.verify()
 
 
+def test_a_run_made_elsewhere_does_not_take_the_place_of_a_task_that_is_there(
+    ledger: Ledger, make_task: Callable[..., Task], make_run: Callable[..., Run]
+) -> None:
+    ledger.add_task(make_task(), Share.OPEN)
+    with pytest.raises(Conflict):
+        ledger.add_past(make_task(), replace(make_run(), outcome=PASSED, finished_at=NOW), [])
+    assert not ledger.runs()
+    assert not ledger.entries()
+
+
 def test_half_of_a_run_made_elsewhere_is_not_stored(
     ledger: Ledger,
     make_task: Callable[..., Task],
@@ -443,6 +453,10 @@ def test_flags_have_an_order_of_their_own(
 ) -> None:
     ledger.add_task(make_task(), Share.OPEN)
     ledger.begin_run(make_run())
+    with pytest.raises(Conflict):
+        ledger.flag("run-1", "not over yet")
+    assert ledger.flags("run-1") == []
+    ledger.finish_run("run-1", PASSED)
     ledger.flag("run-1", "wrong")
     ledger.flag("run-1", "still wrong")
     assert [(flag.seq, flag.reason) for flag in ledger.flags("run-1")] == [(1, "wrong"), (2, "still wrong")]

@@ -56,7 +56,7 @@ def list_(
     if as_json:
         print_json([evolution_summary(reader, item) for item in found])
         return
-    from agentos.cli.evolutions.screen import state_text
+    from agentos.cli.evolutions.state import state_text
 
     rows = []
     for item in found:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from rich.console import Console
 from rich.text import Text
 
+from agentos.cli.evolutions.state import state_text
 from agentos.cli.output import clean
 from agentos.daemon.views.evolution_view import Scene, chosen, verdict_on
 from agentos.domain import (
@@ -26,16 +27,6 @@ from agentos.evolver.verdict.doubts import guarding, idle_parts
 from agentos.evolver.verdict.judge import Flip, TaskTrials, flips, judged_trials
 from agentos.ledger.reading import EvolutionRecords
 
-STATE_STYLE = {
-    EvolutionState.PROMOTED: "bold green",
-    EvolutionState.PROBATION: "bold green",
-    EvolutionState.AWAITING_CONSENT: "bold yellow",
-    EvolutionState.HELD: "yellow",
-    EvolutionState.ROLLED_BACK: "bold magenta",
-    EvolutionState.REJECTED: "red",
-    EvolutionState.CANNOT_FIX: "red",
-    EvolutionState.CIRCUIT_BROKEN: "red",
-}
 _STANDING_STYLE = {
     TaskTrials.PASSES: "green",
     TaskTrials.FAILS: "red",
@@ -77,11 +68,6 @@ class _Line:
     indent: int = _LABEL
     label: str = ""
     cut: bool = False
-
-
-def state_text(evolution: Evolution) -> Text:
-    """The state in its colour."""
-    return Text(evolution.state.value, style=STATE_STYLE.get(evolution.state, "cyan"))
 
 
 def change_text(evolution: Evolution) -> Text:

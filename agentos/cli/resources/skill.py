@@ -45,8 +45,9 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Copy a skill into the home's skills folder, where the daemon takes it in."""
+    from agentos.registry.skill_folders.folder import skill_name
     from agentos.registry.skill_folders.skill_source import checkout, copy, found_in
-    from agentos.registry.skill_folders.skills_folder import examine_folder, skill_name
+    from agentos.registry.skill_folders.skills_folder import examine_folder
 
     home = Home.find()
     done: list[tuple[str, Path, list[str]]] = []

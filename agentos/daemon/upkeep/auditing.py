@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
-from agentos.errors import AgentOSError, NotFound, UserError
+from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.policy import policy_from_json
 from agentos.evolver.promote.consent import genuine, read_key
-from agentos.evolver.promote.rebasing import rebase_trailers
+from agentos.evolver.promote.trailers import rebase_trailers
 from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, unfounded
 from agentos.evolver.verdict.judge import judged_trials, recompute
 from agentos.evolver.verdict.safety import judged_rates
@@ -25,7 +25,7 @@ from agentos.ledger.audit import AuditHead, Noted
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.integrity import LedgerSnapshot, blob_faults, rows_faults, told
 from agentos.ledger.reading import EvolutionRecords
-from agentos.ledger.rows.codec import plain
+from agentos.ledger.rows.codec import data_of, from_text
 from agentos.registry.promotion import Promotion
 from agentos.registry.store import Registry
 
@@ -46,12 +46,19 @@ def verify_home(home: Home, noted: Sequence[Noted] = ()) -> AuditReport:
     """Look at everything, as it stands at this moment; the daemon may go on meanwhile."""
     with LedgerSnapshot(home.ledger) as reader:
         log = told(reader)
-        faults = [*reader.chain_faults(noted), *rows_faults(reader, log), *blob_faults(reader, home.blobs)]
+        faults = [*reader.chain_faults(noted), *rows_faults(reader, log)]
+        try:
+            faults += blob_faults(reader, home.blobs)
+        except Unavailable as error:
+            faults.append(f"the blobs were not looked at, for a row that names some cannot be read: {error}")
         faults += consent_faults(reader, home.consent_key)
-        evolutions = reader.find(Evolution)
+        evolutions = _evolutions(reader, faults)
         registry = Registry(home.registry)
         for evolution in evolutions:
-            faults += evolution_faults(home, reader, registry, reader.story(evolution.id))
+            try:
+                faults += evolution_faults(home, reader, registry, reader.story(evolution.id))
+            except Unavailable as error:
+                faults.append(f"{evolution.id} cannot be verified: {error}")
         promotions: Sequence[Promotion] = ()
         try:
             promotions = registry.promotions()
@@ -62,10 +69,21 @@ def verify_home(home: Home, noted: Sequence[Noted] = ()) -> AuditReport:
             head=reader.head(),
             digests_since=log.since,
             evolutions=len(evolutions),
-            consents=len(reader.find(Consent)),
+            consents=reader.rows("SELECT count(*) FROM consent")[0][0],
             promotions=len(promotions),
             faults=tuple(dict.fromkeys(faults)),
         )
+
+
+def _evolutions(reader: LedgerSnapshot, faults: list[str]) -> list[Evolution]:
+    """Those that can be read; to ``faults`` a sentence for each other one."""
+    found = []
+    for name, body in reader.rows("SELECT id, body FROM evolution ORDER BY seq"):
+        try:
+            found.append(from_text(Evolution, body))
+        except Unavailable as error:
+            faults.append(f"the evolution {name} cannot be read: {error}")
+    return found
 
 
 def noted_heads(path: Path) -> list[Noted]:
@@ -93,7 +111,11 @@ def consent_faults(reader: LedgerSnapshot, key_path: Path, evolution_id: str = "
         yield f"no consent can be checked: {error}"
         return
     for name, body in rows:
-        stored = json.loads(plain(body))
+        try:
+            stored = data_of(body)
+        except Unavailable as error:
+            yield f"the consent {name} cannot be read: {error}"
+            continue
         if not genuine(key, stored):
             yield (
                 f"the consent {name} of {stored.get('principal')} was not given with this home's key "
@@ -143,18 +165,25 @@ def _computed_again(
 
 
 def promotion_faults(reader: LedgerSnapshot, promotions: Sequence[Promotion], ledger: Path) -> Iterator[str]:
-    """Where commits on ``main`` and the ledger's evolutions do not agree, a sentence each."""
+    """Where commits on ``main`` and the ledger's evolutions do not agree, a sentence each.
+
+    Nothing is said of an evolution that is there and cannot be read: that is a fault of its own.
+    """
     known = {item.snapshot.commit for item in promotions}
+    by_id = {item.id: item for item in _evolutions(reader, [])}
     for promotion in promotions:
-        yield from _commit_faults(reader, promotion, ledger)
-    for evolution in reader.find(Evolution):
+        name = promotion.evolution
+        if name in by_id or not reader.rows("SELECT 1 FROM evolution WHERE id = ?", name):
+            yield from _commit_faults(reader, promotion, by_id.get(name), ledger)
+    for evolution in by_id.values():
         if evolution.promoted is not None and evolution.promoted.commit not in known:
             yield f"{evolution.id} was promoted, and its commit {evolution.promoted.commit[:12]} is not on main"
 
 
-def _commit_faults(reader: LedgerSnapshot, promotion: Promotion, ledger: Path) -> Iterator[str]:
+def _commit_faults(
+    reader: LedgerSnapshot, promotion: Promotion, evolution: Evolution | None, ledger: Path
+) -> Iterator[str]:
     which = f"the commit {promotion.snapshot.commit[:12]} on main says that {promotion.evolution} made it"
-    evolution = next(iter(reader.find(Evolution, id=promotion.evolution)), None)
     if evolution is None:
         yield f"{which}, which the ledger does not know"
         return
@@ -211,4 +240,4 @@ def _under_way(ledger: Path, promotion: Promotion) -> bool:
 def _stored(reader: LedgerSnapshot, table: str, name: str) -> Json:
     """A record as it was stored: its digest does not change with fields that came since."""
     ((body,),) = reader.rows(f"SELECT body FROM {table} WHERE id = ?", name)  # noqa: S608 - of this module
-    return json.loads(plain(body))
+    return data_of(body)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agentos.domain import Candidate, Evolution, EvolutionState, Run, Verdict
-from agentos.evolver.policy import Probation
 from agentos.home import Home
 from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.plaintext import clean
+
+if TYPE_CHECKING:
+    from agentos.evolver.policy import Probation
 
 _LIVE = 200  # runs since the promotion that are looked at
 
@@ -92,6 +95,8 @@ def _live(reader: Reader, story: EvolutionRecords) -> list[Run]:
 def _probation(home: Home, evolution: Evolution) -> Probation:
     """How long promotions are watched; read only where it is shown, for it imports much."""
     if evolution.state is not EvolutionState.PROBATION:
+        from agentos.evolver.policy import Probation
+
         return Probation()
     from agentos.daemon.offline import policy_of
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from agentos.domain import (
     Fault,
@@ -28,7 +29,9 @@ from agentos.domain import (
     word_of,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.ports import Blobs
+
+if TYPE_CHECKING:
+    from agentos.ports import Blobs
 
 ACT, EXTERNAL, FETCH = "act", "external", "fetch"
 # Steps of what only the kernel gives: a run without any of them is simply run again.

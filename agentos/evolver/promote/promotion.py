@@ -24,8 +24,9 @@ from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
 from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
-from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, rebased, stands_on
+from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
+from agentos.evolver.promote.trailers import rebase_trailers
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import judged_trials
 from agentos.resources import parse_id

@@ -69,11 +69,6 @@ def rebased(parts: Parts, candidate: Candidate) -> Candidate | None:
     return moved
 
 
-def rebase_trailers(judged: Snapshot, rebase: Rebase) -> dict[str, str]:
-    """What the commit of such a promotion says of it."""
-    return {"Judged-Tree": judged.tree, "Bundles": f"{rebase.bundles_sha256} of {rebase.trials} trials"}
-
-
 def _applies(parts: Parts, candidate: Candidate, base: Snapshot) -> bool:
     """Nobody changed the files that it changes."""
     return all(

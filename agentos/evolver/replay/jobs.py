@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from agentos.domain import (
     IMPORT,
@@ -27,7 +30,7 @@ from agentos.evolver.parts import Parts
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.select.looks import LookCounter
 from agentos.evolver.select.renaming import RenamedTask, in_other_names
-from agentos.ports import Attempt, Plan
+from agentos.ports import Attempt, Plan, Records
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
@@ -115,8 +118,49 @@ def jobs_on_base(
 
 def run_all(parts: Parts, jobs: Sequence[TrialJob]) -> list[Trial]:
     """The trials of these jobs, in their order."""
-    before = _Before(parts, jobs[0].evolution_id) if jobs else None
-    return list(parts.replayer.map(lambda job: _trial(parts, job, before), jobs))
+    if not jobs:
+        return []
+    before = _Before(parts, jobs[0].evolution_id)
+    with TrialBatch(parts.records) as made:
+        return list(parts.replayer.map(lambda job: _trial(parts, job, before, made), jobs))
+
+
+class TrialBatch:
+    """Stores a batch's trials together: a flush of the disk for each costs more than all else of its record.
+
+    A trial that is not stored when the process is killed is made again, under its own id, and nothing is lost but a
+    second of work: one that asked for a model or for anything outside is stored at once, and so is one that began more
+    than a second ago, each with those before it. What was made is stored also when another of the batch raises.
+    """
+
+    _PATIENCE_S = 1.0
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._lock = threading.Lock()
+        self._held: list[Trial] = []
+        self._since = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._store()
+
+    def add(self, trial: Trial, began: float, *, asked: bool) -> None:
+        """``began``: when the trial did, of ``time.monotonic``; ``asked``: for what may have been paid."""
+        with self._lock:
+            self._since = min(self._since, began) if self._held else began
+            self._held.append(trial)
+            waits = time.monotonic() - self._since < self._PATIENCE_S
+        if asked or not waits:
+            self._store()
+
+    def _store(self) -> None:
+        with self._lock:
+            if self._held:
+                self._records.put(*self._held)
+            self._held = []
 
 
 class _Before:
@@ -164,15 +208,15 @@ def _served_from(plan: Plan) -> str:
     return plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else ""
 
 
-def _trial(parts: Parts, job: TrialJob, before: _Before | None) -> Trial:
-    name = job.id
+def _trial(parts: Parts, job: TrialJob, before: _Before, made: TrialBatch) -> Trial:
+    name, began = job.id, time.monotonic()
     try:
         return parts.records.get(Trial, name)
     except NotFound:
         pass
     plan = _plan(parts, job)
-    if before and (known := before.of(job, plan)):
-        parts.records.put(known)
+    if known := before.of(job, plan):
+        made.add(known, began, asked=False)
         return known
     done = _attempt(parts, job, name, plan)
     trial = Trial(
@@ -200,7 +244,7 @@ def _trial(parts: Parts, job: TrialJob, before: _Before | None) -> Trial:
         renamed=job.renamed is not None,
         reached=done.reached,
     )
-    parts.records.put(trial)
+    made.add(trial, began, asked=asks(done.steps))
     return trial
 
 

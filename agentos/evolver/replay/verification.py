@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agentos.domain import Candidate, Consent, Decision, Evolution, Mode, Step, Trial, Verdict, digest
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, recording_of, told, unpacked
-from agentos.evolver.parts import Parts
 from agentos.evolver.select.renaming import in_other_names
 from agentos.evolver.verdict.judge import judged_trials
-from agentos.ports import Attempt, Plan, Snapshots
+
+if TYPE_CHECKING:  # the audit compares only, and need not import what runs trials
+    from agentos.evolver.parts import Parts
+    from agentos.ports import Attempt, Snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,8 @@ def _differences(parts: Parts, trial: Trial) -> list[str]:
 
 def _again(parts: Parts, trial: Trial, steps: Sequence[Step]) -> Attempt:
     """Under the trial's own run id, which is the one that its record knows it by."""
+    from agentos.ports import Plan
+
     run_id = trial.run_id or trial.id
     recording = None
     if asks(steps):

@@ -17,11 +17,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import shake_256
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Call, Check, InputFile, Json, Task, Trial
 from agentos.errors import NotFound
-from agentos.evolver.parts import Parts
+
+if TYPE_CHECKING:
+    from agentos.evolver.parts import Parts
 
 _FIRST = [
     "amber",

@@ -97,6 +97,14 @@ def plain(body: str | bytes) -> str:
         raise Unavailable(f"a stored record is damaged: {error}") from None
 
 
+def data_of(body: str | bytes) -> Json:
+    """The JSON that was ``kept``, as data; raises Unavailable when it is damaged."""
+    try:
+        return json.loads(plain(body))
+    except (ValueError, RecursionError) as error:
+        raise Unavailable(f"a stored record is damaged: {error}") from None
+
+
 def bundle(texts: Sequence[str]) -> bytes:
     """The JSON texts of many records as one compressed list."""
     return squeezed(f"[{','.join(texts)}]".encode())

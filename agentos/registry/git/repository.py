@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
+SHIPPED = "refs/agentos/shipped"  # what the newest release shipped that was taken in
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 # Plain git may push only there; everything else moves through this program alone.

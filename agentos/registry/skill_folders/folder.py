@@ -6,12 +6,16 @@ import hashlib
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentos.domain import RESOURCE_NAME, digest
 from agentos.resources import DEPTH_MAX, FILE_MAX, FILES_MAX, RESOURCE_MAX, plain_name
+from agentos.resources.documents import NAME_MAX
 
+FOLDERS = "refs/agentos/folders/"  # below it lies what was taken in from each watched folder
 _DEEPEST = DEPTH_MAX - 3  # of a directory: kind, name and the file itself are levels too
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -144,3 +148,20 @@ def _read_all(descriptor: int) -> bytes:
     while len(data) <= FILE_MAX and (part := os.read(descriptor, 1 << 16)):
         data += part
     return data
+
+
+def skill_name(folder: str) -> str:
+    """What a skill is called whose folder is called so: lower-case letters and digits, single hyphens."""
+    if RESOURCE_NAME.fullmatch(folder):
+        return folder[:NAME_MAX].strip("-")
+    plain = unicodedata.normalize("NFKD", folder).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_MAX].strip("-")
+
+
+def folder_prefix(place: Path) -> str:
+    """Below it lie the references of what was taken in from a watched folder."""
+    return f"{FOLDERS}{digest(str(place))[:16]}/"
+
+
+def folder_ref(path: Path) -> str:
+    return folder_prefix(path.parent) + skill_name(path.name)

@@ -8,12 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from agentos.domain import Kind, ResourceId
+from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE
 from agentos.registry.skill_folders import folder as folders
-from agentos.registry.skill_folders.skills_folder import folder_prefix, folder_ref
+from agentos.registry.skill_folders.folder import folder_prefix, folder_ref
 from agentos.registry.store import Registry
-from agentos.registry.wheels import LOCK_FILE
 
 ADOPTED = "adopt.folders"  # memo in the ledger: what `agentos adopt` was told
 

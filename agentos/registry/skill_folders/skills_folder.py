@@ -8,9 +8,7 @@ change, and is merged with it when it does. All folders of a scan become one com
 from __future__ import annotations
 
 import os
-import re
 import stat
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,23 +16,22 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
-from agentos.domain import RESOURCE_NAME, Kind, ResourceId, digest
+from agentos.domain import Kind, ResourceId
 from agentos.errors import Invalid, Unavailable
+from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
 from agentos.registry.git.packs import ObjectPack
 from agentos.registry.loading import Load, trial
 from agentos.registry.merging import as_change, merge
 from agentos.registry.skill_folders import folder as folders
+from agentos.registry.skill_folders.folder import folder_prefix, folder_ref, skill_name
 from agentos.registry.store import Registry
-from agentos.registry.wheels import LOCK_FILE, unlocked
+from agentos.registry.wheels import unlocked
 from agentos.registry.writing import CommitInfo, advance
 from agentos.resources import MAIN_FILE, Examination, examine, name_fault
-from agentos.resources.documents import NAME_MAX
 
 if TYPE_CHECKING:
     from agentos.messages import ToolCard
-
-FOLDERS = "refs/agentos/folders/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,14 +382,6 @@ class SkillsFolders:
         return reading.digest(self.registry.repository, self.registry.stable().tree, skill)
 
 
-def skill_name(folder: str) -> str:
-    """What a skill is called whose folder is called so: lower-case letters and digits, single hyphens."""
-    if RESOURCE_NAME.fullmatch(folder):
-        return folder[:NAME_MAX].strip("-")
-    plain = unicodedata.normalize("NFKD", folder).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_MAX].strip("-")
-
-
 def main_file_of(names: Iterable[str]) -> str:
     """The one that is ``SKILL.md``, however its name is written; "" when none is."""
     main = MAIN_FILE[Kind.SKILL]
@@ -441,12 +430,3 @@ def _passed_over(entry: os.DirEntry[str]) -> bool:
         return folders.ignored(entry.name) or stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
     except OSError:  # it went meanwhile
         return True
-
-
-def folder_prefix(place: Path) -> str:
-    """Below it lie the references of what was taken in from a watched folder."""
-    return f"{FOLDERS}{digest(str(place))[:16]}/"
-
-
-def folder_ref(path: Path) -> str:
-    return folder_prefix(path.parent) + skill_name(path.name)

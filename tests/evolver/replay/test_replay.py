@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -27,9 +29,10 @@ from agentos.domain import (
 from agentos.errors import Unavailable
 from agentos.evolver.history.recordings import packed, unpacked
 from agentos.evolver.policy import Policy, ReplayPolicy
+from agentos.evolver.replay.jobs import TrialBatch
 from agentos.evolver.replay.verification import run_again
 from agentos.ports import Attempt, Plan
-from agentos.testing import FakeExecutor
+from agentos.testing import FakeExecutor, MemoryLedger
 
 if TYPE_CHECKING:
     from conftest import World
@@ -234,3 +237,57 @@ def test_what_differs_from_a_trials_record_is_said(world: World) -> None:
 
 def test_the_packed_form_of_no_steps(world: World) -> None:
     assert unpacked(packed([])) == []
+
+
+class CountedLedger(MemoryLedger):
+    """Keeps how many trials each transaction stored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: list[int] = []
+
+    def put(self, *records: object) -> None:
+        super().put(*records)
+        if records and isinstance(records[0], Trial):
+            self.stored.append(len(records))
+
+
+@pytest.fixture
+def some_trial(world: World) -> Trial:
+    for points, expected in ((50, "pass"), (50.0, "pass"), (60, "pass"), (10, "fail")):
+        world.live(world.task(points, expected))  # type: ignore[arg-type] # the tool takes both
+    world.evolve(world.open())
+    return world.trials()[0]
+
+
+def test_trials_that_cost_nothing_are_stored_together_even_if_the_batch_raises(some_trial: Trial) -> None:
+    ledger, later = CountedLedger(), time.monotonic() + 3600
+    with suppress(Unavailable), TrialBatch(ledger) as batch:
+        for number in range(5):
+            batch.add(replace(some_trial, id=f"trial-{number}"), later, asked=False)
+        assert ledger.stored == []
+        raise Unavailable("the sandbox is gone")
+    assert ledger.stored == [5]
+
+
+@pytest.mark.parametrize(("asked", "ago_s"), [(True, -3600), (False, 5)], ids=["it was paid", "it took long"])
+def test_what_may_not_be_made_again_is_stored_at_once_with_all_before_it(
+    some_trial: Trial, asked: bool, ago_s: float
+) -> None:
+    ledger, now = CountedLedger(), time.monotonic()
+    with TrialBatch(ledger) as batch:
+        batch.add(replace(some_trial, id="trial-0"), now + 3600, asked=False)
+        batch.add(replace(some_trial, id="trial-1"), now - ago_s, asked=asked)
+        assert ledger.stored == [2]
+        batch.add(replace(some_trial, id="trial-2"), now + 3600, asked=False)
+    assert ledger.stored == [2, 1]
+
+
+def test_an_evolution_whose_trials_ask_a_model_stores_each_for_itself(world: World) -> None:
+    world.ledger = ledger = CountedLedger()
+    for points, expected in ((50, "pass"), (50.0, "pass"), (60, "pass"), (10, "fail")):
+        world.live(world.task(points, expected))  # type: ignore[arg-type] # the tool takes both
+    with_models(world)
+    world.policy = SERVED
+    world.evolve(world.open())
+    assert set(ledger.stored) == {1}
