@@ -130,6 +130,7 @@ class RunJob(_Message):
     inputs: list[str]  # workspace paths, one for each further blob
     cards: list[ToolCard] = []  # of the tools in the bundle, where the kernel has them at hand
     models: list[ModelCard] = []  # that the run may ask; the first is the agent's own
+    more_skills: int = 0  # that are not in the bundle, and can be asked for by ``skills``
 
 
 class GradeJob(_Message):
@@ -320,6 +321,7 @@ class Ask(_Message):
       made for what it does in the workspace, and gave what is recorded
     - ``recall``: {"query", "limit"}; answered by {"memories": [{"id", "text", "score"}]}
     - ``remember``: {"text", "why"}; answered by {"proposed": id}
+    - ``skills``: {"query", "limit"}; answered by {"skills": [{"name", "description", "text"}]}
     - ``person``: {"question", "choices"}; answered by {"answer": text}, or not at all: then the run
       ends here and goes on in another box when the person has answered
     - ``delegate``: {"agent", "goal", "inputs"}; answered by {"run", "ok", "answer", "reason"}
@@ -328,7 +330,7 @@ class Ask(_Message):
 
     type: Literal["ask"] = "ask"
     id: int = Field(ge=0)
-    what: Literal["model", "tool", "recall", "remember", "person", "delegate", "fetch"]
+    what: Literal["model", "tool", "recall", "remember", "skills", "person", "delegate", "fetch"]
     body: dict[str, Any]
 
 

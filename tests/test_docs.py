@@ -175,15 +175,14 @@ class Newcomer:
         return shown
 
     def waits_for_an_edit(self) -> None:
-        """Until one waits for consent. Where a busy machine starved the search it is taken up again."""
+        """Until one waits for consent."""
         deadline = time.monotonic() + 900.0
-        state = ""
+        state, over = "", {"cannot_fix", "no_improvement", "not_reproducible", "rejected"}
         while state != "awaiting_consent":
+            assert state not in over, state
             assert time.monotonic() < deadline, state
-            found = json.loads(self.types("agentos evolution list --json")) or [{"state": "", "id": ""}]
-            state = found[0]["state"]
-            if state == "cannot_fix":
-                self.types(f"agentos evolution reconsider {found[0]['id']}")
+            found = json.loads(self.types("agentos evolution list --json"))
+            state = found[0]["state"] if found else ""
             time.sleep(1.0)
 
     def _once(self, command: str) -> subprocess.CompletedProcess[str]:

@@ -23,6 +23,7 @@ from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
+from agentos.daemon.requests.skill_search import SkillSearch
 from agentos.daemon.requests.tool_calls import ToolAsks
 from agentos.daemon.run.delegation import DelegationHandlers
 from agentos.daemon.run.execution import BoxExecutor, RunServices
@@ -80,6 +81,7 @@ class RunServicesFactory:
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,
                 "remember": memories.remembering,
+                "skills": SkillSearch(self._index, self._registry).answerer,
                 "delegate": DelegationHandlers(self._ledger, executor, hold).answerer,
                 "fetch": self._egress,
             },

@@ -32,12 +32,12 @@ from agentos.errors import Unavailable
 from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal
 from agentos.proposers.harness_repair import CaseTrace, HarnessBenches, HarnessRepairProposer
 from agentos.proposers.repair import RepairProposer
+from agentos.proposers.repair.proposer import PATIENCE
 from agentos.worker.children import memory_limits
 
 MEMORY_MB = 400
-_PATIENCE_S = 120.0  # on the clock beyond the search's own bound, which a search keeps by itself
+_LATE_S = 120.0  # on the clock beyond the search's own bound, which a search keeps by itself
 _SPARE_S = 60.0  # of CPU time beyond the budget: for what it does before and after
-_BUDGETS = 10.0  # that may pass on the clock
 _KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "PYTHONHASHSEED", "LD_LIBRARY_PATH")
 
 Kind = Literal["tool", "harness"]
@@ -66,7 +66,7 @@ class SearchProcess:
         )
         with _Child(self._benches, self._workers) as child:
             child.send((self._kind, self._workers, self._memory_mb, small))
-            return (yield from child.proposals(time.monotonic() + _PATIENCE_S + _BUDGETS * brief.budget_s))
+            return (yield from child.proposals(time.monotonic() + _LATE_S + PATIENCE * brief.budget_s))
 
 
 class _Child:

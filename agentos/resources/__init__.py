@@ -167,6 +167,7 @@ def tool_path(reference: str, paths: Iterable[str]) -> str:
         raise UserError(f"'{reference}' names a tool of several skills; say which: {choices}.")
     known = {tool_reference(path) for path in tools}
     near = difflib.get_close_matches(reference, sorted(known | {tool_name(path) for path in tools}), n=3)
+    near = near or sorted(tool for tool in known if owner and tool.startswith(f"{owner}/"))[:5]
     hint = f"Did you mean {' or '.join(near)}?" if near else "Try: agentos registry list"
     raise NotFound(f"No tool '{reference}' is in the registry. {hint}")
 

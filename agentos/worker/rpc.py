@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from agentos.messages import Answer, Ask, WireFault
 from agentos.wire import Channel
 
-What = Literal["model", "tool", "recall", "remember", "person", "delegate", "fetch"]
+What = Literal["model", "tool", "recall", "remember", "skills", "person", "delegate", "fetch"]
 
 
 class Refused(Exception):

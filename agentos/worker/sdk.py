@@ -101,6 +101,7 @@ class Sdk:
         self._says: dict[str, toolfile.ToolDeclaration] = {}
         self._cards = {card.path: card for card in job.cards}
         self._models = tuple(job.models)
+        self._more_skills = job.more_skills
         self._paths = sorted(path for path in job.files if f"/{WHEELS}/" not in path)
         self._inputs = tuple(sorted(job.inputs))
         self._most = job.output_bytes
@@ -310,6 +311,18 @@ class Sdk:
     def recall(self, query: str, limit: int = 5) -> list[dict[str, Any]]:
         """Memories that fit the query, best first: {"id", "text", "score"}. Raises Refused."""
         return list(self._talk.ask("recall", {"query": query, "limit": limit})["memories"])
+
+    @property
+    def more_skills(self) -> int:
+        """How many skills the agent may have beside those of this run: ``find_skills`` looks among them."""
+        return self._more_skills
+
+    def find_skills(self, query: str, limit: int = 3) -> list[dict[str, Any]]:
+        """Skills that this run was not given and that fit, best first: {"name", "description", "text"}.
+
+        ``text`` is ``SKILL.md``, its first 8,000 characters; their tools and scripts are not in this run. Raises Refused.
+        """
+        return list(self._talk.ask("skills", {"query": query, "limit": limit})["skills"])
 
     def remember(self, text: str, why: str = "") -> str:
         """Propose a memory; a person or an evolution decides. The proposal's id. Raises Refused."""

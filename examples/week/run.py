@@ -228,21 +228,16 @@ def thursday(week: Week) -> str:
 
 
 def promoted(week: Week) -> Json:
-    """The evolution, once it went live. One that a busy machine starved is taken up again, as a person would."""
-    tries = 3
+    """The evolution, once it went live."""
     found: list[Json] = []
 
     def live() -> bool:
-        nonlocal tries
         found[:] = week.agentos.json("evolution", "list")
         state = found[0]["state"] if found else ""
         if state == "awaiting_consent":
             week.say("  It waits for the person, who reads the edit and approves it.")
             week.agentos("evolution", "approve", found[0]["id"], "--yes")
-        if state in OVER and tries:
-            tries -= 1
-            week.agentos("evolution", "reconsider", found[0]["id"])
-        return state in LIVE or (state in OVER and not tries)
+        return state in LIVE or state in OVER
 
     wait_for("the evolution", live, every_s=3.0)
     week.show("the tool is mended", held=found[0]["state"] in LIVE)

@@ -227,6 +227,36 @@ def test_a_task_file_holds_what_was_corrected(agentos: Agentos, tmp_path: Path) 
     assert yaml.safe_load(written)["checks"] == []
 
 
+def test_what_was_put_right_in_a_session_becomes_a_check(agentos: Agentos, tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "content": "add up the invoices"},
+        {"role": "assistant", "content": "The total is 44.00"},
+        {"role": "user", "content": "no, the total should be 41.30"},
+        {"role": "assistant", "content": "Without the duplicate it is 41.30"},
+    ]
+    (tmp_path / "r.jsonl").write_text(json.dumps({"messages": messages}))
+    agentos("trajectory", "import", str(tmp_path / "r.jsonl"))
+    run = json.loads(agentos("run", "list", "--json").stdout)[0]["id"]
+    assert yaml.safe_load(agentos("task", "from-run", run).stdout)["checks"] == [
+        {"contains": {"value": "41.30"}}
+    ]
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed", "unknown"])
+def test_what_is_expected_of_a_run_of_elsewhere_goes_into_its_task(
+    agentos: Agentos, tmp_path: Path, home: Home, outcome: str
+) -> None:
+    run = imported(agentos, tmp_path, outcome=outcome)
+    (tmp_path / "right.txt").write_text("four")
+    said = agentos("run", "correct", run, "--answer", str(tmp_path / "right.txt")).stdout
+    assert f"agentos task from-run {run}" in said
+    assert "checks are what was said" in agentos("task", "from-run", run).stdout
+    assert yaml.safe_load(agentos("task", "from-run", run).stdout)["checks"]
+    agentos("run", "good", run)
+    assert len(Reader(home.ledger).find(Feedback, run_id=run)) == 2
+    assert Reader(home.ledger).find(Sighting) == []
+
+
 def test_checks_of_a_word_are_proposed(ran: tuple[Task, Run]) -> None:
     task, run = ran
     check = Check("equals", {"value": 3, "path": "n", "made_by": "feedback-1"})

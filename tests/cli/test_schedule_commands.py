@@ -86,6 +86,17 @@ def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None
     assert "put a file into" in agentos("schedule", "show", added.stdout.split()[0]).stdout
 
 
+def test_a_tool_that_is_not_here_and_a_name_twice_are_told_at_once(agentos: Agentos) -> None:
+    document = "{name: n, goal: g, call: {tool: TOOL, args: {path: x}}}"
+    added = agentos("schedule", "add", "-", *NEVER, stdin=document.replace("TOOL", "text-stats/nothing"))
+    assert "No tool 'text-stats/nothing'" in added.stderr
+    assert "text-stats/" in added.stderr.partition("Did you mean")[2], "what that skill has"
+    assert "another schedule" not in added.stderr.lower()
+    again = agentos("schedule", "add", "-", *NEVER, stdin=document.replace("TOOL", "word_count"))
+    assert "No tool" not in again.stderr
+    assert added.stdout.split()[0] in again.stderr
+
+
 def wait(what: Callable[[], Any], seconds: float = 60) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := what()):

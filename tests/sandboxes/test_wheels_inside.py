@@ -166,3 +166,48 @@ def test_more_than_a_box_holds_is_said(
         put(registry, name, needy(name).replace(b'"greet"', f'"{name}"'.encode()))
     outcome = execute(real, registry, replace(task("first"), call=None), tmp_path).outcome
     assert outcome.reason == "its tools bring 60 MB of modules, a box has room for 48"
+
+
+ASKS = {
+    "requirements.txt": (b"greeting<2\n", b""),
+    "inline metadata": (b"", b'# /// script\n# dependencies = ["greeting<2"]\n# ///\n'),
+}
+
+
+@pytest.mark.parametrize("asks", ASKS)
+def test_a_script_runs_with_what_its_skill_locked(
+    real: Bubblewrap | Docker, registry: Registry, shop: Shop, tmp_path: Path, asks: str
+) -> None:
+    """Offline, from the version that was there when the skill came in, whatever has come out since."""
+    for version in ("1.0", "2.0"):
+        shop.greeting(version, word=f"Hello {version}")
+    listed, inline = ASKS[asks]
+    files = {
+        "skill/greeter/SKILL.md": b"---\nname: greeter\ndescription: Greets.\n---\nRun scripts/greet.py\n",
+        "skill/greeter/scripts/greet.py": inline
+        + b"import sys, greeting\nprint(greeting.hello(sys.argv[1]))\n",
+        **({"skill/greeter/requirements.txt": listed} if listed else {}),
+    }
+    registry.commit(files, "Add", "import")
+    shop.greeting("1.1", word="Hello 1.1")
+    call = Call("greeter/scripts/greet.py", {"args": ["Ada"], "stdin": ""})
+    work = replace(task("greet"), call=call, effects=(Effect.READ, Effect.WRITE))
+    done = execute(real, registry, work, tmp_path)
+    assert done.outcome.result is Result.PASSED, done.outcome
+    assert done.answer["stdout"] == "Hello 1.0, Ada!\n"
+
+
+def test_a_script_whose_requirement_is_nowhere_says_what_is_missing(
+    real: Bubblewrap | Docker, registry: Registry, shop: Shop, tmp_path: Path
+) -> None:
+    files = {
+        "skill/greeter/SKILL.md": b"---\nname: greeter\ndescription: Greets.\n---\nRun scripts/greet.py\n",
+        "skill/greeter/scripts/greet.py": b"import greeting\n",
+        "skill/greeter/requirements.txt": b"greeting\n",
+    }
+    registry.commit(files, "Add", "import")
+    assert "skill/greeter/wheels.lock" not in registry.files(registry.stable(), "skill/greeter")
+    work = replace(task("greet"), call=Call("greeter/scripts/greet.py", {"args": [], "stdin": ""}))
+    work = replace(work, effects=(Effect.READ, Effect.WRITE))
+    done = execute(real, registry, work, tmp_path)
+    assert "No module named 'greeting'" in done.outcome.reason

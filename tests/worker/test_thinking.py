@@ -238,6 +238,17 @@ def test_what_the_kernel_gives_is_asked_and_recorded(think: Any) -> None:
     assert [step.action["tool"] for step in ran.acts()] == ["recall", "remember", "ask_person", "recall"]
 
 
+def test_where_there_are_more_skills_it_can_look_for_them(think: Any) -> None:
+    found = [{"name": "bylaws", "description": "Drafts statutes", "text": "First the name."}]
+    script = Script(calls(("find_skills", {"query": "statutes"})), says("x"), skills={"skills": found})
+    ran = think(script, more_skills=7)
+    (ask,) = [ask for ask in ran.asks if ask.what == "skills"]
+    assert ask.body == {"query": "statutes", "limit": 3}
+    assert "First the name." in last(ran.requests[1])
+    names = [entry["function"]["name"] for entry in think(Script(says("x"))).requests[0]["tools"]]
+    assert "find_skills" not in names, "where it has all there are"
+
+
 def test_other_agents_are_handed_parts_of_the_task(think: Any, tool: Tool) -> None:
     def hand_over(body: dict[str, Any]) -> dict[str, Any]:
         if "fail" in body["goal"]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.output import print_json, print_text
-from agentos.domain import Feedback, Json, Rating
+from agentos.domain import IMPORT, Feedback, Json, Rating
 from agentos.errors import UserError
 from agentos.home import Home
 
@@ -83,13 +83,20 @@ def flag(id: Id, reason: Annotated[str, typer.Option()] = "") -> None:
 
 def _speak(id: str, rating: Rating, said: FeedbackDetails, *, as_json: bool) -> None:
     from agentos.daemon.people.feedback import speak
+    from agentos.ledger.reading import Reader
 
-    found = speak(Home.find(), id, rating, said)
+    home = Home.find()
+    found = speak(home, id, rating, said)
     if as_json:
         print_json(found)
         return
     tell_words(found)
-    if found[0].checks:
+    if Reader(home.ledger).run(found[0].run_id).sandbox == IMPORT:
+        print_text(
+            "The run was made elsewhere, so nothing here is measured by it. "
+            f"`agentos task from-run {found[0].run_id} -o FILE` makes a task of it, with these checks."
+        )
+    elif found[0].checks:
         print_text("The daemon holds the run's answer against it; `agentos run list` shows what came of it.")
         if rating is Rating.BAD and said.expect and not any(text.startswith("=") for text in said.expect):
             rest = f"`agentos run correct {found[0].run_id}` says that the rest of the answer was right, too."

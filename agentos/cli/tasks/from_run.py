@@ -32,10 +32,10 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     if task.inputs:
         _refuse_without(task, run, output, pruned=reader.is_pruned(run))
     words = reader.find(Feedback, run_id=run.id)
-    checks, why = proposed_checks(task, run, blobs.expand(run.answer), expect, words)
     notes = [word.because for word in words if word.because]
-    if run.sandbox == IMPORT:
-        notes += said_later(conversation_parts(reader.steps(run.id))[1])
+    messages = conversation_parts(reader.steps(run.id))[1] if run.sandbox == IMPORT else []
+    notes += said_later(messages)
+    checks, why = proposed_checks(task, run, blobs.expand(run.answer), expect, words, messages)
     document: dict[str, Any] = {"name": task.name[:200] or run.id, "goal": task.goal[:100_000]}
     if task.call is not None:
         document["call"] = {"tool": task.call.tool, "args": dict(task.call.args)}
@@ -76,9 +76,14 @@ def _refuse_without(task: Task, run: Run, output: Path | None, *, pruned: bool) 
 
 
 def proposed_checks(
-    task: Task, run: Run, answer: Json, expect: str, words: Sequence[Feedback]
+    task: Task, run: Run, answer: Json, expect: str, words: Sequence[Feedback], messages: Sequence[Json] = ()
 ) -> tuple[list[Json], str]:
-    """Checks as a task file has them, and where they come from, in one sentence."""
+    """Checks as a task file has them, and where they come from, in one sentence.
+
+    ``messages``: of a run that was made elsewhere, in which somebody may have put the answer right.
+    """
+    from agentos.trajectories.corrections import corrected_values
+
     if expect:
         return [{"contains": {"value": expect}}], "The check is what you expect of the answer."
     corrected = [check for word in words for check in word.checks]
@@ -99,6 +104,11 @@ def proposed_checks(
         return [
             {"equals": {"value": answer}}
         ], "The check is proposed from the answer, which passed: read it first."
+    if put_right := corrected_values(messages):
+        return (
+            [{"contains": {"value": value}} for value in put_right],
+            "The checks are what was put right in the session, and what its last answer then said: read them first.",
+        )
     return [], "Nothing tells what would have been right: say it in `checks`, or give --expect TEXT."
 
 

@@ -62,8 +62,30 @@ def add(
         for source in task.sources:
             if not Path(source.path).exists() and not any(letter in source.path for letter in "*?["):
                 print(f"Not there now: {source.path}; it is read at each run.", file=sys.stderr)
+    _tell_what_is_odd(Home.find(), tasks)
     if any(task.call is None and task.agent == "default" for task in tasks):
         _tell_if_no_model(Home.find())
+
+
+def _tell_what_is_odd(home: Home, tasks: Sequence[Task]) -> None:
+    """A tool that is not here, and a name that another schedule has: now rather than in the morning."""
+    reader = Reader(home.ledger)
+    others = [view.task for state in _OPEN for view in reader.tasks(state)]
+    for task in tasks:
+        if task.call is not None:
+            from agentos.registry.store import Registry
+
+            registry = Registry(home.registry)
+            try:
+                registry.find_tool(registry.stable(), task.call.tool)
+            except UserError as error:
+                print(f"{task.name} would fail as things stand: {error}", file=sys.stderr)
+        same = [other.id for other in others if other.name == task.name and other.id != task.id]
+        if same:
+            print(
+                f"Another schedule has the name '{task.name}' and goes on: `agentos schedule remove {same[0]}` ends it.",
+                file=sys.stderr,
+            )
 
 
 def _tell_if_no_model(home: Home) -> None:

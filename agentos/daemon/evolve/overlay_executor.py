@@ -23,7 +23,7 @@ from agentos.ports import Blobs, Executor
 from agentos.retrieval.index import SearchHit
 from agentos.sandboxes.choice import Choice
 
-_ANSWERED = frozenset({"model", "tool", "recall"})
+_ANSWERED = frozenset({"model", "tool", "recall", "skills"})
 
 
 def executors_beside(
@@ -79,6 +79,9 @@ def _answering(answerers: Answerers, without: frozenset[ResourceId]) -> Answerer
     if "recall" in kept:
         recall = kept["recall"]
         kept["recall"] = lambda asking: _RecallsWithout(recall(asking), without)
+    if "skills" in kept:
+        skills = kept["skills"]
+        kept["skills"] = lambda asking: _SkillsWithout(skills(asking), without)
     return kept
 
 
@@ -94,3 +97,16 @@ class _RecallsWithout(RequestHandler):
         found = self._recalling.answer(body)["memories"]
         kept = [one for one in found if str(one["id"]).partition("#")[0] not in self._without]
         return {"memories": kept}
+
+
+class _SkillsWithout(RequestHandler):
+    """One run's searches, without the skills that are left out. What stands beside the snapshot it was given."""
+
+    def __init__(self, searching: RequestHandler, without: frozenset[ResourceId]) -> None:
+        self._searching = searching
+        self._without = {resource.name for resource in without if resource.kind is Kind.SKILL}
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+        """As ``messages.Ask`` says."""
+        found = self._searching.answer(body)["skills"]
+        return {"skills": [one for one in found if one["name"] not in self._without]}

@@ -47,6 +47,7 @@ class Bundle:
     agent: Mapping[str, Json] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()  # that ship with a skill: they judge the run, and it never sees them
+    more_skills: int = 0  # that its agent may have and the goal did not bring: the run can look for them
 
 
 class Tools(Snapshots, Protocol):
@@ -73,7 +74,8 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
     environment = _files(registry, snapshot, Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT])
     limits = _settings(ResourceId(Kind.ENVIRONMENT, agent[Kind.ENVIRONMENT]), environment)["limits"]
     files |= environment
-    for prefix in _wanted(registry, task, RunRequest(snapshot, task.goal, task.agent, agent), finder):
+    wanted, more_skills = _wanted(registry, task, RunRequest(snapshot, task.goal, task.agent, agent), finder)
+    for prefix in wanted:
         files |= registry.files(snapshot, prefix)
     checks = _checks_of_skills(task, agent, files)
     files = {path: content for path, content in files.items() if not is_check_file(path)}
@@ -91,6 +93,7 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
         agent=agent,
         command=tuple(_settings(harness, registry.files(snapshot, str(harness)))["command"]),
         checks=checks,
+        more_skills=more_skills,
     )
 
 
@@ -128,8 +131,13 @@ def asked_sandbox(registry: Tools, task: Task, snapshot: Snapshot) -> str:
         return "auto"
 
 
-def _wanted(registry: Tools, task: Task, wish: RunRequest, finder: Finder | None) -> Sequence[str]:
-    """What the run gets beside what its agent consists of: registry paths, each with what is below."""
+def _wanted(
+    registry: Tools, task: Task, wish: RunRequest, finder: Finder | None
+) -> tuple[Sequence[str], int]:
+    """What the run gets beside what its agent consists of: registry paths, each with what is below.
+
+    And of how many skills more it may ask.
+    """
     if task.call is None:
         names = registry.names(wish.snapshot)
         selection = select(wish, names, finder)
@@ -140,15 +148,16 @@ def _wanted(registry: Tools, task: Task, wish: RunRequest, finder: Finder | None
                 f"the agent '{task.agent}' names {missing}, which the registry does not have",
             )
         brought = allowed_tools(wish, names, _texts_of_skills(registry, wish, selection.resources))
-        return [
+        paths = [
             f"{found}/{DOCUMENT}" if found.kind is Kind.AGENT else str(found)
             for found in sorted({*selection.resources, *brought})
         ]
+        return paths, selection.more_skills
     try:
         path = registry.find_tool(wish.snapshot, task.call.tool)
     except UserError as error:
         raise Mismatch(KernelFault.UNKNOWN_TOOL, str(error)) from None
-    return ("/".join(path.split("/")[:2]),)
+    return ("/".join(path.split("/")[:2]),), 0
 
 
 def _texts_of_skills(registry: Tools, wish: RunRequest, resources: Sequence[ResourceId]) -> list[str]:

@@ -55,6 +55,7 @@ class Selection:
 
     resources: Sequence[ResourceId]
     missing: Sequence[ResourceId]
+    more_skills: int = 0  # that the agent may have as well
 
 
 def select(
@@ -67,6 +68,7 @@ def select(
     """
     resources: set[ResourceId] = set()
     missing: list[ResourceId] = []
+    more_skills = 0
     for kind, key in (
         (Kind.TOOL, "tools"),
         (Kind.SKILL, "skills"),
@@ -77,23 +79,31 @@ def select(
         there = {found.name for found in names if found.kind is kind}
         named = {name for name in wanted if not _is_pattern(name)}
         missing += [ResourceId(kind, name) for name in sorted(named - there)]
-        allowed = {name for name in there if any(fnmatchcase(name, pattern) for pattern in wanted)}
+        may_have = {name for name in there if allowed(name, wanted)}
+        given = may_have
         if kind is Kind.AGENT:
-            allowed.discard(wish.agent)
-        elif finder is not None and len(allowed) > most[kind]:
+            given = may_have - {wish.agent}
+        elif finder is not None and len(may_have) > most[kind]:
             # all that fit, where not all is allowed: the best may be among what the agent may not have
-            limit = most[kind] if allowed == there else len(there)
+            limit = most[kind] if may_have == there else len(there)
             found = finder.find(wish.snapshot, wish.goal, (kind,), limit)
-            fitting = [item.resource.name for item in found if item.resource.name in allowed]
-            allowed = {*fitting[: most[kind]], *(named & there)}
-        resources |= {ResourceId(kind, name) for name in allowed}
-    return Selection(sorted(resources), missing)
+            fitting = [item.resource.name for item in found if item.resource.name in may_have]
+            given = {*fitting[: most[kind]], *(named & there)}
+        if kind is Kind.SKILL:
+            more_skills = len(may_have - given)
+        resources |= {ResourceId(kind, name) for name in given}
+    return Selection(sorted(resources), missing, more_skills)
+
+
+def allowed(name: str, wanted: Sequence[str]) -> bool:
+    """Whether an agent that wants these names and patterns may have it."""
+    return any(fnmatchcase(name, pattern) for pattern in wanted)
 
 
 def allowed_tools(wish: RunRequest, names: Sequence[ResourceId], texts: Sequence[str]) -> set[ResourceId]:
     """The tools that the ``SKILL.md`` of selected skills name in ``allowed-tools``, of those that the agent may have."""
     there = {found.name for found in names if found.kind is Kind.TOOL}
-    allowed = [_as_name(Kind.TOOL, text) for text in wish.settings["tools"]]
+    may_have = [_as_name(Kind.TOOL, text) for text in wish.settings["tools"]]
     found: set[ResourceId] = set()
     for text in texts:
         try:
@@ -103,7 +113,7 @@ def allowed_tools(wish: RunRequest, names: Sequence[ResourceId], texts: Sequence
         for word in said:
             name = re.sub(r"[^a-z0-9]+", "-", word.partition("(")[0].lower()).strip("-")
             name = _ELSEWHERE.get(name, name)
-            if name in there and any(fnmatchcase(name, pattern) for pattern in allowed):
+            if name in there and allowed(name, may_have):
                 found.add(ResourceId(Kind.TOOL, name))
     return found
 

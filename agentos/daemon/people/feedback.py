@@ -77,17 +77,13 @@ def _word(
 
 def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: FeedbackDetails) -> tuple[Check, ...]:
     """The checks of a word, held against what is known already. Raises UserError where they can show nothing."""
-    if run.sandbox == IMPORT:
-        if said.expect or said.check or said.corrected:
-            raise UserError(f"{run.id} was made elsewhere: only a word without checks can be kept on it.")
-        return ()
     expected = [words.expectation(text) for text in said.expect]
     corrected = said.corrected[0] if said.corrected else words.with_values(answer, expected)
     if said.corrected:
         expected += words.of_correction(answer, corrected)
     if said.check is not None:
         expected += checks_of(_read(said.check), str(said.check))
-    if not words.is_gradable(run):
+    if run.sandbox != IMPORT and not words.is_gradable(run):
         return tuple(expected) if rating is Rating.BAD else ()
     if rating is Rating.BAD and words.has_them_already(answer, expected):
         raise UserError(f"The answer of {run.id} is that already; say what it should have been instead.")
@@ -95,7 +91,7 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
         raise UserError(
             f"The task's own check says otherwise ({why}): change the task's checks, and run it again."
         )
-    if rating is Rating.GOOD and not expected:
+    if rating is Rating.GOOD and not expected and run.sandbox != IMPORT:
         return words.pinned(task, run, answer)
     return tuple(expected)
 
@@ -121,6 +117,8 @@ def settle(parts: Parts, ledger: Ledger, grader: Grader) -> int:
 
 def _hold(parts: Parts, ledger: Ledger, grader: Grader, word: Feedback) -> None:
     run = ledger.run(word.run_id)
+    if run.sandbox == IMPORT:
+        return  # what made it is not here, so nothing here can be measured by it: `task from-run` takes its checks
     task = words.regraded_task(word, ledger.task(run.task_id))
     found: Sequence[CheckResult] = ()
     if words.is_gradable(run):

@@ -56,7 +56,7 @@ from agentos.wire import weigh
 
 _RESULT = {"answered": Result.PASSED, "failed": Result.FAILED, "limit": Result.BUDGET}
 # What only the kernel sees happen; a box that could write such steps could make up its own record.
-KERNEL_NODES = frozenset({"model", "external", "fetch", "person", "delegate", "recall", "remember"})
+KERNEL_NODES = frozenset({"model", "external", "fetch", "person", "delegate", "recall", "remember", "skills"})
 _ANSWER_S = 30.0  # until a worker has to have taken an answer
 # What a run may send in all, and what its steps may hold of the kernel's memory: so often what one output may hold
 _SENT_MAX, _HELD_MAX = 512, 64
@@ -258,6 +258,7 @@ def message_of(job: PreparedRun) -> RunJob:
         memory_mb=limits.memory_mb,
         harness=job.bundle.harness,
         command=list(job.bundle.command) or None,
+        more_skills=job.bundle.more_skills,
         files=list(job.bundle.files),
         inputs=list(job.inputs),
         cards=list(job.cards),

@@ -179,7 +179,8 @@ class BoxExecutor:
             more["models"] = [asdict(spec) for spec in self._serving.models(bundle, snapshot)]
             memories = self._registry.files(snapshot, Kind.MEMORY.value)  # it may search all of them
             more["memories"] = {path: sha256(content).hexdigest() for path, content in memories.items()}
-            if bundle.agent.get("agents"):  # whom it hands work to gets bundles of its own
+            # whom it hands work to gets bundles of its own; and it may search all skills
+            if bundle.agent.get("agents") or bundle.more_skills:
                 more["tree"] = snapshot.tree
         return digest([files, bundle.harness, bundle.limits, dict(bundle.agent), bundle.command, more])
 

@@ -23,14 +23,14 @@ from agentos.proposers.repair.ranking import hypotheses, raised
 from agentos.proposers.repair.reading.failures import read_failures
 from agentos.proposers.repair.reading.given import given_names
 from agentos.proposers.repair.report import SearchFindings, proposal_of
-from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan
+from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan, timed_out
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
 
 GENERATED = 60  # inputs on which plausible candidates are compared
 PROBE_TIMEOUT_S = 1.0  # for one case of the original
-LEAST_TIMEOUT_S = 0.03
-PATIENCE = 8.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
+LEAST_TIMEOUT_S = 0.05
+PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
 FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
 
 
@@ -54,7 +54,7 @@ class Baseline:
 
     tried: BenchResult
     endless: bool  # whether one of them ran into the time limit
-    slowest_s: float  # traced, of those that ended by themselves; 0 when none did
+    slowest_s: float  # of CPU time, traced, of those that ended by themselves; 0 when none did
 
 
 class RepairProposer:
@@ -96,7 +96,9 @@ class RepairProposer:
             for case in range(len(given)):
                 started = time.monotonic()
                 tried.append(bench.try_source(brief.source, trace=True, cases=[case]))
-                taken.append(time.monotonic() - started)
+                waited_s = time.monotonic() - started
+                late = timed_out(tried[-1].outputs[0])
+                taken.append(PROBE_TIMEOUT_S if late else tried[-1].cpu_s or waited_s)
         whole = BenchResult(
             tuple(one.passed[0] for one in tried),
             tuple(one.scores[0] for one in tried),

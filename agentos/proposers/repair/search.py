@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -26,7 +26,8 @@ AFTERWARDS_S = 1.5  # of CPU time at least go into looking for something likelie
 class SearchBudget:
     """What a search may use: CPU time, its own and that of the trials, which a busy machine does not eat up.
 
-    The clock is a second bound, for what waits without computing.
+    What hung without computing is charged what it took on the clock. The deadline is for a machine that gives
+    next to nothing.
     """
 
     cpu_s: float
@@ -142,12 +143,12 @@ class Search:
                 self.meter.used_s += time.thread_time() - own
             if chosen is None:
                 return
-            started = time.monotonic()
-            plausible = self._try(*chosen, self._metered(bench))
+            metered = MeteredBench(bench, self.slow_s)
+            plausible = self._try(*chosen, metered.run)
             with self._lock:
                 self.tried += 1
-                if time.monotonic() - started > self.slow_s:
-                    self._hung[self._place(chosen[0])] += 1
+                self.meter.used_s += metered.used_s
+                self._hung[self._place(chosen[0])] += metered.hung
                 if plausible is not None:
                     if not self.found:
                         self.meter.found()
@@ -175,15 +176,34 @@ class Search:
         outputs = run(source, cases=self.plan.generated).outputs
         return Plausible(ranked, source, tuple(passed[case] for case in self.plan.evidence), outputs)
 
-    def _metered(self, bench: Bench) -> Callable[..., BenchResult]:
-        def run(source: str, cases: Sequence[int]) -> BenchResult:
-            tried = bench.try_source(source, cases=cases)
-            with self._lock:
-                self.meter.used_s += tried.cpu_s
-            return tried
-
-        return run
-
     def _killed(self, case: int) -> None:
         with self._lock:
             self._kills[case] = self._kills.get(case, 0) + 1
+
+
+@dataclass(slots=True)
+class MeteredBench:
+    """A bench for one source, which notes what that used, and whether it hung.
+
+    By CPU time where the bench measures it: on the clock of a busy machine any source may seem to hang.
+    """
+
+    bench: Bench
+    slow_s: float
+    used_s: float = 0.0
+    hung: bool = False
+
+    def run(self, source: str, cases: Sequence[int]) -> BenchResult:
+        began = time.monotonic()
+        tried = self.bench.try_source(source, cases=cases)
+        waited_s = time.monotonic() - began
+        late = any(timed_out(output) for output in tried.outputs)
+        self.used_s += max(tried.cpu_s, waited_s) if late else tried.cpu_s
+        if late or (tried.cpu_s or waited_s) > self.slow_s * len(cases):
+            self.hung = True
+        return tried
+
+
+def timed_out(output: Json) -> bool:
+    """Whether a bench says so of a case."""
+    return isinstance(output, Mapping) and output.get("error") == "timeout"

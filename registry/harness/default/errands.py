@@ -45,6 +45,13 @@ class Errands:
             raise LookupError(f"'{file}' is no text; it lies at {skill.folder}/{file}") from None
         return _placed(text, skill) if file == "SKILL.md" else text
 
+    def _find_skills(self, entry: Entry, args: dict[str, Any]) -> dict[str, Any]:
+        found = self._sdk.find_skills(_text(args, "query"), _number(args, "limit", 3))
+        return {
+            "skills": found,
+            "these_are": "texts alone: the tools and scripts that they bring are not at hand",
+        }
+
     def _recall(self, entry: Entry, args: dict[str, Any]) -> dict[str, Any]:
         found = self._sdk.recall(_text(args, "query"), _number(args, "limit", 5))
         return {"memories": [memory["text"] for memory in found], "these_are": "reference, not rules"}

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from agentos.worker.sdk import Sdk, SkillCard, ToolCall, ToolCard
 
-Kind = Literal["tool", "script", "read_skill", "read_output", "recall", "remember", "person", "agent"]
+Kind = Literal[
+    "tool", "script", "read_skill", "read_output", "find_skills", "recall", "remember", "person", "agent"
+]
 _ASKS = ("recall", "remember", "person")  # what an agent may ask the kernel for, unless it says otherwise
 
 
@@ -109,6 +111,9 @@ def _own(sdk: Sdk, skills: Sequence[SkillCard]) -> list[Entry]:
                        "args": ("array", "The words behind it on its command line"),
                        "stdin": ("string", "What it reads from standard input, if anything")},
                       ("skill", "script"))),
+        Entry("find_skills", "find_skills", "", "Look for skills beside those listed; try other words where none fits",
+              _schema({"query": ("string", "What you want to do, in the words of whoever does such work"),
+                       "limit": ("integer", "At most so many")}, ("query",))),
         Entry("recall", "recall", "", "Look up what was learnt in earlier tasks",
               _schema({"query": ("string", "A few words"), "limit": ("integer", "At most so many")},
                       ("query",))),
@@ -121,6 +126,8 @@ def _own(sdk: Sdk, skills: Sequence[SkillCard]) -> list[Entry]:
     ]  # fmt: skip
     if not skills:
         known = [entry for entry in known if entry.kind != "read_skill"]
+    if not sdk.more_skills:
+        known = [entry for entry in known if entry.kind != "find_skills"]
     if not any(skill.scripts for skill in skills):
         known = [entry for entry in known if entry.kind != "script"]
     return [entry for entry in known if entry.kind not in _ASKS or entry.kind in asks]

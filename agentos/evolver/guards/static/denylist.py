@@ -135,7 +135,7 @@ SDK_PUBLIC = frozenset(
 )
 SDK_METHODS = frozenset(
     _words(
-        "agent prompt inputs paths read skills tools call_tool call_tools models model recall remember ask_person delegate "
+        "agent prompt inputs paths read skills tools call_tool call_tools models model recall remember more_skills find_skills ask_person delegate "
         "steps_left step finish fail end task"
     )
 )
@@ -143,6 +143,6 @@ SDK_PRIVATE = frozenset(
     _words(
         "_talk _held _hosts _side_by_side _says _cards _entered _models _paths _inputs _most _steps _since _lock "
         "_used _end _card _groups _changes _prepare _make _acted _declared _must_allow _announced _host _done "
-        "_ask_for_a_step _fitting _skills"
+        "_ask_for_a_step _fitting _skills _more_skills"
     )
 )
