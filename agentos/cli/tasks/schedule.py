@@ -70,7 +70,7 @@ def add(
 def _tell_what_is_odd(home: Home, tasks: Sequence[Task]) -> None:
     """A tool that is not here, and a name that another schedule has: now rather than in the morning."""
     reader = Reader(home.ledger)
-    others = [view.task for state in _OPEN for view in reader.tasks(state)]
+    others = [view.task for state in SCHEDULED for view in reader.tasks(state)]
     for task in tasks:
         if task.call is not None:
             from agentos.registry.store import Registry
