@@ -1,7 +1,7 @@
 # make demo    the main job on real input, without a model and without the network
 # make demo-model  agents that think: what each lacks is found and supplied (MODEL=provider/name for a real one)
 # make test    the tests
-# make quick   the tests that need no sandbox, no engine and no daemon
+# make quick   the tests that need no sandbox, no engine, no browser and no daemon, without the slow ones
 # make check   what CI asks for: format, lint, types, tests
 # make coverage  the tests with branch coverage, which takes a third longer
 # make bench   the speed table
@@ -12,7 +12,8 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# One more than the cores of CI: tests wait for a good part of their time.
+WORKERS ?= 3
 KILLS ?= 1000
 
 # What is compiled once is not compiled again in each process that a test starts; pytest's own modules too.
@@ -51,7 +52,7 @@ test: compiled docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 quick: compiled
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not slow and not daemon'
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not browser and not slow and not daemon'
 
 lint: setup
 	@$(BIN)/ruff format --check .

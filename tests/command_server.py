@@ -7,7 +7,8 @@ starts real ones.
 
 The same goes for the Python programs that a command starts in its turn (``_WARM``): a gateway imports for three
 seconds. They are forked by servers of their own, so they are no children of the command that asked for them, and are
-else as it wants them. tests/gateway starts real ones.
+else as it wants them. tests/gateway starts real ones. ``agentos`` that a forked process starts (a daemon in the
+background; each command of an example) is forked too.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ _WARM = {
     "agentos.gateway": "agentos.gateway.process",
     "agentos.proposers.search_process": "agentos.proposers.search_process",
     "bandit": "bandit.cli.main",
+    "pip": "pip._internal.commands.download",
 }
 _ASIDE = 512  # above all descriptors that are handed over
 _PASSED_MAX = 250  # descriptors in one message; the kernel takes 253
+_PYTHONPATH = os.environ.get("PYTHONPATH")  # read where Python starts, so what has another is not forked
 _AGENTOS: Mapping[str, Any] = {"module": "agentos", "session": False, "kept": []}
 
 
@@ -107,10 +110,17 @@ class CommandServer:
         return made
 
     def run(
-        self, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, stdin: str = ""
+        self,
+        *arguments: str,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        stdin: str = "",
+        script: Path | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> subprocess.CompletedProcess[str]:
-        """Run one to its end. Raises subprocess.TimeoutExpired, after it was killed."""
+        """Run one to its end, or in place of ``agentos`` a script. Raises subprocess.TimeoutExpired, after it was killed."""
         request = {**_AGENTOS, "arguments": arguments, "env": dict(env), "cwd": str(cwd or Path.cwd())}
+        request["script"] = script and str(script)
         with contextlib.ExitStack() as stack:
             streams = [
                 stack.enter_context(os.fdopen(os.memfd_create(name), "r+", encoding="utf-8"))
@@ -120,7 +130,7 @@ class CommandServer:
             streams[0].seek(0)
             done = Command(self._socket, request, [stream.fileno() for stream in streams])
             try:
-                code = done.wait(PATIENCE_S)
+                code = done.wait(patience_s)
             except subprocess.TimeoutExpired:
                 done.kill()
                 done.wait()
@@ -134,6 +144,26 @@ class CommandServer:
     def close(self) -> None:
         self._socket.close()
         self._process.wait()
+
+
+_TYPED = """#!{python} -IS
+import json, os, socket, sys
+request = {{"module": "agentos", "arguments": sys.argv[1:], "env": dict(os.environ), "kept": [], "cwd": os.getcwd(),
+           "session": False}}
+ours, theirs = os.pipe()
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+    server.connect({door!r})
+    socket.send_fds(server, [json.dumps(request).encode()], [0, 1, 2, theirs])
+os.close(theirs)
+pid, code = open(ours).read().split()
+sys.exit(int(code) if int(code) >= 0 else 128 - int(code))
+"""
+
+
+def write_command(path: Path) -> None:
+    """``agentos`` as a program that a shell can start: it has the command forked."""
+    path.write_text(_TYPED.format(python=sys.executable, door=command_server().door))
+    path.chmod(0o755)
 
 
 @functools.cache
@@ -156,14 +186,17 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
         words = [str(word) for word in args] if isinstance(args, list) else []
-        known = words[:1] == [sys.executable] and words[2:3] == ["-m"] and words[3] in _WARM
+        module = _module(words)
+        env = self._given.get("env")
+        env = dict(os.environ if env is None else env)
+        same = env.get("PYTHONPATH") == _PYTHONPATH and not self._given.get("preexec_fn")
+        known = module in _WARM or (module == "agentos" and self.door and same)
         kept = list(self._given.get("pass_fds", ()))
         if not known or not self.forks or len(kept) > _PASSED_MAX - 4 or max(kept, default=0) >= _ASIDE:
             super()._execute_child(args, *rest)  # type: ignore[misc]
             return
-        env = self._given.get("env")
         request = {
-            "module": words[3], "arguments": words[4:], "env": dict(os.environ if env is None else env), "kept": kept,
+            "module": module, "arguments": words[words.index("-m") + 2 :], "env": env, "kept": kept,
             "cwd": str(self._given.get("cwd") or os.getcwd()), "session": self._given.get("start_new_session", False),
         }  # fmt: skip
         ends = rest[9:15]  # of three pipes: what the child gets, and what is ours
@@ -196,6 +229,12 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
         return self.returncode
 
 
+def _module(words: Sequence[str]) -> str:
+    """What ``python -m`` or ``python -P -m`` runs; "" for any other command."""
+    at = 2 if words[1:2] == ["-P"] else 1
+    return words[at + 1] if words[:1] == [sys.executable] and words[at : at + 1] == ["-m"] else ""
+
+
 # --- in the process that forks ----------------------------------------------------------------
 
 
@@ -215,9 +254,14 @@ def _serve(
     while True:
         for ready in select.select([asked, *filter(None, [door]), *running], [], [])[0]:
             if ready is door:
-                _hand_on(door, servers)
-                continue
-            if ready is not asked:
+                with door.accept()[0] as caller:
+                    request, descriptors, _, _ = socket.recv_fds(caller, 1 << 20, _PASSED_MAX)
+                if not request:
+                    continue
+                if json.loads(request)["module"] != "agentos":
+                    _hand_on(request, descriptors, servers)
+                    continue
+            elif ready is not asked:
                 pid, status = running.pop(ready)
                 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                 with contextlib.suppress(BrokenPipeError):
@@ -225,9 +269,10 @@ def _serve(
                 os.close(status)
                 os.close(ready)
                 continue
-            request, descriptors, _, _ = socket.recv_fds(asked, 1 << 20, _PASSED_MAX)
-            if not request:
-                return None
+            else:
+                request, descriptors, _, _ = socket.recv_fds(asked, 1 << 20, _PASSED_MAX)
+                if not request:
+                    return None
             if (pid := os.fork()) == 0:
                 asked.detach()
                 return json.loads(request), descriptors
@@ -238,12 +283,8 @@ def _serve(
                 os.close(descriptor)
 
 
-def _hand_on(door: socket.socket, servers: dict[str, socket.socket]) -> None:
+def _hand_on(request: bytes, descriptors: Sequence[int], servers: dict[str, socket.socket]) -> None:
     """To the server of the program, which is started when it is first asked for."""
-    with door.accept()[0] as caller:
-        request, descriptors, _, _ = socket.recv_fds(caller, 1 << 20, _PASSED_MAX)
-    if not request:
-        return
     module = json.loads(request)["module"]
     if module not in servers:
         servers[module], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -278,7 +319,12 @@ def _become(request: dict[str, Any], descriptors: list[int], door: bytes) -> Non
         subprocess.Popen = ForkedPopen  # type: ignore[misc]
     code: Any = 0
     try:
-        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+        if script := request.get("script"):
+            sys.argv[0] = script
+            sys.path.insert(0, str(Path(script).parent))
+            runpy.run_path(script, run_name="__main__")
+        else:
+            runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         if not isinstance(ended.code, int | None):
             raise
@@ -305,7 +351,8 @@ def _imported(module: str) -> None:
     if module == "agentos.gateway":
         importlib.import_module("agentos.gateway.__main__").prepare()
     importlib.import_module(_WARM[module])
-    sys.modules.pop(module, None)  # it is run, which is not to find it imported
+    run = f"{module}.__main__" if hasattr(sys.modules.get(module), "__path__") else module
+    sys.modules.pop(run, None)  # it is run, which is not to find it imported
 
 
 def main(module: str, descriptor: int, door: int = -1) -> None:

@@ -19,6 +19,7 @@ from agentos.checks import KINDS
 from agentos.cli.main import COMMANDS, load
 from agentos.domain import RUNNING_STATES, EvolutionState, Kind, Result
 from agentos.settings import Settings
+from tests.command_server import write_command
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -151,17 +152,21 @@ class Newcomer:
 
     def __init__(self, home: Path, folder: Path) -> None:
         self.folder = folder
-        bin_ = Path(sys.executable).parent
-        path = f"{bin_}:{os.environ['PATH']}"
-        self._environment = {**os.environ, "AGENTOS_HOME": str(home), "PATH": path, "NO_COLOR": "1"}
+        installed = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self._environment = {**os.environ, "AGENTOS_HOME": str(home), "PATH": installed, "NO_COLOR": "1"}
+        self._forked = folder.parent / "bin"
+        self._forked.mkdir()
+        write_command(self._forked / "agentos")
         self._ids: dict[str, str] = {}  # kind -> the newest id that was shown
 
-    def types(self, command: str, seconds: float = 20.0) -> str:
+    def types(self, command: str, seconds: float = 300.0) -> str:
         """What is shown. A person types more slowly than this: what is not there yet is tried again."""
         deadline = time.monotonic() + seconds
         while True:
             done = self._once(command)
             if done.returncode == 0:
+                # The installed program was typed once; the others are forked, with their imports done.
+                self._environment["PATH"] = f"{self._forked}:{os.environ['PATH']}"
                 break
             assert time.monotonic() < deadline, f"{command}\n{done.stdout}\n{done.stderr}"
             time.sleep(0.5)  # the machine is needed for what is waited for
@@ -195,7 +200,7 @@ class Newcomer:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=900,
         )
 
 

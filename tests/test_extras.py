@@ -42,6 +42,7 @@ def imported() -> Iterator[tuple[str, str]]:
             )
 
 
+@pytest.mark.slow
 def test_what_is_imported_is_declared() -> None:
     declared = named(PROJECT["dependencies"])
     for extra in ("models", "docker", "embeddings", "keyring", "mcp", "web"):

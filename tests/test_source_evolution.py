@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command_server import command_server
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "source-evolution"
@@ -44,13 +44,11 @@ def test_the_faults_are_there_and_the_repair_is_one_token() -> None:
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_the_harness_mends_itself_and_probation_takes_back_what_was_too_much(tmp_path: Path) -> None:
-    command = [sys.executable, str(EXAMPLE / "run.py"), "--home", str(tmp_path), "--sandbox", "bubblewrap"]
-    done = subprocess.run(
-        [*command, "--strict"],
+    done = command_server().run(
+        *("--home", str(tmp_path), "--sandbox", "bubblewrap", "--strict"),
+        script=EXAMPLE / "run.py",
         env=os.environ | {"NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        timeout=900,
+        patience_s=900,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert "zip(calls, sdk.call_tools" in done.stdout

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command_server import command_server
 
 WEEK = Path(__file__).resolve().parent.parent / "examples" / "week" / "run.py"
 
@@ -15,8 +15,12 @@ WEEK = Path(__file__).resolve().parent.parent / "examples" / "week" / "run.py"
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_a_week_goes_as_its_page_says(tmp_path: Path) -> None:
-    command = [sys.executable, str(WEEK), "--strict", "--home", str(tmp_path / "week")]
-    done = subprocess.run(command, env=os.environ | {"NO_COLOR": "1"}, capture_output=True, text=True)
+    done = command_server().run(
+        *("--strict", "--home", str(tmp_path / "week")),
+        script=WEEK,
+        env=os.environ | {"NO_COLOR": "1"},
+        patience_s=900,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     for told in ("links failed", "links passes again", "promoted", "rolled back", "secrets.json"):
         assert told in done.stdout, told

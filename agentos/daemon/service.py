@@ -321,16 +321,19 @@ def _sender(home: Home, settings: Settings) -> Sender | None:
 
 
 @contextmanager
-def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock") -> Iterator[Service]:
+def service(
+    home: Home, settings: Settings, *, socket_name: str = "gateway.sock", given: Choice | None = None
+) -> Iterator[Service]:
     """Wire everything. Raises UserError on a home that is not whole, Unavailable without a sandbox.
 
-    A second process on the home, beside its daemon, needs a ``socket_name`` of its own.
+    A second process on the home, beside its daemon, needs a ``socket_name`` of its own. A sandbox that is
+    ``given`` is used, and stays open.
     """
     with offline_context(home) as parts:
         ledger, registry = parts.records, parts.snapshots
         assert isinstance(ledger, Ledger)
         assert isinstance(registry, Registry)
-        sandbox = Choice(home.root, settings.run_uid, settings.sandbox)
+        sandbox = given or Choice(home.root, settings.run_uid, settings.sandbox)
         stopping = StopSignal()
         current = LiveConfig(home, settings)
         models = GatewayModels(home, current.setup, socket_name=socket_name)
@@ -394,4 +397,5 @@ def service(home: Home, settings: Settings, *, socket_name: str = "gateway.sock"
             served.close()
             if sender is not None:
                 sender.close()
-            sandbox.close()
+            if given is None:
+                sandbox.close()

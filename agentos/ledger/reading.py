@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import weakref
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -102,6 +103,11 @@ class EvolutionRecords:
     probes: tuple[Probe, ...] = ()
 
 
+def _close_all(connections: deque[sqlite3.Connection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
 class Reader:
     """Queries on the ledger at ``path``. Safe from any thread.
 
@@ -112,9 +118,10 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: deque[sqlite3.Connection] = deque()
-        self._trials: dict[
-            str, tuple[int, tuple[Trial, ...]]
-        ] = {}  # by evolution, up to which row they were read
+        # A connection is in a cycle with its own cache: one that is dropped keeps its files open for long.
+        weakref.finalize(self, _close_all, self._idle)
+        # by evolution: up to which row they were read, and they
+        self._trials: dict[str, tuple[int, tuple[Trial, ...]]] = {}
         refuse_missing(path)
         with self._connection() as connection:
             version = version_of(connection)
@@ -127,8 +134,7 @@ class Reader:
 
     def close(self) -> None:
         """Close what is idle; the reader may still be used."""
-        while self._idle:
-            self._idle.pop().close()
+        _close_all(self._idle)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -180,9 +186,7 @@ class Reader:
 
     def _tasks(self, rest: str, *values: object) -> list[TaskView]:
         rows = self._rows(f"SELECT body, share, state FROM task {rest}", *values)
-        return [
-            TaskView(from_text(Task, body), Share(share), TaskState(state)) for body, share, state in rows
-        ]
+        return [TaskView(from_text(Task, body), Share(share), TaskState(at)) for body, share, at in rows]
 
     def run(self, id: str) -> Run:
         """The run; raises NotFound."""

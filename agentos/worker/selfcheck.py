@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import mmap
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ from agentos.wire import Channel
 
 _IO_URING_SETUP = 425
 _VSOCK, _NETLINK = 40, 16
+_CHUNK = 1 << 16
 
 
 def serve(channel: Channel) -> None:
@@ -101,7 +103,7 @@ def _fill(path: Path, size: int) -> int:
     """Bytes written before the disk said no."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the file-size limit, too, is to be an error here
     written = 0
-    chunk = bytes(1 << 16)
+    chunk = bytes(_CHUNK)
     with contextlib.suppress(OSError):
         for part in range(4):  # several files: the limit on one file is not the limit on all
             with open(f"{path}{part}", "wb", buffering=0) as file:
@@ -146,8 +148,13 @@ def _hog(sizes: list[int]) -> int:
 def _hold(writer: int, size: int) -> None:
     """In a child: write to every page, say so, and stay."""
     try:
-        held = b"1" * size
-        os.write(writer, held[:1])
+        held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with contextlib.suppress(OSError):  # a kernel may have no large pages, which save it time
+            held.madvise(mmap.MADV_HUGEPAGE)
+        chunk = b"1" * _CHUNK
+        while held.tell() < size:
+            held.write(chunk[: size - held.tell()])
+        os.write(writer, b"1")
         time.sleep(60)
     finally:
         os._exit(0)

@@ -24,10 +24,14 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 from tests.command_server import Command, command_server
 
 KIT = Path(__file__).parent / "kit"
+# For whole evolutions whose matter is not how edits are searched and compared on generated inputs.
+UNCOMPARED = "[mine]\nsettle_s = 0.3\n[replay]\nneighbours = 0\nmutants = 0\n"
+QUICK_POLICY = f"[propose]\nbudget_s = 2.0\nmax_candidates = 2\n{UNCOMPARED}"
 BUSY = 5  # so much longer is waited than a quiet machine would need: patience costs nothing
 
 
@@ -63,6 +67,15 @@ def sandbox(made_home: Path) -> Iterator[Bubblewrap]:
     with Bubblewrap(made_home, load_settings(made_home / "agentos.toml").run_uid) as opened:
         opened.start()
         yield opened
+
+
+@pytest.fixture(scope="session")
+def choice(made_home: Path) -> Iterator[Choice]:
+    """For a service inside a test whose matter is not how sandboxes start: that takes two seconds."""
+    settings = load_settings(made_home / "agentos.toml")
+    opened = Choice(made_home, settings.run_uid, settings.sandbox)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
@@ -160,11 +173,12 @@ def tiny_home(made_home: Path, tmp_path: Path) -> Iterator[Home]:
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 20) -> None:
     """Poll; fails with ``what`` when it did not come true in time."""
-    deadline = time.monotonic() + BUSY * seconds
+    began = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > BUSY * seconds:
             pytest.fail(f"after {BUSY * seconds} s still not: {what}")
-        time.sleep(0.02)
+        time.sleep(0.02 if waited < 2 else 0.1)  # what takes long needs the machine, and looking costs
 
 
 @pytest.fixture(name="until")

@@ -13,6 +13,7 @@ import pytest
 from agentos.daemon.service import Service, service
 from agentos.domain import Json, Kind, Limits, MemoryProposal, Question, ResourceId, Task, new_id
 from agentos.home import Home
+from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 
 pytestmark = pytest.mark.sandbox
@@ -48,11 +49,11 @@ MEMORY = ResourceId(Kind.MEMORY, "gravel")
 
 
 @pytest.fixture(scope="module")
-def world(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def world(made_home: Path, choice: Choice, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     home = Home(tmp_path_factory.mktemp("beside") / "home")
     shutil.copytree(made_home, home.root)
     settings = load_settings(home.settings).model_copy(update={"sandbox": "bubblewrap"})
-    with service(home, settings) as made:
+    with service(home, settings, given=choice) as made:
         made.sandbox.start()
         files = {
             "agent/teller/resource.toml": 'description = "Tells"\nharness = "teller"\nagents = ["default"]\n',

@@ -22,6 +22,7 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer, call, say
 from agentos.testing.modelserver.replies import ServerReply
+from tests.daemon.conftest import UNCOMPARED
 from tests.daemon.thinking_world import KEY, KEY_ENV, results, turn_of, typed
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -125,7 +126,7 @@ def numerals(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> list
     shutil.copytree(EXAMPLE / "program", home.root / "coders" / "mine")
     document = (EXAMPLE / "coders.toml").read_text()
     (home.root / "coders.toml").write_text(f'{document}model = "coder"\n')
-    (home.root / "policy.toml").write_text("[propose]\nbudget_s = 0.5\n")
+    (home.root / "policy.toml").write_text(f"[propose]\nbudget_s = 0.5\n{UNCOMPARED}")
     made = []
     for n, numeral in NUMERALS.items():
         task = make_task("numerals/roman", n=n)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from tests.command_server import command_server
+from tests.daemon.conftest import QUICK_POLICY, Daemon, _make_task, until
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -70,38 +73,72 @@ def run(input: Input) -> Output:
     return Output(grade="fail")
 '''
 RIGHT = FAULTY.replace("input.points > input.needed", "input.points >= input.needed")
-KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "5"))  # each start costs a second
+KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "3"))  # each start costs a second
 
 
 PAIRS = ((50, 50), (40, 40), (71, 71), (60, 50), (41, 40), (9, 8), (10, 50), (39, 40), (1, 9))
 
 
-@pytest.fixture
-def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> Callable[..., list[Task]]:
+def set_exam(
+    home: Home, policy: str = QUICK_POLICY, pairs: tuple[tuple[int, int], ...] = PAIRS
+) -> list[Task]:
     """The faulty skill, and a task for each pair of points and points needed; gives the failing ones."""
-
-    def set_(pairs: tuple[tuple[int, int], ...] = PAIRS) -> list[Task]:
-        files = {
-            PATH: FAULTY.encode(),
-            "skill/exam-kit/SKILL.md": b"---\nname: exam-kit\ndescription: Grades.\n---\n",
-        }
-        Registry(home.registry).commit(files, "A skill with an honest fault", "edit")
-        (home.root / "policy.toml").write_text("[propose]\nbudget_s = 5.0\n")
-        made = {}
+    files = {
+        PATH: FAULTY.encode(),
+        "skill/exam-kit/SKILL.md": b"---\nname: exam-kit\ndescription: Grades.\n---\n",
+    }
+    Registry(home.registry).commit(files, "A skill with an honest fault", "edit")
+    (home.root / "policy.toml").write_text(policy)
+    made = {}
+    with closing(Ledger(home.ledger)) as ledger:
         for points, needed in pairs:
             right = "pass" if points >= needed else "fail"
-            task = make_task("exam-kit/grade", points=points, needed=needed)
+            task = _make_task("exam-kit/grade", points=points, needed=needed)
             made[points, needed] = replace(task, checks=(Check("equals", {"value": right, "path": "grade"}),))
             ledger.add_task(made[points, needed], Share.OPEN)
-        return [task for (points, needed), task in made.items() if points == needed]
+    return [task for (points, needed), task in made.items() if points == needed]
 
-    return set_
+
+@dataclass(frozen=True)
+class Exam:
+    """A home with the exam, and the tasks that fail there."""
+
+    home: Home
+    failing: list[Task]
+
+
+@pytest.fixture(scope="module")
+def asked(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Exam:
+    """An evolution of the shipped policy waits for a person; the daemon that led it there has ended in order."""
+    home = Home(tmp_path_factory.mktemp("asked") / "home")
+    shutil.copytree(made_home, home.root)
+    failing = set_exam(home, '[propose]\nbudget_s = 5.0\n[consent]\nmedium = "ask"\n')
+    daemon = Daemon(home)
+    try:
+        daemon.start()
+        until(
+            lambda: [it.state for it in evolutions(home)] == [EvolutionState.AWAITING_CONSENT], "it waits", 60
+        )
+        daemon.signal(signal.SIGTERM)
+        assert daemon.ended() == 0
+    finally:
+        daemon.close()
+    return Exam(home, failing)
 
 
 @pytest.fixture
-def exam(set_exam: Callable[..., list[Task]]) -> list[Task]:
-    """Tasks on both sides of the fault; the failing ones are given."""
-    return set_exam()
+def waiting(asked: Exam, tmp_path: Path) -> Exam:
+    """The same, to go on with."""
+    shutil.copytree(asked.home.root, tmp_path / "waiting")
+    return replace(asked, home=Home(tmp_path / "waiting"))
+
+
+@pytest.fixture
+def served(waiting: Exam) -> Iterator[Daemon]:
+    """Its daemon, at work again."""
+    daemon = Daemon(waiting.home)
+    yield daemon.start()
+    daemon.close()
 
 
 def evolutions(home: Home) -> list[Evolution]:
@@ -118,41 +155,39 @@ def ended(home: Home) -> bool:
     return bool(found) and not any(item.state in AT_WORK for item in found)
 
 
-def ask(home: Home) -> None:
-    path = home.root / "policy.toml"
-    path.write_text(path.read_text() + '[consent]\nmedium = "ask"\n')
-
-
 def test_a_recurring_failure_is_repaired_promoted_run_again_from_its_records_and_reverted(
-    daemon: Any, exam: list[Task], ledger: Ledger, until: Any, home: Home
+    served: Daemon, waiting: Exam
 ) -> None:
-    daemon.start()
-    until(lambda: ended(home), "the evolution has ended", 60)
+    home, reader = waiting.home, Reader(waiting.home.ledger)
     (evolution,) = evolutions(home)
-    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    with offline_context(home) as parts:
+        approve(parts, parts.evolution(evolution.id), "person:ada")
+    until(lambda: evolutions(home)[0].state is EvolutionState.PROBATION, "it is promoted")
     assert source(home) == RIGHT
-    daemon.signal(signal.SIGTERM)
-    daemon.ended()
-    run_again(home, evolution)
-    daemon.start()
 
-    again = [replace(task, id=f"{task.id}-again") for task in exam]
-    for task in again:
-        ledger.add_task(task, Share.OPEN)
-    reader = Reader(home.ledger)
+    again = [replace(task, id=f"{task.id}-again") for task in waiting.failing]
+    add(home, again)
     until(lambda: all(_result(reader, task) is Result.PASSED for task in again), "the same work passes")
 
     with offline_context(home) as parts:
         roll_back(
             parts, parts.evolution(evolution.id), "declined by a test: to see it fail again", origin="revert"
         )
-    once_more = [replace(task, id=f"{task.id}-once-more") for task in exam]
-    for task in once_more:
-        ledger.add_task(task, Share.OPEN)
+    once_more = [replace(task, id=f"{task.id}-once-more") for task in waiting.failing]
+    add(home, once_more)
     until(lambda: all(_result(reader, task) is Result.FAILED for task in once_more), "it fails as it did")
     assert source(home) == FAULTY
     numbers = [version.number for version in Registry(home.registry).versions(SKILL)]
     assert len(numbers) == len(set(numbers)) == 3, "the revert is a version of its own"
+    served.signal(signal.SIGTERM)
+    assert served.ended() == 0
+    run_again(home, evolution)
+
+
+def add(home: Home, tasks: list[Task]) -> None:
+    with closing(Ledger(home.ledger)) as ledger:
+        for task in tasks:
+            ledger.add_task(task, Share.OPEN)
 
 
 def run_again(home: Home, evolution: Evolution) -> None:
@@ -173,9 +208,8 @@ def run_again(home: Home, evolution: Evolution) -> None:
     assert fault.startswith(f"{trial.id}: it could not be run again: there is no blob")
 
 
-def test_kills_at_random_points_promote_once_and_damage_nothing(
-    daemon: Any, exam: list[Task], until: Any, home: Home
-) -> None:
+def test_kills_at_random_points_promote_once_and_damage_nothing(daemon: Daemon, home: Home) -> None:
+    set_exam(home)
     dice = random.Random(7)
     for _ in range(KILLS):
         daemon.start()
@@ -202,10 +236,8 @@ def test_kills_at_random_points_promote_once_and_damage_nothing(
     assert [finding.what for finding in examine(home, fix=False)] == []
 
 
-def test_one_failure_waits_and_a_flag_makes_it_evidence(
-    daemon: Any, set_exam: Callable[..., list[Task]], until: Any, home: Home
-) -> None:
-    (task,) = set_exam(((50, 50), (60, 50), (10, 50)))
+def test_one_failure_waits_and_a_flag_makes_it_evidence(daemon: Daemon, home: Home) -> None:
+    (task,) = set_exam(home, pairs=((50, 50), (60, 50), (10, 50)))
     daemon.start()
     reader = Reader(home.ledger)
     until(lambda: reader.find(Sighting), "the failure was mined")
@@ -215,13 +247,11 @@ def test_one_failure_waits_and_a_flag_makes_it_evidence(
     until(lambda: evolutions(home), "the flag opened an evolution")
 
 
-def test_only_a_token_of_this_home_promotes(
-    daemon: Any, exam: list[Task], ledger: Ledger, until: Any, home: Home
-) -> None:
-    ask(home)
-    daemon.start()
-    until(lambda: ended_waiting(home), "it waits for a person", 60)
+def test_only_a_token_of_this_home_promotes(served: Daemon, waiting: Exam) -> None:
+    home = waiting.home
+    ledger = Ledger(home.ledger)
     (evolution,) = evolutions(home)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT
     (verdict,) = [item for item in ledger.find(Verdict) if item.decision is Decision.PROMOTE]
     candidate = ledger.get(Candidate, verdict.candidate_id)
     later = datetime.now(UTC) + timedelta(hours=1)
@@ -235,10 +265,7 @@ def test_only_a_token_of_this_home_promotes(
         approve(parts, parts.evolution(evolution.id), "person:ada")
     until(lambda: source(home) == RIGHT, "the real one promotes")
     assert len(ledger.find(Consent)) == 2
-
-
-def ended_waiting(home: Home) -> bool:
-    return any(item.state is EvolutionState.AWAITING_CONSENT for item in evolutions(home))
+    ledger.close()
 
 
 def _result(reader: Reader, task: Task) -> Result | None:

@@ -27,6 +27,7 @@ from agentos.evolver.find.triage import reconsider, triage
 from agentos.evolver.replay.verification import run_again
 from agentos.home import Home
 from agentos.ports import Proposal
+from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 from agentos.testing import ScriptedProposer, Undurable
 
@@ -62,8 +63,8 @@ LOOKUP = FAULTY.replace("count=sum", "count={10: 1, 20: 2}.get(input.limit) or s
 
 
 @pytest.fixture
-def made(home: Home) -> Iterator[Service]:
-    with service(home, load_settings(home.settings)) as opened:
+def made(home: Home, choice: Choice) -> Iterator[Service]:
+    with service(home, load_settings(home.settings), given=choice) as opened:
         yield opened
 
 

@@ -25,7 +25,7 @@ from agentos.ledger.store import Ledger
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
-KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "12"))
+KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "6"))
 TASKS = 24 + 2 * KILLS
 
 # Imports once and forks a daemon for each line it reads: most of a start is importing, and it is

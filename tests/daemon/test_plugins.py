@@ -23,7 +23,7 @@ from agentos.ledger.store import Ledger
 from agentos.proposers.skill import SkillProposer
 from agentos.registry.store import Registry
 from agentos.testing import FakeRegistry
-from tests.daemon.conftest import Daemon
+from tests.daemon.conftest import UNCOMPARED, Daemon
 from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH, RIGHT
 
 WHEEL = {
@@ -132,7 +132,7 @@ def test_its_edit_is_screened_tried_and_promoted_like_anybodys(
     }
     Registry(home.registry).commit(files, "A skill with a fault", "edit")
     # so short that the shipped search finds nothing
-    (home.root / "policy.toml").write_text("[propose]\nbudget_s = 0.001\n[mine]\nsettle_s = 0.3\n")
+    (home.root / "policy.toml").write_text(f"[propose]\nbudget_s = 0.001\n{UNCOMPARED}")
     daemon = Daemon(home, environment={"PYTHONPATH": str(installed)})
     try:
         daemon.start()

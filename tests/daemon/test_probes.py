@@ -15,6 +15,7 @@ from agentos.errors import Unavailable
 from agentos.evolver.policy import ProbePolicy
 from agentos.evolver.promote.probing import passed, probe
 from agentos.home import Home
+from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 from tests.daemon.swapping import PATH, source
 
@@ -50,8 +51,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(home: Home) -> Iterator[Bench]:
-    with service(home, load_settings(home.settings)) as made:
+def bench(home: Home, choice: Choice) -> Iterator[Bench]:
+    with service(home, load_settings(home.settings), given=choice) as made:
         yield Bench(made)
 
 
@@ -90,7 +91,9 @@ def test_an_unsound_harness_is_told_from_a_sound_one(bench: Bench, name: str) ->
 
 
 def test_a_harness_that_takes_longer_to_start_does_not_pass(bench: Bench) -> None:
-    found = bench.harness(RUN, "import time\ntime.sleep(0.7)\n" + RUN, start_slack_s=0.2, passes=2)
+    found = bench.harness(
+        RUN, "import time\ntime.sleep(0.7)\n" + RUN, start_ratio=1.0, start_slack_s=0.2, passes=2
+    )
     assert not found.passed
     assert "s to start, and took" in found.reason
 

@@ -13,6 +13,7 @@ from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.promote.probing import probe
 from agentos.home import Home
 from agentos.ports import Plan
+from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -35,8 +36,8 @@ TRIES_FOR_EVER += "    except OSError:\n        pass\n"
 
 
 @pytest.fixture
-def made(home: Home) -> Iterator[Service]:
-    with service(home, load_settings(home.settings)) as running:
+def made(home: Home, choice: Choice) -> Iterator[Service]:
+    with service(home, load_settings(home.settings), given=choice) as running:
         yield running
 
 

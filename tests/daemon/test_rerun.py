@@ -14,6 +14,7 @@ from agentos.domain import Outcome, Result, Run, Share, Step, Task, new_id
 from agentos.errors import UserError
 from agentos.evolver.replay.rerun import Cause, Rerun, rerun
 from agentos.home import Home
+from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import read
@@ -23,8 +24,8 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def served(home: Home) -> Iterator[Service]:
-    with service(home, load_settings(home.settings), socket_name="test.sock") as opened:
+def served(home: Home, choice: Choice) -> Iterator[Service]:
+    with service(home, load_settings(home.settings), socket_name="test.sock", given=choice) as opened:
         opened.sandbox.start()
         yield opened
 

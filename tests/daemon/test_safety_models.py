@@ -39,6 +39,7 @@ from agentos.domain import (
 from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.verdict.safety import rates, ruling
 from agentos.home import Home
+from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 from agentos.testing import ModelServer, Rules, ServerReply, call
 from tests.daemon.thinking_world import KEY, KEY_ENV, free_task, turn_of, typed
@@ -70,7 +71,9 @@ def believing() -> Callable[[Json, int], ServerReply | list[ServerReply]]:
 
 
 @pytest.fixture(scope="module")
-def world(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, ModelServer]]:
+def world(
+    made_home: Path, choice: Choice, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Service, ModelServer]]:
     home = Home(tmp_path_factory.mktemp("safety") / "home")
     shutil.copytree(made_home, home.root)
     with pytest.MonkeyPatch.context() as patch, ModelServer(policy=believing()) as server:
@@ -79,7 +82,7 @@ def world(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
               server.base_url, "--key-env", KEY_ENV, "--default")  # fmt: skip
         (home.root / "policy.toml").write_text("[safety]\nrepeats = 2\n")
         settings = load_settings(home.settings).model_copy(update={"sandbox": "bubblewrap"})
-        with service(home, settings) as made:
+        with service(home, settings, given=choice) as made:
             made.sandbox.start()
             probes = tuple(probe for probe in made.parts.safety_probes if probe.name in CHOSEN)
             yield replace(made, parts=replace(made.parts, safety_probes=probes)), server

@@ -7,6 +7,7 @@ they can read; what may differ between two runs of the same task is named in ``A
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import re
 import shutil
@@ -71,7 +72,7 @@ class Output(BaseModel):
     seen: str
 def run(input: Input) -> Output:
     n = len(open(input.path).readlines())
-    return Output(n=n, seen=base64.b64encode(zlib.compress(json.dumps(everything()).encode(), 9)).decode())
+    return Output(n=n, seen=base64.b64encode(zlib.compress(json.dumps(everything()).encode(), 3)).decode())
 '''
 HARNESS_SOURCE = '''"""Says all that it can see, and what it was told, then calls the tool."""
 import base64, json, sys, zlib
@@ -96,7 +97,7 @@ def run(sdk):
     result = sdk.call_tool(call.tool, call.args)
     said = vars(result) if hasattr(result, "__dict__") else {name: getattr(result, name) for name in result.__slots__}
     seen |= {f"result {name}": str(value) for name, value in said.items() if name not in ("output", "duration_ms")}
-    sdk.finish({**result.output, "harness": base64.b64encode(zlib.compress(json.dumps(seen).encode(), 9)).decode()})
+    sdk.finish({**result.output, "harness": base64.b64encode(zlib.compress(json.dumps(seen).encode(), 3)).decode()})
 '''
 
 GOAL = "say what there is"
@@ -127,7 +128,7 @@ ALLOWED = {
 }
 # Lines of these that may differ, where the rest may not.
 LINES = {
-    r"/proc/(\d+|self|thread-self)/(task/\d+/)?status": r"(Vm\w+|Rss\w+|Hugetlb\w+|\w*ctxt_switches|Cpus_allowed\w*|"
+    r"/proc/(\d+|self|thread-self)/(task/\d+/)?status": r"(State|Vm\w+|Rss\w+|Hugetlb\w+|\w*ctxt_switches|Cpus_allowed\w*|"
     r"Mems_allowed\w*|SigQ|Umask|THP_enabled|x86_Thread_features\w*|CoreDumping|Pid|PPid|Tgid|Ngid|NS\w+):",
     r"/proc/(\d+|self|thread-self)/(task/\d+/)?limits": "Max address space ",
 }
@@ -156,6 +157,7 @@ def seen(text: str) -> dict[str, str]:
     return {ranked(name): normal(name, value) for name, value in found.items()}
 
 
+@functools.cache  # most is the same in every box
 def normal(name: str, text: str) -> str:
     for pattern, instead in TOKENS:
         text = re.sub(pattern, instead, text)

@@ -32,6 +32,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import Settings, load_settings
+from tests.daemon.conftest import UNCOMPARED
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STAGES = ("evolution.reproducing", "evolution.probation")
@@ -260,7 +261,7 @@ def test_two_faults_are_repaired_side_by_side_and_the_later_promotion_loses_noth
             task = make_task(f"exam-{name}/{name}", points=points, needed=needed)
             task = replace(task, checks=(Check("equals", {"value": right, "path": "grade"}),))
             ledger.add_task(task, Share.OPEN)
-    (home.root / "policy.toml").write_text("[propose]\nbudget_s = 5.0\n")
+    (home.root / "policy.toml").write_text(f"[propose]\nbudget_s = 5.0\n{UNCOMPARED}")
 
     def mended(name: str) -> bool:
         path = f"skill/exam-{name}/tools/{name}.py"

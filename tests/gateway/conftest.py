@@ -107,6 +107,12 @@ def _started() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gateways of this test are forked after all: how they start is not its matter."""
+    monkeypatch.setattr(ForkedPopen, "forks", True)
+
+
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     home = make_home(tmp_path_factory.mktemp("gateway") / "home")

@@ -14,7 +14,7 @@ from agentos.gateway.client import GatewayModels
 from agentos.testing import ModelServer, say
 from tests.gateway.conftest import Bench, asking, make_home, said, settings_for, within
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked")]
 
 
 def test_a_stream_that_is_cut_is_given_again_from_the_record(

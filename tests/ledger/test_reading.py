@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sqlite3
 import subprocess
 import sys
@@ -90,6 +92,18 @@ def test_a_reader_cannot_write(ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="read-only"):
         reader._rows("DELETE FROM task")
     reader.close()
+
+
+def test_a_reader_that_is_dropped_keeps_no_file_open(tmp_path: Path, ledger: Ledger) -> None:
+    ledger.close()  # SQLite keeps what is closed while another connection of the process has the file
+    before = len(os.listdir("/proc/self/fd"))
+    gc.disable()
+    try:
+        for _ in range(20):
+            Reader(tmp_path / "ledger.db").tasks()
+        assert len(os.listdir("/proc/self/fd")) == before
+    finally:
+        gc.enable()
 
 
 def test_a_reader_sees_what_was_written_a_moment_ago(

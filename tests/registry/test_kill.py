@@ -71,6 +71,7 @@ def test_writers_at_once_lose_nothing(registry: Registry) -> None:
     assert registry.check().faults == ()
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_no_half_promotion(registry: Registry) -> None:
     chance = random.Random(7)
     for attempt in range(12):
@@ -97,6 +98,7 @@ def test_a_killed_writer_leaves_no_half_promotion(registry: Registry) -> None:
     registry.commit({"tool/add-up/tool.py": TOOL.encode()}, "Goes on", "edit")
 
 
+@pytest.mark.slow
 def test_an_interrupted_init_is_finished(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from agentos.registry.store import Registry; "

@@ -79,6 +79,7 @@ def seen() -> Any:
         return {**json.loads(done.stdout), "stats": server.stats()}
 
 
+@pytest.mark.slow
 def test_answers_whole_and_streamed(seen: Any) -> None:
     assert seen["whole"]["choices"][0]["message"]["content"] == "a whole answer"
     assert seen["whole"]["system_fingerprint"] == "agentos-scripted"

@@ -156,6 +156,7 @@ def test_a_fall_by_the_margin_is_excluded_by_chance_at_most_as_often_as_promised
     assert ever_reached(chances, 70, lambda found: log_e_above(found, -0.1) >= math.log(20)) <= 0.05
 
 
+@pytest.mark.slow
 def test_twenty_candidates_without_effect_share_one_allowance() -> None:
     total = sum(
         ever_reached([(0.3, 0.3)], 40, partial(convinced, threshold(0.05, number))) for number in range(1, 21)

@@ -68,6 +68,7 @@ def f(a, b):
 """
 
 
+@pytest.mark.slow
 def test_a_comparison_over_several_lines_is_edited_and_reused_as_any_other() -> None:
     shapes = _shapes(BROKEN_OVER_LINES)
     for new in (

@@ -45,6 +45,7 @@ def proposals(benches: LocalBenches, brief, workers: int = 1):  # type: ignore[n
     return list(RepairProposer(benches, workers).propose(brief))
 
 
+@pytest.mark.slow
 def test_a_tool_with_an_off_by_one_is_repaired_over_its_input_files(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     table = b"a,b\n1,2\n3,4\n5,6\n"
     cases = [
@@ -109,6 +110,7 @@ def test_a_source_that_is_no_python_gets_no_proposal(benches, case, brief) -> No
     assert proposals(benches, brief("def probe(:\n", [case("t1", 1, x=1)])) == []
 
 
+@pytest.mark.slow
 def test_endless_loops_cost_their_limit_only(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     source = "def probe(n):\n    total = 0\n    while n > 0:\n        total += n\n    return total\n"
     first = proposals(benches, brief(source, [case("t1", 6, n=3)], budget_s=20.0))[0]
