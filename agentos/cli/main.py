@@ -41,6 +41,10 @@ COMMANDS = {
     "trajectory": ("agentos.cli.runs.trajectory", "Runs of other systems in, training data and spans out."),
     "memory": ("agentos.cli.resources.memory", "What agents remember, and what runs propose to remember."),
     "web": ("agentos.cli.admin.web", "Show this home in a browser."),
+    "failure": (
+        "agentos.cli.evolutions.failure",
+        "Failures that recur, counted once each; a muted one is not repaired.",
+    ),
     "evolve": ("agentos.cli.evolutions.evolve", "Look for failures that have become evidence, now."),
     "evolution": (
         "agentos.cli.evolutions.evolution",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentos.errors import NotFound, Unavailable, UserError
 
-HEAD = "0011"  # revision of the newest migration; a test compares them
+HEAD = "0012"  # revision of the newest migration; a test compares them
 
 _CAUSES = {
     "full": "the disk is full; free some space, nothing was half-written",

@@ -42,7 +42,7 @@ class RunRow(_Table, table=True):
     share: str
     attempt: int
     commit_id: str
-    result: str | None = None
+    result: str | None = Field(default=None, index=True)
     seq: int | None = Field(default=None, unique=True)
     started_at: str
     finished_at: str | None = None
@@ -263,7 +263,7 @@ class AuditRow(_Table, table=True):
 
     seq: int = Field(primary_key=True)
     at: str
-    event: str
+    event: str = Field(index=True)
     subject: str = Field(index=True)
     detail: str
     previous: str
