@@ -18,8 +18,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 
 import httpx
@@ -27,10 +28,14 @@ import httpx
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from agentos.home import Home
+from agentos.ledger.audit import AuditHead, HeadFile, chained, newest
 from agentos.ledger.reading import Reader
+from agentos.ledger.rows.codec import kept, plain
 from tests.web.conftest import make_waiting_home
 
 REPEATS = 30
+TRIALS = 20  # of an evolution
+RENAMED = ("id", "run_id", "task_id", "evolution_id", "evidence_id", "candidate_id", "task_key", "body")
 HALF_MS, MOST_MS, KB_MAX, MEMORY_MB, FOLLOWING = 150, 400, 120, 90, 10  # what the page is held to
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -41,41 +46,24 @@ def report(what: str, value: str, beside: str, remarks: str) -> None:
 
 
 def fill(home: Home, tasks: int, evolutions: int) -> None:
-    """Copy rows: ids and what names them get a number behind."""
+    """Copy rows inside SQLite: ids, and what names them, get a number behind; then the audit entries that go with them."""
     with sqlite3.connect(home.ledger) as db:
         db.execute("PRAGMA synchronous = OFF")
-        for table, key, count in (
-            ("task", "task-1", tasks),
-            ("run", "run-1", tasks),
-            ("step", "run-1", tasks),
-            ("sighting", "run-0", tasks // 20),
-        ):
-            _copy(
-                db,
-                table,
-                f"{'run_id' if table in ('step', 'sighting') else 'id'} = '{key}'",
-                ("task-1", "run-1", "task-0", "run-0"),
-                count,
-            )
+        db.execute("PRAGMA temp_store = MEMORY")
+        done = ("task-1", "run-1")
+        _copy(db, "task", "id = 'task-1'", done, tasks)
+        _copy(db, "run", "id = 'run-1'", done, tasks)
+        _copy(db, "step", "run_id = 'run-1'", done, tasks)
+        _copy(db, "run_resource", "seq = (SELECT seq FROM run WHERE id = 'run-1')", done, tasks)
+        _copy(db, "sighting", "run_id = 'run-0'", ("task-0", "run-0"), tasks // 20)
         ((name, evidence),) = db.execute("SELECT id, evidence_id FROM evolution").fetchall()
-        for table in ("evolution", "candidate", "verdict", "evidence", "trial"):
-            where = (
-                f"id = '{name}'"
-                if table == "evolution"
-                else "1"
-                if table == "evidence"
-                else f"evolution_id = '{name}'"
-            )
-            parts = (name.partition("-")[2], evidence.partition("-")[2])
-            _copy(
-                db,
-                table,
-                where,
-                parts,
-                evolutions,
-                limit=20,
-                state="promoted" if table == "evolution" else "",
-            )
+        parts = tuple(text.partition("-")[2] for text in (name, evidence))
+        _copy(db, "evidence", f"id = '{evidence}'", parts, evolutions)
+        _copy(db, "evolution", f"id = '{name}'", parts, evolutions, ended=True)
+        for table in ("candidate", "verdict"):
+            _copy(db, table, f"evolution_id = '{name}'", parts, evolutions, ended=True)
+        _copy(db, "trial", f"evolution_id = '{name}'", parts, evolutions, limit=TRIALS)
+        _audit(db, home, name, tasks, evolutions)
         db.execute("ANALYZE")
 
 
@@ -83,41 +71,76 @@ def _copy(
     db: sqlite3.Connection,
     table: str,
     where: str,
-    names: tuple[str, ...],
+    names: Sequence[str],
     count: int,
+    *,
     limit: int = 1,
-    state: str = "",
+    ended: bool = False,
 ) -> None:
-    cursor = db.execute(f"SELECT * FROM {table} WHERE {where} LIMIT {limit}")
-    columns = [column[0] for column in cursor.description]
-    rows = cursor.fetchall()
-    own = [columns.index(name) for name in ("no", "seq") if name in columns]
-    places = ", ".join("?" * len(columns))
-    finished = (
-        db.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()[0] if "seq" in columns else 0
+    """``count`` copies of the first ``limit`` rows; ``ended``: what awaited consent was promoted."""
+    own = (
+        db.execute(f"SELECT id FROM {table} WHERE {where} LIMIT 1").fetchone()[0]
+        if _has_id(db, table)
+        else ""
     )
-    key = columns.index("no") if "no" in columns else columns.index("seq")
+    known = any(name in own for name in names)  # else its id says nothing of what it belongs to
 
-    def copies() -> Iterator[list[object]]:
-        for number in range(count):
-            for row in rows:
-                own_names = (*names, row[columns.index("id")]) if "id" in columns else names
-                fresh = [_renamed(value, own_names, number, state) for value in row]
-                for place in own:
-                    fresh[place] = None if place == key else finished + number + 1
-                if state and "state" in columns:
-                    fresh[columns.index("state")] = state
-                yield fresh
+    def renamed(value: object, number: int) -> object:
+        if not isinstance(value, str | bytes) or not value:
+            return value
+        text = plain(value)
+        for name in names:
+            text = text.replace(name, f"{name}x{number}")
+        text = text if known or not own else text.replace(own, f"{own}x{number}")
+        text = text.replace("awaiting_consent", "promoted") if ended else text
+        return text if isinstance(value, str) else kept(text)  # what is searched in stands as text
 
-    db.executemany(f"INSERT INTO {table} VALUES ({places})", copies())
+    db.create_function("renamed", 2, renamed, deterministic=True)
+    columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+    values = []
+    for column in columns:
+        value = f"r.{column}"
+        if column == "no" or (column == "seq" and "no" not in columns and "id" in columns):
+            value = "NULL"
+        elif column == "seq":  # of a run's end; what it used names it by that
+            value = "(SELECT top FROM last) + n.value"
+        elif column == "id" and not known:
+            value = "r.id || 'x' || n.value"
+        elif column in RENAMED or (ended and column == "state"):
+            value = f"renamed({value}, n.value)"
+        values.append(value)
+    db.execute("CREATE TEMP TABLE IF NOT EXISTS last AS SELECT max(seq) AS top FROM run")
+    db.execute(
+        f"INSERT INTO {table} WITH RECURSIVE n(value) AS "
+        f"(SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < {count}) SELECT {', '.join(values)} "
+        f"FROM n, (SELECT * FROM {table} WHERE {where} LIMIT {limit}) AS r ORDER BY n.value"
+    )
 
 
-def _renamed(value: object, names: tuple[str, ...], number: int, state: str) -> object:
-    if not isinstance(value, str):
-        return value
-    for name in names:
-        value = re.sub(rf"\b{re.escape(name)}(?!x?\d)", f"{name}x{number}", value)
-    return value.replace('"awaiting_consent"', f'"{state}"') if state else value
+def _has_id(db: sqlite3.Connection, table: str) -> bool:
+    return any(row[1] == "id" for row in db.execute(f"PRAGMA table_info({table})"))
+
+
+def _audit(db: sqlite3.Connection, home: Home, evolution: str, tasks: int, evolutions: int) -> None:
+    """An entry for the end of each run, and those of each evolution, chained as the ledger chains them."""
+    rows = db.execute(
+        "SELECT at, event, subject, detail FROM audit WHERE subject IN ('run-1', ?)", (evolution,)
+    ).fetchall()
+    ends = [row for row in rows if row[2] == "run-1"]
+    stages = [row for row in rows if row[2] == evolution]
+    head = newest(db)
+
+    def entries() -> Iterator[tuple[object, ...]]:
+        nonlocal head
+        for many, found in ((tasks, ends), (evolutions, stages)):
+            for number in range(1, many + 1):
+                for at, event, subject, detail in found:
+                    entry = chained(head, at, event, f"{subject}x{number}", detail)
+                    head = AuditHead(entry.seq, entry.hash)
+                    yield astuple(entry)
+
+    db.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", entries())
+    HeadFile(home.ledger.with_name("audit.head")).publish(db)
 
 
 @contextmanager

@@ -42,6 +42,10 @@ COMMANDS = {
     "memory": ("agentos.cli.resources.memory", "What agents remember, and what runs propose to remember."),
     "web": ("agentos.cli.admin.web", "Show this home in a browser."),
     "token": ("agentos.cli.connections.token", "Tokens that let programs in to the API of this home."),
+    "failure": (
+        "agentos.cli.evolutions.failure",
+        "Failures that recur, counted once each; a muted one is not repaired.",
+    ),
     "evolve": ("agentos.cli.evolutions.evolve", "Look for failures that have become evidence, now."),
     "evolution": (
         "agentos.cli.evolutions.evolution",

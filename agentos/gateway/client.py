@@ -24,6 +24,7 @@ from agentos.domain import Json, Reply
 from agentos.errors import ModelFailed, missing_extra
 from agentos.gateway.setup import CALL_HEADER, READY, TIMEOUT_HEADER, Setup
 from agentos.home import Home
+from agentos.models.stopping import model_stop
 from agentos.ports import Grant
 
 if TYPE_CHECKING:
@@ -204,7 +205,13 @@ class GatewayModels:
         return GatewaySession(self, grant)
 
     def process(self, deadline: float) -> _Process:
-        """The process, started where it does not run; raises ModelFailed when it does not come up."""
+        """The process, started where it does not run; raises ModelFailed when it does not come up, or calls are stopped."""
+        if (stopped := model_stop(self._home)) is not None:
+            why = f": {stopped.reason}" if stopped.reason else ""
+            raise ModelFailed(
+                "unreachable",
+                f"{stopped.principal} stopped all model calls{why}; `agentos model resume` lets them go on",
+            )
         with self._lock:
             if self._closed:
                 raise ModelFailed("unreachable", "the gateway was closed")

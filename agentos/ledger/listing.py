@@ -13,10 +13,12 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, TaskState
+from agentos.errors import NotFound
 from agentos.ledger.reading import Reader, TaskView
 from agentos.ledger.rows.codec import from_text
 
 R = TypeVar("R")
+_DAYS_MAX = 2_000  # newest sightings of a failure that are counted by day
 _SCAN_MAX = 20_000  # newest rows that are looked through for a text
 
 
@@ -99,6 +101,38 @@ def failure_groups(reader: Reader, limit: int) -> Sequence[FailureGroup]:
         old, new = (_sighting(reader, seq) for seq in (first, last))
         groups.append(FailureGroup(new.fingerprint, int(count), old.seen_at, new.seen_at))
     return groups
+
+
+def failure_group(reader: Reader, fingerprint_id: str) -> FailureGroup:
+    """One of them. Raises NotFound, also for a failure of hidden work alone."""
+    seen = "json_extract(body, '$.hidden') IS NOT 1"
+    ((count, first, last),) = reader._rows(
+        f"SELECT count(*), min(seq), max(seq) FROM sighting WHERE fingerprint = ? AND {seen}", fingerprint_id
+    )
+    if not count:
+        raise NotFound(
+            f"there is no failure {fingerprint_id[:60]!r}: type `agentos failure list` to see them"
+        )
+    old, new = (_sighting(reader, seq) for seq in (first, last))
+    return FailureGroup(new.fingerprint, int(count), old.seen_at, new.seen_at)
+
+
+def failures_by_day(reader: Reader, fingerprint_id: str, since: datetime) -> Mapping[str, int]:
+    """How often it was seen on each day (of UTC, as ``2026-01-31``) from ``since`` on, without hidden work."""
+    day = "substr(json_extract(body, '$.seen_at'), 1, 10)"
+    rows = reader._rows(
+        f"SELECT {day}, count(*) FROM (SELECT body FROM sighting WHERE fingerprint = ? ORDER BY seq DESC "
+        f"LIMIT {_DAYS_MAX}) WHERE json_extract(body, '$.hidden') IS NOT 1 AND {day} >= ? GROUP BY {day}",
+        fingerprint_id,
+        f"{since:%Y-%m-%d}",
+    )
+    return {str(at): int(count) for at, count in rows}
+
+
+def odd_cursors(reader: Reader, prefix: str) -> frozenset[str]:
+    """What stands behind the prefix in the names of cursors whose position is odd."""
+    sql = "SELECT substr(name, length(?1) + 1) FROM cursor WHERE name > ?1 AND name < ?1 || '~' AND position % 2"
+    return frozenset(str(name) for (name,) in reader._rows(sql, prefix))
 
 
 def sightings_of(reader: Reader, fingerprint_id: str, limit: int) -> Sequence[Sighting]:

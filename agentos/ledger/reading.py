@@ -207,7 +207,7 @@ class Reader:
 
     def open_runs(self) -> Sequence[Run]:
         """Runs without an end, oldest first: in flight, or left by a daemon that was killed."""
-        return self._runs("WHERE result IS NULL ORDER BY no")
+        return self._runs("WHERE seq IS NULL ORDER BY no")
 
     def runs_after(self, cursor: int, limit: int) -> Sequence[tuple[int, Run]]:
         """Finished runs in the order they finished, each with its cursor position."""
@@ -402,16 +402,17 @@ class Reader:
         """
         if kind not in NAMED:
             raise TypeError(f"{kind} has no ids")
+        if rows := self._rows(f"SELECT id FROM {kind} WHERE id = ?", fragment):
+            return str(rows[0][0])  # a whole id is looked up; for a part of one all are looked through
         matches = (
-            "id = :f OR substr(id, 1, length(:f)) = :f OR substr(id, -length(:f)) = :f "
-            "OR substr(id, instr(id, '-') + 1, length(:f)) = :f"
+            "id = ?1 OR substr(id, 1, length(?1)) = ?1 OR substr(id, -length(?1)) = ?1 "
+            "OR substr(id, instr(id, '-') + 1, length(?1)) = ?1"
         )
         if kind == "task":
             its = f"SELECT id FROM task WHERE {matches}"
-            matches = f"({matches}) AND (schedule_id = '' OR id = :f OR schedule_id NOT IN ({its}))"
-        sql = f"SELECT id FROM {kind} WHERE :f <> '' AND ({matches}) ORDER BY id <> :f, id LIMIT 6"
-        with self._connection() as connection:
-            found = [row[0] for row in connection.execute(sql, {"f": fragment})]
+            matches = f"({matches}) AND (schedule_id = '' OR id = ?1 OR schedule_id NOT IN ({its}))"
+        sql = f"SELECT id FROM {kind} WHERE ?1 <> '' AND ({matches}) ORDER BY id <> ?1, id LIMIT 6"
+        found = [row[0] for row in self._rows(sql, fragment)]
         if not found:
             raise NotFound(f"there is no {kind} {fragment!r}: type `agentos {kind} list` to see them")
         if len(found) > 1 and found[0] != fragment:

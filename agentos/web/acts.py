@@ -21,8 +21,8 @@ from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.registry.revert import RevertPlan
 from agentos.resources import parse_id
 from agentos.web.context import WebContext, duration
-from agentos.web.evolutions import EditedFile, edited_files
-from agentos.web.resources import version_difference
+from agentos.web.pages.evolutions import EditedFile, edited_files
+from agentos.web.pages.resources import version_difference
 
 REASON_MAX = 2_000
 _STANDS = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
@@ -86,7 +86,7 @@ def evolution_effect(site: WebContext, act: str, evolution_id: str) -> ActEffect
 
 def do_evolution(site: WebContext, act: str, evolution_id: str, bound: str, reason: str) -> str:
     """Do it; the address to go to. Raises Conflict when it rests on something else than ``bound``."""
-    principal, why = person(), _reason(reason)
+    principal, why = person(), reason_of({"reason": reason}) or _NO_REASON
     with offline_context(site.home) as parts:
         evolution = parts.evolution(evolution_id)
         if _bound_in(parts, evolution) != bound:
@@ -255,7 +255,9 @@ def _plan_digest(plan: RevertPlan) -> str:
     return digest([plan.base.commit, plan.tree])
 
 
-def _reason(text: str) -> str:
-    if len(text) > REASON_MAX:
-        raise UserError(f"The reason has {len(text):,} characters, at most {REASON_MAX:,} are kept.")
-    return text.strip() or _NO_REASON
+def reason_of(said: Mapping[str, str]) -> str:
+    """What stands in the field ``reason``, "" for nothing. Raises UserError where it is too long."""
+    reason = said.get("reason", "").strip()
+    if len(reason) > REASON_MAX:
+        raise UserError(f"The reason has {len(reason):,} characters, at most {REASON_MAX:,} are kept.")
+    return reason

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeVar, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -17,7 +19,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from agentos import __version__
-from agentos.domain import Json, is_reference
+from agentos.domain import Json, Result, Trial, is_reference
+from agentos.errors import AgentOSError
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -26,6 +29,7 @@ from agentos.registry.store import Registry
 from agentos.web.sessions import LoginLinks, Sessions, WebSession
 
 V = TypeVar("V")
+_log = logging.getLogger("uvicorn.error")  # which ``server`` writes to the home
 
 HERE = Path(__file__).parent
 _SHOWN = 6_000  # characters of a value on a page; the rest is a link away
@@ -48,6 +52,7 @@ class Kept:
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[object, float, Any]] = {}
+        self._making: set[str] = set()
 
     def get(self, name: str, of: object, seconds: float, make: Callable[[], V]) -> V:
         """What ``make`` gave for the same ``of``, at most ``seconds`` ago; else what it gives now."""
@@ -58,6 +63,24 @@ class Kept:
         made = make()
         self._found[name] = (of, now, made)
         return made
+
+    def late(self, name: str, seconds: float, make: Callable[[], V]) -> V:
+        """What ``make`` gave at most ``seconds`` ago; older, while a thread makes it anew; waits for the first one only."""
+        known = self._found.get(name)
+        if known is None:
+            return self.get(name, None, seconds, make)
+        if time.monotonic() - known[1] >= seconds and name not in self._making:
+            self._making.add(name)
+            Thread(target=self._make, args=(name, make), name=f"make {name}", daemon=True).start()
+        return cast(V, known[2])
+
+    def _make(self, name: str, make: Callable[[], object]) -> None:
+        try:
+            self._found[name] = (None, time.monotonic(), make())
+        except AgentOSError as error:
+            _log.warning("%s could not be made: %s", name, error)
+        finally:
+            self._making.discard(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +123,7 @@ def environment() -> Environment:
     )
     found.filters |= {
         "when": when, "duration": duration, "tone": tone, "words": words, "value": value_text, "bytes": size_text,
-        "ticks": ticks, "is_reference": is_reference, "plural": plural,
+        "ticks": ticks, "is_reference": is_reference, "plural": plural, "passes": passes,
     }  # fmt: skip
     return found
 
@@ -144,6 +167,11 @@ def tone(word: object) -> str:
 def words(state: object) -> str:
     """A state as words."""
     return str(state).replace("_", " ")
+
+
+def passes(trials: Sequence[Trial]) -> str:
+    """How many of them passed: 3/12."""
+    return f"{sum(trial.outcome.result is Result.PASSED for trial in trials)}/{len(trials)}"
 
 
 def plural(count: int, noun: str) -> str:

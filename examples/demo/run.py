@@ -194,9 +194,10 @@ def demo(console: Console, folder: Path) -> list[str]:
                 break
     console.print(f"Done in {time.monotonic() - began:.0f} s. What to look at now:")
     example = promoted[0] if promoted else "ID"
-    command = f"AGENTOS_HOME={agentos.home} {Path(sys.executable).parent / 'agentos'} evolution"
+    command = f"AGENTOS_HOME={agentos.home} {Path(sys.executable).parent / 'agentos'}"
     for verb in ("show", "diff", "revert"):
-        console.print(f"  {command} {verb} {example}", soft_wrap=True)
+        console.print(f"  {command} evolution {verb} {example}", soft_wrap=True)
+    console.print(f"  {command} web --open", soft_wrap=True)
     return missing(evolutions, stories, rounds)
 
 

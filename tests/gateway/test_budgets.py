@@ -13,6 +13,7 @@ from agentos.errors import ModelFailed
 from agentos.gateway.budgets import BudgetAccount, reserve
 from agentos.gateway.calls import CallTotals
 from agentos.gateway.client import GatewaySession
+from agentos.models.stopping import let_models_go_on, stop_models
 from tests.gateway.conftest import Bench, asking, within
 
 Paid = Callable[[], int]
@@ -129,3 +130,18 @@ def test_an_evolution_may_be_held_to_calls_too(bench: Bench) -> None:
     sessions = [bench.open(evolution_id="evo-2") for _ in range(5)]
     answers = [kind_of(session, f"trial {number}") for number, session in enumerate(sessions)]
     assert answers == ["answered"] * 4 + ["evolution_budget"]
+
+
+def test_stopped_calls_are_not_begun_also_in_a_run_that_goes_on(bench: Bench, paid: Paid) -> None:
+    session = bench.open()
+    assert kind_of(session, "before") == "answered"
+    try:
+        stop_models(bench.home, "person:ann(1)", "too dear")
+        assert kind_of(session, "while stopped") == "unreachable"
+        assert kind_of(bench.open(), "another run") == "unreachable"
+        (bench.home.root / "models.stopped").write_text("{")  # what cannot be read stops them, too
+        assert kind_of(session, "damaged") == "unreachable"
+    finally:
+        let_models_go_on(bench.home)
+    assert paid() == 1
+    assert kind_of(session, "after") == "answered"

@@ -5,6 +5,7 @@ What tools, models and files could have written holds what a browser would obey.
 
 from __future__ import annotations
 
+import random
 import secrets
 import shutil
 import socket
@@ -23,6 +24,9 @@ import pytest
 from agentos.daemon.offline import offline_context
 from agentos.daemon.setup import init_home
 from agentos.domain import (
+    Arm,
+    Candidate,
+    Cost,
     Evolution,
     EvolutionState,
     InputFile,
@@ -35,11 +39,14 @@ from agentos.domain import (
     Step,
     Task,
     TaskState,
+    Trial,
+    TrialSet,
 )
 from agentos.evolver.cycle import evolve
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import ConsentPolicy
+from agentos.evolver.verdict.pairing import FIRST
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -136,6 +143,41 @@ def _failing_schedule(ledger: Ledger, stable: Any) -> None:
         ledger.add_task(copy, Share.OPEN)
         run = a_run(ledger, copy, stable, f"run-nightly-{number}")
         ledger.finish_run(run.id, Outcome(result, 1.0, "the feed was empty"), None, (), ())
+
+
+def add_varying_evolution(home: Home) -> str:
+    """One more evolution, promoted, of tasks that vary: 12 rounds of pairs each, by fixed dice. Its id."""
+    dice = random.Random(7)
+    with offline_context(home) as parts:
+        ledger: Any = parts.records
+        (known,) = ledger.find(Evolution)
+        old = ledger.get(Candidate, known.candidate_id)
+        candidate = replace(old, id="cand-varying-1", evolution_id="evo-varying")
+        ended = datetime.now(UTC)
+        fresh = replace(
+            known, id="evo-varying", state=EvolutionState.PROBATION, candidate_id=candidate.id, promoted=known.base, ended_at=ended
+        )  # fmt: skip
+        ledger.put(fresh)
+        ledger.put(candidate)
+        chances = {TrialSet.EVIDENCE: (0.3, 0.9), TrialSet.GUARD: (0.9, 0.9)}
+        trials = [
+            it for it in ledger.find(Trial, evolution_id=known.id) if it.repeat == 0 and it.set in chances
+        ]
+        for trial in {(it.task_id, it.arm): it for it in trials}.values():
+            for turn in range(12):
+                passed = dice.random() < chances[trial.set][trial.arm is Arm.CANDIDATE]
+                result = Outcome(
+                    Result.PASSED if passed else Result.FAILED,
+                    float(passed),
+                    "",
+                    cost=Cost(cpu_s=0.5, usd=0.001),
+                )
+                own = {"candidate_id": candidate.id, "number": 1} if trial.arm is Arm.CANDIDATE else {}
+                name = f"trial-varying-{trial.task_id}-{trial.arm}-{turn}"
+                ledger.put(
+                    replace(trial, id=name, evolution_id=fresh.id, repeat=FIRST + turn, outcome=result, **own)
+                )
+    return fresh.id
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ import pytest
 
 from agentos.domain import Consent
 from agentos.evolver.promote.consent import PAGE
+from agentos.ledger.listing import failure_groups
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from tests.web.conftest import Served
+from tests.web.conftest import Served, add_varying_evolution
 
 pytestmark = pytest.mark.browser
 
@@ -68,8 +69,12 @@ def test_every_page_fits_and_breaks_no_rule_of_accessibility(
 ) -> None:
     window = Window(chromium, served, color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
     evolution = f"/evolutions/{served.evolution.id}"
-    for address in ("/", "/evolutions", evolution, f"{evolution}/approve", "/runs", "/runs/run-hostile", "/runs/run-1",
-                    "/tasks", "/resources", "/resources/skill/calc", "/failures", "/health"):  # fmt: skip
+    varying = f"/evolutions/{add_varying_evolution(served.home)}"
+    (failure,) = failure_groups(Reader(served.home.ledger), 5)
+    for address in ("/", "/evolutions", evolution, varying, f"{evolution}/approve", "/runs", "/runs/run-hostile", "/runs/run-1",
+                    "/runs/run-1/compare?with=run-hostile", "/tasks", "/tasks/new", "/tasks/new?tool=calc/grade", "/resources",
+                    "/resources/skill/calc", "/resources/skill/calc/blame", "/failures",
+                    f"/failures/{failure.fingerprint.id}", "/health"):  # fmt: skip
         window.page.goto(served.address + address)
         for closed in window.page.locator("summary").all()[:2]:
             closed.click()
@@ -150,4 +155,49 @@ def test_what_others_wrote_runs_nothing_and_leads_nowhere(chromium: Any, served:
         window.link("report.html").click()
     assert download.value.suggested_filename == "report.html"
     assert outside == []
+    assert window.errors == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_person_does_what_else_there_is_to_do(chromium: Any, served: Served, scripts: bool) -> None:
+    """A task from its form, a run again, an answer put right, a failure muted, models stopped: by role and name."""
+    window = Window(chromium, served, java_script_enabled=scripts)
+    page = window.page
+
+    def told(sentence: str) -> None:
+        page.get_by_role("status").get_by_text(sentence).wait_for()
+
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Tasks").click()
+    window.link("New task").click()
+    page.get_by_label("Tool").fill("calc/grade")
+    window.button("Show its fields").click()
+    page.get_by_label("points").fill("51")
+    window.button("Queue it").click()
+    told("It is queued")
+    page.goto(f"{served.address}/runs/run-1")
+    window.button("Run again").click()
+    told("It is queued once more")
+    page.goto(f"{served.address}/runs/run-1")
+    page.get_by_label("Compare with the run").fill("run-2")
+    window.button("Compare").click()
+    window.heading("Two runs").wait_for()
+    window.link("run-1").first.click()
+    page.get_by_text("Put the answer right").click()
+    page.get_by_label("What the answer should have been").fill('{"grade": "pass"}')
+    window.button("Keep this answer").click()
+    told("Your answer is kept")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Failures").click()
+    window.link("wrong_answer").first.click()
+    window.button("Mute").click()
+    told("It is muted")
+    window.button("Unmute").click()
+    told("It is muted no longer")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Health").click()
+    window.button("Stop all model calls").click()
+    told("No model is asked")
+    window.button("Let models go on").click()
+    told("Models are asked again")
+    page.goto(f"{served.address}/resources/skill/calc")
+    window.link("Who wrote which line").click()
+    page.get_by_role("region", name="Lines of skill/calc/SKILL.md").wait_for()
     assert window.errors == []

@@ -11,6 +11,7 @@ from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, tell_progress
 from agentos.errors import ModelFailed, UserError
 from agentos.home import Home
+from agentos.models.stopping import model_stop
 
 if TYPE_CHECKING:
     from agentos.cli.connections.model_reading import Line
@@ -44,6 +45,10 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         print_json(found)
         return
+    if (stopped := model_stop(Home.find())) is not None:
+        print_text(
+            f"{stopped.principal} stopped all model calls; `agentos model resume` lets them go on.", "yellow"
+        )
     print_table(
         ["name", "model", "provider", "key", "price", "calls", "tokens", "usd", "faults"],
         [_row(line) for line in found],
@@ -164,6 +169,35 @@ def remove(
     )
     if done.default:
         print_text("It was the default, and there is none now. Next: agentos model default NAME", "yellow")
+
+
+@app.command()
+def stop(
+    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Stop all model calls of this home at once: those under way end, none is begun. What needs a model waits."""
+    _turn(reason, stopped=True, as_json=as_json)
+
+
+@app.command()
+def resume(
+    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Let model calls go on after `agentos model stop`."""
+    _turn(reason, stopped=False, as_json=as_json)
+
+
+def _turn(reason: str, *, stopped: bool, as_json: bool) -> None:
+    from agentos.daemon import model_stop
+    from agentos.evolver.promote.consent import person
+
+    (model_stop.stop if stopped else model_stop.resume)(Home.find(), person(), reason)
+    if as_json:
+        print_json({"stopped": stopped, "reason": reason})
+    else:
+        print_text("No model is asked from now on." if stopped else "Models are asked again.", "green")
 
 
 @app.command("test")

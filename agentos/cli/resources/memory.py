@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,22 +10,18 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
-from agentos.domain import Json, Kind, MemoryProposal, ProposalState, ResourceId, Snapshot
+from agentos.domain import Json, Kind, MemoryProposal, ProposalState, Snapshot
 from agentos.errors import Conflict, NotFound
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
 if TYPE_CHECKING:
     from agentos.ports import KnownLesson
-    from agentos.registry.store import Registry
 
 app = noun("What agents remember, and what runs propose to remember.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The proposal's id, or enough of its start or end.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-
-_NAME_WORDS = 5
-_DESCRIPTION = 200  # characters
 
 
 @app.command("list")
@@ -105,23 +98,11 @@ def accept(
 ) -> None:
     """Make a proposal a memory: a new resource of the registry, which later runs see."""
     from agentos.cli.resources.registry_edit import author
-    from agentos.registry.store import Registry
-    from agentos.resources import parse_id
+    from agentos.daemon.people.remembering import accept as remember
 
     home = Home.find()
     proposal = _open_proposal(Reader(home.ledger), id)
-    registry = Registry(home.registry)
-    main = registry.stable()
-    _refuse_other_form(registry, main)
-    if name:
-        resource = parse_id(f"memory/{name.removeprefix('memory/')}")
-        if registry.files(main, str(resource)) not in ({}, _files(resource, proposal)):
-            raise Conflict(f"There is a {resource} already: give another --name, or edit that one.")
-    else:
-        resource = _free_name(registry, main, proposal)
-    message = f"Remember: {proposal.text.splitlines()[0][:60]}"
-    registry.commit(_files(resource, proposal), message, "edit", base=main, author=author())
-    _decide(home, proposal, ProposalState.ACCEPTED, resource=str(resource))
+    resource = remember(home, proposal, author(), name)
     if as_json:
         print_json({"proposal": proposal.id, "resource": str(resource)})
     else:
@@ -135,9 +116,11 @@ def reject(
     as_json: AsJson = False,
 ) -> None:
     """Turn a proposal down; it is not proposed again."""
+    from agentos.daemon.people.remembering import turn_down
+
     home = Home.find()
     proposal = _open_proposal(Reader(home.ledger), id)
-    _decide(home, proposal, ProposalState.REJECTED, reason=reason)
+    turn_down(home, proposal, reason)
     if as_json:
         print_json({"proposal": proposal.id, "reason": reason})
     else:
@@ -165,19 +148,6 @@ def _form(name: str) -> int:
 
     registry, path = Registry(Home.find().registry), document_of(parse_id(name))
     return form_in(registry.files(registry.stable(), path).get(path, b""))
-
-
-def _refuse_other_form(registry: Registry, main: Snapshot) -> None:
-    """A proposal becomes a memory of the first form, which a harness may not read any more."""
-    from agentos.resources.forms import FIRST, documents_of, readers
-
-    documents = documents_of(registry.names(main), lambda path: registry.files(main, path))
-    for reader in readers(documents):
-        if reader.form != FIRST:
-            raise Conflict(
-                f"{reader.harness} reads memories of form {reader.form}, and a proposal becomes one of form "
-                f"{FIRST}. Write it down in that form: agentos registry edit memory/NAME"
-            )
 
 
 def _fared(memories: Mapping[str, str]) -> Sequence[KnownLesson]:
@@ -261,46 +231,3 @@ def _open_proposal(reader: Reader, id: str) -> MemoryProposal:
     if proposal.state is not ProposalState.OPEN:
         raise Conflict(f"{proposal.id} is {_standing(proposal)} already.")
     return proposal
-
-
-def _decide(
-    home: Home, proposal: MemoryProposal, state: ProposalState, *, resource: str = "", reason: str = ""
-) -> None:
-    from agentos.ledger.store import Ledger
-
-    ledger = Ledger(home.ledger)
-    try:
-        now = datetime.now(UTC)
-        ledger.decide(replace(proposal, state=state, decided_at=now, resource=resource, reason=reason))
-    except Conflict:
-        # The daemon closes a proposal that it finds in a memory, where it stands by now.
-        if state is not ledger.get(MemoryProposal, proposal.id).state:
-            raise
-    finally:
-        ledger.close()
-
-
-def _files(resource: ResourceId, proposal: MemoryProposal) -> Mapping[str, bytes]:
-    """The resource that a proposal becomes: one lesson, further lines of it indented."""
-    first, *rest = proposal.text.splitlines()
-    lesson = "\n".join([f"- {first}", *(f"  {line.strip()}" for line in rest if line.strip())])
-    description = " ".join((proposal.why or proposal.text).split())[:_DESCRIPTION]
-    # JSON's text is TOML's as well, once control characters are gone, which they are
-    document = f"description = {json.dumps(description, ensure_ascii=False)}\nevolvable = true\n"
-    return {
-        f"{resource}/memory.md": f"# {resource.name}\n\n{lesson}\n".encode(),
-        f"{resource}/resource.toml": document.encode(),
-    }
-
-
-def _free_name(registry: Registry, main: Snapshot, proposal: MemoryProposal) -> ResourceId:
-    """A name of its first words that nothing else has; the one it has where it was written before."""
-    words: Sequence[str] = re.findall(r"[a-z0-9]+", proposal.text.lower())[:_NAME_WORDS]
-    stem = "-".join(words)[:50].strip("-") or "lesson"
-    number = 1
-    while True:
-        resource = ResourceId(Kind.MEMORY, stem if number == 1 else f"{stem}-{number}")
-        present = dict(registry.files(main, str(resource)))
-        if present in ({}, _files(resource, proposal)):
-            return resource
-        number += 1

@@ -120,6 +120,19 @@ def list_(
     )
 
 
+@app.command()
+def again(id: Id, as_json: AsJson = False) -> None:
+    """Queue the same work once more, as a task of its own with the same inputs; nothing is delivered by it."""
+    from agentos.daemon.intake.again import queue_again
+
+    home = Home.find()
+    task = queue_again(home, Reader(home.ledger).resolve("task", id))
+    if as_json:
+        print_json(task.id)
+    else:
+        print_text(f"{task.id}  {task.name}")
+
+
 @app.command("from-run")
 def from_run(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or enough of its start or end.")],

@@ -7,14 +7,17 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import TypeAlias
 
 from pydantic import TypeAdapter
 
 from agentos import __version__
 from agentos.daemon.job.bundle import Bundle
-from agentos.domain import digest
+from agentos.domain import Kind, Snapshot, digest
 from agentos.messages import WHEELS, ToolCard
+from agentos.registry.store import Registry
 from agentos.resources import examine, is_tool_file, parse_id
 from agentos.retrieval.storage import Storage, transaction
 
@@ -84,6 +87,23 @@ class ToolSchemas:
         if tools and not cards and len(new) > 1:
             return {name: self._load(files, _tools(name, files))[0] for name, files in new.items()}
         return {name: [card for card in cards if card.path.startswith(f"{name}/")] for name in new}
+
+
+def known_cards(index: Path, registry: Registry, snapshot: Snapshot) -> list[ToolCard]:
+    """The cards of the snapshot's tools that some run has loaded already, by path; nothing is loaded for it."""
+    if not index.exists():
+        return []
+    names = [str(it) for it in registry.names(snapshot) if it.kind in (Kind.SKILL, Kind.TOOL)]
+    keys = [_key(dict(registry.files(snapshot, name))) for name in names]
+    marks = ", ".join("?" * len(keys))
+    with closing(sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True)) as connection:
+        try:
+            rows = connection.execute(f"SELECT cards FROM cards WHERE key IN ({marks})", keys).fetchall()  # noqa: S608
+        except sqlite3.DatabaseError:  # it may be deleted at any time, and is being made again
+            return []
+    return sorted(
+        (card for (text,) in rows for card in _CARDS.validate_json(text)), key=lambda card: card.path
+    )
 
 
 def _with_tools(files: Mapping[str, bytes]) -> dict[str, _Files]:

@@ -24,7 +24,7 @@ from agentos.shipped import folder, seed_files
 def measure(home: Home, now: datetime) -> Health:
     """Everything on the page, from the ledger, the record of model calls and the registry."""
     ledger = LedgerStats(home.ledger)
-    evolutions = ledger.find(Evolution)
+    evolutions, evidence = ledger.find(Evolution), ledger.find(Evidence)
     came_to = _first(ledger.moments())
     series, step = health.series(came_to, now)
     seen = [(item.run_id, item.fingerprint_id, item.at) for item in ledger.seen()]
@@ -36,12 +36,12 @@ def measure(home: Home, now: datetime) -> Health:
         states=dict(Counter(evolution.state.value for evolution in evolutions)),
         series=series,
         step_s=step.total_seconds(),
-        mended=tuple(health.mended(evolutions, ledger.find(Evidence), came_to, seen)),
+        mended=tuple(health.mended(evolutions, evidence, came_to, seen)),
         price=_price(home, ledger.spent(), evolutions),
         library=health.library(present, shipped, ledger.uses()),
         memories=_memories(ledger, registry, home, now),
         safety=health.safety(ledger.find(SafetyRate)),
-        words=health.words(ledger.find(Feedback), ledger.find(Evidence), evolutions),
+        words=health.words(ledger.find(Feedback), evidence, evolutions),
     )
 
 

@@ -26,8 +26,11 @@ from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import MinePolicy
+from agentos.ports import Cursor
 
 CURSOR = "triage"
+# Cursors by a fingerprint's id, odd while it is muted: its failures are mined and counted all the same.
+MUTED = "muted:"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
 PAST = 50  # evolutions of one fingerprint that are looked at
 
@@ -67,7 +70,8 @@ def triage(parts: Parts) -> list[Evolution]:
     end = parts.records.last_sighting()
     sightings = parts.records.newest_sightings(mendable, parts.policy.look_back.sightings, CLOSED)
     hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
-    seen = [item for item in sightings if item not in hidden]
+    quiet = {it for it in {item.fingerprint.id for item in sightings} if is_muted(parts.cursor, it)}
+    seen = [item for item in sightings if item not in hidden and item.fingerprint.id not in quiet]
     for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:
         if _file(ripe.fingerprint) in busy:
             continue
@@ -301,3 +305,31 @@ def _evolution(parts: Parts, evidence_id: str, fingerprint_id: str, reason: str)
         reason=reason,
         created_at=parts.now(),
     )
+
+
+# --- failures that a person does not want to have tried ----------------------------------------
+
+
+def is_muted(cursor: Cursor, fingerprint_id: str) -> bool:
+    """Whether no evolution may be opened for it."""
+    return cursor.read(f"{MUTED}{fingerprint_id}") % 2 == 1
+
+
+def mute(cursor: Cursor, fingerprint_id: str, principal: str, reason: str) -> None:
+    """Open no evolution for it from now on; what is under way goes on. Raises Conflict where it is so already."""
+    _turn(cursor, fingerprint_id, principal, reason, muted=True)
+
+
+def unmute(cursor: Cursor, fingerprint_id: str, principal: str, reason: str) -> None:
+    """Evolutions may be opened for it again. Raises Conflict where it is not muted."""
+    _turn(cursor, fingerprint_id, principal, reason, muted=False)
+
+
+def _turn(cursor: Cursor, fingerprint_id: str, principal: str, reason: str, *, muted: bool) -> None:
+    name = f"{MUTED}{fingerprint_id}"
+    now = cursor.read(name)
+    if (now % 2 == 1) is muted:
+        raise Conflict(f"{fingerprint_id} is muted already." if muted else f"{fingerprint_id} is not muted.")
+    event = "failure.muted" if muted else "failure.unmuted"
+    note = (event, fingerprint_id, {"principal": principal, "reason": reason})
+    cursor.advance(name, now + 1, [], after=now, note=note)

@@ -203,10 +203,20 @@ def too_few(tasks: int, needed: int) -> str:
     )
 
 
+def claims_of(which: TrialSet, number: int, rule: Rule, share: float = 1.0) -> tuple[EValueTest, EValueTest]:
+    """What the pairs of a set may show, and what they may refute it by: a gain on the evidence, no fall elsewhere."""
+    against = math.log(1 / rule.beta)
+    needed = threshold(rule.alpha * share, number)
+    if which is TrialSet.EVIDENCE:
+        gained = EValueTest(lambda counts: log_e_above(counts, 0.0), needed)
+        return gained, EValueTest(lambda counts: log_e_below(counts, rule.min_effect), against)
+    held = EValueTest(lambda counts: log_e_above(counts, -rule.margin), needed)
+    return held, EValueTest(lambda counts: log_e_below(counts, 0.0), against)
+
+
 def improved(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
     """Does the candidate pass the evidence oftener than the base? Refuted when the gain is below ``min_effect``."""
-    shown = EValueTest(lambda counts: log_e_above(counts, 0.0), threshold(rule.alpha * share, number))
-    small = EValueTest(lambda counts: log_e_below(counts, rule.min_effect), math.log(1 / rule.beta))
+    shown, small = claims_of(TrialSet.EVIDENCE, number, rule, share)
     counts = _counts(found)
     if shown.passed(found):
         return PairedFinding(PairedState.SHOWN, f"it passes oftener than the base ({counts})")
@@ -217,10 +227,7 @@ def improved(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> P
 
 def kept(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
     """Is a fall by the margin excluded? Refuted as soon as any fall is shown."""
-    shown = EValueTest(
-        lambda counts: log_e_above(counts, -rule.margin), threshold(rule.alpha * share, number)
-    )
-    fell = EValueTest(lambda counts: log_e_below(counts, 0.0), math.log(1 / rule.beta))
+    shown, fell = claims_of(TrialSet.GUARD, number, rule, share)
     counts = _counts(found)
     if fell.passed(found):
         return PairedFinding(PairedState.REFUTED, f"it passes less often than the base ({counts})")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from agentos.domain import Arm, Result, Trial, TrialSet
 from agentos.evolver.policy import Judge
@@ -102,13 +103,24 @@ def rule_on(
     trials: Sequence[Trial], rules: Judge, beside: SteadySummary, untried: Mapping[TrialSet, Sequence[str]]
 ) -> PairedDecision:
     """What the fresh pairs among these trials say; ``untried`` names tasks that are to have some."""
-    pairs, varies, split = _pairs(trials), varying(trials), TrialSet.EVIDENCE in unsteady(trials)
+    pairs, varies = _pairs(trials), varying(trials)
+    measured = measured_sets(trials, rules, untried)
+    spent = sum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
+    return decide(measured, rule_of(rules), spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
+
+
+def measured_sets(
+    trials: Sequence[Trial], rules: Judge, untried: Mapping[TrialSet, Sequence[str]] = MappingProxyType({})
+) -> dict[TrialSet, MeasuredSet]:
+    """The fresh pairs of each set; ``untried`` names tasks that are to have some."""
+    pairs = _pairs(trials)
     measured = {which: _measured(trials, pairs, which, untried.get(which, ())) for which in TrialSet}
-    if split:  # a part of the error went to flips, before they turned out not to tell
+    if TrialSet.EVIDENCE in unsteady(
+        trials
+    ):  # a part of the error went to flips, before they turned out not to tell
         evidence = replace(measured[TrialSet.EVIDENCE], share=1 - rules.steady_share)
         measured[TrialSet.EVIDENCE] = evidence
-    spent = sum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
-    return decide(measured, _rule(rules), spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
+    return measured
 
 
 def changed(trials: Sequence[Trial], rules: Judge) -> ChangedTasks:
@@ -118,7 +130,7 @@ def changed(trials: Sequence[Trial], rules: Judge) -> ChangedTasks:
     broken: list[str] = []
     for which in TrialSet:
         outcomes = _outcomes(pairs, which)
-        broken += broken_tasks(outcomes, _rule(rules))
+        broken += broken_tasks(outcomes, rule_of(rules))
         for task_id, seen in outcomes.items():
             before, after = ([side[index] for side in seen] for index in (0, 1))
             if which is TrialSet.EVIDENCE and _rate(before) <= rules.evidence_at_most:
@@ -203,7 +215,8 @@ def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) 
     return [PairCost(unit, found, slack[unit]) for unit, found in units.items()]
 
 
-def _rule(rules: Judge) -> Rule:
+def rule_of(rules: Judge) -> Rule:
+    """What the policy says of sequential tests."""
     return Rule(
         alpha=rules.alpha,
         beta=rules.beta,

@@ -263,7 +263,7 @@ class AuditRow(_Table, table=True):
 
     seq: int = Field(primary_key=True)
     at: str
-    event: str
+    event: str = Field(index=True)
     subject: str = Field(index=True)
     detail: str
     previous: str

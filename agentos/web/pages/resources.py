@@ -1,18 +1,21 @@
-"""Resources: every kind with its status, and the timeline of one with what each version changed."""
+"""Resources: every kind with its status; the timeline of one, what each version changed, and who wrote which line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Version
 from agentos.errors import NotFound
 from agentos.resources import MAIN_FILE, parse_id
 from agentos.web.context import WebContext
-from agentos.web.diffs import side_by_side
-from agentos.web.evolutions import EditedFile
+from agentos.web.pages.diffs import side_by_side
+from agentos.web.pages.evolutions import EditedFile
 
 _RUNS = 200  # of which the share that passed is told
+_VERSIONS_MAX = 100  # the newest; what is older is told as of the oldest of them
+_LINES_MAX = 3_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +116,58 @@ def _content(site: WebContext, resource: ResourceId, number: str) -> dict[str, s
         return {}
     files = site.registry.files(site.registry.repository.snapshot(version.commit), str(resource))
     return {path: data.decode("utf-8", "replace") for path, data in files.items()}
+
+
+# --- who wrote which line ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedLine:
+    """A line with the version that brought it. ``first``: the line above it came with another one."""
+
+    number: int
+    text: str
+    version: Version
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """A file, line by line."""
+
+    name: str
+    path: str
+    lines: Sequence[BlamedLine]
+    files: Sequence[str]  # that there are to choose from
+    cut: bool  # it has more lines, or more versions, than were looked at
+
+
+def blame(site: WebContext, name: str, path: str = "") -> Blame:
+    """Of a file of the resource, its main one unless said. Raises NotFound."""
+    resource = parse_id(name)
+    path = path or f"{resource}/{MAIN_FILE[resource.kind]}"
+    versions = [it for it in site.registry.versions(resource) if it.digest]
+    files = sorted(site.registry.files(site.registry.stable(), str(resource)))
+    if not versions or path not in files:
+        raise NotFound(f"{resource} has no file {path[:200]!r}.")
+    owned: list[tuple[str, Version]] = []
+    for version in versions[:_VERSIONS_MAX][::-1]:
+        snapshot = site.registry.repository.snapshot(version.commit)
+        data = site.registry.files(snapshot, path).get(path, b"")
+        owned = _next(owned, data.decode("utf-8", "replace").splitlines()[:_LINES_MAX], version)
+    lines = [
+        BlamedLine(number, text, version, number == 1 or owned[number - 2][1].number != version.number)
+        for number, (text, version) in enumerate(owned, 1)
+    ]
+    return Blame(str(resource), path, lines, files, len(lines) == _LINES_MAX or len(versions) > _VERSIONS_MAX)
+
+
+def _next(
+    owned: Sequence[tuple[str, Version]], lines: Sequence[str], version: Version
+) -> list[tuple[str, Version]]:
+    """What stays keeps its version; what is new has this one."""
+    found: list[tuple[str, Version]] = []
+    matcher = SequenceMatcher(None, [text for text, _ in owned], lines, autojunk=False)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        found += owned[i1:i2] if tag == "equal" else [(text, version) for text in lines[j1:j2]]
+    return found

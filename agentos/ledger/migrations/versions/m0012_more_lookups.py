@@ -1,4 +1,4 @@
-"""Runs are counted by how they ended, and open ones found, by an index."""
+"""Runs are counted and listed by their result, audit entries found by their event, without reading them all."""
 
 from alembic import op
 
@@ -10,3 +10,4 @@ depends_on = None
 
 def upgrade() -> None:
     op.create_index("ix_run_result", "run", ["result"])
+    op.create_index("ix_audit_event", "audit", ["event"])

@@ -16,7 +16,7 @@ from agentos.errors import NotFound
 from agentos.ledger.listing import evolution_page, failure_groups, run_page, task_page
 from agentos.plaintext import clean
 from agentos.web.context import WebContext
-from agentos.web.resources import resource_lines
+from agentos.web.pages.resources import resource_lines
 
 ROWS_MAX = 1_000  # the newest, of a table that is taken out
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a spreadsheet takes a cell for a formula

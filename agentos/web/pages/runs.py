@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentos.domain import Feedback, Question, Result, Run, Step, Task
+from agentos.domain import Feedback, Json, Question, Result, Run, Step, Task
+from agentos.errors import UserError
 from agentos.ledger.reading import Flag, Reader, TaskView
 from agentos.resources import parse_id
 from agentos.web.context import WebContext
 
 _OTHERS = 20  # runs of the same task
+ANSWER_MAX = 20_000  # characters of an answer that can be put right on the page
 _WIDTH = 1000  # of the time line, in its own units
 _STEPS_MAX = 400  # on a page
 
@@ -46,6 +49,7 @@ class RunPage:
     flags: Sequence[Flag]
     questions: Sequence[Question]
     handed: Sequence[Task]
+    answer: str  # as a person may put it right; JSON, unless it is a text
 
 
 def run_page(site: WebContext, run_id: str) -> RunPage:
@@ -66,8 +70,25 @@ def run_page(site: WebContext, run_id: str) -> RunPage:
         words=reader.find(Feedback, run_id=run.id),
         flags=reader.flags(run.id),
         questions=reader.open_questions(reader.root_of(view.task).id) if waits else [],
+        answer=_answer(site, run),
         handed=[below.task for below in _handed(reader, run)],
     )
+
+
+def _answer(site: WebContext, run: Run) -> str:
+    value = site.blobs.expand(run.answer)
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    return text if len(text) <= ANSWER_MAX else ""
+
+
+def corrected_answer(site: WebContext, run_id: str, text: str) -> Json:
+    """What a person typed in its place: text where the answer is one, else JSON. Raises UserError."""
+    if isinstance(site.blobs.expand(site.reader.run(run_id).answer), str):
+        return text.replace("\r\n", "\n").rstrip("\n")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UserError(f"Expected JSON, as the run's answer is: {error}.") from None
 
 
 def _handed(reader: Reader, run: Run) -> list[TaskView]:
@@ -85,13 +106,14 @@ def _lines(steps: Sequence[Step]) -> list[StepLine]:
             step,
             round(offset / whole * _WIDTH, 1),
             round(max(step.duration_ms / whole * _WIDTH, 3.0), 1),
-            _about(step),
+            about_step(step),
         )
         for offset, step in zip(offsets, steps, strict=True)
     ]
 
 
-def _about(step: Step) -> str:
+def about_step(step: Step) -> str:
+    """Which tool, model or agent it asked, "" for what asked none."""
     action = step.action if isinstance(step.action, dict) else {}
     return next(
         (str(action[key])[:80] for key in ("tool", "model", "agent", "question") if key in action), ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from agentos.daemon.offline import policy_of
 from agentos.daemon.views.evolution_view import Scene, chosen, scene_of, verdict_on
 from agentos.domain import (
     Arm,
@@ -22,9 +23,11 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.verdict.judge import Flip, flips, judged_trials
+from agentos.evolver.verdict.pairing import varying
+from agentos.evolver.verdict.progress import TestCourse, progress_of
 from agentos.ledger.reading import Reader
-from agentos.web.context import WebContext, plural
-from agentos.web.diffs import DiffLine, side_by_side
+from agentos.web.context import WebContext, duration, plural
+from agentos.web.pages.diffs import DiffLine, side_by_side
 
 _EVIDENCE_MAX = 12  # failing runs that can be opened in place
 _ROWS_MAX = 60  # tasks in the matrix of a set; what did not change is left out first
@@ -71,6 +74,7 @@ class MatrixRow:
     base: Sequence[Trial]
     candidate: Sequence[Trial]
     at_risk: bool
+    varies: bool = False  # it is judged by its pairs, of which no single one is a flip
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ class EvolutionPage:
     failing: Sequence[FailingRun]
     files: Sequence[EditedFile]
     matrices: Sequence[Matrix]
+    courses: Sequence[TestCourse]  # of its sequential tests; none where every flip counts
     predictions: Sequence[Prediction]
     rest: Sequence[tuple[Candidate, str]]
     cost: Mapping[str, float | None]
@@ -136,6 +141,7 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
         failing=_failing(reader, scene),
         files=edited_files(scene.before, candidate),
         matrices=_matrices(scene, candidate, judged) if candidate else [],
+        courses=progress_of(judged, policy_of(site.home).judge) if _varies(judged) else [],
         predictions=list(_predictions(scene, candidate, judged)) if candidate else [],
         rest=[(item, _fate(scene, item)) for item in story.candidates if item is not candidate],
         cost=_cost(scene),
@@ -143,6 +149,11 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
         if watched and evolution.ended_at
         else None,
     )
+
+
+def _varies(judged: Sequence[Trial]) -> bool:
+    """Whether it was judged by fresh pairs; the policy is read only then, for that takes long."""
+    return bool(varying(judged))
 
 
 def edited_files(before: Mapping[str, str], candidate: Candidate | None) -> list[EditedFile]:
@@ -183,14 +194,20 @@ def _stages(reader: Reader, scene: Scene) -> list[StageTime]:
 
 
 def _detail(scene: Scene, state: str) -> str:
-    story = scene.story
+    """How much there was of it, and what it cost."""
+    story, told = scene.story, []
     if state == EvolutionState.MINED and story.evidence:
-        return plural(len(story.evidence.run_ids), "failing run")
+        told.append(plural(len(story.evidence.run_ids), "failing run"))
     if state == EvolutionState.PROPOSING:
-        return plural(len(story.candidates), "edit")
+        asked = story.evolution.asked
+        told.append(plural(len(story.candidates), "edit"))
+        told += [f"{duration(seconds)} of search"] if (seconds := sum(it.seconds for it in asked)) else []
     if state == EvolutionState.REPLAYING:
-        return plural(len(story.trials), "trial")
-    return ""
+        own = [it.outcome.cost for it in story.trials if not it.taken_from]
+        told.append(plural(len(story.trials), "trial"))
+        told += [f"{duration(seconds)} of CPU"] if (seconds := sum(it.cpu_s for it in own)) else []
+        told += [f"{usd:.4f} USD"] if (usd := sum(it.usd or 0.0 for it in own)) else []
+    return ", ".join(told)
 
 
 def _failing(reader: Reader, scene: Scene) -> list[FailingRun]:
@@ -216,6 +233,7 @@ def _matrices(scene: Scene, candidate: Candidate, judged: Sequence[Trial]) -> li
 def _matrix(
     scene: Scene, candidate: Candidate, judged: Sequence[Trial], which: TrialSet, found: Sequence[Flip]
 ) -> Matrix:
+    varies = varying(judged)
     shown = [] if which is TrialSet.HOLD_OUT else sorted(found, key=lambda flip: flip.before is flip.after)
     return Matrix(
         which.value,
@@ -223,8 +241,8 @@ def _matrix(
         len(found),
         sum(flip.before.value == "passes" for flip in found),
         sum(flip.after.value == "passes" for flip in found),
-        sum(flip.fixed for flip in found),
-        sum(flip.broken for flip in found),
+        sum(flip.fixed and flip.task_id not in varies for flip in found),
+        sum(flip.broken and flip.task_id not in varies for flip in found),
     )
 
 
@@ -236,12 +254,18 @@ def _row(scene: Scene, candidate: Candidate, judged: Sequence[Trial], flip: Flip
         [trial for trial in mine if trial.arm is Arm.BASE],
         [trial for trial in mine if trial.arm is Arm.CANDIDATE],
         flip.task_id in candidate.manifest.tasks_at_risk,
+        any(trial.number for trial in mine),
     )
 
 
 def _predictions(scene: Scene, candidate: Candidate, judged: Sequence[Trial]) -> Iterator[Prediction]:
-    """Without what the hold-out showed."""
-    table = {flip.task_id: flip for flip in flips(judged) if flip.set is not TrialSet.HOLD_OUT}
+    """Without what the hold-out showed, and what varies: there one task says nothing."""
+    varies = varying(judged)
+    table = {
+        flip.task_id: flip
+        for flip in flips(judged)
+        if flip.set is not TrialSet.HOLD_OUT and flip.task_id not in varies
+    }
     for task_id, flip in table.items():
         name = scene.names.get(task_id, task_id)
         fix, risk = (

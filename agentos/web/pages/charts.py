@@ -1,0 +1,104 @@
+"""Small charts as SVG elements of a page: drawn here, coloured by the style sheet, so that they follow light and dark.
+
+Only numbers and words of ours go into them; what others wrote is escaped by ``Markup.format`` all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from agentos.evolver.verdict.progress import LEAST, TestCourse
+
+_WIDE, _TALL, _LEFT, _FOOT = 640, 220, 52, 26
+_SPARK_WIDE, _SPARK_TALL = 140, 28
+
+
+def course_chart(course: TestCourse, title: str) -> Markup:
+    """The e-values of a sequential test by the number of pairs: for the edit upwards, against it downwards.
+
+    Dashed: what each has to reach. Beyond twice that a line is cut off.
+    """
+    for_most = max(course.needed_for, *(it.log_for for it in course.rounds))
+    against_most = max(course.needed_against, *(it.log_against for it in course.rounds))
+    top, bottom = min(for_most, 2 * course.needed_for), min(against_most, 2 * course.needed_against)
+    pairs = max(1, course.rounds[-1].pairs)
+
+    def x(count: int) -> float:
+        return _LEFT + (_WIDE - _LEFT - 12) * count / pairs
+
+    def y(value: float) -> float:
+        room = _TALL - _FOOT - 14
+        return 10 + room * (top - max(-bottom, min(top, value))) / (top + bottom)
+
+    def line(name: str, values: Sequence[float]) -> Markup:
+        points = " ".join(
+            f"{x(it.pairs):.1f},{y(v):.1f}" for it, v in zip(course.rounds, values, strict=True)
+        )
+        last = Markup('<circle class="{}" cx="{}" cy="{}" r="3.5"/>').format(
+            name, f"{x(course.rounds[-1].pairs):.1f}", f"{y(values[-1]):.1f}"
+        )
+        return Markup('<polyline class="{}" points="{}"/>').format(name, points) + last
+
+    parts = [Markup("<title>{}</title>").format(title)]
+    for name, at, label in (
+        ("bound good", course.needed_for, f"e = {math.exp(course.needed_for):,.0f}"),
+        ("zero", 0.0, "e = 1"),
+        ("bound bad", -course.needed_against, f"e = {math.exp(course.needed_against):,.0f}"),
+    ):
+        parts.append(
+            Markup(
+                '<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
+            ).format(
+                name, _LEFT, _WIDE - 12, f"{y(at):.1f}", f"{y(at):.1f}", _LEFT - 6, f"{y(at) + 4:.1f}", label
+            )
+        )
+    parts.append(line("for", [it.log_for for it in course.rounds]))
+    parts.append(line("against", [-it.log_against for it in course.rounds]))
+    for count, anchor in ((0, "start"), (pairs, "end")):
+        parts.append(
+            Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(
+                f"{x(count):.1f}", _TALL - 6, anchor, f"{count} pairs" if count else "0"
+            )
+        )
+    return Markup('<svg class="course" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        _WIDE, _TALL, title, Markup("").join(parts)
+    )
+
+
+def course_title(course: TestCourse) -> str:
+    """The same in words, for who does not see the chart."""
+    last = course.rounds[-1]
+    said = "nothing is shown yet"
+    if last.log_for >= course.needed_for:
+        said = "what it had to show is shown"
+    elif last.log_against >= course.needed_against:
+        said = "the opposite is shown"
+    return (
+        f"{last.pairs} pairs of {course.tasks} tasks: {said}. E-value for it {e_text(last.log_for)} of "
+        f"{math.exp(course.needed_for):,.0f}, against it {e_text(last.log_against)} of {math.exp(course.needed_against):,.0f}."
+    )
+
+
+def e_text(log_e: float) -> str:
+    """An e-value from its logarithm."""
+    if log_e <= LEAST:
+        return "0"
+    return f"{math.exp(log_e):.2g}" if log_e < math.log(100) else f"{math.exp(min(log_e, 60)):,.0f}"
+
+
+def sparkline(counts: Sequence[int], title: str) -> Markup:
+    """Bars of equal width, the tallest as high as there is room."""
+    most, wide = max([*counts, 1]), _SPARK_WIDE / max(1, len(counts))
+    bars = Markup("").join(
+        Markup('<rect x="{}" y="{}" width="{}" height="{}"/>').format(
+            f"{number * wide:.1f}", f"{_SPARK_TALL - tall:.1f}", f"{max(1.0, wide - 1):.1f}", f"{tall:.1f}"
+        )
+        for number, count in enumerate(counts)
+        if (tall := max(2.0, _SPARK_TALL * count / most) if count else 0.0)
+    )
+    return Markup(
+        '<svg class="spark" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title>{}</svg>'
+    ).format(_SPARK_WIDE, _SPARK_TALL, title, title, bars)

@@ -1,0 +1,194 @@
+"""A new task from a form: the tool's schema says which fields there are, and a task document is made of them.
+
+What the schema does not say plainly (lists, objects, unions) is typed as JSON. The document passes through the same
+door as a file of `agentos task add`; no path of this machine is taken from a form.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentos.daemon.job.tool_schemas import known_cards
+from agentos.daemon.setup import add_tasks
+from agentos.domain import Json
+from agentos.errors import UserError
+from agentos.registry.git.reading import tool_paths
+from agentos.taskfile import drafts_of
+from agentos.web.context import WebContext
+
+_PREFIX = "arg."  # of the names of a tool's fields in the form
+_GOAL_MAX = 200  # characters of a goal that also serve as the name
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """``kind`` is text, number, whole, yes, choice or json; ``choices`` are JSON texts."""
+
+    name: str
+    kind: str
+    required: bool
+    about: str
+    value: str
+    choices: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskForm:
+    """A form for a call of ``tool``, "" for a task without one. ``known``: its schema was at hand."""
+
+    tool: str
+    about: str
+    fields: Sequence[FormField]
+    known: bool
+    tools: Sequence[str]
+    agents: Sequence[str]
+
+
+def task_form(site: WebContext, tool: str) -> TaskForm:
+    """Gather it. Raises NotFound for a tool that there is not."""
+    stable = site.registry.stable()
+    agents = [it.name for it in site.registry.names(stable) if it.kind.value == "agent"]
+    cards = {_reference(card.path): card for card in known_cards(site.home.index, site.registry, stable)}
+    schema, about = (cards[tool].input_schema, cards[tool].description) if tool in cards else (None, "")
+    if tool and schema is None:
+        path = site.registry.find_tool(stable, tool)
+        schema = declared_schema(site.registry.files(stable, path).get(path, b""))
+    tools = sorted({*cards, *map(_reference, tool_paths(site.registry.repository, stable.tree))})
+    whole = [FormField("", "json", required=True, about="", value="{}")]
+    fields = whole if schema is None else list(_fields(schema))
+    return TaskForm(tool, about, fields if tool else [], schema is not None, tools, agents)
+
+
+def declared_schema(source: bytes) -> dict[str, Any] | None:
+    """What a tool file says of its arguments, read and not run: its class ``Input``. None where that does not tell."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    found = next((it for it in tree.body if isinstance(it, ast.ClassDef) and it.name == "Input"), None)
+    if found is None or [ast.unparse(base) for base in found.bases] not in (
+        ["BaseModel"],
+        ["pydantic.BaseModel"],
+    ):
+        return None
+    fields = [it for it in found.body if isinstance(it, ast.AnnAssign) and isinstance(it.target, ast.Name)]
+    properties = {it.target.id: _declared(it) for it in fields if isinstance(it.target, ast.Name)}
+    needed = [name for name, about in properties.items() if about.pop("needed")]
+    return {"type": "object", "properties": properties, "required": needed}
+
+
+def _declared(field: ast.AnnAssign) -> dict[str, Any]:
+    types = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+    about: dict[str, Any] = {"needed": field.value is None}
+    kind = ast.unparse(field.annotation)
+    if kind in types:
+        about["type"] = types[kind]
+    elif kind.startswith("Literal[") and isinstance(field.annotation, ast.Subscript):
+        inside = field.annotation.slice
+        about["enum"] = [_constant(it) for it in (inside.elts if isinstance(inside, ast.Tuple) else [inside])]
+    value = field.value
+    if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("Field"):
+        said = {word.arg: word.value for word in value.keywords}
+        about["description"] = str(_constant(said.get("description")) or "")
+        given = value.args[0] if value.args else said.get("default")
+        about["needed"] = "default_factory" not in said and (given is None or _constant(given) is ...)
+        value = given
+    if not about["needed"]:
+        about["default"] = _constant(value)
+    return about
+
+
+def _constant(node: ast.expr | None) -> Any:
+    try:
+        return ast.literal_eval(node) if node is not None else None
+    except ValueError:
+        return None
+
+
+def add_task(site: WebContext, said: Mapping[str, str]) -> str:
+    """Queue what the form says; the id. Raises UserError and Invalid with what is wrong."""
+    form = task_form(site, said.get("tool", "").strip())
+    goal = said.get("goal", "").strip()
+    document: dict[str, Json] = {"name": said.get("name", "").strip() or goal[:_GOAL_MAX], "goal": goal}
+    if form.tool:
+        document["call"] = {"tool": form.tool, "args": _arguments(form, said)}
+        document["goal"] = goal or f"Call {form.tool}"
+        document["name"] = document["name"] or form.tool
+    for key in ("agent", "schedule"):
+        if text := said.get(key, "").strip():
+            document[key] = text
+    if expected := said.get("expect", "").strip():
+        document["checks"] = [{"equals": {"value": _json_or_text(expected)}}]
+    (task,) = add_tasks(site.home, drafts_of(json.dumps(document).encode(), "the form", site.home.run))
+    return task.id
+
+
+def _reference(path: str) -> str:
+    """As a task calls the tool at this registry path: calc/grade, or the name of a tool of its own."""
+    kind, name, *rest = path.split("/")
+    if kind != "skill" or rest[0] != "tools":
+        return name
+    return f"{name}/{rest[1].partition('.')[0]}"
+
+
+def _fields(schema: Mapping[str, Any]) -> Iterator[FormField]:
+    needed = schema.get("required", [])
+    for name, about in schema.get("properties", {}).items():
+        about = _resolved(about, schema)
+        kind, choices = _kind(about)
+        default = about.get("default")
+        value = (
+            ""
+            if default is None
+            else default
+            if isinstance(default, str) and kind == "text"
+            else json.dumps(default)
+        )
+        yield FormField(name, kind, name in needed, str(about.get("description", "")), value, choices)
+
+
+def _resolved(about: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With what a reference into the schema's own definitions says."""
+    name = str(about.get("$ref", "")).removeprefix("#/$defs/")
+    return {**schema.get("$defs", {}).get(name, {}), **about} if name else about
+
+
+def _kind(about: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
+    if "enum" in about:
+        return "choice", [json.dumps(value, ensure_ascii=False) for value in about["enum"]]
+    kinds = {"string": "text", "integer": "whole", "number": "number", "boolean": "yes"}
+    return kinds.get(str(about.get("type")), "json"), ()
+
+
+def _arguments(form: TaskForm, said: Mapping[str, str]) -> Json:
+    if not form.known:
+        return _json(said.get(_PREFIX, "") or "{}", "the arguments")
+    found: dict[str, Json] = {}
+    for field in form.fields:
+        text = said.get(_PREFIX + field.name, "")
+        if field.kind == "yes":
+            found[field.name] = text == "on"
+        elif not text.strip() and field.kind != "text":
+            if field.required:
+                raise UserError(f"{field.name} is missing.")
+        elif text or field.required:
+            found[field.name] = text if field.kind == "text" else _json(text, field.name)
+    return found
+
+
+def _json(text: str, what: str) -> Json:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UserError(f'{what} is to be JSON (a number, true, "text", [...], {{...}}): {error}.') from None
+
+
+def _json_or_text(text: str) -> Json:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
