@@ -181,6 +181,8 @@ class BoxExecutor:
             more["memories"] = {path: sha256(content).hexdigest() for path, content in memories.items()}
             if bundle.agent.get("agents"):  # whom it hands work to gets bundles of its own
                 more["tree"] = snapshot.tree
+        if bundle.rules:
+            more["rules"] = {rule.name: rule.digest for rule in bundle.rules}
         return digest([files, bundle.harness, bundle.limits, dict(bundle.agent), bundle.command, more])
 
     def cancel(self, run_id: str) -> None:
