@@ -60,7 +60,17 @@ RESERVED = frozenset(
             "inputs",
         ),
         *("killed", "limit", "load", "loop", "memory", "mistake", "no_answer", "no_model", "not_allowed"),
-        *("not_available", "not_found", "not_made", "not_recorded", "other", "output", "over", "protocol"),
+        *(
+            "not_available",
+            "not_found",
+            "not_made",
+            "not_recorded",
+            "other",
+            "output",
+            "over",
+            "protocol",
+            "rule",
+        ),
         *("refused", "request", "signal", "steps", "timeout", "uncertain", "unknown_tool", "waiting", "wall"),
         *("worker",),
     }
@@ -318,7 +328,7 @@ class Ask(_Message):
     - ``model``: an OpenAI chat completion request; answered by {"reply": chat completion}
     - ``tool``: {"tool", "args", "path"} before a call; answered by {"go": true}, or by
       {"observation", "fault"} of the recorded call, which then is not made, or by all three: it is
-      made for what it does in the workspace, and gave what is recorded
+      made for what it does in the workspace, and gave what is recorded; with {"args"} it is made with these
     - ``recall``: {"query", "limit"}; answered by {"memories": [{"id", "text", "score"}]}
     - ``remember``: {"text", "why"}; answered by {"proposed": id}
     - ``skills``: {"query", "limit"}; answered by {"skills": [{"name", "description", "text"}]}

@@ -50,6 +50,8 @@ HOMES = {
     "wordllama": {"retrieval"},
     "opentelemetry": {"trajectories"},
     "mcp": {"cli"},
+    "cel_expr_python": {"rules"},
+    "re2": {"rules"},
 }
 
 

@@ -19,6 +19,7 @@ from agentos.errors import ModelFailed, Unavailable, UserError
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ports import Grant
+from agentos.rules.predicate import compiled, environment
 from agentos.sandboxes.choice import Choice
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +46,7 @@ def imported() -> Iterator[tuple[str, str]]:
 @pytest.mark.slow
 def test_what_is_imported_is_declared() -> None:
     declared = named(PROJECT["dependencies"])
-    for extra in ("models", "docker", "embeddings", "keyring", "mcp", "web"):
+    for extra in ("models", "docker", "embeddings", "keyring", "mcp", "rules", "web"):
         declared |= named(PROJECT["optional-dependencies"][extra])
     homes = packages_distributions()
     names = {top: {it.lower().replace("_", "-") for it in homes.get(top, [top])} for _, top in imported()}
@@ -95,3 +96,12 @@ def test_without_the_extra_the_page_says_what_to_type(
     without("jinja2")
     with pytest.raises(UserError, match=r"agentos-daemon\[web\]"):
         web(port=0, open_browser=False)
+
+
+def test_without_the_extra_a_rule_says_what_to_type(without: Callable[[str], None]) -> None:
+    compiled.cache_clear()
+    environment.cache_clear()
+    without("cel_expr_python")
+    with pytest.raises(Unavailable, match=r"agentos-daemon\[rules\]"):
+        compiled("tool == 'x'")
+    environment.cache_clear()

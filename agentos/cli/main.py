@@ -54,6 +54,7 @@ COMMANDS = {
     "registry": ("agentos.cli.resources.registry", "Everything that shapes an agent, with its versions."),
     "skill": ("agentos.cli.resources.skill", "Skills: bring them in, look at them, run their tests."),
     "mcp": ("agentos.cli.connections.mcp", "Tools of MCP servers, and this home as an MCP server."),
+    "rule": ("agentos.cli.resources.rule", "What runs are held to while they are under way."),
     "secret": ("agentos.cli.connections.secret", "What tools may send to hosts, and nobody else may see."),
     "notify": (
         "agentos.cli.connections.notify",

@@ -46,6 +46,7 @@ class KernelFault(StrEnum):
     AWAY = "away"  # the machinery was, for whatever was tried: the attempt counts for nothing
     DAEMON = "daemon"  # it died during the run, which may or may not be the run's doing
     IMPORTED = "imported"  # made elsewhere, and cannot be run here
+    RULE = "rule"  # a rule ended the run
     OTHER = "other"  # of a run below that ended without a fault of its own
 
 
@@ -53,7 +54,7 @@ class KernelFault(StrEnum):
 SHARED = frozenset({KernelFault.NO_MODEL, KernelFault.EVOLUTION_BUDGET, KernelFault.DAY_BUDGET})
 # Words for what the kernel alone can know. From a box they are a word like another.
 KERNEL_ONLY = frozenset(
-    {"no_model", "imported", "feedback", "grader", "grade", "not_recorded", "not_allowed", "waiting"}
+    {"no_model", "imported", "feedback", "grader", "grade", "not_recorded", "not_allowed", "waiting", "rule"}
 )
 # The run came to an answer, and it is not the one that is wanted.
 WRONG_ANSWER = frozenset({KernelFault.CHECK, KernelFault.FEEDBACK})
@@ -119,7 +120,9 @@ def word_of(fault: Fault) -> str:
 
 
 _ON_OLD_RECORD: Mapping[str, KernelFault] = {
-    kind.value: kind for kind in KernelFault if kind not in (KernelFault.NONE, KernelFault.OTHER)
+    kind.value: kind
+    for kind in KernelFault
+    if kind not in (KernelFault.NONE, KernelFault.OTHER, KernelFault.RULE)
 }
 # How the gateway began the sentence when whose budget it was stood nowhere else.
 _OLD_BUDGETS = {

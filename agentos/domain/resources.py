@@ -20,6 +20,7 @@ class Kind(StrEnum):
     ENVIRONMENT = "environment"
     HARNESS = "harness"
     MODEL = "model"
+    RULE = "rule"
 
 
 class Effect(StrEnum):
@@ -48,6 +49,7 @@ TIER_OF: Mapping[Kind, Tier] = {
     Kind.ENVIRONMENT: Tier.HIGH,
     Kind.HARNESS: Tier.HIGH,
     Kind.MODEL: Tier.HIGH,
+    Kind.RULE: Tier.HIGH,
 }
 
 RESOURCE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -90,8 +92,11 @@ class Snapshot:
 def tier_of(paths: Iterable[str]) -> Tier:
     """The highest tier of the kinds that the paths belong to; anything unknown is high, and so is nothing."""
     order = list(Tier)
+    paths = list(paths)
     kinds = {path.split("/")[0] for path in paths}
     tiers = [TIER_OF[Kind(kind)] if kind in list(Kind) else Tier.HIGH for kind in kinds]
+    if any(path.startswith("skill/") and path.split("/")[2:3] == ["rules"] for path in paths):
+        tiers.append(Tier.HIGH)  # what runs are held to
     return max(tiers, key=order.index, default=Tier.HIGH)
 
 

@@ -43,6 +43,7 @@ class SurfacePolicy:
         "tool/*/resource.toml",
         "harness/*/*.py",
         "harness/*/resource.toml",
+        "rule/*/resource.toml",
     )
     max_files: int = 3
     max_changed_lines: int = 20

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
-from agentos.errors import Invalid, NotFound, UserError
+from agentos.errors import Invalid, NotFound, Unavailable, UserError
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
 from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, settings_of
 from agentos.resources.skills import examine_skill
+from agentos.rules.document import is_rule_file, read_rule
 from agentos.syntax import parse
 
 PINS_FILE = "registry.toml"
@@ -35,6 +36,7 @@ MAIN_FILE: Mapping[Kind, str] = {
     Kind.ENVIRONMENT: DOCUMENT,
     Kind.HARNESS: "harness.py",  # unless its document names a command
     Kind.MODEL: DOCUMENT,
+    Kind.RULE: DOCUMENT,
 }
 
 DESCRIPTION_MAX = 1_024
@@ -212,12 +214,26 @@ def examine(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
     tools = tuple(sorted(path for path in files if _defines_tool(path, files[path])))
     for path in tools:
         notes.faults += tool_faults(path, files[path])
+    notes.faults += _rule_faults(root, files)
     if id.kind is Kind.HARNESS and root + main in files:
         notes.faults += _harness_faults(main, files[root + main])
     if notes.faults:
         return Examination(None, tuple(notes.faults), tuple(notes.warnings))
     evolvable = settings.pop("evolvable")
     return Examination(Resource(id, description, evolvable, settings, tools), (), tuple(notes.warnings))
+
+
+def _rule_faults(root: str, files: Mapping[str, bytes]) -> list[str]:
+    """What is wrong with the rules among the files; without the library nobody can tell, so nothing is let in."""
+    faults: list[str] = []
+    for path in sorted(filter(is_rule_file, files)):
+        try:
+            read_rule(path, files[path])
+        except Invalid as error:
+            faults += [f"{path.removeprefix(root)}: {fault}" for fault in error.faults]
+        except Unavailable as error:
+            faults.append(str(error))
+    return faults
 
 
 def _is_black_box(id: ResourceId, files: Mapping[str, bytes]) -> bool:

@@ -38,6 +38,8 @@ class ReadingNotes:
 
 # The kinds' own keys and what they are when the document leaves them out.
 _DEFAULTS: Mapping[Kind, Mapping[str, Json]] = {
+    # its predicate, examples and what they may hold are for agentos.rules to judge
+    Kind.RULE: dict.fromkeys(("on", "when", "enforce", "advice", "replace", "on_error", "examples")),
     Kind.AGENT: {
         "harness": "default",
         "prompt": "default",

@@ -223,7 +223,7 @@ class Sdk:
             self._used.add(resource_of(prepared.path))
             prepared.action["path"] = prepared.path
             self._must_allow(prepared.path)
-            prepared.go, prepared.recorded = self._announced(call.tool, call.args, prepared.path)
+            prepared.go, prepared.recorded = self._announced(prepared)
         except Failed as error:
             prepared.refused = error.fault
         return prepared
@@ -267,18 +267,20 @@ class Sdk:
             why = f"'{says.name}' has the effect '{missing[0]}': add it to the task's effects to allow it"
             raise Failed(fault("effect", why, path=path))
 
-    def _announced(self, ref: str, args: dict[str, Any], path: str) -> tuple[bool, ToolResult | None]:
+    def _announced(self, prepared: _Prepared) -> tuple[bool, ToolResult | None]:
         """Whether the call is to be made, and its recorded result, which then counts in either case.
 
         The kernel is asked before each call, whether or not there is a recording: or a run could tell.
         A call is made again for what it changes in the workspace. Where that fails this time, or
         works this time, the new result counts: the recorded one would tell of files that are not there.
+        The kernel may say with which arguments it is to be made.
         """
         began = time.monotonic()
         try:
-            answer = self._talk.ask("tool", {"tool": ref, "args": args, "path": path})
+            answer = self._talk.ask("tool", dict(prepared.action))
         except Refused as error:
             raise Failed(error.fault) from None
+        prepared.action["args"] = answer.get("args", prepared.action["args"])
         if "observation" not in answer:
             return bool(answer.get("go")), None
         return bool(answer.get("go")), result_of_record(answer, (time.monotonic() - began) * 1000)

@@ -20,6 +20,7 @@ from agentos.ports import Snapshots
 from agentos.resources import read
 from agentos.resources.documents import DOCUMENT
 from agentos.resources.servers import without_server_locks
+from agentos.rules.document import RULES_MAX, RunRule, is_rule_file, read_rule
 
 _WHEELS_MB = 48  # of the 64 that /snapshot has
 
@@ -46,6 +47,7 @@ class Bundle:
     limits: Limits
     agent: Mapping[str, Json] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    rules: tuple[RunRule, ...] = ()  # of the home, and of the skills among the files
     checks: tuple[Check, ...] = ()  # that ship with a skill: they judge the run, and it never sees them
     more_skills: int = 0  # that its agent may have and the goal did not bring: the run can look for them
 
@@ -78,7 +80,8 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
     for prefix in wanted:
         files |= registry.files(snapshot, prefix)
     checks = _checks_of_skills(task, agent, files)
-    files = {path: content for path, content in files.items() if not is_check_file(path)}
+    rules = _rules({**registry.files(snapshot, Kind.RULE.value), **files})
+    files = {path: content for path, content in files.items() if not is_kernel_file(path)}
     files = with_wheels(registry, files)
     size = sum(len(content) for path, content in files.items() if f"/{WHEELS}/" in path) >> 20
     if size > _WHEELS_MB:
@@ -94,7 +97,24 @@ def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | 
         command=tuple(_settings(harness, registry.files(snapshot, str(harness)))["command"]),
         checks=checks,
         more_skills=more_skills,
+        rules=rules,
     )
+
+
+def is_kernel_file(path: str) -> bool:
+    """Whether it is for the kernel alone: what judges a run, and what it is held to, no box ever sees."""
+    return is_check_file(path) or is_rule_file(path)
+
+
+def _rules(files: Mapping[str, bytes]) -> tuple[RunRule, ...]:
+    """A rule that cannot be read lets no run begin. Raises Mismatch, and Unavailable without the library."""
+    found = sorted(path for path in files if is_rule_file(path))
+    if len(found) > RULES_MAX:
+        raise Mismatch(KernelFault.RULE, f"there are {len(found)} rules, a run may have {RULES_MAX}")
+    try:
+        return tuple(read_rule(path, files[path]) for path in found)
+    except Invalid as error:
+        raise Mismatch(KernelFault.RULE, f"a rule cannot be read: {error}") from None
 
 
 def _checks_of_skills(task: Task, agent: Mapping[str, Json], files: Mapping[str, bytes]) -> tuple[Check, ...]:

@@ -55,6 +55,9 @@ class ModelAsks(RequestHandler):
         if limit := self._asking.spent.reached(self._budget):
             why = f"the run and the agents below it used up what they may of models ({limit})"
             raise RunEnds(Result.BUDGET, kernel_fault(KernelFault.BUDGET, why))
+        rules = self._asking.rules
+        if rules is not None:
+            rules.model(str(body.get("model") or self._default)[:_NAME_MAX], body)
         try:
             reply = self._session.complete(dict(body), self._asking.deadline)
         except ModelFailed as error:
@@ -62,6 +65,8 @@ class ModelAsks(RequestHandler):
             raise _consequence(error) from None
         self._asking.spent.add(reply)
         self._record(body, _told(reply), reply.latency_ms)
+        if rules is not None:
+            return {"reply": rules.reply(reply, black_box=bool(self._asking.bundle.command))}
         return {"reply": reply.body}
 
     def close(self) -> None:

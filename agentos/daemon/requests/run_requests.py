@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.domain import (
@@ -36,6 +36,9 @@ from agentos.wire import FrameError, WireClosed, WireLate
 ASKS_MAX = 10_000  # of one run
 _IN_FLIGHT_MAX = 32  # asks of one run that are answered side by side; others wait their turn
 _HELD_MAX = 16 << 20  # bytes of memory that unanswered asks of one run hold; beyond them nothing is read
+
+
+_CHANGES = frozenset({"fetch", "remember", "delegate"})  # asks that change something outside the box
 
 
 class RunEnds(Exception):
@@ -93,6 +96,34 @@ class RunSpending:
 
 
 @dataclass(frozen=True, slots=True)
+class CallCheck:
+    """What becomes of a call: its arguments, or the answer that stands for it."""
+
+    args: Mapping[str, Json]
+    refused: Mapping[str, Json] | None = None
+
+
+class EventChecks(Protocol):
+    """What a run is held to while it is under way (``rule_checks``). All raise RunEnds."""
+
+    def call(self, tool: str, args: Mapping[str, Json], effects: Iterable[str]) -> CallCheck:
+        """Of a tool call that is about to be made."""
+        ...
+
+    def model(self, model: str, body: Mapping[str, Any]) -> None:
+        """Of a model call that is about to be made. Raises Denied."""
+        ...
+
+    def reply(self, reply: Reply, *, black_box: bool) -> Mapping[str, Json]:
+        """A model's reply as the run gets it; of a black-box agent, without the calls that are refused."""
+        ...
+
+    def change(self, request: str, body: Mapping[str, Any]) -> None:
+        """Of an ask that changes something outside the box. Raises Denied."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """The run that asks. ``step`` records one step that the kernel itself saw: (node, action,
     observation, duration in ms)."""
@@ -106,6 +137,7 @@ class RunContext:
     step: Callable[[str, Json, Json, float], Step]
     spent: RunSpending
     redact: Callable[[Json], Json] = lambda value: value  # as it is done to whatever is recorded
+    rules: EventChecks | None = None  # that the run is held to; None where there are none
 
 
 class RequestHandler(ABC):
@@ -196,6 +228,8 @@ class RequestDispatcher:
         try:
             if answerer is None:
                 raise Denied("not_available", f"nothing here answers '{ask.what}'")
+            if self.asking.rules is not None and ask.what in _CHANGES:
+                self.asking.rules.change(ask.what, ask.body)
             answer = Answer(id=ask.id, body=dict(answerer.answer(ask.body)))
             try:
                 self.send(answer)

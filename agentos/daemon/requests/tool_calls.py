@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentos.daemon.job.bundle import Bundle
-from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
+from agentos.daemon.job.bundle import Bundle, is_kernel_file
+from agentos.daemon.requests.run_requests import CallCheck, Denied, RequestHandler, RunContext, RunEnds
 from agentos.daemon.requests.server_calls import RunServers
 from agentos.domain import (
     Effect,
@@ -99,10 +99,27 @@ class ToolAsks(RequestHandler):
         if len(json.dumps(args)) > most:
             raise Denied("limit", f"the arguments of a call have at most {most:,} bytes")
         path, says = self._declared(tool)
+        rules = self._asking.rules
+        held = rules.call(tool, args, says.effects) if rules else CallCheck(args)
+        given = self._given_for(tool, dict(held.args), (path, says), refused=held.refused)
+        return given if held.args == args else {**given, "args": dict(held.args)}
+
+    def _given_for(
+        self,
+        tool: str,
+        args: Mapping[str, Json],
+        known: tuple[str, Effects],
+        *,
+        refused: Mapping[str, Json] | None,
+    ) -> Mapping[str, Json]:
+        """What a call gets; one that is refused counts among those that are equal to it, as it does on record."""
+        path, says = known
         key = call_key(tool, self._asking.redact(args))  # on record it stands without its secrets
         with self._lock:
             number = self._asked[key]
             self._asked[key] += 1
+        if refused is not None:
+            return refused
         calls = self._recorded.get(key, ())
         found = calls[number] if number < len(calls) else None
         action = {"tool": tool, "args": args, "path": path, "number": number}
@@ -273,6 +290,7 @@ def _same_resource(snapshots: Snapshots, recorded: Snapshot, files: Mapping[str,
         if name.startswith(root) and not name.startswith(f"{root}{WHEELS}/")
     }
     try:
-        return dict(snapshots.files(recorded, root.rstrip("/"))) == here
+        there = snapshots.files(recorded, root.rstrip("/"))
+        return {path: content for path, content in there.items() if not is_kernel_file(path)} == here
     except Unavailable:
         return False

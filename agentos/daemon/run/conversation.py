@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.job_protocol import Exchange
+from agentos.daemon.requests.rule_checks import HAD, NODE, RuleChecks
 from agentos.daemon.requests.run_requests import (
     Answerers,
     RequestDispatcher,
@@ -51,12 +52,15 @@ from agentos.messages import (
     WireFault,
 )
 from agentos.ports import Box, Plan
+from agentos.rules.watching import RunRules
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
 from agentos.wire import weigh
 
 _RESULT = {"answered": Result.PASSED, "failed": Result.FAILED, "limit": Result.BUDGET}
 # What only the kernel sees happen; a box that could write such steps could make up its own record.
-KERNEL_NODES = frozenset({"model", "external", "fetch", "person", "delegate", "recall", "remember", "skills"})
+KERNEL_NODES = frozenset(
+    {"model", "external", "fetch", "person", "delegate", "recall", "remember", "skills", NODE, HAD}
+)
 _ANSWER_S = 30.0  # until a worker has to have taken an answer
 # What a run may send in all, and what its steps may hold of the kernel's memory: so often what one output may hold
 _SENT_MAX, _HELD_MAX = 512, 64
@@ -108,6 +112,7 @@ class Conversation:
         self._sending = threading.Lock()
         self._recording = threading.Lock()
         self._count = 0
+        self._rules = self._held_to(job)
         asking = RunContext(
             run_id=job.run_id,
             task=job.task,
@@ -118,6 +123,7 @@ class Conversation:
             step=self._saw,
             spent=spent,
             redact=job.redact,
+            rules=self._rules,
         )
         # A tool call is announced whatever a run is made for, so somebody always answers that.
         answerers = {"tool": tool_asks, **answerers}
@@ -127,6 +133,8 @@ class Conversation:
         """To the run's end. Raises BoxDied, or what an ask ended the run with."""
         job = self._job
         try:
+            if self._rules is not None:
+                self._rules.begin()
             self._exchange.send(message_of(job), [*job.bundle.files.values(), *job.inputs.values()])
             return self._listen()
         except RunEnds as end:
@@ -152,7 +160,9 @@ class Conversation:
                 steps += 1
                 self._exchange.measure(message.action, limits.output_bytes, "an action")
                 self._exchange.measure(message.observation, limits.output_bytes, "an observation")
-                self._record(message, self._exchange.weight)
+                step = self._record(message, self._exchange.weight)
+                if self._rules is not None:
+                    self._rules.saw(step)
             elif isinstance(message, Ask):
                 self._desk.take(message, self._exchange.weight)
             elif isinstance(message, FaultFrame):
@@ -169,6 +179,8 @@ class Conversation:
         self._exchange.measure(message.answer, limits.output_bytes, "the answer")
         late = message.fault is not None and message.fault.type == "timeout"
         files = read_tar(blobs[0] if blobs else b"", FileLimits(total_bytes=limits.workspace_mb << 20))
+        if self._rules is not None and message.finished == "answered":
+            self._rules.answer(message.answer, files.files)
         return BoxResult(
             result=Result.TIMEOUT if late else _RESULT[message.finished],
             fault=self._end_fault(message.fault),
@@ -177,6 +189,12 @@ class Conversation:
             resources=tuple(sorted(set(message.resources))),
             reached=tuple(label[:LABEL_MAX] for label in message.reached),
         )
+
+    def _held_to(self, job: PreparedRun) -> RuleChecks | None:
+        if not job.bundle.rules:
+            return None
+        rules = RunRules(job.bundle.rules, job.task.agent, job.task.goal)
+        return RuleChecks(rules, self._saw, lambda: self._desk.answerer("person"))
 
     def _answer(self, answer: Answer) -> None:
         with self._sending:

@@ -182,6 +182,8 @@ class BoxExecutor:
             # whom it hands work to gets bundles of its own; and it may search all skills
             if bundle.agent.get("agents") or bundle.more_skills:
                 more["tree"] = snapshot.tree
+        if bundle.rules:
+            more["rules"] = {rule.name: rule.digest for rule in bundle.rules}
         return digest([files, bundle.harness, bundle.limits, dict(bundle.agent), bundle.command, more])
 
     def cancel(self, run_id: str) -> None:

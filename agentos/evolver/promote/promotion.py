@@ -11,6 +11,7 @@ from agentos.domain import (
     Evolution,
     EvolutionEnding,
     EvolutionState,
+    Kind,
     Snapshot,
     Trial,
     Verdict,
@@ -30,6 +31,8 @@ from agentos.evolver.promote.trailers import rebase_trailers
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import judged_trials
 from agentos.resources import parse_id
+from agentos.rules.document import is_rule_file
+from agentos.rules.weakening import weakened
 
 BY_POLICY = "policy:"  # how the principal of the policy's own consent begins
 
@@ -191,7 +194,25 @@ def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, 
         raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
     if failing_review(parts, candidate) is not None:
         raise Conflict(f"The review of {candidate.id} fails it.")
+    if why := _weakened(parts, candidate):
+        raise Conflict(f"{candidate.id} may not be promoted, whoever consents: {why}.")
     return candidate, verdict, consent
+
+
+def _weakened(parts: Parts, candidate: Candidate) -> str:
+    """Which rule of the home or of a touched skill it weakens, "" when none: by the trees, whatever the edit says."""
+    skills = {"/".join(path.split("/")[:2]) for path in candidate.edit.files if path.startswith("skill/")}
+    before, after = (
+        {
+            path: content.decode("utf-8", "replace")
+            for place in (Kind.RULE.value, *sorted(skills))
+            for path, content in parts.snapshots.files(snapshot, place).items()
+            if is_rule_file(path)
+        }
+        for snapshot in stands_on(candidate)
+    )
+    paths = sorted(before.keys() | after.keys())
+    return weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
 
 
 def _is_done(parts: Parts, candidate: Candidate) -> bool:

@@ -18,6 +18,7 @@ from agentos.evolver.guards.static.static_eval import read
 from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
 from agentos.evolver.policy import SurfacePolicy
 from agentos.resources import path_fault
+from agentos.rules.weakening import weakened
 from agentos.syntax import parse
 
 # Libraries that a repair may start to use; anything else it must have used before.
@@ -87,6 +88,8 @@ def screen(
     """
     if len(new) > surface.max_files:
         return f"it touches {len(new)} files, at most {surface.max_files} are allowed"
+    if why := weakened(old, dict(new)):
+        return why
     for path, text in new.items():
         before = old.get(path)
         reason = _path_fault(path, surface) or _size_fault(before, text, surface)

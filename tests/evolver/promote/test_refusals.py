@@ -591,3 +591,23 @@ def test_a_consent_from_before_it_said_how_it_was_given_is_genuine_still(case: C
     assert not genuine(KEY, {**stored, "given": "terminal"}), "how it was given cannot be put in later"
     nobody = issue(KEY, case.candidate, case.verdict, "", datetime(2026, 1, 1, tzinfo=UTC))
     assert genuine(KEY, to_json(nobody)), "nothing else that is empty is left out"
+
+
+RULE = "rule/never/resource.toml"
+NEVER = "description = 'd'\non = 'before_call'\nwhen = \"tool == 'rm'\"\nenforce = 'stop'\n"
+
+
+def test_an_edit_that_weakens_a_rule_whoever_consents_to_it(world: World) -> None:
+    case = made(world, {PATH: RIGHT})
+    base = FakeRegistry({RULE: NEVER}).files  # what stood there, whatever the edit says it touches
+    known = case.registry.files
+
+    def files(snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
+        if prefix == "rule" and snapshot == case.candidate.base:
+            return base(FakeRegistry({RULE: NEVER}).stable(), prefix)
+        return known(snapshot, prefix)
+
+    case.registry.files = files  # type: ignore[method-assign]
+    case.consent()
+    refused(case, "may not weaken a rule")
+    refused(case, "may not weaken a rule", probe_promotion)

@@ -1,0 +1,186 @@
+"""Holds a run to its rules: what they say of each event is done here, and stands in the record as a step.
+
+The kernel's side of the channel, so that it holds for every harness and for black-box agents alike. What happens
+inside the box without passing the channel is the sandbox's to hold back, not a rule's.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentos.daemon.requests.run_requests import CallCheck, Denied, RequestHandler, RunEnds
+from agentos.domain import Json, KernelFault, Reply, Result, Step, digest, kernel_fault
+from agentos.messages import WireFault
+from agentos.rules.document import Enforcement, RuleTrigger
+from agentos.rules.facts import call_arguments
+from agentos.rules.watching import RuleDecision, RunRules
+
+NODE, HAD = "rule", "rules"  # steps: what a rule did, and which rules the run had
+_ALLOW, _STOP = "allow", "stop"
+_SHOWN_MAX = 1_500  # characters of a call that a person is shown
+_StepRecorder = Callable[[str, Json, Json, float], Step]
+
+
+@dataclass
+class RuleChecks:
+    """One run's rules; implements ``EventChecks``. ``person`` gives who puts questions to people."""
+
+    rules: RunRules
+    step: _StepRecorder
+    person: Callable[[], RequestHandler | None]
+    _announced: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self) -> None:
+        """Put on record which rules the run has."""
+        self.step(HAD, {rule.name: rule.digest for rule in self.rules.rules}, None, 0.0)
+
+    def call(self, tool: str, args: Mapping[str, Json], effects: Iterable[str]) -> CallCheck:
+        """Of a tool call that is about to be made. Raises RunEnds."""
+        decision = self.rules.before_call(tool, args, effects)
+        if not decision.acts:
+            checked = CallCheck(args)
+        else:
+            event = {"tool": tool, "args": args}
+            advice = self._act(decision, RuleTrigger.BEFORE_CALL, event)
+            if decision.enforce is Enforcement.ASK:
+                self.rules.allowed(tool)
+            refused = {"observation": {"ok": False}, "fault": _refusal(advice)} if advice else None
+            checked = CallCheck(decision.args or args, refused)
+        with self._lock:
+            self._announced[digest([tool, checked.args])] += 1
+        return checked
+
+    def saw(self, step: Step) -> None:
+        """A step that the box sent. Raises RunEnds where a rule is against what it tells of."""
+        self.rules.saw(step)
+        action = step.action
+        if step.node != "act" or not isinstance(action, dict) or not isinstance(action.get("args"), dict):
+            return
+        tool, args = str(action.get("tool")), action["args"]
+        if step.fault is None and not self._was_announced(tool, args):
+            self._late(tool, args)
+        if self.rules.has(RuleTrigger.AFTER_CALL):
+            decision = self.rules.after_call(tool, args, step.observation, ok=step.fault is None)
+            self._act(decision, RuleTrigger.AFTER_CALL, {"tool": tool, "step": step.index})
+
+    def model(self, model: str, body: Mapping[str, Any]) -> None:
+        """Of a model call that is about to be made. Raises RunEnds and Denied."""
+        if advice := self._act(
+            self.rules.before_model(model, body), RuleTrigger.BEFORE_MODEL, {"model": model}
+        ):
+            raise _denied(advice)
+
+    def reply(self, reply: Reply, *, black_box: bool) -> Mapping[str, Json]:
+        """The reply as the run gets it: a black-box agent's calls are seen nowhere else. Raises RunEnds."""
+        self.rules.asked_model(reply.input_tokens + reply.output_tokens, reply.usd)
+        if not black_box or not self.rules.has(RuleTrigger.BEFORE_CALL):
+            return dict(reply.body)
+        choices = [self._choice(choice) for choice in reply.body.get("choices") or ()]
+        return {**reply.body, "choices": choices}
+
+    def change(self, request: str, body: Mapping[str, Any]) -> None:
+        """Of an ask that changes something outside the box. Raises RunEnds and Denied."""
+        decision = self.rules.before_change(request, body)
+        event = {
+            "request": request,
+            **{name: body[name] for name in ("method", "url", "agent") if name in body},
+        }
+        if advice := self._act(decision, RuleTrigger.BEFORE_CHANGE, event):
+            raise _denied(advice)
+
+    def answer(self, answer: Json, files: Iterable[str]) -> None:
+        """Of the run's answer. Raises RunEnds."""
+        self._act(
+            self.rules.before_answer(answer, files),
+            RuleTrigger.BEFORE_ANSWER,
+            {"answer": digest(answer)[:16]},
+        )
+
+    def _act(self, decision: RuleDecision, on: RuleTrigger, event: Mapping[str, Json]) -> str:
+        """Do what the strongest rule says; the advice where the event is not to happen. Raises RunEnds."""
+        for number, act in enumerate(decision.acts):
+            about = {"rule": act.rule.name, "digest": act.rule.digest, "on": on.value}
+            seen: dict[str, Json] = {"reason": act.reason, "acted": number == 0}
+            self.step(NODE, {**about, "enforce": act.rule.enforce.value, **event}, seen, 0.0)
+        if not decision.acts or decision.enforce is Enforcement.REPLACE:
+            return ""
+        rule = decision.acts[0].rule
+        reason = decision.acts[0].reason
+        if decision.enforce is Enforcement.STOP:
+            raise _ended(f"{rule.name} stopped the run: {reason}")
+        if decision.enforce is Enforcement.ASK:
+            self._ask(f"{rule.name} asks: {reason}", event)
+            return ""
+        again = " If it is right as it is, do it again." if decision.enforce is Enforcement.REFLECT else ""
+        return f"{rule.name}: {reason} {rule.advice}{again}"
+
+    def _ask(self, why: str, event: Mapping[str, Json]) -> None:
+        """Returns where a person allows it. Raises RunEnds: it waits for the answer, or the answer is no."""
+        person = self.person()
+        shown = json.dumps(event, ensure_ascii=False, sort_keys=True, default=str)
+        if len(shown) > _SHOWN_MAX:
+            shown = f"{shown[:_SHOWN_MAX]}… ({len(shown):,} characters, {digest(event)[:16]})"
+        if person is None:
+            raise _ended(f"{why} (and nobody can be asked here)")
+        given = person.answer({"question": f"{why}\n{shown}", "choices": [_ALLOW, _STOP]})
+        if given.get("answer") != _ALLOW:
+            raise _ended(f"{why} A person said: {given.get('answer')}")
+
+    def _choice(self, choice: Any) -> Any:
+        message = choice.get("message") if isinstance(choice, dict) else None
+        calls = message.get("tool_calls") if isinstance(message, dict) else None
+        if not isinstance(message, dict) or not isinstance(calls, list) or not calls:
+            return choice
+        kept, advice = [], []
+        for call in calls:
+            function = call.get("function") or {}
+            name, args = str(function.get("name", "")), call_arguments(function.get("arguments"))
+            checked = self.call(name, args, ())
+            if checked.refused is not None:
+                advice.append(str(checked.refused["fault"]["message"]))
+            elif checked.args != args:
+                kept.append({**call, "function": {**function, "arguments": json.dumps(dict(checked.args))}})
+            else:
+                kept.append(call)
+        if not advice:
+            return {**choice, "message": {**message, "tool_calls": kept}}
+        said = "\n".join(filter(None, [message.get("content"), *advice]))
+        changed = {**message, "content": said, "tool_calls": kept}
+        if not kept:
+            del changed["tool_calls"]
+        return {**choice, "message": changed, **({} if kept else {"finish_reason": "stop"})}
+
+    def _was_announced(self, tool: str, args: Mapping[str, Json]) -> bool:
+        key = digest([tool, args])
+        with self._lock:
+            there = self._announced[key] > 0
+            self._announced[key] -= there
+        return there
+
+    def _late(self, tool: str, args: Mapping[str, Json]) -> None:
+        """A call that was made without the kernel being asked: any rule against it ends the run."""
+        decision = self.rules.before_call(tool, args, ())
+        if decision.acts:
+            act = decision.acts[0]
+            about = {"rule": act.rule.name, "digest": act.rule.digest, "on": RuleTrigger.BEFORE_CALL.value}
+            why = f"the call was made without asking, and {act.reason}"
+            self.step(NODE, {**about, "enforce": "stop", "tool": tool}, {"reason": why, "acted": True}, 0.0)
+            raise _ended(f"{act.rule.name} stopped the run: {why}")
+
+
+def _refusal(advice: str) -> dict[str, Json]:
+    return WireFault(type="refused", message=advice, where="", resource="").model_dump()
+
+
+def _denied(advice: str) -> Exception:
+    return Denied("refused", advice)
+
+
+def _ended(why: str) -> Exception:
+    return RunEnds(Result.FAILED, kernel_fault(KernelFault.RULE, why))

@@ -1,0 +1,232 @@
+"""What a rule's document may say, and the rule that it makes.
+
+The document is a resource ``rule/NAME`` (resource.toml), or a file ``rules/NAME.toml|yaml`` of a skill.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Any, TypeVar
+
+import yaml
+
+from agentos.domain import Json, Kind, digest
+from agentos.errors import Invalid
+from agentos.rules.predicate import Predicate, PredicateFault, compiled
+
+T = TypeVar("T", bound=StrEnum)
+DOCUMENT_MAX = 64 << 10  # bytes
+RULES_MAX = 200  # of one run
+_TEXT_MAX = 1_000  # of a description or an advice
+_EXAMPLES_MAX = 50
+FOLDER = "rules"  # of a skill, beside tools/
+_SUFFIXES = (".toml", ".yaml", ".yml")
+
+
+class RuleTrigger(StrEnum):
+    """When a rule is asked."""
+
+    BEFORE_CALL = "before_call"  # of a tool; a call in a black-box agent's model reply counts as one
+    AFTER_CALL = "after_call"  # its result is there
+    BEFORE_MODEL = "before_model"
+    BEFORE_CHANGE = "before_change"  # of what lies outside the box: a request, a memory, work handed over
+    BEFORE_ANSWER = "before_answer"
+
+
+class Enforcement(StrEnum):
+    """What is done where a rule's predicate holds, the strongest first."""
+
+    STOP = "stop"
+    ASK = "ask"
+    REFUSE = "refuse"
+    REPLACE = "replace"
+    REFLECT = "reflect"
+
+
+STRENGTH = {act: len(Enforcement) - place for place, act in enumerate(Enforcement)}
+_NOT_AT: Mapping[Enforcement, frozenset[RuleTrigger]] = {
+    # what has happened, or is the last thing that happens, cannot be done otherwise
+    Enforcement.REFUSE: frozenset({RuleTrigger.AFTER_CALL, RuleTrigger.BEFORE_ANSWER}),
+    Enforcement.REFLECT: frozenset({RuleTrigger.AFTER_CALL, RuleTrigger.BEFORE_ANSWER}),
+    Enforcement.REPLACE: frozenset(RuleTrigger) - {RuleTrigger.BEFORE_CALL},
+}
+_KEYS = (
+    "description",
+    "on",
+    "when",
+    "enforce",
+    "advice",
+    "replace",
+    "on_error",
+    "examples",
+    "evolvable",
+    "name",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRule:
+    """One rule. ``acts_on_error``: a predicate that cannot be evaluated counts as one that holds."""
+
+    name: str  # rule/NAME, or skill/NAME/rules/FILE
+    digest: str
+    description: str
+    on: RuleTrigger
+    when: Predicate
+    enforce: Enforcement
+    advice: str = ""
+    replace: Mapping[str, Json] = field(default_factory=dict)
+    acts_on_error: bool = True
+    stops: tuple[Mapping[str, Json], ...] = ()  # examples: facts, as ``facts.example_facts`` takes them
+    passes: tuple[Mapping[str, Json], ...] = ()
+
+
+def is_rule_file(path: str) -> bool:
+    """Whether the registry path is a rule's document. No box ever sees one."""
+    parts = PurePosixPath(path).parts
+    if parts[:1] == (Kind.RULE.value,):
+        return len(parts) == 3 and parts[2] == "resource.toml"
+    return len(parts) == 4 and parts[0] == Kind.SKILL and parts[2] == FOLDER and path.endswith(_SUFFIXES)
+
+
+def rule_name(path: str) -> str:
+    """What a rule is called in records: its resource, or its file within the skill."""
+    return str(PurePosixPath(path).parent if path.startswith(f"{Kind.RULE.value}/") else path)
+
+
+def read_rule(path: str, content: bytes) -> RunRule:
+    """The rule of a document. Raises Invalid with all that is wrong, and Unavailable without the library."""
+    return rule_of(rule_name(path), document_of(path, content))
+
+
+def document_of(path: str, content: bytes) -> Mapping[str, Any]:
+    """The document as it was written. Raises Invalid."""
+    if len(content) > DOCUMENT_MAX:
+        raise Invalid(path, [f"it has {len(content):,} bytes, a rule has at most {DOCUMENT_MAX:,}"])
+    try:
+        text = content.decode("utf-8")
+        found = yaml.safe_load(text) if path.endswith((".yaml", ".yml")) else tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise Invalid(path, [f"it is not UTF-8 text (byte {error.start})"]) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise Invalid(path, [f"it is not TOML: {error or 'too deep'}"]) from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise Invalid(path, [f"it is not YAML{place}: {getattr(error, 'problem', error)}"]) from None
+    if not isinstance(found, dict):
+        raise Invalid(path, ["it has to be a table with description, on, when and enforce"])
+    # YAML 1.1 reads the word on as true
+    return {"on" if key is True else str(key): value for key, value in found.items()}
+
+
+def rule_of(name: str, document: Mapping[str, Any]) -> RunRule:
+    """The rule that a document makes. Raises Invalid with every fault."""
+    faults: list[str] = []
+    faults += [_unknown(key) for key in document if key not in _KEYS]
+    description = _text(document, "description", faults)
+    on = _one_of(RuleTrigger, "on", document.get("on"), faults)
+    enforce = _one_of(Enforcement, "enforce", document.get("enforce"), faults)
+    when = _predicate(document.get("when"), faults)
+    advice = _text(document, "advice", faults) if "advice" in document else ""
+    replace = document.get("replace", {})
+    if not isinstance(replace, dict):
+        faults.append("'replace' must be a table: the argument, and the value that stands for it")
+    if on and enforce:
+        faults += _combination(on, enforce, advice, replace)
+    on_error = _one_of(_OnError, "on_error", document.get("on_error", "act"), faults)
+    if enforce is Enforcement.STOP and on_error is _OnError.PASS:
+        faults.append("'on_error' is always \"act\" where 'enforce' is \"stop\": leave it out")
+    if not isinstance(document.get("evolvable", True), bool):
+        faults.append("'evolvable' must be true or false")
+    stops, passes = _examples(document.get("examples", {}), faults)
+    if faults or on is None or enforce is None or when is None:
+        raise Invalid(name, faults)
+    return RunRule(
+        name=name,
+        digest=digest({key: value for key, value in document.items() if key != "name"})[:16],
+        description=description,
+        on=on,
+        when=when,
+        enforce=enforce,
+        advice=advice,
+        replace=replace,
+        acts_on_error=on_error is _OnError.ACT,
+        stops=stops,
+        passes=passes,
+    )
+
+
+class _OnError(StrEnum):
+    ACT = "act"
+    PASS = "pass"  # noqa: S105 - no secret
+
+
+def _predicate(source: object, faults: list[str]) -> Predicate | None:
+    if not isinstance(source, str) or not source.strip():
+        faults.append("'when' must be a predicate, such as: tool == 'shell' && text.contains('mkfs')")
+        return None
+    try:
+        return compiled(source)
+    except PredicateFault as error:
+        faults.append(f"'when' cannot be used: {error}")
+        return None
+
+
+def _combination(on: RuleTrigger, enforce: Enforcement, advice: str, replace: object) -> list[str]:
+    faults = []
+    if on in _NOT_AT.get(enforce, ()):
+        can = ", ".join(act for act in Enforcement if on not in _NOT_AT.get(act, ()))
+        faults.append(f'\'enforce\' = "{enforce}" cannot be done at "{on}"; there: {can}')
+    if enforce in (Enforcement.REFUSE, Enforcement.REFLECT) and not advice:
+        faults.append(f"'enforce' = \"{enforce}\" needs an 'advice': what the agent is told to do instead")
+    if (enforce is Enforcement.REPLACE) != bool(replace):
+        faults.append("'replace' goes with 'enforce' = \"replace\", and names at least one argument there")
+    return faults
+
+
+def _text(document: Mapping[str, Any], key: str, faults: list[str]) -> str:
+    value = document.get(key)
+    if not isinstance(value, str) or not value.strip() or len(value) > _TEXT_MAX:
+        faults.append(f"'{key}' must be a text of 1 to {_TEXT_MAX:,} characters")
+        return ""
+    return value
+
+
+def _one_of(kind: type[T], key: str, value: object, faults: list[str]) -> T | None:
+    if isinstance(value, str) and value in set(kind):
+        return kind(value)
+    found = "nothing" if value is None else repr(value)[:60]
+    faults.append(f"'{key}' must be one of {', '.join(kind)}; found {found}")
+    return None
+
+
+def _unknown(key: str) -> str:
+    near = difflib.get_close_matches(key, _KEYS, n=1)
+    return f"'{key[:60]}' is no key of a rule" + (f"; did you mean '{near[0]}'?" if near else "")
+
+
+_Examples = tuple[Mapping[str, Json], ...]
+
+
+def _examples(value: object, faults: list[str]) -> tuple[_Examples, _Examples]:
+    if not isinstance(value, dict) or not set(value) <= {"stops", "passes"}:
+        faults.append("'examples' must hold the lists 'stops' and 'passes'")
+        return (), ()
+    found: list[_Examples] = []
+    for key in ("stops", "passes"):
+        items = value.get(key, [])
+        if (
+            not isinstance(items, list)
+            or len(items) > _EXAMPLES_MAX
+            or not all(isinstance(one, dict) for one in items)
+        ):
+            faults.append(f"'examples.{key}' must be a list of at most {_EXAMPLES_MAX} tables of facts")
+            items = []
+        found.append(tuple(items))
+    return found[0], found[1]

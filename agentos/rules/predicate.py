@@ -1,0 +1,291 @@
+"""Predicates of rules: CEL, compiled once, typed, and bounded before anything is evaluated.
+
+The library bounds iterations (10,000 an evaluation) and depth, and its regular expressions take linear time. What
+it does not bound is refused here, in the text: long sources, patterns that are computed, texts that are joined in
+loops. docs/decisions/rules-in-cel.md says why this library.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from agentos.domain import Json
+from agentos.errors import Unavailable
+
+LENGTH_MAX = 4_000  # characters of a predicate
+PATTERN_MAX = 600  # of one regular expression in it
+_PATTERN_MEMORY = 16 << 20  # bytes of a compiled one
+_LOOPS_MAX = 4
+_JOINS_MAX = 8
+
+# What a predicate may ask for, by name; docs/use/rules.md has the table.
+TYPES: Mapping[str, str] = {
+    "tool": "string",
+    "args": "map",
+    "effects": "strings",
+    "text": "string",
+    "hosts": "strings",
+    "paths": "strings",
+    "ok": "bool",
+    "request": "string",
+    "model": "string",
+    "agent": "string",
+    "goal": "string",
+    "calls": "counts",
+    "tool_calls": "int",
+    "model_calls": "int",
+    "tokens": "int",
+    "usd": "double",
+    "steps": "maps",
+    "seen_hosts": "strings",
+    "seen_paths": "strings",
+}
+_LOOPS = frozenset({"all", "exists", "exists_one", "filter"})
+_SEARCH = "matched"  # of the length of "matches"
+_MISSING = (
+    "Rules need the libraries cel-expr-python and google-re2, which are not both installed; "
+    "type: pip install 'agentos-daemon[rules]'"
+)
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*)
+    |(?P<text>[rR]?(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}))
+    |(?P<raw>[rR](?:"[^"\n]*"|'[^'\n]*'))
+    |(?P<quoted>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<other>.)""",
+    re.VERBOSE,
+)
+
+
+class PredicateFault(Exception):
+    """The predicate cannot be used; the message says what is wrong and where (line:column)."""
+
+
+class PredicateError(Exception):
+    """It could not be evaluated on these facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One that is compiled. ``names`` are the variables that it asks for; ``loops`` whether it walks lists."""
+
+    source: str
+    names: frozenset[str]
+    loops: bool
+    program: Any
+
+    def holds(self, activation: Any) -> bool:
+        """Raises PredicateError."""
+        try:
+            value = self.program.eval(activation).value()
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise PredicateError(_first_line(str(error))) from None
+        if value is True or value is False:
+            return value
+        raise PredicateError(_first_line(str(value)))
+
+
+def activation(facts: Mapping[str, Json]) -> Any:
+    """What predicates are evaluated on; made once for all of an event."""
+    try:
+        return environment().Activation(dict(facts))
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise PredicateError(_first_line(str(error))) from None
+
+
+@lru_cache(maxsize=1_000)
+def compiled(source: str) -> Predicate:
+    """Raises PredicateFault, and Unavailable where the library is not installed."""
+    tokens = _bounded(source)
+    within = environment()
+    try:
+        program = within.compile(_compiled_once(source, tokens))
+    except (RuntimeError, TypeError) as error:
+        raise PredicateFault(_said(str(error))) from None
+    if program.return_type().name() != "BOOL":
+        raise PredicateFault(
+            f"it is a {program.return_type().name().lower()}, and has to be true or false: compare it, "
+            "as in tool == 'shell'"
+        )
+    names = frozenset(text for kind, text, _ in tokens if kind == "name" and text in TYPES)
+    loops = any(kind == "name" and text in _LOOPS for kind, text, _ in tokens)
+    return Predicate(source, names, loops, program)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Any:
+    """What predicates are compiled in. Raises Unavailable where the library is not installed."""
+    try:
+        from cel_expr_python import cel
+    except ImportError:
+        raise Unavailable(_MISSING) from None
+    kinds = cel.Type
+    types = {
+        "string": kinds.STRING,
+        "strings": kinds.List(kinds.STRING),
+        "map": kinds.Map(kinds.STRING, kinds.DYN),
+        "maps": kinds.List(kinds.Map(kinds.STRING, kinds.DYN)),
+        "counts": kinds.Map(kinds.STRING, kinds.INT),
+        "int": kinds.INT,
+        "double": kinds.DOUBLE,
+        "bool": kinds.BOOL,
+    }
+    searching = cel.Overload("matched_string", kinds.BOOL, [kinds.STRING, kinds.STRING], True, _search)
+    return cel.NewEnv(
+        variables={name: types[kind] for name, kind in TYPES.items()},
+        functions=[cel.FunctionDecl(_SEARCH, [searching])],
+    )
+
+
+@lru_cache(maxsize=2_000)
+def pattern(text: str) -> Any:
+    """A regular expression of linear time, compiled once. Raises Unavailable where the library is not installed."""
+    try:
+        import re2
+    except ImportError:
+        raise Unavailable(_MISSING) from None
+    options = re2.Options()
+    options.max_mem = _PATTERN_MEMORY
+    options.log_errors = False
+    return re2.compile(text, options)
+
+
+def _search(text: str, expression: str) -> bool:
+    return pattern(expression).search(text) is not None
+
+
+def _compiled_once(source: str, tokens: Sequence[_Token]) -> str:
+    """With our search in place of ``matches``, which compiles its pattern each time. Places stay as they are."""
+    for number, (kind, text, offset) in enumerate(tokens):
+        if kind == "name" and text == "matches" and tokens[number - 1][1] == ".":
+            _check_pattern(source, tokens[number + 2])
+            source = f"{source[:offset]}{_SEARCH}{source[offset + len(_SEARCH) :]}"
+    return source
+
+
+def _check_pattern(source: str, token: _Token) -> None:
+    try:
+        pattern(ast.literal_eval(token[1]))
+    except (ValueError, SyntaxError, RuntimeError) as error:
+        raise PredicateFault(f"{_place(source, token[2])}: not a regular expression: {error}") from None
+    except _regex_error() as error:
+        raise PredicateFault(f"{_place(source, token[2])}: not a regular expression: {error}") from None
+
+
+def _regex_error() -> type[Exception]:
+    import re2
+
+    return re2.error  # type: ignore[no-any-return]
+
+
+def _place(source: str, offset: int) -> str:
+    before = source[:offset]
+    return f"{before.count(chr(10)) + 1}:{offset - (before.rfind(chr(10)) + 1) + 1}"
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+_Token = tuple[str, str, int]  # kind, text, offset
+
+
+def _bounded(source: str) -> Sequence[_Token]:
+    """Its tokens; raises PredicateFault where what it may cost is not bounded."""
+    if len(source) > LENGTH_MAX:
+        raise PredicateFault(f"it has {len(source):,} characters, at most {LENGTH_MAX:,} are allowed")
+    try:
+        source.encode()
+    except UnicodeEncodeError:
+        raise PredicateFault("it is no UTF-8 text") from None
+    found = [
+        (str(match.lastgroup), match.group(), match.start())
+        for match in _TOKEN.finditer(source)
+        if match.lastgroup != "space"
+    ]
+    if sum(text == "+" for _, text, _ in found) > _JOINS_MAX:
+        raise PredicateFault(f"it has more than {_JOINS_MAX} '+'")
+    _Bounds(source, found).hold()
+    return found
+
+
+class _Bounds:
+    """Walks the tokens once, and knows within which loops each stands."""
+
+    def __init__(self, source: str, tokens: Sequence[_Token]) -> None:
+        self._source = source
+        self._tokens = tokens
+        self._open: list[str] = []  # of each parenthesis the loop's variable, "" where it is no loop's
+        self._loops = 0
+
+    def hold(self) -> None:
+        for number, (kind, text, offset) in enumerate(self._tokens):
+            if text in "([{" and kind == "other":
+                self._open.append(self._variable(number))
+            elif text in ")]}" and kind == "other" and self._open:
+                self._open.pop()
+            elif text == "+" and any(self._open):
+                self._refuse(offset, "'+' may not stand within all, exists or filter")
+            elif kind == "name" and self._text(number - 1) == "." and self._text(number + 1) == "(":
+                self._method(number)
+
+    def _variable(self, number: int) -> str:
+        name = self._text(number - 1)
+        if name not in _LOOPS or self._text(number - 2) != ".":
+            return ""
+        self._loops += 1
+        if self._loops > _LOOPS_MAX:
+            self._refuse(self._tokens[number - 1][2], f"there are more than {_LOOPS_MAX} loops")
+        return self._text(number + 1)
+
+    def _method(self, number: int) -> None:
+        _, name, offset = self._tokens[number]
+        if name == "map":
+            self._refuse(offset, "'map' is not allowed; use exists, all or filter")
+        if name != "matches":
+            return
+        kind, pattern, at = self._tokens[number + 2] if number + 2 < len(self._tokens) else ("", "", offset)
+        if kind not in ("raw", "quoted", "text") or self._text(number + 3) != ")":
+            self._refuse(offset, "'matches' takes one pattern that stands there as a text")
+        if len(pattern) > PATTERN_MAX:
+            self._refuse(at, f"the pattern has more than {PATTERN_MAX} characters")
+        loops = [variable for variable in self._open if variable]
+        if loops and self._root(number - 1) not in loops:
+            self._refuse(
+                offset, f"within a loop, 'matches' may look at {' and '.join(loops)} only, not at more"
+            )
+
+    def _root(self, number: int) -> str:
+        """The name at which the chain begins whose dot stands here."""
+        while self._text(number) == "." and self._tokens[number - 1][0] == "name":
+            number -= 2
+        return self._text(number + 1)
+
+    def _text(self, number: int) -> str:
+        return self._tokens[number][1] if 0 <= number < len(self._tokens) else ""
+
+    def _refuse(self, offset: int, why: str) -> None:
+        raise PredicateFault(f"{_place(self._source, offset)}: {why}")
+
+
+_PLACE = re.compile(r"<input>:(\d+):(\d+): (.*)")
+
+
+def _said(text: str) -> str:
+    """The library's words for what is wrong, from the place on; columns count from 1."""
+    found = _PLACE.search(text)
+    if found is None:
+        return _first_line(text)
+    said = found[3].replace(" (in container '')", "")
+    more = ""
+    if "undeclared reference to '" in said:
+        unknown = said.partition("'")[2].partition("'")[0]
+        more = f"; there are {', '.join(sorted(TYPES))}" if unknown.isidentifier() else ""
+    return f"{found[1]}:{found[2]}: {said}{more}"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:300] if text.strip() else "no reason was given"

@@ -1,0 +1,137 @@
+"""What a rule would have done: with its own examples, and in runs that are on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from agentos.domain import Json, Run, Step
+from agentos.rules.document import RunRule
+from agentos.rules.facts import call_arguments
+from agentos.rules.watching import RuleDecision, RunRules
+
+EXAMPLE_KEYS = frozenset(
+    {
+        "tool",
+        "args",
+        "effects",
+        "result",
+        "ok",
+        "request",
+        "model",
+        "answer",
+        "files",
+        "before",
+        "agent",
+        "goal",
+        "tokens",
+        "usd",
+    }
+)
+_EffectsOf = Callable[[str], Sequence[str]]  # of the tool at a registry path, as the run had it
+
+
+@dataclass(frozen=True, slots=True)
+class RuleHitInRun:
+    """The first time that a rule would have acted in a run."""
+
+    step: int | None  # None: at its answer
+    reason: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleFault:
+    """An example that came out otherwise than its rule says."""
+
+    wanted: str  # stops, passes
+    number: int  # from 1
+    example: Mapping[str, Json]
+    why: str
+
+
+def faults_of(rule: RunRule) -> list[ExampleFault]:
+    """The examples of the rule that do not hold."""
+    found = []
+    for wanted, examples in (("stops", rule.stops), ("passes", rule.passes)):
+        for number, example in enumerate(examples, 1):
+            if unknown := sorted(set(example) - EXAMPLE_KEYS):
+                why = f"'{unknown[0]}' is no fact of an example; there are {', '.join(sorted(EXAMPLE_KEYS))}"
+                found.append(ExampleFault(wanted, number, example, why))
+                continue
+            decision = example_decision(rule, example)
+            if bool(decision.acts) is not (wanted == "stops"):
+                why = decision.acts[0].reason if decision.acts else "the rule lets it pass"
+                found.append(ExampleFault(wanted, number, example, why))
+    return found
+
+
+def example_decision(rule: RunRule, example: Mapping[str, Json]) -> RuleDecision:
+    """What the rule says of an example. ``before`` are calls that were made before it."""
+    rules = RunRules([rule], str(example.get("agent", "")), str(example.get("goal", "")))
+    if "tokens" in example or "usd" in example:
+        rules.asked_model(int(example.get("tokens", 0)), float(example.get("usd", 0.0)))
+    for index, call in enumerate(example.get("before", [])):
+        rules.before_call(str(call.get("tool", "")), call.get("args", {}), call.get("effects", []))
+        rules.saw(_told(index, call))
+    return _at(rules, rule, example)
+
+
+def _at(rules: RunRules, rule: RunRule, example: Mapping[str, Any]) -> RuleDecision:
+    tool, args = str(example.get("tool", "")), example.get("args", {})
+    match rule.on.value:
+        case "before_call":
+            return rules.before_call(tool, args, example.get("effects", []))
+        case "after_call":
+            return rules.after_call(tool, args, example.get("result"), ok=bool(example.get("ok", True)))
+        case "before_model":
+            return rules.before_model(str(example.get("model", "")), {"messages": [args]})
+        case "before_change":
+            return rules.before_change(str(example.get("request", "fetch")), args)
+        case _:
+            return rules.before_answer(example.get("answer"), example.get("files", []))
+
+
+def in_run(rule: RunRule, run: Run, steps: Sequence[Step], effects: _EffectsOf) -> RuleHitInRun | None:
+    """The first act of the rule in a run on record; None where it would have let all pass.
+
+    What a model was asked is not on record word for word, so rules at ``before_model`` see its name alone.
+    """
+    rules = RunRules([rule])
+    calls_seen = any(step.node == "act" for step in steps)
+    hits: list[tuple[int | None, str]] = []
+    for step in steps:
+        for decision in _decisions(rules, step, effects, black_box=not calls_seen):
+            hits += [(step.index, act.reason) for act in decision.acts]
+        rules.saw(step)
+    decision = rules.before_answer(run.answer, [file.path for file in run.outputs])
+    hits += [(None, act.reason) for act in decision.acts]
+    return RuleHitInRun(hits[0][0], hits[0][1], len(hits)) if hits else None
+
+
+def _decisions(
+    rules: RunRules, step: Step, effects: _EffectsOf, *, black_box: bool
+) -> Iterator[RuleDecision]:
+    action = step.action if isinstance(step.action, dict) else {}
+    if step.node == "act" and isinstance(action.get("args"), dict):
+        tool = str(action.get("tool"))
+        yield rules.before_call(tool, action["args"], effects(str(action.get("path", ""))))
+        yield rules.after_call(tool, action["args"], step.observation, ok=step.fault is None)
+    elif step.node == "model":
+        yield rules.before_model(str(action.get("model", "")), {})
+        seen = step.observation if isinstance(step.observation, dict) else {}
+        usage = seen.get("usage") or {}
+        rules.asked_model(sum(usage.values()) if isinstance(usage, dict) else 0, seen.get("usd"))
+        message = seen.get("message") or {}
+        for call in (message.get("tool_calls") or ()) if black_box else ():
+            function = call.get("function") or {}
+            yield rules.before_call(str(function.get("name")), call_arguments(function.get("arguments")), ())
+    elif step.node in ("fetch", "remember", "delegate"):
+        yield rules.before_change(step.node, action)
+
+
+def _told(index: int, call: Mapping[str, Any]) -> Step:
+    action = {"tool": call.get("tool", ""), "args": call.get("args", {})}
+    return Step("", index, "act", action, call.get("result"), None, datetime.fromtimestamp(0, UTC), 0.0)
