@@ -120,7 +120,7 @@ def test_an_arrow_back_up_is_found(tmp_path: Path, file: str, line: str, contrac
 def test_no_folder_is_crowded() -> None:
     counts = Counter(path.parent for path in modules() if path.parent != PACKAGE)
     assert max(counts.values()) <= 13, counts.most_common(3)  # twelve, and the face
-    assert sum(path.parent == PACKAGE for path in modules()) <= 20  # what more than one part stands on
+    assert sum(path.parent == PACKAGE for path in modules()) <= 21  # what more than one part stands on
 
 
 def test_each_foreign_library_has_one_home() -> None:

@@ -78,12 +78,15 @@ def _text(path):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
         return type(error).__name__
+    read = b""
     try:
-        return os.read(descriptor, _MOST).decode("utf-8", "replace")
+        while len(read) < _MOST and (more := os.read(descriptor, _MOST - len(read))):  # a page of /proc at a time
+            read += more
     except OSError as error:
-        return type(error).__name__
+        return read.decode("utf-8", "replace") or type(error).__name__
     finally:
         os.close(descriptor)
+    return read.decode("utf-8", "replace")
 
 
 def _process():
