@@ -128,7 +128,7 @@ class Client:
         return {**json.loads(response.read()), "etag": response.headers["ETag"]}
 
     def decide(self, act: str, evolution: Document, reason: str = "") -> Document:
-        """``approve``, ``reject``, ``revert`` or ``reconsider`` what ``evolution()`` gave.
+        """``approve``, ``reject``, ``revert`` or ``retry`` what ``evolution()`` gave.
 
         ApiError ``changed`` where it is another by now.
         """

@@ -33,7 +33,7 @@ from agentos.domain import (
 )
 from agentos.evolver.cycle import evolve
 from agentos.evolver.find.mining import mine
-from agentos.evolver.find.triage import reconsider, triage
+from agentos.evolver.find.triage import retry, triage
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, ProposePolicy, load_taxonomy
 from agentos.ports import Attempt, Plan, Proposal
@@ -141,7 +141,7 @@ class Home:
         evolution = next(iter(triage(self.parts)))
         promoted = False
         for number, edits in enumerate(self.sort.tries):
-            evolution = reconsider(self.parts, evolution) if number else evolution
+            evolution = retry(self.parts, evolution) if number else evolution
             last = number == len(self.sort.tries) - 1
             self.proposer.proposals = self.proposals(edits, last=last)
             promoted = evolve(self.parts, evolution.id, Undurable()) in PROMOTED

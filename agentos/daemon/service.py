@@ -220,7 +220,7 @@ class Service:
         waited = f"after {self.parts.policy.wait.models_s:g} s ([wait] models_s in policy.toml)"
         return (
             f"{error}; given up {waited}. When `agentos model test` says that it answers, type "
-            f"`agentos evolution reconsider {evolution_id}`"
+            f"`agentos evolution retry {evolution_id}`"
         )
 
     def cancel_evolution(self, evolution_id: str, why: str) -> None:

@@ -316,7 +316,7 @@ class Wheels:
             if not wheel.anywhere and lock.machine != machine():
                 raise Unavailable(
                     f"{resource} was locked for {lock.machine}, this is {machine()}: "
-                    f"type `agentos registry wheels {resource} --again`"
+                    f"type `agentos registry wheels {resource} --relock`"
                 )
             yield wheel
 

@@ -56,7 +56,7 @@ def evolution_acts(story: EvolutionRecords) -> list[str]:
         evolution.state not in (AT_WORK - {EvolutionState.AWAITING_CONSENT})
         and evolution.state not in _STANDS
     ):
-        acts.append("reconsider")
+        acts.append("retry")
     return acts
 
 
@@ -64,7 +64,7 @@ def evolution_effect(site: WebContext, act: str, evolution_id: str) -> ActEffect
     """What the act would do to an evolution. Raises NotFound, and Conflict where it is not possible."""
     story = site.reader.story(evolution_id)
     evolution = story.evolution
-    if act not in ("approve", "reject", "revert", "reconsider"):
+    if act not in ("approve", "reject", "revert", "retry"):
         raise NotFound(f"There is nothing named {act[:40]!r} to be done.")
     if act not in evolution_acts(story):
         raise Conflict(f"{evolution.id} is {evolution.state.value}: there is nothing to {act}.")
@@ -150,7 +150,7 @@ def _revert(
     )
 
 
-def _reconsider(
+def _retry(
     site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
 ) -> Told:
     lead = (
@@ -165,7 +165,7 @@ def _reconsider(
     )
 
 
-_TOLD = {"approve": _approve, "reject": _reject, "revert": _revert, "reconsider": _reconsider}
+_TOLD = {"approve": _approve, "reject": _reject, "revert": _revert, "retry": _retry}
 
 
 def _bound(reader: Reader, evolution: Evolution) -> str:

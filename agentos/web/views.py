@@ -46,7 +46,7 @@ DID = {
     "approve": "You approved it; the daemon promotes it now.",
     "reject": "You declined it.",
     "revert": "It is taken back.",
-    "reconsider": "This takes the same evidence up again.",
+    "retry": "This takes the same evidence up again.",
     "answer": "Your answer is kept; the daemon goes on with the task.",
     "good": "Your word is kept.",
     "bad": "Your word is kept; it becomes evidence where the failure can be told.",

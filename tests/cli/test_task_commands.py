@@ -65,7 +65,7 @@ def test_tasks_come_from_standard_input_too(agentos: Agentos) -> None:
 
 def test_following_a_run_as_json_is_a_document_a_line(agentos: Agentos) -> None:
     assert "No runs yet" in agentos("run", "tail", "--json", code=1).stderr
-    assert agentos("evolution", "watch", "--until-quiet", "--json").stdout == ""
+    assert agentos("evolution", "watch", "--exit-when-idle", "--json").stdout == ""
 
 
 def test_a_bad_file_adds_nothing(agentos: Agentos, tmp_path: Path) -> None:

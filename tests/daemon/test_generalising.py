@@ -23,7 +23,7 @@ from agentos.domain import (
 )
 from agentos.evolver.cycle import evolve
 from agentos.evolver.find.mining import mine
-from agentos.evolver.find.triage import reconsider, triage
+from agentos.evolver.find.triage import retry, triage
 from agentos.evolver.replay.verification import run_again
 from agentos.home import Home
 from agentos.ports import Proposal
@@ -96,7 +96,7 @@ def test_what_fits_the_shown_tasks_is_refused_and_the_right_edit_promoted(
     assert "it goes by what identifies a task" in by_name.screened
     assert made.ledger.find(Verdict) == []
 
-    again = reconsider(made.parts, opened)
+    again = retry(made.parts, opened)
     assert evolved(again, RIGHT) is EvolutionState.PROBATION
     (right,) = made.ledger.find(Candidate, evolution_id=again.id)
     assert right.behaviour is not None

@@ -118,7 +118,7 @@ class WorkerPlace:
         self.cast.writer = writer
         for told in self.cast.told.values():
             told.clear()
-        typed(self.home, "evolution", "reconsider", self.ledger.find(Evolution)[-1].id)
+        typed(self.home, "evolution", "retry", self.ledger.find(Evolution)[-1].id)
         ended = self.end()
         return ended, list(self.ledger.find(Candidate, evolution_id=ended.id))
 
@@ -301,7 +301,7 @@ def test_a_lesson_is_written_once_across_a_kill_reviewed_measured_and_promoted(p
     place.cast.writer = writer
     for told in place.cast.told.values():
         told.clear()
-    typed(place.home, "evolution", "reconsider", place.ledger.find(Evolution)[-1].id)
+    typed(place.home, "evolution", "retry", place.ledger.find(Evolution)[-1].id)
     assert go_on.wait(250)
     killer.join()
     place.daemon.start()

@@ -352,5 +352,5 @@ def test_the_command_approves_nothing_that_is_stale(home: Home, ledger: Ledger) 
     assert done.returncode == 1
     said = " ".join(done.stderr.split())
     assert f"{item.evolution.id} is stale: the registry moved since it was judged" in said
-    assert f"agentos evolution reconsider {item.evolution.id}" in said
+    assert f"agentos evolution retry {item.evolution.id}" in said
     assert ledger.find(Consent, evolution_id=item.evolution.id) == []

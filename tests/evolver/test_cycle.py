@@ -32,7 +32,7 @@ from agentos.evolver.cycle import (
     try_candidate,
 )
 from agentos.evolver.find.mining import flag, mine
-from agentos.evolver.find.triage import reconsider, triage
+from agentos.evolver.find.triage import retry, triage
 from agentos.evolver.policy import ConsentPolicy, Policy, SurfacePolicy
 from agentos.evolver.promote.promotion import (
     approve,
@@ -210,7 +210,7 @@ def test_a_search_that_ran_out_of_time_does_not_claim_to_have_found_nothing_at_a
     at_leisure = world.evolve(world.open())
     assert at_leisure.reason.endswith("makes its failing tasks pass")
     world.proposer = Slow([])
-    hurried = world.evolve(reconsider(world.parts, at_leisure))
+    hurried = world.evolve(retry(world.parts, at_leisure))
     assert hurried.state is EvolutionState.CANNOT_FIX
     assert hurried.reason.endswith("in the 45 s that it may take ([propose] budget_s in policy.toml)")
 
@@ -416,10 +416,10 @@ def test_a_declined_edit_stays_declined_until_someone_reconsiders(world: World) 
         world.live(world.task(points, "pass"))  # type: ignore[arg-type]
     mine(world.parts)
     assert triage(world.parts) == []
-    fresh = reconsider(world.parts, ended)
+    fresh = retry(world.parts, ended)
     assert world.evolve(fresh).state is EvolutionState.AWAITING_CONSENT
     with pytest.raises(Conflict, match=f"{fresh.id} is at work on the same evidence"):
-        reconsider(world.parts, ended)
+        retry(world.parts, ended)
 
 
 def test_a_rolled_back_edit_is_not_proposed_again(world: World) -> None:
@@ -428,7 +428,7 @@ def test_a_rolled_back_edit_is_not_proposed_again(world: World) -> None:
     ended = roll_back(world.parts, standing, "it was wrong")
     assert world.source() == FAULTY
     assert ended.state is EvolutionState.ROLLED_BACK
-    again = world.evolve(reconsider(world.parts, ended))
+    again = world.evolve(retry(world.parts, ended))
     assert again.state is EvolutionState.CANNOT_FIX
     assert "rolled back" in world.ledger.find(Candidate)[-1].screened
     with pytest.raises(Conflict, match="already"):

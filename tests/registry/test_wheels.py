@@ -291,13 +291,13 @@ def test_the_doctor_and_the_command_find_and_fetch_them(
         ("greeting", "fetched")
     ]
     shop.greeting("2.0")
-    assert "is now 1.1.0" in CliRunner().invoke(app, ["wheels", "tool/greet", "--again"]).output
+    assert "is now 1.1.0" in CliRunner().invoke(app, ["wheels", "tool/greet", "--relock"]).output
     wheel.unlink()
     (shop.place / "greeting-1.0-py3-none-any.whl").unlink()
     assert b'version = "2.0"' in resource(registry)[LOCK]
     assert CliRunner().invoke(app, ["wheels"]).exit_code == 0
     assert "declares no dependencies" in str(
-        CliRunner().invoke(app, ["wheels", "tool/word-count", "--again"]).exception
+        CliRunner().invoke(app, ["wheels", "tool/word-count", "--relock"]).exception
     )
 
 
@@ -340,7 +340,7 @@ def test_a_lock_that_points_elsewhere_is_none(registry: Registry, shop: Shop, fi
 def test_a_wheel_for_another_machine_is_not_sent(registry: Registry) -> None:
     wheel = wheels.Wheel("greeting", "1.0", "greeting-1.0-cp39-cp39-linux_x86_64.whl", "0" * 64)
     lock = wheels._write(wheels.Lock(("greeting",), "python-3.9 linux-x86_64", (wheel,)))
-    with pytest.raises(Unavailable, match=r"locked for python-3\.9 .*wheels tool/greet --again"):
+    with pytest.raises(Unavailable, match=r"locked for python-3\.9 .*wheels tool/greet --relock"):
         registry.wheels_of({LOCK: lock})
 
 

@@ -180,7 +180,7 @@ def test_a_file_with_a_bad_name_cannot_write_headers(browser: httpx.Client) -> N
 def test_a_consent_is_given_once_and_only_for_what_was_shown(browser: httpx.Client, served: Served) -> None:
     address = f"/evolutions/{served.evolution.id}/approve"
     said = fields(browser.get(address).text, address)
-    for other in ("reject", "reconsider"):  # a nonce is for its act alone
+    for other in ("reject", "retry"):  # a nonce is for its act alone
         assert browser.post(f"/evolutions/{served.evolution.id}/{other}", data=said).status_code == 409
     said = fields(browser.get(address).text, address)
     assert browser.post(address, data=said).status_code == 303

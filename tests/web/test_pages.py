@@ -100,7 +100,7 @@ def test_declining_keeps_the_reason(browser: httpx.Client, served: Served) -> No
 
 def test_measuring_again_makes_the_old_one_stale(browser: httpx.Client, served: Served) -> None:
     old = served.evolution
-    done = act(browser, f"/evolutions/{old.id}/reconsider")
+    done = act(browser, f"/evolutions/{old.id}/retry")
     assert done.status_code == 303
     states = {item.id: item.state for item in reader(served).find(Evolution)}
     assert states[old.id] is EvolutionState.STALE

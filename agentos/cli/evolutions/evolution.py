@@ -142,7 +142,7 @@ def approve(id: Id, yes: Yes = False) -> None:
 def reject(
     id: Id, reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given"
 ) -> None:
-    """Decline what waits for consent or is held; the same failure stays closed until `reconsider`."""
+    """Decline what waits for consent or is held; the same failure stays closed until `retry`."""
     from agentos.daemon.offline import offline_context
     from agentos.evolver.promote.consent import person
     from agentos.evolver.promote.promotion import decline
@@ -153,8 +153,9 @@ def reject(
     print_text(f"{ended.id} is rejected: {ended.reason}")
 
 
+@app.command("reconsider", hidden=True)  # its name before 0.3
 @app.command()
-def reconsider(id: Id) -> None:
+def retry(id: Id) -> None:
     """Take the same evidence up again, measured against what is stable now."""
     from agentos.daemon.offline import offline_context
     from agentos.evolver.promote.promotion import measure_again
@@ -194,9 +195,7 @@ def revert(
     confirm(f"Revert {story.evolution.id}?", yes=yes)
     with offline_context(Home.find()) as parts:
         ended = take_back(parts, parts.evolution(story.evolution.id), person(), reason)
-    print_text(
-        f"{ended.id} is rolled back; `agentos evolution reconsider {ended.id}` would take it up again."
-    )
+    print_text(f"{ended.id} is rolled back; `agentos evolution retry {ended.id}` would take it up again.")
 
 
 @app.command()
@@ -271,10 +270,11 @@ def _trials_again(story: EvolutionRecords, *, quiet: bool) -> list[str]:
 
 @app.command()
 def watch(
-    until_quiet: Annotated[
-        bool, typer.Option("--until-quiet", help="End when nothing is at work any more.")
+    exit_when_idle: Annotated[
+        bool, typer.Option("--exit-when-idle", help="End when nothing is at work any more.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON document a line.")] = False,
+    until_quiet: Annotated[bool, typer.Option("--until-quiet", hidden=True)] = False,  # before 0.3
 ) -> None:
     """Follow evolutions as they move, one line a change; Ctrl-C ends it."""
     from rich.console import Console
@@ -283,8 +283,9 @@ def watch(
     from agentos.evolver.find.triage import AT_WORK
 
     reader = _reader()
+    exit_when_idle = exit_when_idle or until_quiet
     console = Console(highlight=False, soft_wrap=True)
-    if not until_quiet and not reader.find(Evolution):
+    if not exit_when_idle and not reader.find(Evolution):
         print("There is no evolution yet; each will be told here. Ctrl-C ends this.", file=sys.stderr)
     seen: dict[str, tuple[EvolutionState, Snapshot | None]] = {}
     while True:
@@ -296,7 +297,7 @@ def watch(
                     print_json(item, line=True)
                 else:
                     console.print(change_text(item))
-        if until_quiet and not any(item.state in AT_WORK for item in evolutions):
+        if exit_when_idle and not any(item.state in AT_WORK for item in evolutions):
             return
         time.sleep(_POLL_S)
 

@@ -33,8 +33,8 @@ _STANDING_STYLE = {
     TaskTrials.FLAKY: "yellow",
     TaskTrials.ABSENT: "dim",
 }
-_RECONSIDER = "`agentos evolution reconsider {id}` takes it up again"
-_BY_HAND = ("`agentos registry edit {path}` repairs it by hand", _RECONSIDER)
+_RETRY = "`agentos evolution retry {id}` takes it up again"
+_BY_HAND = ("`agentos registry edit {path}` repairs it by hand", _RETRY)
 _UNDO = ("`agentos evolution revert {id}` undoes it",)
 # What a person can do now, a line each; concepts.md tells the same at more length.
 _NEXT: Mapping[EvolutionState, Sequence[str]] = {
@@ -48,11 +48,11 @@ _NEXT: Mapping[EvolutionState, Sequence[str]] = {
     EvolutionState.CANNOT_FIX: _BY_HAND,
     EvolutionState.CIRCUIT_BROKEN: _BY_HAND,
     EvolutionState.NO_IMPROVEMENT: ("nothing: it is tried again when new failures come",),
-    EvolutionState.NOT_REPRODUCIBLE: ("look at the tasks' inputs and at the machine", _RECONSIDER),
-    EvolutionState.HELD: ("add tasks with checks for the same tool", _RECONSIDER),
-    EvolutionState.STALE: (_RECONSIDER,),
-    EvolutionState.ROLLED_BACK: (_RECONSIDER,),
-    EvolutionState.CANCELLED: (_RECONSIDER,),
+    EvolutionState.NOT_REPRODUCIBLE: ("look at the tasks' inputs and at the machine", _RETRY),
+    EvolutionState.HELD: ("add tasks with checks for the same tool", _RETRY),
+    EvolutionState.STALE: (_RETRY,),
+    EvolutionState.ROLLED_BACK: (_RETRY,),
+    EvolutionState.CANCELLED: (_RETRY,),
 }
 _STATE_WIDTH = 2 + max(map(len, EvolutionState))
 _LABEL = 11  # columns of the labels; what belongs to a label and is no sentence stands at 2

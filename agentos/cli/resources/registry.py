@@ -312,19 +312,20 @@ def _unknown_promotions(registry: Registry) -> list[str]:
 @app.command()
 def wheels(
     name: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Resolve anew what its tools depend on; a new version.")
+    relock: Annotated[
+        bool, typer.Option("--relock", help="Resolve anew what its tools depend on; a new version.")
     ] = False,
     as_json: AsJson = False,
+    again: Annotated[bool, typer.Option("--again", hidden=True)] = False,  # before 0.3
 ) -> None:
     """Show which wheels stand for the dependencies of tools, and fetch those that are missing here."""
     from agentos.cli.resources import registry_wheels
 
     registry = _open()
     resource = registry_edit.target_of(name)[0] if name else None
-    if again:
+    if relock or again:
         if resource is None:
-            raise UserError("--again goes with KIND/NAME: one resource at a time.")
+            raise UserError("--relock goes with KIND/NAME: one resource at a time.")
         registry_wheels.lock_again(registry, resource)
         _say_now(registry, [resource])
     registry_wheels.show(registry, resource, as_json=as_json)

@@ -98,7 +98,7 @@ def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: f
     return not busy and quiet_s >= rules.settle_s
 
 
-def reconsider(parts: Parts, evolution: Evolution, *, takes_up: str = "") -> Evolution:
+def retry(parts: Parts, evolution: Evolution, *, takes_up: str = "") -> Evolution:
     """Open a new evolution on the same evidence, against what is stable now.
 
     ``takes_up``: the candidate whose edit is measured again there, where it still applies.
@@ -263,7 +263,7 @@ def _break_circuit(parts: Parts, last: Evolution, ripe: RipeFailure) -> None:
         broken,
         EvolutionState.CIRCUIT_BROKEN,
         f"{parts.policy.mine.attempts} evolutions of this failure ended without success; "
-        f"`agentos evolution reconsider {last.id}` tries once more",
+        f"`agentos evolution retry {last.id}` tries once more",
         end=True,
     )
 

@@ -19,7 +19,7 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.evolver.find.triage import AT_WORK, reconsider
+from agentos.evolver.find.triage import AT_WORK, retry
 from agentos.evolver.guards.static.check import asked
 from agentos.evolver.history.attestation import attest_replay
 from agentos.evolver.parts import Parts
@@ -81,7 +81,7 @@ def approve(parts: Parts, evolution: Evolution, principal: str, given: str = "")
     if is_overtaken(parts, candidate):
         raise Conflict(
             f"{evolution.id} is stale: the registry moved since it was judged; "
-            f"type `agentos evolution reconsider {evolution.id}` to measure it again."
+            f"type `agentos evolution retry {evolution.id}` to measure it again."
         )
     return _store(parts, candidate, principal, given)
 
@@ -253,7 +253,7 @@ def measure_again(parts: Parts, evolution: Evolution) -> Evolution:
         )
     if evolution.state is EvolutionState.AWAITING_CONSENT:
         parts.move(evolution, EvolutionState.STALE, "measured again at a person's wish", end=True)
-    return reconsider(parts, evolution)
+    return retry(parts, evolution)
 
 
 def take_back(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
@@ -298,7 +298,7 @@ def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
     ]
     if len(stale) <= parts.policy.mine.taken_up:
         with suppress(Conflict):  # somebody had it taken up already
-            reconsider(parts, ended, takes_up=evolution.candidate_id or "")
+            retry(parts, ended, takes_up=evolution.candidate_id or "")
     return ended
 
 

@@ -342,7 +342,7 @@ OPERATIONS: tuple[ApiOperation, ...] = (
                   Fm.EvolutionActed, body=Fm.ReasonBody, bound=True)
         for act, summary in (
             ("approve", "Consent to the promotion, as who made the token."), ("reject", "Decline it."),
-            ("revert", "Take a promotion back."), ("reconsider", "Take the same evidence up again."),
+            ("revert", "Take a promotion back."), ("retry", "Take the same evidence up again."),
         )
     ),
     ApiOperation("resources.list", "GET", "/resources", LOOK, "What shapes agents.", _resources,

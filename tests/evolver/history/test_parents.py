@@ -20,7 +20,7 @@ from agentos.domain import (
 )
 from agentos.evolver.advice.quoting import NARROW, told_of
 from agentos.evolver.advice.requests import talk
-from agentos.evolver.find.triage import reconsider
+from agentos.evolver.find.triage import retry
 from agentos.evolver.history.parents import DIFF_MAX, lower_bound, parents_for
 from agentos.evolver.verdict.sequential import PairTally
 from agentos.ports import Brief, Proposal
@@ -50,7 +50,7 @@ def tried(world: World, *sources: str) -> Evolution:
     world.seed()
     ended = world.evolve(world.open())
     assert ended.state in (EvolutionState.REJECTED, EvolutionState.NO_IMPROVEMENT)
-    return reconsider(world.parts, ended)
+    return retry(world.parts, ended)
 
 
 def test_more_pairs_go_before_a_larger_gain_seen_twice() -> None:
@@ -105,7 +105,7 @@ def test_the_hold_out_neither_chooses_nor_shows(world: World) -> None:
         fresh.live(fresh.task(49, "fail"))
         fresh.live(fresh.task(*hidden, Share.HOLD_OUT), Share.HOLD_OUT)
         ended = fresh.evolve(fresh.open())
-        (parent,) = parents_for(fresh.parts, reconsider(fresh.parts, ended), HERE)
+        (parent,) = parents_for(fresh.parts, retry(fresh.parts, ended), HERE)
         told.append((parent.says, parent.diff))
         assert "47" not in parent.diff + parent.says
     assert told[0] == told[1]

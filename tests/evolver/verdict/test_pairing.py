@@ -29,7 +29,7 @@ from agentos.domain import (
 )
 from agentos.errors import Unavailable
 from agentos.evolver.cycle import trials_of
-from agentos.evolver.find.triage import reconsider
+from agentos.evolver.find.triage import retry
 from agentos.evolver.policy import Judge, Policy, ReplayPolicy
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.paired_tests import SteadySummary
@@ -267,7 +267,7 @@ def test_candidates_of_one_evidence_are_counted_for_each_set_and_across_evolutio
     assert "it gains less than 0.2" in evolution.reason
     assert [verdict.decision for verdict in verdicts] == [Decision.REJECT] * 2
     world.proposer = proposing(RIGHT)
-    again = world.evolve(reconsider(world.parts, evolution))
+    again = world.evolve(retry(world.parts, evolution))
     assert again.state is EvolutionState.PROBATION
     numbers = {
         (trial.evolution_id, trial.candidate_id[-1:], trial.set): trial.number

@@ -27,7 +27,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict
 from agentos.evolver.cycle import finish_promotion, trials_of
-from agentos.evolver.find.triage import reconsider
+from agentos.evolver.find.triage import retry
 from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.promote.promotion import approve, consent_by_policy, promote
 from agentos.evolver.select.curate import varying
@@ -294,9 +294,9 @@ def test_steady_candidates_are_counted_across_evolutions(world: World) -> None:
     world.proposer = useless(1, 2)
     evolution = world.evolve(world.open())
     world.proposer = useless(3)
-    evolution = world.evolve(reconsider(world.parts, evolution))
+    evolution = world.evolve(retry(world.parts, evolution))
     world.proposer = proposing(RIGHT)
-    assert world.evolve(reconsider(world.parts, evolution)).state is EvolutionState.PROBATION
+    assert world.evolve(retry(world.parts, evolution)).state is EvolutionState.PROBATION
     assert numbers(world, TrialSet.EVIDENCE) == [1, 2, 3, 4]
     stands(world)
 
@@ -317,9 +317,9 @@ def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new
     evolution = world.evolve(world.open())
     assert "a hold-out task passed on the base" in evolution.reason
     world.proposer = proposing(over_fitted(2))
-    evolution = world.evolve(reconsider(world.parts, evolution))
+    evolution = world.evolve(retry(world.parts, evolution))
     world.proposer = proposing(RIGHT)
-    asked = world.evolve(reconsider(world.parts, evolution))
+    asked = world.evolve(retry(world.parts, evolution))
     assert asked.state is EvolutionState.AWAITING_CONSENT
     assert "the hold-out is used up" in asked.reason
     if not renewed:
@@ -331,7 +331,7 @@ def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new
         return
     world.parts.move(asked, EvolutionState.STALE, "", end=True)
     world.live(world.task(30, "fail", Share.HOLD_OUT), Share.HOLD_OUT)
-    assert world.evolve(reconsider(world.parts, asked)).state is EvolutionState.PROBATION
+    assert world.evolve(retry(world.parts, asked)).state is EvolutionState.PROBATION
     assert sorted(trial.look for trial in world.trials() if trial.set is TrialSet.HOLD_OUT and trial.look) == [
         1, 1, 1, 1, 2, 2, 3, 3, 4, 4,
     ]  # fmt: skip
@@ -344,9 +344,9 @@ def test_no_brief_tells_how_an_edit_fell_on_hidden_tasks(world: World) -> None:
     evolution = world.evolve(world.open())
     assert "hold-out" in evolution.reason
     world.proposer = proposing(FAULTY.replace("> 50", "> 40"))  # breaks 49, a guard that may be shown
-    evolution = world.evolve(reconsider(world.parts, evolution))
+    evolution = world.evolve(retry(world.parts, evolution))
     world.proposer = proposing(RIGHT)
-    world.evolve(reconsider(world.parts, evolution))
+    world.evolve(retry(world.parts, evolution))
     told = [earlier.end for earlier in world.proposer.briefs[-1].history]
     assert told[0] == "it was tried, and not promoted"
     assert told[1].startswith("reject: guard task")

@@ -107,7 +107,7 @@ def test_an_evolution_is_declined_and_taken_up_again(served: Served, program: Cl
     told = program.decide("reject", program.evolution(served.evolution.id), "not now")
     assert told["evolution"]["state"] == "rejected"
     assert "not now" in told["evolution"]["reason"]
-    fresh = program.decide("reconsider", program.evolution(told["evolution"]["id"]))
+    fresh = program.decide("retry", program.evolution(told["evolution"]["id"]))
     assert fresh["evolution"]["id"] != told["evolution"]["id"]
     states = {one.id: one.state for one in Reader(served.home.ledger).find(Evolution)}
     assert states[told["evolution"]["id"]] is EvolutionState.REJECTED
