@@ -106,3 +106,6 @@ def test_a_run_that_may_search_is_another_when_any_skill_is_another(world: World
     before = world.executor.given(world.task, world.registry.stable())
     world.registry.commit(skill("bylaws", "Drafts statutes"), "Another text", "edit")
     assert world.executor.given(world.task, world.registry.stable()) != before
+    before = world.executor.given(world.task, world.registry.stable())
+    world.registry.commit({"prompt/greeting/prompt.md": b"Be brief."}, "Nothing that it could find", "edit")
+    assert world.executor.given(world.task, world.registry.stable()) == before

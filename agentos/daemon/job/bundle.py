@@ -53,10 +53,14 @@ class Bundle:
 
 
 class Tools(Snapshots, Protocol):
-    """Snapshots that also know where a tool lies (the registry)."""
+    """Snapshots that also know where a tool lies, and what is alike (the registry)."""
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """The registry path of the tool's file; raises UserError."""
+        ...
+
+    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
+        """Every resource with the digest of its files."""
         ...
 
     def wheels_of(self, files: Mapping[str, bytes]) -> Mapping[str, Mapping[str, bytes]]:

@@ -179,9 +179,11 @@ class BoxExecutor:
             more["models"] = [asdict(spec) for spec in self._serving.models(bundle, snapshot)]
             memories = self._registry.files(snapshot, Kind.MEMORY.value)  # it may search all of them
             more["memories"] = {path: sha256(content).hexdigest() for path, content in memories.items()}
-            # whom it hands work to gets bundles of its own; and it may search all skills
-            if bundle.agent.get("agents") or bundle.more_skills:
+            if bundle.agent.get("agents"):  # whom it hands work to gets bundles of its own
                 more["tree"] = snapshot.tree
+            if bundle.more_skills:  # it may search all of them
+                digests = self._registry.digests(snapshot)
+                more["skills"] = {str(item): own for item, own in digests.items() if item.kind is Kind.SKILL}
         if bundle.rules:
             more["rules"] = {rule.name: rule.digest for rule in bundle.rules}
         return digest([files, bundle.harness, bundle.limits, dict(bundle.agent), bundle.command, more])

@@ -10,11 +10,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentos.domain import Kind, ResourceId, Snapshot
+from agentos.identity import digest
 from agentos.ports import Snapshots
 
 
 class OverlayRegistry(Snapshots, Protocol):
     """What an executor reads; see ``agentos/daemon/job/bundle.py``."""
+
+    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
+        """Every resource with the digest of its files."""
+        ...
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """The registry path of the tool's file; raises UserError."""
@@ -53,6 +58,16 @@ class Overlay:
         """See ports.Snapshots."""
         beside = {resource_of(path) for path in self.files_beside}
         return sorted(({*self.registry.names(snapshot)} - self.without) | beside)
+
+    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
+        """As the registry; of a resource of the files beside, of all that it is now."""
+        own = {
+            item: known for item, known in self.registry.digests(snapshot).items() if item not in self.without
+        }
+        for item in {resource_of(path) for path in self.files_beside}:
+            files = self.files(snapshot, str(item))
+            own[item] = digest({path: digest(content) for path, content in files.items()})
+        return own
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """As the registry; a tool of the files beside goes first."""
