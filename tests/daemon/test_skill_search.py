@@ -107,5 +107,7 @@ def test_a_run_that_may_search_is_another_when_any_skill_is_another(world: World
     world.registry.commit(skill("bylaws", "Drafts statutes"), "Another text", "edit")
     assert world.executor.given(world.task, world.registry.stable()) != before
     before = world.executor.given(world.task, world.registry.stable())
-    world.registry.commit({"prompt/greeting/prompt.md": b"Be brief."}, "Nothing that it could find", "edit")
+    greeting = {"resource.toml": b'description = "One"\n', "prompt.md": b"Be brief."}
+    files = {f"prompt/greeting/{name}": content for name, content in greeting.items()}
+    world.registry.commit(files, "Nothing that it could find", "edit")
     assert world.executor.given(world.task, world.registry.stable()) == before
