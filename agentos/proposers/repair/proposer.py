@@ -29,7 +29,7 @@ from agentos.proposers.repair.source import Program
 
 GENERATED = 60  # inputs on which plausible candidates are compared
 PROBE_TIMEOUT_S = 1.0  # for one case of the original
-LEAST_TIMEOUT_S = 0.05
+LEAST_TIMEOUT_S = 0.03
 PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
 FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
 
