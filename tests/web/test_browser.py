@@ -112,7 +112,7 @@ def test_evidence_opens_in_place_and_leads_to_the_run(chromium: Any, served: Ser
     window.page.locator("summary").first.click()
     window.link("The whole run").first.click()
     window.heading("Steps").wait_for()
-    window.page.get_by_label("Why").fill("it should be a pass")
+    window.page.get_by_role("textbox", name="Why").first.fill("it should be a pass")
     window.button("Bad").click()
     window.page.get_by_role("status").get_by_text("Your word is kept").wait_for()
     window.page.wait_for_load_state()  # the page's script listens from then on
