@@ -53,6 +53,11 @@ class Home:
         return self.root / "run"
 
     @property
+    def page_note(self) -> Path:
+        """Where the page that is up is, and what makes links to it; for its owner alone."""
+        return self.run / "web.json"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

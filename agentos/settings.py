@@ -146,6 +146,8 @@ class Settings(BaseSettings):
     retrieval: Literal["bm25", "hybrid"] = "bm25"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_mb: int = Field(10, ge=1, le=1000)
+    web: bool = False
+    web_port: int = Field(8420, ge=1, le=65535)
     otlp: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
     audit_heads: list[str] = Field(default_factory=list)
     model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")

@@ -21,6 +21,7 @@ import structlog
 
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.control.logs import set_up_logs
+from agentos.daemon.control.page import PageKeeper
 from agentos.daemon.engine import Engine
 from agentos.daemon.run.tasks import REBOOTED, STOPPED
 from agentos.daemon.service import Service, service, utc_now
@@ -95,7 +96,10 @@ def _be_the_daemon(
             tick.resume()
         lock.ready()
         log.info("ready", sandbox=parts.sandbox.name, level=parts.sandbox.level)
-        _loop(tick, signals, lock)
+        page = PageKeeper(home, settings.web_port) if settings.web else None
+        _loop(tick, signals, lock, page)
+        if page is not None:
+            page.close()
         if not tick.idle() or signals.count > 1:
             with suppress(Unavailable):  # a disk that is full: then it looks like a kill
                 parts.ledger.set_kv(STOPPED, utc_now().isoformat())
@@ -130,12 +134,14 @@ def _overdue(named: set[str]) -> tuple[str, ...]:
     return tuple(f"the box of {run} is not gone after its limit and its grace; see the log" for run in runs)
 
 
-def _loop(tick: Tick, signals: Signals, lock: DaemonLock) -> None:
+def _loop(tick: Tick, signals: Signals, lock: DaemonLock, page: PageKeeper | None) -> None:
     named: set[str] = set()
 
     def asked_to_end(times: int) -> bool:
         lock.keep()
         lock.name_overdue(_overdue(named))
+        if page is not None:
+            page.keep()
         return signals.count >= times
 
     tick.run(lambda: not asked_to_end(1))

@@ -9,12 +9,15 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from threading import Thread
+from typing import BinaryIO
 
 import uvicorn
 
+from agentos.daemon.control.page import page_note
 from agentos.errors import HomeBusy
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
@@ -29,22 +32,29 @@ LOOPBACK = "127.0.0.1"
 _LOG_BYTES, _LOGS_KEPT = 1 << 20, 2
 
 
-def serve(home: Home, port: int, *, open_browser: bool, tell: Callable[[str], None]) -> None:
+def serve(
+    home: Home, port: int, *, open_browser: bool, tell: Callable[[str], None], until: BinaryIO | None = None
+) -> None:
     """Serve until Ctrl-C; where a page of this home is up already, only tell a new link to it.
 
-    Raises NotFound without a home, and Busy when another program has the port.
+    With ``until`` it says nothing, and ends when that does: whoever keeps it up is gone. Raises NotFound without a home, and Busy when another program has the port.
     """
     reader = Reader(home.ledger)  # refuses what is no home, before anything is opened
-    if (up := _already(home)) is not None:
-        _announce(*up, open_browser=open_browser, tell=tell)
+    if (up := page_note(home)) is not None:
+        if until is None:
+            links = LoginLinks(bytes.fromhex(up["key"]))
+            _announce(int(up["port"]), links, open_browser=open_browser, tell=tell)
         return
     key = secrets.token_bytes(32)
     with _listening(port) as listening:
         port = listening.getsockname()[1]
         server = server_of(home, reader, port, key)
         with _log(home.logs / "web.log"), _noted(home, port, key):
-            _announce(port, LoginLinks(key), open_browser=open_browser, tell=tell)
-            tell("Ctrl-C ends it. It answers on this machine alone.")
+            if until is None:
+                _announce(port, LoginLinks(key), open_browser=open_browser, tell=tell)
+                tell("Ctrl-C ends it. It answers on this machine alone.")
+            else:
+                Thread(target=_end_with, args=(server, until), daemon=True).start()
             server.run(sockets=[listening])
 
 
@@ -86,7 +96,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
 @contextmanager
 def _noted(home: Home, port: int, key: bytes) -> Iterator[None]:
     """In ``run/web.json``, for its owner alone: so that a second `agentos web` can print a link to the first."""
-    path = _note(home)
+    path = home.page_note
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(f".{os.getpid()}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -99,17 +109,10 @@ def _noted(home: Home, port: int, key: bytes) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _already(home: Home) -> tuple[int, LoginLinks] | None:
-    with suppress(OSError, ValueError, KeyError):
-        said = json.loads(_note(home).read_text())
-        owner = Owner.parse(said["owner"])
-        if owner is not None and owner.alive():
-            return int(said["port"]), LoginLinks(bytes.fromhex(said["key"]))
-    return None
-
-
-def _note(home: Home) -> Path:
-    return home.run / "web.json"
+def _end_with(server: uvicorn.Server, until: BinaryIO) -> None:
+    while until.read(1):
+        pass
+    server.should_exit = True
 
 
 def _announce(port: int, links: LoginLinks, *, open_browser: bool, tell: Callable[[str], None]) -> None:
