@@ -320,10 +320,7 @@ class Sdk:
         return self._more_skills
 
     def find_skills(self, query: str, limit: int = 3) -> list[dict[str, Any]]:
-        """Skills that this run was not given and that fit, best first: {"name", "description", "text"}.
-
-        ``text`` is ``SKILL.md``, its first 8,000 characters; their tools and scripts are not in this run. Raises Refused.
-        """
+        """Texts of skills that this run lacks, best first: {"name", "description", "text"}. Raises Refused."""
         return list(self._talk.ask("skills", {"query": query, "limit": limit})["skills"])
 
     def remember(self, text: str, why: str = "") -> str:
