@@ -94,6 +94,22 @@ def test_the_pause_grows_where_it_falls_at_once(home: Home) -> None:
     assert "cannot be had" in page._last_words()
 
 
+def test_where_it_cannot_be_started_the_daemon_goes_on(home: Home) -> None:
+    now = [0.0]
+    (home.logs / "web.out").mkdir(parents=True)
+    page = PageKeeper(home, free_port(), lambda: now[0])
+    page.keep()
+    assert page._child is None
+    (home.logs / "web.out").rmdir()
+    now[0] = 30.0
+    page.keep()
+    assert page._child is None
+    now[0] = 61.0
+    page.keep()
+    assert page._child is not None
+    page.close()
+
+
 def test_a_killed_daemon_takes_it_along(home: Home, daemon: Daemon) -> None:
     port = free_port()
     home.settings.write_text(f"web = true\nweb_port = {port}\n{home.settings.read_text()}")

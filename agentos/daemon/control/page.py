@@ -60,7 +60,13 @@ class PageKeeper:
         if self._child is None and now >= self._due:
             self._due = now + _FIRST_S
             if page_note(self._home) is None:
-                self._start(now)
+                try:
+                    self._start(now)
+                except (
+                    OSError
+                ) as error:  # a full disk, no more processes: the daemon goes on without the page
+                    self._due = now + _LONGEST_S
+                    log.warning("the page cannot be started", why=str(error), again_in_s=_LONGEST_S)
 
     def close(self) -> None:
         """End the page that was started here; idempotent."""
