@@ -103,7 +103,7 @@ class Agentos:
         return done.stdout if done.returncode == 0 else None
 
 
-def until(what: str, holds: Any, every_s: float = 0.5) -> None:
+def until(what: str, holds: Any, every_s: float = 2.0) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while not holds():
         if time.monotonic() > deadline:
