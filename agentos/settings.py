@@ -292,6 +292,8 @@ def first_settings(run_uid: int | None) -> str:
 # retrieval = "bm25"       # or "hybrid": by meaning too; pip install 'agentos-daemon[embeddings]'
 # log_level = "info"       # debug, info, warning, error
 # log_mb = 10              # size at which a log is rotated; three old ones are kept
+# web = false              # true: the daemon keeps the page up, on web_port
+# web_port = 8420
 # otlp = ""                # an OpenTelemetry collector that gets spans of every run: http://localhost:4318
 # audit_heads = []         # where heads of the audit log go: ["/mnt/other/heads", "http://localhost:4318"]
 # model = "main"           # the model resource that agents use as "default"; `agentos model add` sets it

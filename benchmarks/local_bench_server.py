@@ -117,7 +117,8 @@ def _one(
         signal.setitimer(signal.ITIMER_PROF, 0)
     except BaseException as error:  # noqa: BLE001 (whatever the program under repair raises is its answer)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        output = {"error": type(error).__name__, "message": str(error)[:200]}
+        name = "timeout" if isinstance(error, _OutOfTime) else type(error).__name__  # as a box says it
+        output = {"error": name, "message": str(error)[:200]}
         return False, output, sorted(lines), _line_of(error.__traceback__)
     return passed, output, sorted(lines), 0
 
