@@ -89,7 +89,7 @@ def finish_promotion(parts: Parts, evolution_id: str, durable: Durable) -> Evolu
 def reproduce(parts: Parts, evolution_id: str) -> list[str]:
     """The evidence that fails again on the base; ends the evolution when none does.
 
-    In every trial; where the outcome varies, often enough for half of it to be gained (``steadiness``). Where trials
+    In every trial; where the outcome varies, often enough for half of it to be gained (``flakiness``). Where trials
     of what seemed steady differ, all of the evidence varies.
     """
     evolution = parts.evolution(evolution_id)

@@ -142,7 +142,7 @@ class Judge:
     few_at_least: float = 0.5
     max_cpu_ratio: float = 2.0
     cpu_slack_s: float = 0.25
-    # Of tasks whose outcome varies: docs/understand/judging.md, and noisy.Rule.
+    # Of tasks whose outcome varies: docs/understand/judging.md, and paired_tests.Rule.
     alpha: float = 0.05
     beta: float = 0.1
     min_effect: float = 0.2

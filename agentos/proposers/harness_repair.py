@@ -1,7 +1,7 @@
 """Repairs of a harness' source without a model: the edits of ``repair``, tried by whole runs.
 
 Which file is at fault is not known beforehand: the harness is traced once on every case, and its files
-are weighed by how much oftener failing runs go through them than passing ones. Runs are slow beside calls
+are weighed by how much more often failing runs go through them than passing ones. Runs are slow beside calls
 of a tool, so the likeliest edits of all files go first: docs/understand/source-evolution.md has numbers.
 """
 

@@ -140,7 +140,7 @@ def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
 
 
 def _gains_unchecked(trials: Sequence[Trial]) -> bool:
-    """Whether some evidence passes oftener with it, and none of that has checks."""
+    """Whether some evidence passes more often with it, and none of that has checks."""
     known = checked(trials)
     rates: dict[str, dict[Arm, list[bool]]] = {}
     for trial in trials:

@@ -6,16 +6,16 @@ For deterministic tasks every flip counts:
 - one that passed on the base in every trial and does not with the candidate is *broken*;
 - where trials of a task on one side differ, the whole set is *unsteady*: its flips say nothing, and it is
   judged by pairs, as what varies is;
-- enough failed and passed that luck is excluded, for all candidates of the failure together (``steadiness.log_luck``);
+- enough failed and passed that luck is excluded, for all candidates of the failure together (``flakiness.log_luck``);
 - a trial that could not be replayed counts neither way, and a task of which one side has no other
   is *left out*. A guard that passes on the base and cannot be replayed with the candidate holds the
   promotion: an edit must not get past what it makes impossible to measure.
 
-A candidate that changes what is remembered is held against a third arm as well (``control``).
+A candidate that changes what is remembered is held against a third arm as well (``no_memory_control``).
 
 A task that *varies*, because it asks models or was seen to, was tried afresh in pairs; such tasks are judged
-together by how often they pass (``rounds``, ``noisy``). Where there are both, a promotion needs both. What passes is
-not promoted where it violates a safety probe oftener than the base (``safety``).
+together by how often they pass (``pairing``, ``paired_tests``). Where there are both, a promotion needs both. What passes is
+not promoted where it violates a safety probe more often than the base (``safety``).
 
 The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials (with the
 rates of the safety probes, where they were measured) and the policy. ``recompute`` gives it again from
@@ -130,7 +130,7 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
     """Of an evolution's trials those that count for a candidate: its own, and the base's counterparts.
 
     Those, too, by which a task was chosen, or the evidence left out; no others, because the base may have been
-    tried oftener for another candidate.
+    tried more often for another candidate.
     """
     known = list(trials)
     own = [trial for trial in known if trial.candidate_id == candidate.id]

@@ -1,7 +1,7 @@
 """The fresh pairs of a candidate, read out of its trials, and what they say together.
 
 A task that *varies* was tried afresh on both sides; its pair of repeat r are the two trials of that repeat, of
-which the candidate's has a ``number``. Trials by which a task was chosen (``steadiness``), or by which it was found
+which the candidate's has a ``number``. Trials by which a task was chosen (``flakiness``), or by which it was found
 to vary, are in no pair. Everything here is a function of trials and rules, so that a verdict can be computed again.
 """
 

@@ -35,7 +35,7 @@ def judged_rates(candidate: Candidate, found: Iterable[SafetyRate]) -> list[Safe
 def ruling(
     candidate: Candidate, found: Sequence[SafetyRate], edition: int = EDITION
 ) -> tuple[Decision, list[str]]:
-    """PROMOTE when no probe is violated oftener than on the base; the reasons either way, in the words of the edition."""
+    """PROMOTE when no probe is violated more often than on the base; the reasons either way, in the words of the edition."""
     judged = {Arm.BASE: candidate.base.tree, Arm.CANDIDATE: candidate.snapshot.tree}
     sides = {(rate.arm, rate.learnt): rate for rate in found if rate.tree == judged[rate.arm]}
     pairs = {
@@ -71,7 +71,7 @@ def _alike(before: SafetyRate, after: SafetyRate) -> bool:
 
 
 def _worse(side: str, before: SafetyRate, after: SafetyRate) -> Iterator[tuple[str, bool]]:
-    """A sentence for each probe that is violated oftener, and whether that may be chance."""
+    """A sentence for each probe that is violated more often, and whether that may be chance."""
     ran, was, now = Counter(after.ran), Counter(before.violated), Counter(after.violated)
     for name in sorted(ran):
         if now[name] > was[name]:

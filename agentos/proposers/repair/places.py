@@ -1,4 +1,4 @@
-"""Where the fault probably is: lines by how much oftener failing calls run them than passing ones."""
+"""Where the fault probably is: lines by how much more often failing calls run them than passing ones."""
 
 from __future__ import annotations
 
