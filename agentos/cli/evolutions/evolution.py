@@ -27,6 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _POLL_S = 0.2
+_PROMOTION_S = 15.0  # that a consent waits for the daemon to promote the edit
 _UNDOABLE = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 
 
@@ -136,6 +137,21 @@ def approve(id: Id, yes: Yes = False) -> None:
     print_text(
         f"{consent.principal} consented ({consent.given}); the daemon promotes it now (`agentos evolution show {consent.evolution_id}`)."
     )
+    _wait_for_promotion(reader, consent.evolution_id)
+
+
+def _wait_for_promotion(reader: Reader, evolution_id: str) -> None:
+    """So that what is typed next runs on it; not for long, and not where no daemon runs."""
+    from agentos.daemon.control.daemon_lock import daemon_info
+
+    info = daemon_info(Home.find())
+    until = time.monotonic() + (_PROMOTION_S if info is not None and info.alive else 0.0)
+    while time.monotonic() < until:
+        state = reader.get(Evolution, evolution_id).state
+        if state not in (EvolutionState.AWAITING_CONSENT, EvolutionState.PROMOTING):
+            print_text(f"{evolution_id}: {state.value}.")
+            return
+        time.sleep(0.1)
 
 
 @app.command()
