@@ -33,7 +33,7 @@ def changes(
     present: Mapping[str, bytes], resource: ResourceId, path: str, file: Path | None
 ) -> dict[str, bytes | None]:
     """What differs between the registry and what the person gives; empty when nothing does."""
-    from agentos.resources import path_fault
+    from agentos.resources import FILE_MAX, path_fault
 
     if file is None:
         wanted: dict[str, bytes | None] = {path: edited(present.get(path, b""), Path(path).name)}
@@ -46,7 +46,7 @@ def changes(
         given = {f"{resource}/{name}": data for name, data in content.files.items()}
         wanted = {**dict.fromkeys(present), **given}
     else:
-        wanted = {path: _bounded(file)}
+        wanted = {path: read_bounded(file, FILE_MAX, "a resource's file")}
     if faults := [fault for name in wanted if (fault := path_fault(name))]:
         raise Invalid("The change was refused", faults)
     return {name: data for name, data in wanted.items() if present.get(name) != data}
@@ -59,13 +59,12 @@ def author() -> str:
     return login()
 
 
-def _bounded(file: Path) -> bytes:
-    from agentos.resources import FILE_MAX
-
+def read_bounded(file: Path, most: int, what: str) -> bytes:
+    """The bytes of a file that a person named. Raises UserError where it has more than ``most``."""
     with file.open("rb") as opened:
-        content = opened.read(FILE_MAX + 1)
-    if len(content) > FILE_MAX:
-        raise UserError(f"{file} is larger than the {FILE_MAX} bytes that a resource's file may have.")
+        content = opened.read(most + 1)
+    if len(content) > most:
+        raise UserError(f"{file} is larger than the {most:,} bytes that {what} may have.")
     return content
 
 

@@ -284,13 +284,10 @@ def _document(given: str, name: str) -> tuple[ResourceId, bytes]:
 
 
 def _bounded(path: Path) -> bytes:
+    from agentos.cli.resources.registry_edit import read_bounded
     from agentos.rules.document import DOCUMENT_MAX
 
-    with path.open("rb") as file:
-        content = file.read(DOCUMENT_MAX + 1)
-    if len(content) > DOCUMENT_MAX:
-        raise UserError(f"{path} is larger than the {DOCUMENT_MAX:,} bytes that a rule may have.")
-    return content
+    return read_bounded(path, DOCUMENT_MAX, "a rule")
 
 
 def _version(registry: Registry, name: str) -> str:

@@ -174,6 +174,21 @@ def test_what_hangs_is_told_by_what_it_computes(cpu_s: float, output: Json, hung
     )
 
 
+def test_an_endless_loop_that_waited_for_its_turn_pays_what_it_computed() -> None:
+    class Busy:
+        def try_source(self, source: str, **how: object) -> BenchResult:
+            time.sleep(0.2)
+            return BenchResult(
+                (False,), (0.0,), ({"error": "timeout", "message": "it computed"},), cpu_s=0.03
+            )
+
+        def close(self) -> None: ...
+
+    metered = MeteredBench(Busy(), slow_s=0.024)
+    metered.run("", [0])
+    assert (metered.hung, metered.used_s) == (True, 0.03)
+
+
 def test_at_most_as_many_as_asked_for(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     found = proposals(benches, brief(LIMIT, [case("t1", "big", x=3)], max_candidates=2))
     assert len(found) == 2
