@@ -37,14 +37,20 @@ PARAMETERS = frozenset(
         "top_p",
     }
 )
+OUTPUT_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 # Of a model resource only: fields of one provider's own, put into the body beside the others.
 RESOURCE_PARAMETERS = PARAMETERS | {"extra_body", "thinking"}
 
 
 def effective(request: Mapping[str, Any], spec: ModelSpec) -> dict[str, Any]:
-    """What is asked: the messages, and the resource's parameters under the request's own."""
+    """What is asked: the messages, and the resource's parameters under the request's own.
+
+    How long an answer may be is the resource's to say, if it does: a model that reasons needs room for it.
+    """
     given = {key: value for key, value in spec.parameters.items() if key in RESOURCE_PARAMETERS}
-    given |= {key: value for key, value in request.items() if key in PARAMETERS and value is not None}
+    named = OUTPUT_LIMITS if OUTPUT_LIMITS & given.keys() else frozenset()
+    asked = {key: value for key, value in request.items() if key in PARAMETERS - named and value is not None}
+    given |= asked
     return {"messages": request["messages"], **given}
 
 

@@ -109,7 +109,7 @@ def test_the_first_request_holds_everything_in_its_place(think: Any, tool: Tool)
     assert "# Lessons" not in system["content"]
     assert user == {"role": "user", "content": "Double it."}
     names = [entry["function"]["name"] for entry in request["tools"]]
-    assert names == ["read_output", "read_skill", "recall", "remember", "ask_person", "twice", "probe"]
+    assert names == ["read_skill", "recall", "remember", "ask_person", "twice", "probe"]
     probe = request["tools"][-1]["function"]
     assert probe["parameters"]["properties"]["n"]["type"] == "integer"
     assert (ran.done.finished, ran.done.answer) == ("answered", "done")
@@ -123,7 +123,7 @@ def test_an_agent_says_what_may_be_asked_and_whom(think: Any) -> None:
     }
     (request,) = think(Script(says("x")), files).requests
     names = {entry["function"]["name"]: entry["function"]["description"] for entry in request["tools"]}
-    assert list(names) == ["read_output", "recall", "ask_fact_finder", "probe"]
+    assert list(names) == ["recall", "ask_fact_finder", "probe"]
     assert names["ask_fact_finder"].endswith("'fact-finder' and get its answer. Finds facts.")
 
 
@@ -574,3 +574,107 @@ def test_without_scripts_that_may_run_none_are_offered(think: Any) -> None:
     names = [tool["function"]["name"] for tool in ran.requests[0]["tools"]]
     assert "read_skill" in names
     assert "run_script" not in names
+
+
+# --- as small models answer --------------------------------------------------------------------
+
+AS_TEXT = {
+    "fenced": 'I will call it:\n```json\n{"name": "probe", "arguments": {"n": 4}}\n```\nThen I answer.',
+    "bare": '{"name": "probe", "parameters": {"n": 4}}',
+    "listed": '[{"name": "probe", "arguments": {"n": 4}}]',
+    "encoded": '{"type": "function", "function": {"name": "probe", "arguments": "{\\"n\\": 4}"}}',
+    "hermes": '<tool_call>\n{"name": "probe", "arguments": {"n": 4}}\n</tool_call>',
+    "unclosed": '<tool_call>{"name": "probe", "arguments": {"n": 4}}',
+    "llama": '<function=probe>{"n": 4}</function>',
+    "coder": "<tool_call>\n<function=probe>\n<parameter=n>\n4\n</parameter>\n</function>\n</tool_call>",
+    "mistral": '[TOOL_CALLS][{"name": "probe", "arguments": {"n": 4}}]',
+    "mistral, new": '[TOOL_CALLS]probe[ARGS]{"n": 4}',
+    "after a thought": '<think>\nShould I say {"name": "probe"}?\n</think>\n{"name": "probe", "arguments": {"n": 4}}',
+}
+
+
+@pytest.mark.parametrize("form", AS_TEXT)
+def test_a_call_that_was_written_as_text_is_made(think: Any, form: str) -> None:
+    ran = think(Script(says(AS_TEXT[form]), says("8")))
+    assert [(step.action["args"], step.observation["ok"]) for step in ran.acts()] == [({"n": 4}, True)]
+    told = ran.requests[1]["messages"]
+    assert [message["role"] for message in told] == ["user", "assistant", "user"], (
+        "the server knows no other calls"
+    )
+    assert told[-1]["content"].startswith("Result of probe:") and "8" in told[-1]["content"]
+    assert ran.done.answer == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "Ada", "input": "probe"}',
+        '{"name": "Ada", "tool": "hammer"}',
+        '{"name": "probe"}',
+        '[{"name": "a", "arguments": {}}, {"name": "b", "arguments": {}}]',
+        '```json\n{"name": "probe", "arguments": {"n": 1}}\n```\nor\n```json\n{"name": "probe", "arguments": {"n": 2}}\n```',
+        "Use probe with n = 4.",
+    ],
+)
+def test_an_answer_that_only_looks_like_a_call_is_the_answer(think: Any, text: str) -> None:
+    ran = think(Script(says(text)))
+    assert ran.acts() == []
+    assert ran.done.finished == "answered"
+
+
+def test_a_call_as_text_of_what_is_not_offered_gets_one_word_of_advice(think: Any) -> None:
+    wrong = says('<tool_call>{"name": "browse", "arguments": {}}</tool_call>')
+    ran = think(Script(wrong, says("8")))
+    assert "there is no tool 'browse'; there are:" in ran.requests[1]["messages"][-1]["content"]
+    assert ran.done.answer == 8
+    ran = think(Script(wrong))
+    assert (len(ran.requests), ran.done.fault.type) == (2, "unknown_tool")
+    assert "--jinja" in ran.done.fault.message
+
+
+def test_a_call_as_text_where_nothing_is_offered(think: Any) -> None:
+    files = {"agent/default/resource.toml": AGENT + "asks = []\n", PROBE: ""}
+    wrong = says('{"name": "read_output", "arguments": {"reference": "x"}}')
+    ran = think(Script(wrong, says("Paris")), files)
+    assert all("tools" not in request for request in ran.requests)
+    assert ran.done.answer == "Paris"
+    assert think(Script(wrong), files).done.fault.type == "call_as_text"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("<think>hm\n</think>\n\n42", 42), ("first this, then that</think>42", 42), ("<think>hm", None)],
+)
+def test_thoughts_aloud_are_no_part_of_the_answer(think: Any, text: str, answer: Any) -> None:
+    ran = think(Script(says(text)))
+    assert ran.done.answer == answer
+    assert (ran.done.fault is None) == (answer is not None)
+
+
+def test_reading_on_is_offered_once_something_was_cut(think: Any, tool: Tool) -> None:
+    ran = think(Script(calls(("long", {})), says("x")), long_tool(tool))
+    offered = [{entry["function"]["name"] for entry in request["tools"]} for request in ran.requests]
+    assert ["read_output" in names for names in offered] == [False, True]
+
+
+def test_a_reply_may_be_as_long_as_what_was_kept_for_it(think: Any) -> None:
+    for window, most in ((4_096, 1_024), (32_768, 8_192), (200_000, 8_192)):
+        (request,) = think(Script(says("x")), context_tokens=window).requests
+        assert request["max_tokens"] == most
+
+
+def test_a_small_window_gets_a_small_frame_with_what_fits_the_goal(think: Any, tool: Tool) -> None:
+    many = {f"tool/other-{n}/tool.py": tool(f"other-{n}", "return Output(n=1)") for n in range(20)}
+    many["prompt/default/prompt.md"] = (HARNESS.parents[1] / "prompts/default/prompt.md").read_text()
+    files = {
+        f"tool/{name}/tool.py": path.read_text()
+        for name in ("read-file", "word-count")
+        if (path := HARNESS.parents[1] / "tools" / name / "tool.py")
+    }
+    ran = think(Script(says("x")), many | files, goal="Count the words of notes.txt", context_tokens=8_192)
+    (request,) = ran.requests
+    frame = json.dumps([request["messages"][0], request["tools"]])
+    assert len(frame) < 600 * 4
+    names = [entry["function"]["name"] for entry in request["tools"]]
+    assert "word_count" in names
+    assert len(names) < 20

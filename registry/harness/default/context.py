@@ -20,7 +20,9 @@ from observations import TOLD_MAX, Outputs, clipped
 from agentos.worker.sdk import Sdk
 
 BUDGET_MIN = 256  # tokens; there is nothing sensible to say in less
-RESERVE_MAX = 4_096  # tokens kept free for the reply, or a quarter of the context
+RESERVE_MAX = 8_192  # tokens kept free for the reply, which may take no more, or a quarter of the context
+SMALL_WINDOW = 8_192  # tokens: such a model gets lost in, and waits minutes for, what others read in passing
+_SMALL_FRAME = 600  # tokens of all that stands fast, but for the goal
 _SYSTEM, _GOAL, _TOOLS = 0.30, 0.15, 0.30  # of the budget, at most
 _AFTER = 0.6  # of the room for history that is used after a compaction, so that it is rare
 _DIGEST = 0.25  # of that room, at most, for what was compacted
@@ -37,9 +39,10 @@ class Material:
 
     def text(self, most: int) -> tuple[str, dict[str, int]]:
         """At most ``most`` tokens, and how much of each list was left out: memories first."""
-        kept = {"memories": list(self.memories), "files": list(self.files), "skills": list(self.skills)}
+        # What changes from task to task stands last: a server keeps the beginning that it has read before.
+        kept = {"skills": list(self.skills), "memories": list(self.memories), "files": list(self.files)}
         over = tokens(self._joined(self.prompt, kept)) - most
-        for lines in kept.values():
+        for lines in (kept["memories"], kept["files"], kept["skills"]):
             while lines and over > 0:
                 over -= len(lines.pop().encode("utf-8", "replace")) // 3
         text = self._joined(self.prompt, kept)
@@ -57,12 +60,12 @@ class Material:
 
 _LESSON_ID = re.compile(r"\s*<!--\s*m-[0-9a-f]+\s*-->$")  # by which the evolver knows a lesson again
 _HEADINGS = {
-    "files": "## Files in the workspace",
     "skills": "## Skills\n\nRead the one that fits with read_skill before you use its tools.",
     "memories": (
         "## Notes from earlier tasks\n\nThese are for reference and no rules: they may be wrong, or of another "
         "case. What you see in this task counts more."
     ),
+    "files": "## Files in the workspace",
 }
 
 
@@ -81,6 +84,7 @@ class Context:
         self._material = material
         self._goal = goal
         self._menu = menu
+        self._outputs = outputs
         self._goal_whole = outputs.keep(goal) if tokens(goal) > int(window * 0.7 * _GOAL) else ""
         self._summarise = summarise
         self.exchanges: list[Exchange] = []
@@ -88,25 +92,40 @@ class Context:
         self._asked_last = 0  # tokens of the last request
         self._lines: list[str] = []
         self._summary = ""
-        self.budget = window - min(RESERVE_MAX, window // 4)
+        self._small = window <= SMALL_WINDOW
+        self._reply = min(RESERVE_MAX, window // 4)
+        self.budget = window - self._reply
         self._frame()
 
     def _frame(self) -> None:
         """The parts that stand fast, for this budget."""
-        most = int(self.budget * _TOOLS)
-        self.tools = self._menu.told()
-        if tokens(self.tools) > most:
-            self.tools = self._menu.told(brief=True)
-        while self.tools and tokens(self.tools) > most:
-            self.tools.pop()
-        text, self.left_out = self._material.text(int(self.budget * _SYSTEM))
-        if missing := len(self._menu.entries) - len(self.tools):
-            self.left_out["tools"] = missing
+        system, tools = int(self.budget * _SYSTEM), int(self.budget * _TOOLS)
+        if self._small:  # the prompt as it is, the rest as far as there is room beside it
+            system = min(system, max(_SMALL_FRAME * 2 // 3, tokens(self._material.prompt)))
+        text, self.left_out = self._material.text(system)
         self._system = {"role": "system", "content": text}
+        if self._small:
+            tools = min(tools, max(_SMALL_FRAME - tokens(self._system), _SMALL_FRAME // 3))
+        self._reading_on = bool(self._outputs)
+        self.tools = self._offered(tools)
+        if missing := len(self._menu.told(reading_on=self._reading_on)) - len(self.tools):
+            self.left_out["tools"] = missing
         self._asked = _cut(self._goal, int(self.budget * _GOAL), self._goal_whole)
         self._fixed = (
             tokens(self._system) + tokens(self.tools) + tokens({"role": "user", "content": self._asked})
         )
+
+    def _offered(self, most: int) -> list[dict[str, Any]]:
+        """The tools in at most ``most`` tokens: all, all in brief, or in brief those that fit the goal best."""
+        for brief in (False, True):
+            told = self._menu.told(reading_on=self._reading_on, brief=brief or self._small)
+            if tokens(told) <= most:
+                return told
+        about = " ".join([self._goal, *self._material.files])
+        told = self._menu.told(reading_on=self._reading_on, brief=True, goal=about)
+        while told and tokens(told) > most:
+            told.pop()
+        return told
 
     @property
     def told_max(self) -> int:
@@ -121,11 +140,16 @@ class Context:
     def request(self, last_word: str = "") -> dict[str, Any]:
         """The next request; with ``last_word`` it offers no tools and says why."""
         after = [{"role": "user", "content": last_word}] if last_word else []
+        if self._outputs and not self._reading_on:
+            self._frame()
         self._make_room(sum(tokens(message) for message in after))
         said = [message for exchange in self.exchanges for message in exchange.messages()]
         asked = {"role": "user", "content": self._asked + self._digest()}
         before = [self._system] if self._system["content"] else []
-        request: dict[str, Any] = {"messages": [*before, asked, *said, *after]}
+        request: dict[str, Any] = {
+            "messages": [*before, asked, *said, *after],
+            "max_tokens": self._reply,  # a small model babbles on without end
+        }
         if self.tools and not last_word:
             request["tools"] = self.tools
         self._asked_last = self._fixed + self._used()

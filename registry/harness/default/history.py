@@ -44,12 +44,20 @@ class Exchange:
     asked: list[Asked] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     note: str = ""  # ours, after the results
+    as_text: bool = (
+        False  # the calls stand in the message's text, and so do their results: a server may know no others
+    )
     _size: int | None = None
 
     def messages(self) -> list[dict[str, Any]]:
         """In the form of the protocol."""
         found = [self.message] if self.message is not None else []
-        for asked, seen in zip(self.asked, self.seen, strict=True):
+        told = list(zip(self.asked, self.seen, strict=True))
+        if self.as_text:
+            said = [f"Result of {asked.name}:\n{seen.text}" for asked, seen in told]
+            said += [self.note] if self.note else []
+            return [*found, {"role": "user", "content": "\n\n".join(said)}]
+        for asked, seen in told:
             found.append({"role": "tool", "tool_call_id": asked.id, "content": seen.text})
         if self.note:
             found.append({"role": "user", "content": self.note})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,6 +32,10 @@ class Entry:
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
+    def fits(self, words: Set[str]) -> int:
+        """How many of the words its name and description share."""
+        return len(words & words_of(f"{self.name} {self.description}"))
+
 
 class Menu:
     """Everything on offer in this run, by the name that the model calls it."""
@@ -41,9 +46,21 @@ class Menu:
         for entry in [*_own(sdk, self.skills), *_agents(sdk), *_tools(sdk)]:
             self.entries.setdefault(entry.name, entry)
 
-    def told(self, *, brief: bool = False) -> list[dict[str, Any]]:
-        """All of it, in the form of the protocol."""
-        return [entry.told(brief=brief) for entry in self.entries.values()]
+    def told(self, *, reading_on: bool, brief: bool = False, goal: str = "") -> list[dict[str, Any]]:
+        """All of it, in the form of the protocol; with a ``goal``, what shares most words with it first.
+
+        ``read_output`` is left out until ``reading_on``: a small model calls whatever it is offered.
+        """
+        entries = [entry for entry in self.entries.values() if reading_on or entry.kind != "read_output"]
+        if goal:
+            words = words_of(goal)
+            entries.sort(key=lambda entry: -entry.fits(words))
+        return [entry.told(brief=brief) for entry in entries]
+
+
+def words_of(text: str) -> set[str]:
+    """Its words by their first five letters, so that "reads" and "reading" are one; short ones say nothing."""
+    return {word[:5] for word in re.findall(r"[a-z]{4,}", text.lower())}
 
 
 def call_of(entry: Entry, args: dict[str, Any]) -> ToolCall:

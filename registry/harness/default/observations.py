@@ -20,6 +20,9 @@ class Outputs:
         self._size = 0
         self._count = 0
 
+    def __len__(self) -> int:
+        return len(self._texts)
+
     def keep(self, text: str) -> str:
         """A reference to the text; the oldest are let go when there is too much."""
         self._count += 1

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from history import Asked, Exchange
+from text_calls import calls_in, said_of
 
 # A provider that reasons wants to see its own reasoning again while tools are called.
 _KEPT = ("content", "tool_calls", "reasoning_content", "thinking_blocks")
 _FENCED = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
-def exchange_of(body: Mapping[str, Any], number: int) -> Exchange:
-    """The first choice of a chat completion; ``number`` counts the replies, for calls without an id."""
+def exchange_of(body: Mapping[str, Any], number: int, offered: Collection[str] = ()) -> Exchange:
+    """The first choice of a chat completion; ``number`` counts the replies, for calls without an id.
+
+    ``offered`` are the tools that the request named: a call of one may stand in the text.
+    """
     choices = body.get("choices") or [{}]
     said = choices[0].get("message") or {}
     asked = [
@@ -29,10 +33,11 @@ def exchange_of(body: Mapping[str, Any], number: int) -> Exchange:
             {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": _told(one)}}
             for one in asked
         ]
-    else:
-        message.pop("tool_calls", None)
-        message["content"] = message["content"] or ""
-    return Exchange(message, asked)
+        return Exchange(message, asked)
+    message.pop("tool_calls", None)
+    message["content"] = said_of(text_of(message))
+    asked = calls_in(message["content"], offered)
+    return Exchange(message, asked, as_text=bool(asked))
 
 
 def text_of(message: Mapping[str, Any]) -> str:

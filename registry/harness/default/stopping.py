@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from history import Exchange
+from text_calls import FLAGS
 
 from agentos.worker.sdk import WireFault, fault
 
@@ -15,6 +16,7 @@ STEPS_KEPT = 6  # for the last thought, its check and the end
 REPEATS = 3  # of a pattern of exchanges, results included
 PERIODS = (1, 2, 3)
 NONSENSE_MAX = 3  # replies in a row of which no call could be made
+TEXT_NONSENSE_MAX = 2  # where they were written as text
 
 LAST_WORD = (
     "Your budget for this task is nearly spent ({why}), and there are no more tools. Give your final answer "
@@ -78,9 +80,10 @@ class Nonsense:
         """The fault that ends the run, or None."""
         wrong = [asked for asked in exchange.asked if asked.wrong]
         self._in_a_row = self._in_a_row + 1 if len(wrong) == len(exchange.asked) else 0
-        if self._in_a_row < NONSENSE_MAX:
+        if self._in_a_row < (TEXT_NONSENSE_MAX if exchange.as_text else NONSENSE_MAX):
             return None
-        why = f"{NONSENSE_MAX} replies in a row asked for calls that cannot be made: {wrong[-1].wrong}"
+        why = f"{self._in_a_row} replies in a row asked for calls that cannot be made: {wrong[-1].wrong}"
+        why += f"; {FLAGS}" if exchange.as_text else ""
         unknown = wrong[-1].wrong.startswith("there is no tool")
         return fault("unknown_tool" if unknown else "bad_arguments", why)
 

@@ -18,6 +18,7 @@ from observations import TOLD_MAX, Outputs, clipped, told
 from reflection import CIRCLES, Reflection
 from replies import answer_of, exchange_of, text_of
 from stopping import LAST_WORD, STEPS_KEPT, Circles, Nonsense, Spending, loop_fault
+from text_calls import FLAGS
 from turn import Node, State, Turn
 
 from agentos.worker.sdk import Clip, Refused, Sdk, ToolResult, WireFault, fault
@@ -28,6 +29,7 @@ _ADVICE = {
     "empty": "Your last reply was empty. Call a tool, or give the answer as text.",
     "cut": "Your last reply was cut off because it was too long. Do the same in smaller parts.",
     "malformed": "Your last reply could not be read. Call a tool, or give the answer as text.",
+    "call_as_text": "There are no tools. Give the answer itself, as text.",
 }
 
 
@@ -83,8 +85,11 @@ class Thinker:
         except Refused as error:
             return self._stumbled(about, error.fault)
         self.spending.add(body)
-        self.exchange = exchange_of(body, self.spending.calls)
+        offered = {tool["function"]["name"] for tool in request.get("tools", ())}
+        self.exchange = exchange_of(body, self.spending.calls, offered)
         self.text = text_of(self.exchange.message or {})
+        if self.exchange.as_text and not offered:
+            return self._stumbled(about, fault("call_as_text", f"there are no tools to call, and {FLAGS}"))
         if self.exchange.asked and not why:
             return self._thought(about, goto="act", calls=[asked.name for asked in self.exchange.asked])
         if self.exchange.asked and not self.text.strip():
