@@ -601,7 +601,8 @@ def test_a_call_that_was_written_as_text_is_made(think: Any, form: str) -> None:
     assert [message["role"] for message in told] == ["user", "assistant", "user"], (
         "the server knows no other calls"
     )
-    assert told[-1]["content"].startswith("Result of probe:") and "8" in told[-1]["content"]
+    assert told[-1]["content"].startswith("Result of probe:")
+    assert "8" in told[-1]["content"]
     assert ran.done.answer == 8
 
 
