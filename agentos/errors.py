@@ -75,7 +75,8 @@ class ModelFailed(AgentOSError):
 
     ``budget`` (the run's), ``evolution_budget``, ``day_budget``, ``not_recorded``, ``not_allowed`` (the run may not use this model) and ``auth`` end
     the run. ``unreachable``, ``overloaded`` and ``timeout`` (each after all retries) say nothing of
-    the run: the machinery is away. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
+    the run: the machinery is away. ``slow`` (a server of one's own that talks, but had no answer in time) is the
+    run's time-out. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
     request is too long) and ``request`` (the provider refuses it) are for the agent to deal with.
     """
 

@@ -27,7 +27,7 @@ from agentos.ports import Grant
 # A call that failed in one of these ways is over; after any other it may be asked again.
 _FINAL = frozenset({*FAULTS, "context", "request"})
 # After these nobody knows whether the provider counted the call, so its estimate stays booked.
-_UNCERTAIN = frozenset({"timeout", "malformed"})
+_UNCERTAIN = frozenset({"timeout", "slow", "malformed"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import litellm
 import openai
 from litellm import exceptions
@@ -25,6 +26,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_ran
 from agentos.domain import ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.setup import ProviderTarget
+from agentos.models.requests import texts, tokens_of
 
 TRIES_MAX = 5
 _RETRY_AFTER_MAX_S = 60.0
@@ -34,6 +36,7 @@ _REPLY_MAX = 32 << 20
 _LITELLM_TIMEOUT_S = 24 * 3600.0
 _RETRIED = frozenset({"overloaded", "unreachable", "timeout", "malformed"})
 _AWAY = _RETRIED - {"malformed"}
+_ALIVE_S = 5.0  # for an idle word of a server that works on an answer
 _PREFIX = re.compile(
     r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?"
 )  # names of litellm's classes
@@ -129,16 +132,42 @@ async def ask(
     first: ModelFailed | None = None
     for place, model in enumerate(chain):
         now = time.monotonic()
-        until = now + max(0.0, deadline - now) / (len(chain) - place)
+        share = max(0.0, deadline - now) / (len(chain) - place)
+        alive_s = min(_ALIVE_S, share / 10)
+        until = now + share - alive_s
         # a provider keeps one answer for one key, so each model needs its own
         own_key = idempotency if place == 0 else f"{idempotency}-{place}"
         try:
             return await _with_retries(model, asked, providers, own_key, until, tally)
         except ModelFailed as error:
+            api_base = providers.arguments(model).get("api_base", "") if error.kind == "timeout" else ""
+            if api_base and await _is_alive(api_base, alive_s):
+                error = ModelFailed("slow", _too_slow(model, asked, time.monotonic() - now))
             first = first or error
-            if error.kind not in _AWAY:
-                raise
+            if error.kind not in _AWAY | {"slow"}:
+                raise error from None
     raise first or ModelFailed("unreachable", "no model was asked")
+
+
+async def _is_alive(api_base: str, within_s: float) -> bool:
+    """Whether the server there still talks, so that a late answer is slowness and no outage.
+
+    Asked only of a server that stands in agentos.toml; of a provider that litellm knows, no address is known here.
+    """
+    try:
+        async with httpx.AsyncClient(timeout=within_s) as client:
+            await client.get(f"{api_base.rstrip('/')}/models")
+    except httpx.HTTPError:
+        return False
+    return True
+
+
+def _too_slow(spec: ModelSpec, asked: Mapping[str, Any], seconds: float) -> str:
+    size = tokens_of(sum(len(text) for text in texts([asked["messages"], asked.get("tools")])))
+    return (
+        f"{spec.model} works, but had no answer to about {size:,} tokens after {seconds:.0f} s; give the run more "
+        "time (limits: wall_s), the agent fewer tools, or take a faster model"
+    )
 
 
 async def _with_retries(

@@ -185,6 +185,15 @@ class CallReading:
         )
         return [ProviderCall(*row) for row in rows]
 
+    def under_way(self, work_id: str) -> Sequence[ProviderCall]:
+        """Calls of a run or an evolution that have no answer yet, newest first; of dead gateways too."""
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM calls WHERE state = 'intent' AND (run_id = ? OR evolution_id = ?) "  # noqa: S608
+            "ORDER BY started_at DESC",
+            (work_id, work_id),
+        )
+        return [ProviderCall(*row) for row in rows]
+
     def was_asked(self, run_id: str) -> bool:
         """Whether any call of the run was asked rather than served."""
         query = "SELECT 1 FROM calls WHERE run_id = ? AND served_from = '' LIMIT 1"

@@ -37,6 +37,7 @@ _STATUS: Mapping[str, int] = {
     "overloaded": 503,
     "stopping": 503,
     "timeout": 504,
+    "slow": 504,
 }
 _GRANT = TypeAdapter(Grant)
 _DONE = TypeAdapter(dict[str, list[int]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from tests.command_server import ForkedPopen
 
 KEY = "sk-a-key-of-the-tests-0123456789"
 SPEC = ModelSpec("main", "openai/scripted", "local", {})
+_MUTE = socket.create_server(("127.0.0.1", 0))  # takes connections, and never says a word
 _number = itertools.count(1)
 
 
@@ -55,6 +57,7 @@ def settings_for(server: ModelServer, **more: Any) -> Settings:
     providers = {
         "local": {"api_base": server.base_url, "key_env": "GATEWAY_TEST_API_KEY"},
         "open": {"api_base": server.base_url},
+        "mute": {"api_base": f"http://127.0.0.1:{_MUTE.getsockname()[1]}/v1"},
         "away": {"api_base": "http://127.0.0.1:9/v1"},
         "keyless": {"api_base": server.base_url, "key_env": "GATEWAY_NO_SUCH_KEY"},
         "openai": {"key_env": "GATEWAY_TEST_API_KEY"},

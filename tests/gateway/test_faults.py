@@ -71,13 +71,23 @@ def test_retry_after_is_honoured_and_a_call_that_cannot_wait_that_long_fails_at_
     assert time.monotonic() - began < 3.0
 
 
-def test_a_server_that_hangs_is_a_timeout_at_the_deadline(bench: Bench) -> None:
+def test_a_server_that_talks_but_has_no_answer_in_time_is_slow(bench: Bench) -> None:
+    before = len(bench.server.requests)
     bench.server.fault_next("hang")
-    began = time.monotonic()
+    run, began = bench.new_run(), time.monotonic()
     with pytest.raises(ModelFailed) as caught:
-        bench.open().complete(asking("hang"), within(0.7))
+        bench.open(run).complete(asking("hang"), within(2.0))
+    assert caught.value.kind == "slow"
+    assert 1.0 < time.monotonic() - began < 8.0
+    assert sent_since(bench, before) == 1, "what is slow would be slow again, and is paid each time"
+    assert [row.fault for row in bench.calls(run)] == ["slow"]
+
+
+def test_a_server_that_takes_connections_and_says_nothing_at_all_is_away(bench: Bench) -> None:
+    mute = ModelSpec("mute", "openai/nobody", "mute", {})
+    with pytest.raises(ModelFailed) as caught:
+        bench.open(specs=(mute,)).complete(asking("anybody"), within(2.0))
     assert caught.value.kind == "timeout"
-    assert 0.5 < time.monotonic() - began < 3.0
 
 
 def test_a_fallback_answers_when_the_first_is_away_and_the_record_says_which(bench: Bench) -> None:
@@ -130,10 +140,20 @@ def test_the_price_is_that_of_the_resource_and_unknown_without_one(bench: Bench)
 
 
 def test_parameters_of_the_resource_are_sent_under_those_of_the_request(bench: Bench) -> None:
-    warm = ModelSpec("warm", "openai/scripted", "local", {"temperature": 0.7, "max_tokens": 50})
-    bench.open(specs=(warm,)).complete(asking("how warm", max_tokens=20), within())
+    warm = ModelSpec("warm", "openai/scripted", "local", {"temperature": 0.7, "top_p": 0.5})
+    bench.open(specs=(warm,)).complete(asking("how warm", temperature=0.1, max_tokens=20), within())
     body = bench.server.requests[-1].body
-    assert (body["temperature"], body["max_tokens"]) == (0.7, 20)
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.1, 0.5, 20)
+
+
+@pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
+def test_how_long_an_answer_may_be_is_the_resources_to_say(bench: Bench, key: str) -> None:
+    thinker = ModelSpec("thinker", "openai/scripted", "local", {key: 9_000})
+    bench.open(specs=(thinker,)).complete(asking("think", max_tokens=20), within())
+    sent = bench.server.requests[-1].body
+    assert {name: sent[name] for name in ("max_tokens", "max_completion_tokens") if name in sent} == {
+        key: 9_000
+    }
 
 
 @pytest.mark.parametrize(

@@ -91,13 +91,14 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
     from rich.console import Console
 
     from agentos.cli.evolutions.screen import change_text
+    from agentos.cli.tasks.model_waits import ModelWaits
     from agentos.evolver.find.triage import AT_WORK
     from agentos.ledger.reading import Reader
 
     reader = Reader(home.ledger)
     console = Console(highlight=False, soft_wrap=True)
     seen: dict[str, str] = {}
-    told = time.monotonic()
+    told, waits = time.monotonic(), ModelWaits(home)
     while True:
         found = [item for item in reader.find(Evolution) if item.id in ids]
         for item in found:
@@ -106,6 +107,9 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
             seen[item.id] = item.state.value
         if not any(item.state in AT_WORK and item.state.value != "awaiting_consent" for item in found):
             return found
+        if not quiet:
+            for item in found:
+                waits.tell(item.id)
         now = time.monotonic()
         if not quiet and now - told >= _TELL_S:
             told = now

@@ -16,6 +16,7 @@ import typer
 from agentos.cli.group import verb
 from agentos.cli.output import clean, print_json
 from agentos.cli.tasks.answering import ask_here, tell
+from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.domain import Json, Result, Run, Step, Task, TaskState
 from agentos.errors import UserError
 from agentos.home import Home
@@ -140,6 +141,7 @@ def _follow(home: Home, task: Task, *, as_json: bool) -> Run | None:
     reader = Reader(home.ledger)
     told: dict[str, int] = {}
     asked: set[str] = set()
+    waits = ModelWaits(home)
     while True:
         view = reader.task_view(task.id)
         (run,) = reader.runs(task.id, limit=1) or (None,)
@@ -147,6 +149,8 @@ def _follow(home: Home, task: Task, *, as_json: bool) -> Run | None:
             for step in reader.steps(run.id, after=told.get(run.id, -1)):
                 told[run.id] = step.index
                 _tell_step(step, as_json=as_json)
+            if not as_json:
+                waits.tell(run.id)
         if view.state in (TaskState.DONE, TaskState.CANCELLED):
             return run
         for question in reader.open_questions(task.id) if view.state is TaskState.WAITING else ():

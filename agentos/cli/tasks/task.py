@@ -16,6 +16,7 @@ from agentos.cli.output import clean, print_json, print_table, print_text, time_
 from agentos.cli.tasks.answering import ask_here, tell
 from agentos.cli.tasks.checks import checks
 from agentos.cli.tasks.deliveries import tell_delivery
+from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.daemon.views.json_views import task_facts, task_whole
 from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
 from agentos.errors import UserError
@@ -241,12 +242,14 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
     passed = True
     steps: Counter[str] = Counter()
     asked: set[str] = set()
+    waits = ModelWaits(home)
     while left:
         for task_id in list(left):
             view = reader.task_view(task_id)
             run = _newest(reader, task_id)
             if not quiet and len(tasks) == 1 and run is not None:
                 _tell_steps(reader, run, steps)
+                waits.tell(run.id)
             if view.state is TaskState.WAITING:
                 fresh = [one for one in reader.open_questions(task_id) if one.id not in asked]
                 asked |= {one.id for one in fresh}

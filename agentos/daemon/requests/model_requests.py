@@ -118,6 +118,8 @@ def _consequence(error: ModelFailed) -> Exception:
     kind = next((kind for kind in _ENDS if kind == error.kind), None)
     if kind is not None:
         return RunEnds(_ENDS[kind], kernel_fault(kind, str(error)))
+    if error.kind == "slow":
+        return RunEnds(Result.TIMEOUT, kernel_fault(KernelFault.TIMEOUT, str(error)))
     if error.kind in _AWAY:
         return ModelAway(f"no model could be asked ({error.kind}): {error}")
     return Denied(error.kind, str(error))
