@@ -34,6 +34,7 @@ from agentos.errors import ModelFailed, Unavailable
 from agentos.evolver.memory.lessons import added, lessons_in
 from agentos.ports import Brief, ObservedRun, Proposal
 from agentos.proposers.model import ModelProposer
+from agentos.proposers.model.choosing import rules_for
 from agentos.testing import FakeModels, FakeRegistry
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
@@ -356,3 +357,85 @@ def make_big() -> Callable[[], Brief]:
         return brief(runs=runs, history=(EarlierAttempt(Layer.MEMORY, "s" * 3_000, (), "e" * 3_000),) * 50)
 
     return make
+
+
+# --- as small models answer --------------------------------------------------------------------
+
+MANIFEST_ALONE = json.dumps(SAID)
+PLACEHOLDER = json.dumps({**SAID, "cause": "what went wrong, in a sentence"}) + "\n\n```\nAnswer.\n```"
+
+
+def prose_for_a_number(number: int, *, passed: bool = False) -> ObservedRun:
+    found = seen(number, "Add the prices", passed=passed)
+    return replace(
+        found, run=replace(found.run, answer=3.7 if passed else "The total of the prices is 3.70 dollars.")
+    )
+
+
+def prompt_brief(**changes: Any) -> Brief:
+    runs = (prose_for_a_number(1), prose_for_a_number(2))
+    return brief(Layer.PROMPT, PROMPT, RULES, **{"runs": runs, **changes})
+
+
+def test_a_manifest_without_a_block_is_asked_for_as_one_object_by_the_servers_grammar() -> None:
+    whole = json.dumps({**SAID, "block": "Amounts are in cents."})
+    model = Model(MANIFEST_ALONE, whole)
+    assert model.first(brief()).files == {MEMORY: TAUGHT}
+    first, second = model.models.requests
+    assert "response_format" not in first
+    schema = second["response_format"]["json_schema"]["schema"]
+    assert "block" in schema["required"]
+
+
+def test_a_server_that_knows_no_schema_is_asked_without() -> None:
+    model = Model(MANIFEST_ALONE, ModelFailed("request", "response_format"), answer("Amounts are in cents."))
+    assert model.first(brief()).files == {MEMORY: TAUGHT}
+    assert ["response_format" in request for request in model.models.requests] == [False, True, False]
+
+
+def test_code_is_never_asked_for_within_json() -> None:
+    model = Model(MANIFEST_ALONE)
+    model.first(brief(Layer.TOOL, "tool/count-words/tool.py", TOOL))
+    assert not any("response_format" in request for request in model.models.requests)
+
+
+@pytest.mark.parametrize(
+    "reply", [MANIFEST_ALONE, PLACEHOLDER, "<think>on and on", "I cannot do that, Dave."]
+)
+def test_a_model_that_cannot_write_chooses_among_rules_of_the_kernels(reply: str) -> None:
+    model = Model(reply, reply, "Rule 1.")
+    made = model.first(prompt_brief())
+    assert made.files == {PROMPT: f"{RULES}\nAnswer with the number alone, in digits.\n"}
+    assert made.operator == "model choice (fake)"
+    offered = model.told[-1]
+    assert "1. Answer with the number alone, in digits." in offered
+    assert "3.7\n" not in made.files[PROMPT]
+
+
+def test_a_rule_never_holds_what_a_check_expects() -> None:
+    secret = "ZQX-20441"
+    task = replace(
+        seen(1, "x").task, checks=(Check("equals", {"value": secret}), Check("regex", {"pattern": secret}))
+    )
+    given = replace(seen(1, "x"), task=task)
+    rules = rules_for(prompt_brief(runs=(given,)))
+    assert rules
+    assert not any(secret in rule or "20441" in rule for rule in rules)
+
+
+def test_a_choice_that_is_none_is_no_edit_and_three_in_a_row_are_the_end() -> None:
+    model = Model("no", "no", "I like all of them")
+    asked = model.proposer.propose(prompt_brief(max_candidates=10))
+    with pytest.raises(ModelFailed) as caught:
+        assert [made.files for made in asked] == [{}] * 3
+    assert caught.value.kind == "no_edits"
+    assert "[propose] model" in str(caught.value)
+    assert len(model.models.requests) <= 3 * 3
+
+
+def test_a_usable_edit_starts_the_count_again_and_so_does_another_evolution() -> None:
+    model = Model("no", "no", "no", "no", answer("Check it."), "no")
+    given = brief(max_candidates=3)
+    assert [bool(made.files) for made in model.proposer.propose(given)] == [False, False, True, False]
+    other = replace(given, evolution_id="evo-2", max_candidates=1)
+    assert [bool(made.files) for made in model.proposer.propose(other)] == [False, False]

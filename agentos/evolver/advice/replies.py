@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 M = TypeVar("M", bound=BaseModel)
 
 ANSWER_MAX = 200_000  # characters; what is longer is no small edit
+PLACEHOLDERS = frozenset({"what went wrong, in a sentence", "the edit in a few words", "the new line"})
 BRACES_MAX = 50  # places at which the JSON object is looked for
 _THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)  # of models that think aloud
 # Within a line: over many empty lines it would look at each of them again from every other.
@@ -47,6 +48,7 @@ class ReplyManifest(BaseModel):
     tasks_at_risk: list[Line] = Field(max_length=100)
     name: Line = ""
     description: Line = Field("", max_length=1_000)
+    block: str = Field("", max_length=ANSWER_MAX)  # the edit, where all was asked for in one object
 
     def tasks(self, names: list[str], labels: Mapping[str, str]) -> tuple[str, ...]:
         """The ids of those tasks that it was told of."""
@@ -76,7 +78,22 @@ def parse(text: str) -> EditReply:
         declined, _ = json_in(said, NoEdit)
         raise Declined(declined.no_edit)
     found, rest = json_in(said, ReplyManifest)
-    return EditReply(found, _block(rest))
+    if found.cause in PLACEHOLDERS or found.summary in PLACEHOLDERS or found.block.strip() in PLACEHOLDERS:
+        raise Unusable("it repeats the example; fill in what you found")
+    return EditReply(found, _unfenced(found.block) if found.block.strip() else _block(rest))
+
+
+def _unfenced(block: str) -> str:
+    """The text without a fence around all of it."""
+    fences = list(_FENCE.finditer(block.strip()))
+    whole = len(fences) == 2 and fences[0].start() == 0 and fences[1].end() == len(block.strip())
+    return _block(block) if whole else block.strip("\n")
+
+
+def chosen_number(text: str, most: int) -> int:
+    """The first whole number from 1 to ``most`` in the answer; 0 where there is none."""
+    numbers = (int(found) for found in re.findall(r"(?<![\d.])\d{1,3}(?!\.?\d)", spoken(text)))
+    return next((number for number in numbers if 1 <= number <= most), 0)
 
 
 def spoken(text: str) -> str:

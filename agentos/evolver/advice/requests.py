@@ -26,6 +26,7 @@ class RequestDraft:
     system: str
     user: str
     more: list[Mapping[str, Json]] = field(default_factory=list)
+    one_object: bool = False  # findings and edit as one JSON object, by the server's grammar where it has one
 
     def again(self, fault: str, answer: str = "", repair: str = "") -> None:
         """Say what was wrong with the answer; "" where there was none to show."""
@@ -41,7 +42,28 @@ class RequestDraft:
     def request(self, answer_tokens: int) -> Mapping[str, Json]:
         """As a chat completion request."""
         first = [{"role": "system", "content": self.system}, {"role": "user", "content": self.user}]
-        return {"messages": [*first, *self.more], "max_tokens": answer_tokens}
+        form = {"response_format": _ONE_OBJECT} if self.one_object else {}
+        return {"messages": [*first, *self.more], "max_tokens": answer_tokens, **form}
+
+
+_TEXT, _TEXTS = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+_FIELDS = {
+    "cause": _TEXT, "why_this_layer": _TEXT, "summary": _TEXT, "predicted_fixes": _TEXTS, "tasks_at_risk": _TEXTS,
+    "name": _TEXT, "description": _TEXT, "block": _TEXT,
+}  # fmt: skip
+_ONE_OBJECT: Json = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "edit",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": _FIELDS,
+            "required": [*_FIELDS],
+            "additionalProperties": False,
+        },
+    },
+}
 
 
 @cache
@@ -146,3 +168,12 @@ def choice(brief: Brief, told: QuotedEvidence, files: Mapping[str, str]) -> Requ
     listed = "\n".join(f"{path}: {first}" for path, first in files.items())
     parts = [_diagnosis(brief), told.text, f"The files:\n{quoted(listed)}"]
     return RequestDraft(with_data(texts()["propose"]["choose"]), "\n\n".join(part for part in parts if part))
+
+
+def rule_choice(brief: Brief, told: QuotedEvidence, rules: Sequence[str]) -> RequestDraft:
+    """The request for the number of one of the rules."""
+    listed = "\n".join(f"{number}. {rule}" for number, rule in enumerate(rules, 1))
+    parts = [_diagnosis(brief), told.text, f"The rules:\n{listed}"]
+    return RequestDraft(
+        with_data(texts()["propose"]["choose_rule"]), "\n\n".join(part for part in parts if part)
+    )

@@ -9,14 +9,21 @@ from dataclasses import dataclass, replace
 from agentos.domain import Layer, ResourceId
 from agentos.errors import ModelFailed
 from agentos.evolver.advice.quoting import NARROW, WIDE, BriefLimits, told_of
-from agentos.evolver.advice.replies import Declined, EditReply, Unusable, parse
-from agentos.evolver.advice.requests import NAME, RequestDraft, choice, talk, texts
+from agentos.evolver.advice.replies import Declined, EditReply, Unusable, chosen_number, parse
+from agentos.evolver.advice.requests import NAME, RequestDraft, choice, rule_choice, talk, texts
 from agentos.ports import Adviser, Brief, Proposal, Snapshots
+from agentos.proposers.model.choosing import LAYERS as CHOOSING
+from agentos.proposers.model.choosing import rules_for, with_rule
 from agentos.proposers.model.editing import NEW, edited
 
 LAYERS = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS)
 PURPOSE = "propose"
 REPAIRS = 1
+UNUSABLE_MAX = 3  # replies without an edit in a row, over all layers of an evolution
+AS_TEXT = frozenset(
+    {Layer.MEMORY, Layer.PROMPT, Layer.SKILL}
+)  # a text fits into a JSON object; code is better off in a block
+_CHOICE_TOKENS = 512
 # Failures that are the answer's own: the model is told, as of one that cannot be read.
 _OWN = {
     "cut": "it was too long and was cut off; answer much shorter",
@@ -35,12 +42,13 @@ class ModelProposer:
         self._adviser = adviser
         self._snapshots = snapshots
         self._form = form
+        self._failed: tuple[str, int] = ("", 0)  # the evolution, and its replies without an edit in a row
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
         """One edit for each request; whoever takes more than ``max_candidates`` had one refused.
 
         Raises ModelFailed when the model cannot be asked any more (its budget is used up, it is not set
-        up), and Unavailable while it cannot be reached.
+        up, it cannot write edits), and Unavailable while it cannot be reached.
         """
         if brief.layer not in LAYERS or not (brief.path or brief.layer in NEW):
             return
@@ -60,6 +68,18 @@ class ModelProposer:
             own.append(proposal.summary)
             known += [proposal.files] if proposal.files else []
             yield proposal
+            self._count(brief.evolution_id, proposal)
+
+    def _count(self, evolution_id: str, proposal: Proposal) -> None:
+        """Raises ModelFailed("no_edits") once it is clear that more questions are a waste."""
+        before = self._failed[1] if self._failed[0] == evolution_id else 0
+        self._failed = (evolution_id, 0 if proposal.files else before + 1)
+        if self._failed[1] >= UNUSABLE_MAX:
+            raise ModelFailed(
+                "no_edits",
+                f"{UNUSABLE_MAX} replies in a row were no edit, so the model {self._adviser.name} is not asked again; "
+                "name one that can write edits under [propose] model in policy.toml",
+            )
 
 
 @dataclass(slots=True)
@@ -93,12 +113,45 @@ class _Sitting:
                     self.room = NARROW
                     asked = self._talk(own)
                     continue
+                if error.kind == "request" and asked.one_object:
+                    asked.one_object = False  # a server that knows no schemas
+                    continue
                 if error.kind not in _OWN and error.kind != "context":
                     raise
                 faults.append(_OWN.get(error.kind, str(error)))
             if len(faults) > REPAIRS:
-                return self._none(faults, len(own) + 1)
-            asked.again(faults[-1], answer, texts()["propose"]["repair"])
+                return self._chosen(own) or self._none(faults, len(own) + 1)
+            asked.one_object = self.brief.layer in AS_TEXT
+            asked.again(
+                faults[-1], answer, texts()["propose"]["repair_object" if asked.one_object else "repair"]
+            )
+
+    def _chosen(self, own: list[str]) -> Proposal | None:
+        """One of the kernel's rules, by the model's choice; None where there is none to choose, or no choice."""
+        rules = [rule for rule in rules_for(self.brief) if rule not in own]
+        if self.brief.layer not in CHOOSING or not self.brief.path or len(rules) < 2:
+            return None
+        told = told_of(self.brief, NARROW)
+        try:
+            said = self._reply(rule_choice(self.brief, told, rules), _CHOICE_TOKENS)
+        except ModelFailed as error:
+            if error.kind not in _OWN and error.kind != "context":
+                raise
+            return None
+        number = chosen_number(said, len(rules))
+        if not number:
+            return None
+        rule = rules[number - 1]
+        return Proposal(
+            cause="the answers are not in the form that is asked for, or a step was left out",
+            summary=rule,
+            operator=f"{NAME} choice ({self._model()})",
+            files={self.brief.path: with_rule(self.brief, rule)},
+            why_this_layer="a rule of one line; the model could write no edit, and chose this one of the kernel's",
+            predicted_fixes=tuple(told.labels.values()),
+            tasks_at_risk=(),
+            model=self._model(),
+        )
 
     def _talk(self, own: list[str]) -> RequestDraft:
         return talk(self.brief, self.room, told_of(self.brief, self.room), self.form, own, self.names)
@@ -107,6 +160,9 @@ class _Sitting:
         longest = self.room.answer_tokens
         if self.form == "whole":
             longest += len(self.brief.source) // 3
+        return self._reply(asked, longest)
+
+    def _reply(self, asked: RequestDraft, longest: int) -> str:
         reply = self.adviser.ask(self.brief.evolution_id, PURPOSE, asked.request(longest))
         self.answered_by = reply.model
         return str(reply.body["choices"][0]["message"].get("content") or "")
