@@ -19,7 +19,8 @@ from agentos.proposers.model.editing import NEW, edited
 LAYERS = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS)
 PURPOSE = "propose"
 REPAIRS = 1
-UNUSABLE_MAX = 3  # replies without an edit in a row, over all layers of an evolution
+# Proposals in a row that were no edit, each asked for twice: in one layer, and in all of an evolution.
+UNUSABLE_IN_LAYER, UNUSABLE_MAX = 2, 5
 AS_TEXT = frozenset(
     {Layer.MEMORY, Layer.PROMPT, Layer.SKILL}
 )  # a text fits into a JSON object; code is better off in a block
@@ -55,6 +56,7 @@ class ModelProposer:
         deadline = time.monotonic() + brief.budget_s
         own: list[str] = []
         known: list[Mapping[str, str]] = []
+        in_layer = 0
         names = self._snapshots.names(brief.base)
         for _ in range(brief.max_candidates + 1):
             if own and time.monotonic() > deadline:
@@ -68,7 +70,10 @@ class ModelProposer:
             own.append(proposal.summary)
             known += [proposal.files] if proposal.files else []
             yield proposal
+            in_layer = 0 if proposal.files else in_layer + 1
             self._count(brief.evolution_id, proposal)
+            if in_layer >= UNUSABLE_IN_LAYER:
+                return
 
     def _count(self, evolution_id: str, proposal: Proposal) -> None:
         """Raises ModelFailed("no_edits") once it is clear that more questions are a waste."""
@@ -77,7 +82,7 @@ class ModelProposer:
         if self._failed[1] >= UNUSABLE_MAX:
             raise ModelFailed(
                 "no_edits",
-                f"{UNUSABLE_MAX} replies in a row were no edit, so the model {self._adviser.name} is not asked again; "
+                f"{UNUSABLE_MAX} proposals in a row were no edit, so the model {self._adviser.name} is not asked again; "
                 "name one that can write edits under [propose] model in policy.toml",
             )
 
