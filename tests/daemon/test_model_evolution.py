@@ -33,8 +33,8 @@ from agentos.domain import (
 from agentos.evolver.find.triage import AT_WORK
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.registry.store import Registry
 from agentos.proposers.model.proposer import UNUSABLE_MAX
+from agentos.registry.store import Registry
 from agentos.testing import ModelServer, Rules, say
 from tests.daemon.conftest import Daemon, until
 from tests.daemon.thinking_world import KEY, KEY_ENV, free_task, typed
