@@ -441,3 +441,13 @@ def test_a_usable_edit_starts_the_count_again_and_so_does_another_evolution() ->
     assert [bool(made.files) for made in model.proposer.propose(given)] == [False, True, False, False]
     other = replace(given, evolution_id="evo-2", max_candidates=1)
     assert [bool(made.files) for made in model.proposer.propose(other)] == [False, False]
+
+
+def test_a_model_that_is_too_slow_to_write_is_told_less_and_then_only_chooses() -> None:
+    slow = ModelFailed("slow", "it works, but had no answer after 175 s")
+    model = Model(slow, slow, "1")
+    assert model.first(prompt_brief()).operator == "model choice (fake)"
+    wide, narrow, choice = (request["max_tokens"] for request in model.models.requests)
+    assert wide > narrow > choice
+    with pytest.raises(ModelFailed, match="had no answer"):
+        Model(slow).first(prompt_brief())

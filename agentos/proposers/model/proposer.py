@@ -24,7 +24,8 @@ UNUSABLE_IN_LAYER, UNUSABLE_MAX = 2, 5
 AS_TEXT = frozenset(
     {Layer.MEMORY, Layer.PROMPT, Layer.SKILL}
 )  # a text fits into a JSON object; code is better off in a block
-_CHOICE_TOKENS = 512
+_CHOICE_TOKENS = 256
+_LESS = frozenset({"context", "slow"})  # a shorter request, and a shorter answer, may mend these
 # Failures that are the answer's own: the model is told, as of one that cannot be read.
 _OWN = {
     "cut": "it was too long and was cut off; answer much shorter",
@@ -114,10 +115,14 @@ class _Sitting:
             except Unusable as error:
                 faults.append(str(error))
             except ModelFailed as error:
-                if error.kind == "context" and self.room is WIDE:
+                if error.kind in _LESS and self.room is WIDE:
                     self.room = NARROW
                     asked = self._talk(own)
                     continue
+                if error.kind == "slow":  # it may still be quick enough to choose
+                    if chosen := self._chosen(own):
+                        return chosen
+                    raise
                 if error.kind == "request" and asked.one_object:
                     asked.one_object = False  # a server that knows no schemas
                     continue
