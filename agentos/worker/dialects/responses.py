@@ -7,11 +7,19 @@ from collections.abc import Iterator
 from typing import Any
 
 _SAME = ("model", "temperature", "top_p", "parallel_tool_calls")
+_STATEFUL = ("previous_response_id", "conversation", "background")
 _ONE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 
 def request(body: dict[str, Any]) -> dict[str, Any]:
-    """As a chat completion request. Raises KeyError, TypeError, AttributeError on what is no such body."""
+    """As a chat completion request.
+
+    Raises KeyError, TypeError, AttributeError on what is no such body, ValueError on what nobody here can honour.
+    """
+    if stateful := next((name for name in _STATEFUL if body.get(name)), ""):
+        raise ValueError(
+            f"'{stateful}' is not there: nothing is kept between requests, so send the whole input"
+        )
     messages: list[dict[str, Any]] = []
     if body.get("instructions"):
         messages.append({"role": "system", "content": body["instructions"]})

@@ -2,7 +2,8 @@
 
 ``/v1/chat/completions`` and ``/v1/models`` speak OpenAI's protocol, and so do ``/v1/responses`` and
 Anthropic's ``/v1/messages``, by translation (``dialects``); ``/fetch`` takes one request to the outside
-world as JSON. Each becomes an ask to the kernel, which decides, records and pays; the
+world as JSON. A model that is none of the run's stands for the first of these: programs have names of
+their own in their settings. Each becomes an ask to the kernel, which decides, records and pays; the
 box itself has no way out. A stream is made from the whole answer: whoever waits for the first token
 waits for the last, and what is recorded is what was given.
 """
@@ -45,6 +46,8 @@ class _Unreadable(Exception):
 def _translated(into: Callable[[dict[str, Any]], dict[str, Any]], body: dict[str, Any]) -> dict[str, Any]:
     try:
         return into(body)
+    except ValueError as error:  # what is understood, and cannot be done here
+        raise _Unreadable(str(error)) from None
     except (KeyError, TypeError, AttributeError) as error:
         raise _Unreadable(
             f"the body breaks the rules of this place: {type(error).__name__}: {error}"
@@ -67,28 +70,33 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        if self.path.rstrip("/") != "/v1/models":
-            self._error(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {self.path}")
-            return
+        path = self.path.partition("?")[0].rstrip("/")
         data = [{"id": card.name, "object": "model", "owned_by": "agentos"} for card in self.server.models]
-        self._json(HTTPStatus.OK, {"object": "list", "data": data})
+        one = next((item for item in data if path == f"/v1/models/{item['id']}"), None)
+        if path == "/v1/models":
+            self._json(HTTPStatus.OK, {"object": "list", "data": data})
+        elif one is not None:
+            self._json(HTTPStatus.OK, one)
+        else:
+            self._error(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {self.path}")
 
     def do_POST(self) -> None:
         places = {
             "/v1/chat/completions": self._complete,
             "/v1/messages": self._messages,
+            "/v1/messages/count_tokens": self._count_tokens,
             "/v1/responses": self._responses,
             "/fetch": self._fetch,
         }
         place = places.get(self.path.partition("?")[0].rstrip("/"))
-        if place is None:
-            self._error(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {self.path}")
-            return
         try:
-            body = self._body()
+            body = self._body()  # read also where it is of no use: else it were taken for the next request
         except ValueError as error:
             self.close_connection = True  # what is left of the body is not read
             self._error(HTTPStatus.BAD_REQUEST, "request", str(error))
+            return
+        if place is None:
+            self._error(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {self.path}")
             return
         try:
             place(body)
@@ -101,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _complete(self, body: dict[str, Any]) -> None:
         streamed = bool(body.pop("stream", False))
         options = body.pop("stream_options", None) or {}
-        reply = self.server.talk.ask("model", body)["reply"]
+        reply = self._asked(body)
         if not streamed:
             self._json(HTTPStatus.OK, reply)
             return
@@ -113,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _messages(self, body: dict[str, Any]) -> None:
         asked = _translated(messages.request, body)
         model = str(body.get("model", ""))
-        reply = self.server.talk.ask("model", asked)["reply"]
+        reply = self._asked(asked)
         if body.get("stream"):
             self._stream(messages.events(reply, model))
         else:
@@ -121,11 +129,23 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _responses(self, body: dict[str, Any]) -> None:
         asked = _translated(responses.request, body)
-        reply = self.server.talk.ask("model", asked)["reply"]
+        reply = self._asked(asked)
         if body.get("stream"):
             self._stream(responses.events(reply, body))
         else:
             self._json(HTTPStatus.OK, responses.reply(reply, body))
+
+    def _count_tokens(self, body: dict[str, Any]) -> None:
+        """An estimate: nobody here knows the model's own way to count."""
+        text = [body.get(key) for key in ("system", "messages", "tools") if body.get(key)]
+        self._json(HTTPStatus.OK, {"input_tokens": len(json.dumps(text).encode()) * 2 // 7})
+
+    def _asked(self, body: dict[str, Any]) -> Any:
+        """The kernel's chat completion."""
+        names = [card.name for card in self.server.models]
+        if names and body.get("model") not in names:
+            body = {**body, "model": names[0]}
+        return self.server.talk.ask("model", body)["reply"]
 
     def _stream(self, events: Iterator[tuple[str, dict[str, Any]]]) -> None:
         self._begin_stream()
@@ -164,6 +184,11 @@ class _Handler(BaseHTTPRequestHandler):
         # ``type`` beside ``error`` is what Anthropic's clients look for; others do not mind it
         said = {"message": message, "type": type, "param": None, "code": type}
         self._json(status, {"type": "error", "error": said})
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the server itself refuses (a method, a header), in the form of every other error."""
+        self.close_connection = True
+        self._error(code, "request", message or HTTPStatus(code).phrase)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: the kernel has the record."""

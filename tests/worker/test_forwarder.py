@@ -1,0 +1,115 @@
+"""The loopback server of a box, over HTTP: what black-box programs get, and what is refused."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agentos.messages import ModelCard, WireFault
+from agentos.worker.jobs.forwarder import Forwarder
+from agentos.worker.rpc import Refused
+
+REPLY = {
+    "id": "x",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
+}
+
+
+class Kernel:
+    """Answers each ask; ``asked`` has them."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def ask(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append((what, body))
+        if "refuse" in str(body):
+            raise Refused(WireFault(type="context", message="too long", where="", resource=""))
+        return {"reply": REPLY}
+
+
+@pytest.fixture
+def kernel() -> Kernel:
+    return Kernel()
+
+
+@pytest.fixture
+def connection(kernel: Kernel) -> Iterator[http.client.HTTPConnection]:
+    forwarder = Forwarder()
+    models = [ModelCard(name="main", context_tokens=8_192), ModelCard(name="other", context_tokens=8_192)]
+    forwarder.start(kernel, models)  # type: ignore[arg-type]  # only ``ask`` is used
+    made = http.client.HTTPConnection(forwarder.url.removeprefix("http://"), timeout=10)
+    yield made
+    made.close()
+
+
+def call(connection: http.client.HTTPConnection, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    connection.request(method, path, None if body is None else json.dumps(body))
+    answer = connection.getresponse()
+    assert answer.getheader("Content-Type") == "application/json"
+    return answer.status, json.loads(answer.read())
+
+
+CHAT = {"messages": [{"role": "user", "content": "hello"}]}
+
+
+@pytest.mark.parametrize(
+    ("named", "meant"), [("main", "main"), ("other", "other"), ("gpt-4o-mini", "main"), (None, "main")]
+)
+def test_a_model_that_is_not_the_runs_stands_for_its_first(
+    connection: http.client.HTTPConnection, kernel: Kernel, named: str | None, meant: str
+) -> None:
+    for path, body in (
+        ("/v1/chat/completions", CHAT),
+        ("/v1/responses", {"input": "x"}),
+        ("/v1/messages", CHAT),
+    ):
+        status, _ = call(connection, "POST", path, {**body, "model": named, "max_tokens": 5})
+        assert (status, kernel.asked[-1][1]["model"]) == (200, meant)
+
+
+def test_models_are_listed_and_told_one_by_one(connection: http.client.HTTPConnection) -> None:
+    status, listed = call(connection, "GET", "/v1/models?limit=9")
+    assert (status, [item["id"] for item in listed["data"]]) == (200, ["main", "other"])
+    assert call(connection, "GET", "/v1/models/other")[1]["id"] == "other"
+    assert call(connection, "GET", "/v1/models/none")[0] == 404
+
+
+def test_tokens_are_estimated_and_nobody_is_asked(
+    connection: http.client.HTTPConnection, kernel: Kernel
+) -> None:
+    status, counted = call(
+        connection, "POST", "/v1/messages/count_tokens", {**CHAT, "system": "be brief " * 100}
+    )
+    assert status == 200
+    assert 200 < counted["input_tokens"] < 400
+    assert kernel.asked == []
+
+
+@pytest.mark.parametrize("key", ["previous_response_id", "conversation", "background"])
+def test_what_cannot_be_honoured_is_refused(
+    connection: http.client.HTTPConnection, kernel: Kernel, key: str
+) -> None:
+    status, said = call(connection, "POST", "/v1/responses", {"input": "x", key: "resp_1"})
+    assert (status, said["error"]["type"]) == (400, "request")
+    assert key in said["error"]["message"]
+    assert kernel.asked == []
+
+
+def test_an_error_is_json_and_does_not_spoil_the_next_request(
+    connection: http.client.HTTPConnection, kernel: Kernel
+) -> None:
+    for method, path, body, status in (
+        ("POST", "/v1/embeddings", {"input": "x" * 10_000}, 404),
+        ("POST", "/v1/chat/completions", ["no object"], 400),
+        ("POST", "/v1/chat/completions", {**CHAT, "user": "refuse"}, 400),
+        ("DELETE", "/v1/models", None, 501),
+    ):
+        found, said = call(connection, method, path, body)
+        assert found == status
+        assert said["error"]["message"]
+        assert call(connection, "POST", "/v1/chat/completions", CHAT)[0] == 200
