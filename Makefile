@@ -1,5 +1,5 @@
 # make demo    the main job on real input, without a model and without the network
-# make demo-model  agents that think: what each lacks is found and supplied (MODEL=provider/name for a real one)
+# make demo-model  agents that think: what each lacks is found and supplied (MODEL=provider/name for a real one, API_BASE=URL of a server of your own: a small size)
 # make test    the tests
 # make quick   the tests that need no sandbox, no engine, no browser and no daemon, without the slow ones
 # make check   what CI asks for: format, lint, types, tests
@@ -42,7 +42,7 @@ demo: setup
 	@$(BIN)/python examples/demo/run.py $(ARGS)
 
 demo-model: setup
-	@MODEL=$(MODEL) $(BIN)/python examples/demo-model/run.py $(ARGS)
+	@MODEL=$(MODEL) API_BASE=$(API_BASE) $(BIN)/python examples/demo-model/run.py $(ARGS)
 
 # A box sees the package read-only: what is not compiled before is compiled in each template.
 compiled: setup

@@ -2,7 +2,8 @@
 
 Drives the `agentos` command as a user would. Without MODEL the tasks are done by the rule-following model
 server that agentos ships, and the edits are written by `stand_in.py`, a script that says so: no network,
-no key. With MODEL=provider/name both are done by that model, through the same commands.
+no key. With MODEL=provider/name both are done by that model, through the same commands; with API_BASE=URL too it is
+reached at a server of your own, and as such models are slow only a few tasks are done.
 
     python examples/demo-model/run.py [--home FOLDER] [--strict]
 """
@@ -29,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "demo"))
 
-from driving import LIVE, STYLE, Agentos, Json, Round, command, submit, watch  # noqa: E402
+from driving import DEADLINE_S, LIVE, STYLE, Agentos, Json, Round, command, submit, watch  # noqa: E402
 
 # The stand-in answers alike each time, so a trial may be served from the record up to where an edit made
 # a difference, and every flip counts. A real model is tried afresh in pairs, as shipped (docs/understand/judging.md).
@@ -41,6 +42,9 @@ POLICY = (
     "[evidence]\nmax_tasks = 6\nmax_guards = 10\nmax_hold_out = 8\n"
 )
 KEY_ENV = "AGENTOS_DEMO_KEY"
+SMALL = {"till": 6, "report": 6}  # tasks by agent, for a server of your own
+ASKED = 3  # times that a task of these asks its model, about
+PATIENCE_S = 6 * 3600.0  # for a real model
 
 
 @contextmanager
@@ -51,7 +55,9 @@ def daemon(agentos: Agentos, model: str) -> Iterator[None]:
         agentos("daemon", "stop")
         policy = POLICY
         if model:
-            agentos("model", "add", "demo", "--model", model, "--default")
+            api_base = os.environ.get("API_BASE", "")
+            where = ("--provider", "demo", "--api-base", api_base, "--context", "8192") if api_base else ()
+            agentos("model", "add", "demo", "--model", model, *where, "--default")
         else:
             os.environ[KEY_ENV] = "not-needed"
             server = stack.enter_context(ModelServer(policy=StandIn()))
@@ -77,6 +83,17 @@ def furnish(agentos: Agentos) -> None:
         lesson.write_text(WRONG_LESSON)
         edit = ("registry", "edit", "memory/default/memory.md", "--file", str(lesson), "--yes")
         agentos(*edit, "--reason", "somebody remembered it wrongly")
+
+
+def small(documents: list[Json]) -> list[Json]:
+    """The first few tasks of a few agents."""
+    left = dict(SMALL)
+    chosen = []
+    for document in documents:
+        if left.get(document["agent"], 0):
+            left[document["agent"]] -= 1
+            chosen.append(document)
+    return chosen
 
 
 # --- the closing tables -----------------------------------------------------------------------
@@ -126,14 +143,23 @@ def demo(console: Console, folder: Path) -> list[str]:
     """The whole job; one sentence for each thing that the demo should show and did not."""
     began, model = time.monotonic(), os.environ.get("MODEL", "")
     agentos = Agentos(folder / "home")
-    documents = tasks()
+    documents = small(tasks()) if os.environ.get("API_BASE") else tasks()
+    patience_s = PATIENCE_S if model else DEADLINE_S
     with daemon(agentos, model):
         who = model or "the scripted stand-in"
-        console.print(f"{len(AGENTS)} agents and {who}; {len(documents)} free-form tasks follow.")
-        first = submit(agentos, documents, folder, console, "tasks, first time")
-        watch(agentos, console, leave=True)
-        second = submit(agentos, documents, folder, console, "the same tasks again")
-        evolutions = watch(agentos, console, leave=False)
+        agents = len({item["agent"] for item in documents})
+        console.print(f"{agents} agents and {who}; {len(documents)} free-form tasks follow.")
+        if model:
+            answer_s = agentos.json("model", "test", "demo")["latency_ms"] / 1000
+            least = 2 * len(documents) * ASKED * answer_s / 60
+            console.print(
+                f"One short answer takes {answer_s:.1f} s: {least:.0f} minutes at least, and evolutions beside."
+            )
+        given = {"deadline_s": patience_s, "lines": bool(model)}
+        first = submit(agentos, documents, folder, console, "tasks, first time", **given)
+        watch(agentos, console, leave=True, deadline_s=patience_s)
+        second = submit(agentos, documents, folder, console, "the same tasks again", **given)
+        evolutions = watch(agentos, console, leave=False, deadline_s=patience_s)
         stories = [agentos.json("evolution", "show", item["id"]) for item in evolutions]
         console.print(by_agent(documents, first, second))
         console.print(edits(stories))

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +51,7 @@ def command(
     options = parser.parse_args()
     if sandboxes and options.sandbox:
         os.environ["AGENTOS_SANDBOX"] = options.sandbox
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the daemon is stopped on the way out
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
     try:
         lacking = play(console, fresh(options.home.absolute()))
@@ -96,12 +98,14 @@ class Round:
         return list(self.results.values()).count("passed")
 
 
-def wait_for(what: str, check: Callable[[], bool], every_s: float = 1.0) -> None:
+def wait_for(
+    what: str, check: Callable[[], bool], every_s: float = 1.0, deadline_s: float = DEADLINE_S
+) -> None:
     """Poll until ``check`` holds; DemoError at the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + deadline_s
     while not check():
         if time.monotonic() > deadline:
-            raise DemoError(f"waited {DEADLINE_S:.0f} s for {what}; see the log in the home's logs/")
+            raise DemoError(f"waited {deadline_s:.0f} s for {what}; see the log in the home's logs/")
         time.sleep(every_s)
 
 
@@ -114,8 +118,17 @@ def fresh(folder: Path) -> Path:
     return folder
 
 
-def submit(agentos: Agentos, documents: list[Json], folder: Path, console: Console, title: str) -> Round:
-    """Add tasks and wait until all are done."""
+def submit(
+    agentos: Agentos,
+    documents: list[Json],
+    folder: Path,
+    console: Console,
+    title: str,
+    *,
+    deadline_s: float = DEADLINE_S,
+    lines: bool = False,
+) -> Round:
+    """Add tasks and wait until all are done; with ``lines`` each end is told, for work that takes long."""
     file = folder / "submitted.yaml"
     file.write_text(yaml.safe_dump(documents, sort_keys=False, allow_unicode=True))
     ids = agentos.json("task", "add", str(file))
@@ -128,15 +141,17 @@ def submit(agentos: Agentos, documents: list[Json], folder: Path, console: Conso
         def done() -> bool:
             for run in agentos.json("run", "list", "--limit", str(2 * len(documents))):
                 if run["task_id"] in names and run["outcome"]:
+                    if lines and names[run["task_id"]] not in results:
+                        progress.console.print(f"  {run['outcome']['result']:<8} {names[run['task_id']]}")
                     results[names[run["task_id"]]] = run["outcome"]["result"]
             progress.update(bar, completed=len(results))
             return len(results) == len(documents)
 
-        wait_for("the tasks to be done", done)
+        wait_for("the tasks to be done", done, deadline_s=deadline_s)
     return Round(results, names)
 
 
-def watch(agentos: Agentos, console: Console, *, leave: bool) -> list[Json]:
+def watch(agentos: Agentos, console: Console, *, leave: bool, deadline_s: float = DEADLINE_S) -> list[Json]:
     """Show the evolutions until nothing has been at work for a while; ``leave`` the table standing."""
     quiet_since = time.monotonic()
     seen = ""
@@ -152,7 +167,7 @@ def watch(agentos: Agentos, console: Console, *, leave: bool) -> list[Json]:
             live.update(evolution_table(evolutions))
             return time.monotonic() - quiet_since > QUIET_S
 
-        wait_for("the evolutions to end", settled, every_s=1.5)
+        wait_for("the evolutions to end", settled, every_s=1.5, deadline_s=deadline_s)
     console.print()
     return evolutions
 
