@@ -1,0 +1,47 @@
+"""Numbers for the footnotes of a text."""
+
+import re
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+TOOL = {
+    "name": "footnote_numbers",
+    "description": "Number the footnotes of a text by their first mention",
+    "effects": ["read"],
+    "dependencies": [],
+}
+
+MENTION = re.compile(r"\[\^([\w-]+)\](?!:)")
+
+
+class Input(BaseModel):
+    path: str = Field(description="A text with mentions [^name], and the notes as lines [^name]: text")
+
+
+class Output(BaseModel):
+    text: str
+    notes: list[str]
+    unused: list[str]
+
+
+def run(input: Input) -> Output:
+    notes: dict[str, str] = {}
+    body = []
+    for line in Path(input.path).read_text(encoding="utf-8").splitlines():
+        found = re.match(r"\[\^([\w-]+)\]:\s*(.*)", line)
+        if found:
+            notes[found[1]] = found[2]
+        else:
+            body.append(line)
+    numbers: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        name = found[1]
+        if name not in numbers:
+            numbers[name] = len(numbers) + 1
+        return f"[{numbers[name]}]"
+
+    text = MENTION.sub(number, "\n".join(body).strip())
+    listed = [f"{place}. {notes.get(name, '?')}" for name, place in numbers.items()]
+    return Output(text=text, notes=listed, unused=[name for name in notes if name not in numbers])
