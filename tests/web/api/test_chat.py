@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +20,9 @@ from agentos.ledger.reading import Reader
 from agentos.testing import call, say
 from agentos.testing.modelserver.replies import ServerReply
 from agentos.web.api.tokens import TokenScope, add
-from agentos.web.server import LOOPBACK, server_of
 from tests.daemon.conftest import Daemon, made_home, until  # noqa: F401 - a fixture
 from tests.daemon.thinking_world import KEY, KEY_ENV, results, scripted, turn_of, world
+from tests.web.conftest import serving
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -68,25 +64,6 @@ def slow(*_: str) -> Callable[[Json], ServerReply]:
     return reply
 
 
-@contextmanager
-def serving(home: Home) -> Iterator[str]:
-    """The address of the page of a home."""
-    with socket.socket() as listening:
-        listening.bind((LOOPBACK, 0))
-        port = listening.getsockname()[1]
-        reader = Reader(home.ledger)
-        server = server_of(home, reader, port, secrets.token_bytes(32))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        until(lambda: server.started or not thread.is_alive(), "the page is up", 60)
-        try:
-            yield f"http://{LOOPBACK}:{port}"
-        finally:
-            server.should_exit = True
-            thread.join()
-            reader.close()
-
-
 @dataclass
 class Talk:
     home: Home
@@ -108,11 +85,11 @@ def talk(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with (
         pytest.MonkeyPatch.context() as patch,
         world(home, scripted(scripts), settings='evolve = "manual"\n'),
-        serving(home) as address,
+        serving(home) as web,
     ):
         patch.setenv(KEY_ENV, KEY)
         daemon, reader = Daemon(home), Reader(home.ledger)
-        yield Talk(home, reader, address, daemon.start())
+        yield Talk(home, reader, web.address, daemon.start())
         daemon.close()
         reader.close()
 
