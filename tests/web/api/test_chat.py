@@ -203,6 +203,26 @@ def test_responses_go_on_by_the_id_of_the_one_before(talk: Talk, client: openai.
         stranger.responses.create(model="tester", input="[recall]", previous_response_id=first.id)
 
 
+def test_a_response_is_read_again(talk: Talk, client: openai.OpenAI) -> None:
+    asked = client.responses.create(model="tester", input="[ask] again")
+    answered = client.responses.create(model="tester", input="blue", previous_response_id=asked.id)
+    for one in (asked, answered):  # the question stays what it was, though the same task went on
+        kept = client.responses.retrieve(one.id)
+        assert (kept.id, kept.status, kept.model) == (one.id, "completed", "tester")
+        assert kept.output_text == one.output_text
+        assert kept.usage == one.usage
+    for name in (answered.id[:-1] + "7", "resp_x", f"{asked.id}x", "resp_" + "9" * 30):
+        with pytest.raises(openai.NotFoundError):
+            client.responses.retrieve(name)
+    with talk.client(name="reader-of-others") as other, pytest.raises(openai.NotFoundError):
+        other.responses.retrieve(asked.id)
+    with pytest.raises(openai.BadRequestError, match="not honoured"):
+        client.responses.retrieve(asked.id, include=["reasoning.encrypted_content"])
+    with client.responses.create(model="tester", input="[slow] read while it goes on", stream=True) as events:
+        begun = next(iter(events))
+        assert client.responses.retrieve(begun.response.id).status == "in_progress"  # type: ignore[union-attr]
+
+
 def test_responses_stream(client: openai.OpenAI) -> None:
     events = list(client.responses.create(model="tester", input="[note] streamed", stream=True))
     kinds = [event.type for event in events]
