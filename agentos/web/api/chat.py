@@ -160,7 +160,7 @@ class _Chat:
         error = None
         if end is not None and end.text is None:
             error = error_object(422, end.result, f"{end.reason or end.result} (run {end.run_id})")
-        body = forms.ResponsesBody(model=task.agent, input=task.goal)
+        body = forms.ResponsesBody(model=task.agent, input=task.goal, previous_response_id=None)
         told = forms.response(turn, body, end, error)
         return told | {"created_at": int(task.created_at.timestamp())}
 

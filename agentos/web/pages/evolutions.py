@@ -29,7 +29,7 @@ from agentos.evolver.verdict.pairing import varying
 from agentos.evolver.verdict.progress import LEAST, TestCourse, progress_of
 from agentos.ledger.listing import data_version
 from agentos.ledger.reading import Reader
-from agentos.web.context import WebContext, duration, plural
+from agentos.web.context import WebContext, duration, passes, plural
 from agentos.web.pages.diffs import DiffLine, side_by_side
 
 _EVIDENCE_MAX = 12  # failing runs that can be opened in place
@@ -91,6 +91,9 @@ class Matrix:
     after: int
     fixed: int
     broken: int
+    passed: (
+        tuple[str, str] | None
+    )  # of tasks that vary, whose flips say nothing: the trials that passed on either side
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +284,13 @@ def _matrix(
         sum(flip.after.value == "passes" for flip in found),
         sum(flip.fixed and flip.task_id not in varies for flip in found),
         sum(flip.broken and flip.task_id not in varies for flip in found),
+        _passed([trial for trial in judged if trial.set is which]) if varies else None,
     )
+
+
+def _passed(trials: Sequence[Trial]) -> tuple[str, str]:
+    base, candidate = (passes([it for it in trials if it.arm is arm]) for arm in (Arm.BASE, Arm.CANDIDATE))
+    return base, candidate
 
 
 def _row(scene: Scene, candidate: Candidate, judged: Sequence[Trial], flip: Flip) -> MatrixRow:
