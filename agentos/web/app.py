@@ -19,7 +19,7 @@ from agentos.web.api.problems import ApiRefusal
 from agentos.web.api.routes import with_api
 from agentos.web.api.tokens import Token, TokenScope, known_token, note_entry
 from agentos.web.context import HERE, WebContext
-from agentos.web.guard import Guard, read_fields, read_form
+from agentos.web.guard import Guard, read_fields, read_form, session_of
 from agentos.web.live import changes
 from agentos.web.reach import BehindProxy
 from agentos.web.sessions import WebSession
@@ -148,7 +148,11 @@ def _static() -> Callable[[Request], Response]:
 def _events(site: WebContext, is_ending: Callable[[], bool]) -> Callable[[Request], Awaitable[Response]]:
     async def events(request: Request) -> Response:
         since = request.headers.get("last-event-id") or request.query_params.get("since", "")
-        stream = changes(site, request.query_params.get("path", ""), since, is_ending)
+
+        def is_over() -> bool:
+            return is_ending() or session_of(site, request.headers) is None
+
+        stream = changes(site, request.query_params.get("path", ""), since, is_over)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     return events

@@ -77,10 +77,7 @@ class Guard:
             return _no(405, "Only GET, HEAD and POST are understood.")
         if scope["method"] == "POST" and (response := self._refused_post(headers)):
             return response
-        session = self._site.sessions.find(_cookies(headers).get(self._reach.cookie, ""))
-        if session is not None and session.token and not still_stands(self._site.home, session.token):
-            session = None
-        scope["session"] = session
+        session = scope["session"] = session_of(self._site, headers)
         if scope["path"].startswith(_OPEN):
             return None
         if session is None:
@@ -108,6 +105,13 @@ class Guard:
         if int(length) > FORM_MAX:
             return _no(413, f"A form has at most {FORM_MAX:,} bytes.")
         return None
+
+
+def session_of(site: WebContext, headers: Headers) -> WebSession | None:
+    """Whose request it is; None without a session that stands, and a token that does where it came with one."""
+    session = site.sessions.find(_cookies(headers).get(site.reach.cookie, ""))
+    stands = session is not None and (session.token is None or still_stands(site.home, session.token))
+    return session if stands else None
 
 
 async def read_form(request: Request) -> Mapping[str, str]:

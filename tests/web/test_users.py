@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,24 @@ def test_revoked_they_are_out_at_once_and_a_token_of_the_same_name_is_another(
     assert browser.post("/models/stop", data={"csrf": "x"}).status_code == 401
 
 
+def test_what_is_followed_ends_with_the_token(served: Served, let_in: LetIn) -> None:
+    browser = let_in(TokenScope.LOOK)
+    text = tokens.add(served.home, "program", (TokenScope.LOOK,), 1, datetime.now(UTC))[1]
+    key = {"Authorization": f"Bearer {text}"}
+    with (
+        browser.stream("GET", "/events?path=/runs&since=") as page,
+        httpx.stream("GET", f"{served.address}/api/v1/events", headers=key, timeout=60) as program,
+    ):
+        pieces, events = page.iter_text(), program.iter_text()
+        assert "retry" in next(pieces)
+        assert "retry" in next(events)
+        for name in ("ada", "program"):
+            tokens.revoke(served.home, name)
+        until = time.monotonic() + 50
+        for _ in chain(pieces, events):  # both come to their end; one that goes on says so now and then
+            assert time.monotonic() < until
+
+
 @pytest.mark.parametrize("given", ["", "x", "agentos_ada_" + "x" * 43, "é" * 50])
 def test_a_made_up_token_lets_nobody_in(served: Served, given: str) -> None:
     with httpx.Client(base_url=served.address, headers={"Origin": served.address}) as stranger:
@@ -412,6 +431,9 @@ def test_as_a_command_it_serves_by_tls_alone(home: Any, pair: tuple[Path, Path])
                 httpx.get(f"http://127.0.0.1:{port}/", headers=here)
         finally:
             process.kill()
+    written = [path.read_bytes() for path in home.root.rglob("*") if path.is_file()]
+    for secret in (text, let_in["Cookie"].partition("=")[2]):
+        assert not any(secret.encode() in data for data in written)
 
 
 def free_port() -> int:
