@@ -178,10 +178,10 @@ def _entered(site: WebContext) -> Callable[[Request], Awaitable[Response]]:
 
     def let_in(request: Request, text: str) -> Response:
         token = known_token(site.home, text.strip())
+        if wait := site.buckets.take(f"enter {token.id if token else ''}", FAILED_RATE, FAILED_BURST):
+            sentence = f"That was tried too often: try again in {wait:.0f} s."
+            return site.page(request, "enter.html", 429, sentence=sentence)
         if token is None or TokenScope.LOOK not in token.scopes:
-            if wait := site.buckets.take("enter", FAILED_RATE, FAILED_BURST):
-                sentence = f"Too many have tried: try again in {wait:.0f} s."
-                return site.page(request, "enter.html", 429, sentence=sentence)
             sentence = "That token is unknown, revoked or expired, or may not look."
             return site.page(request, "enter.html", 401, sentence=sentence)
         response = RedirectResponse("/", 303)

@@ -20,7 +20,7 @@ from agentos.web.api.tokens import Token, TokenScope
 LINK_S = 600  # for which a link may be used
 SESSION_S = 12 * 3600
 INTENT_S = 900  # from seeing what an act would do to doing it
-_SESSIONS_MAX, _INTENTS_MAX = 64, 256
+_SESSIONS_MAX, _OF_A_TOKEN, _INTENTS_MAX = 256, 8, 256
 
 
 class LoginLinks:
@@ -108,6 +108,10 @@ class Sessions:
         """A new one, of who runs the server or of a user; the value of its cookie."""
         cookie = secrets.token_urlsafe(32)
         with self._lock:
+            if token is not None:  # nobody drives others out by coming again and again
+                mine = [name for name, it in self._found.items() if it.token and it.token.id == token.id]
+                for name in mine[: 1 - _OF_A_TOKEN]:
+                    del self._found[name]
             while len(self._found) >= _SESSIONS_MAX:
                 del self._found[next(iter(self._found))]
             fresh = WebSession(secrets.token_urlsafe(24), time.time() + SESSION_S, token)

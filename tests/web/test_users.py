@@ -320,10 +320,24 @@ def test_who_guesses_is_slowed_down_and_who_knows_is_let_in(served: Served) -> N
     with httpx.Client(base_url=served.address, headers={"Origin": served.address}) as stranger:
         tried = {
             stranger.post("/enter", data={"token": f"no-{n}"}).status_code
-            for n in range(int(FAILED_BURST) + 5)
+            for n in range(int(3 * FAILED_BURST))
         }
         assert tried == {401, 429}
         assert stranger.post("/enter", data={"token": text}).status_code == 303
+
+
+def test_who_comes_again_and_again_drives_nobody_else_out(
+    browser: httpx.Client, served: Served, let_in: LetIn
+) -> None:
+    first = let_in(TokenScope.LOOK)
+    text = tokens.add(served.home, "bob", (TokenScope.LOOK,), 1, datetime.now(UTC))[1]
+    with httpx.Client(base_url=served.address, headers={"Origin": served.address}) as client:
+        found = [client.post("/enter", data={"token": text}) for _ in range(int(3 * FAILED_BURST))]
+    assert {it.status_code for it in found} == {303, 429}
+    entered = [it.headers["set-cookie"].partition(";")[0] for it in found if it.status_code == 303]
+    status = [httpx.get(served.address, headers={"Cookie": cookie}).status_code for cookie in entered]
+    assert status == [401] * (len(entered) - 8) + [200] * 8
+    assert first.get("/").status_code == browser.get("/").status_code == 200
 
 
 def test_who_acts_too_often_has_to_wait(browser: httpx.Client, served: Served) -> None:
