@@ -21,6 +21,7 @@ Document = dict[str, Any]
 
 _PREFIX = "/api/v1"
 _ENDED = ("done", "cancelled")
+_IDLE_S = 2.0  # after which another connection is opened
 
 
 class ApiError(Exception):
@@ -44,7 +45,7 @@ class Client:
             raise ValueError(f"an address is http://HOST:PORT, not {address!r}")
         self._secure, self._place = parts.scheme == "https", parts.netloc
         self._token, self._timeout_s = token, timeout_s
-        self._connection = self._connect()
+        self._connection, self._used_at = self._connect(), 0.0
 
     def __enter__(self) -> Client:
         return self
@@ -242,11 +243,15 @@ class Client:
     ) -> HTTPResponse:
         data = None if body is None else json.dumps(body).encode()
         about = {"Content-Type": "application/json"} if data is not None else {}
+        if time.monotonic() - self._used_at > _IDLE_S:
+            self._connection.close()  # the server closes what is idle, and an act is not to be tried twice
         try:
             self._connection.request(
                 method, _PREFIX + path, data, self._headers() | about | dict(headers or {})
             )
-            return self._connection.getresponse()
+            response = self._connection.getresponse()
+            self._used_at = time.monotonic()
+            return response
         except (OSError, HTTPException):
             self._connection.close()  # half an answer may be left in it
             raise

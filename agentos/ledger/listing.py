@@ -85,7 +85,8 @@ def state_counts(reader: Reader, table: str) -> Mapping[str, int]:
 
 def newest_open_runs(reader: Reader, limit: int) -> Sequence[Run]:
     """Runs without an end, newest first."""
-    rows = reader._rows(f"SELECT body FROM run WHERE result IS NULL ORDER BY no DESC LIMIT {limit:d}")
+    # ``+no``: else SQLite walks the whole table from its end, for rows that are few
+    rows = reader._rows(f"SELECT body FROM run WHERE result IS NULL ORDER BY +no DESC LIMIT {limit:d}")
     return [from_text(Run, body) for (body,) in rows]
 
 

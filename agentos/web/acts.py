@@ -14,15 +14,15 @@ from agentos.daemon.views.evolution_view import base_text, chosen, verdict_on
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Verdict, digest
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.find.triage import AT_WORK
-from agentos.evolver.parts import Parts
 from agentos.evolver.promote import promotion
-from agentos.evolver.promote.consent import PAGE, login, person
 from agentos.ledger.reading import EvolutionRecords, Reader
+from agentos.ports import Records
 from agentos.registry.revert import RevertPlan
 from agentos.resources import parse_id
 from agentos.web.context import WebContext, duration
 from agentos.web.pages.evolutions import EditedFile, edited_files
 from agentos.web.pages.resources import version_difference
+from agentos.web.sessions import WebSession
 
 REASON_MAX = 2_000
 _STANDS = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
@@ -60,8 +60,8 @@ def evolution_acts(story: EvolutionRecords) -> list[str]:
     return acts
 
 
-def evolution_effect(site: WebContext, act: str, evolution_id: str) -> ActEffect:
-    """What the act would do to an evolution. Raises NotFound, and Conflict where it is not possible."""
+def evolution_effect(site: WebContext, act: str, evolution_id: str, principal: str) -> ActEffect:
+    """What the act would do to an evolution, in whose name. Raises NotFound, and Conflict where it is not possible."""
     story = site.reader.story(evolution_id)
     evolution = story.evolution
     if act not in ("approve", "reject", "revert", "retry"):
@@ -70,29 +70,31 @@ def evolution_effect(site: WebContext, act: str, evolution_id: str) -> ActEffect
         raise Conflict(f"{evolution.id} is {evolution.state.value}: there is nothing to {act}.")
     candidate = chosen(story)
     files = edited_files(base_text(site.home, candidate), candidate) if act in ("approve", "revert") else []
-    title, button, sentences = _TOLD[act](site, evolution, candidate, story)
+    title, button, sentences = _TOLD[act](site, evolution, candidate, story, principal)
     grave = act in ("reject", "revert")
     return ActEffect(
         title,
         button,
         sentences,
         files,
-        _bound(site.reader, evolution),
+        _bound(site, evolution),
         f"/evolutions/{evolution.id}",
         asks_reason=act in ("reject", "revert"),
         grave=grave,
     )
 
 
-def do_evolution(site: WebContext, act: str, evolution_id: str, bound: str, reason: str) -> str:
+def do_evolution(
+    site: WebContext, act: str, evolution_id: str, bound: str, reason: str, who: WebSession
+) -> str:
     """Do it; the address to go to. Raises Conflict when it rests on something else than ``bound``."""
-    principal, why = person(), reason_of({"reason": reason}) or _NO_REASON
+    principal, why = who.principal, reason_of({"reason": reason}) or _NO_REASON
     with offline_context(site.home) as parts:
         evolution = parts.evolution(evolution_id)
-        if _bound_in(parts, evolution) != bound:
+        if _bound_to(parts.records, evolution, parts.policy.consent.expires_s) != bound:
             raise Conflict(f"{evolution.id} has changed since you looked: look at it again.")
         if act == "approve":
-            promotion.approve(parts, evolution, principal, PAGE)
+            promotion.approve(parts, evolution, principal, who.given)
         elif act == "reject":
             promotion.decline(parts, evolution, principal, why)
         elif act == "revert":
@@ -106,7 +108,11 @@ Told = tuple[str, str, Sequence[str]]
 
 
 def _approve(
-    site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
+    site: WebContext,
+    evolution: Evolution,
+    candidate: Candidate | None,
+    story: EvolutionRecords,
+    principal: str,
 ) -> Told:
     verdict = verdict_on(story, candidate) if candidate else None
     holds = duration(policy_of(site.home).consent.expires_s)
@@ -116,14 +122,18 @@ def _approve(
         [
             f"The daemon promotes it: new runs get {evolution.resource} with the edit below.",
             "Live runs are watched after that; what makes them fail is taken back.",
-            f"The consent is in your name, {person()}, and for this tree and this verdict alone "
+            f"The consent is in your name, {principal}, and for this tree and this verdict alone "
             f"({verdict.candidate_tree[:12] if verdict else '?'}). It holds for {holds}.",
         ],
     )
 
 
 def _reject(
-    site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
+    site: WebContext,
+    evolution: Evolution,
+    candidate: Candidate | None,
+    story: EvolutionRecords,
+    principal: str,
 ) -> Told:
     return (
         "Decline this evolution?",
@@ -131,13 +141,17 @@ def _reject(
         [
             "Nothing is changed in what runs get.",
             "The same failure stays closed until somebody takes it up again.",
-            f"The record says that {person()} declined it.",
+            f"The record says that {principal} declined it.",
         ],
     )
 
 
 def _revert(
-    site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
+    site: WebContext,
+    evolution: Evolution,
+    candidate: Candidate | None,
+    story: EvolutionRecords,
+    principal: str,
 ) -> Told:
     return (
         "Take this promotion back?",
@@ -151,7 +165,11 @@ def _revert(
 
 
 def _retry(
-    site: WebContext, evolution: Evolution, candidate: Candidate | None, story: EvolutionRecords
+    site: WebContext,
+    evolution: Evolution,
+    candidate: Candidate | None,
+    story: EvolutionRecords,
+    principal: str,
 ) -> Told:
     lead = (
         ["This one goes stale: it can be approved no more."]
@@ -168,32 +186,19 @@ def _retry(
 _TOLD = {"approve": _approve, "reject": _reject, "revert": _revert, "retry": _retry}
 
 
-def _bound(reader: Reader, evolution: Evolution) -> str:
-    verdicts = reader.find(Verdict, evolution_id=evolution.id)
-    candidates = reader.find(Candidate, evolution_id=evolution.id)
-    return _bound_to(evolution, candidates, verdicts, reader.find(Consent, evolution_id=evolution.id))
+def _bound(site: WebContext, evolution: Evolution) -> str:
+    return _bound_to(site.reader, evolution, policy_of(site.home).consent.expires_s)
 
 
-def _bound_in(parts: Parts, evolution: Evolution) -> str:
-    records = parts.records
-    return _bound_to(
-        evolution,
-        records.find(Candidate, evolution_id=evolution.id),
-        records.find(Verdict, evolution_id=evolution.id),
-        records.find(Consent, evolution_id=evolution.id),
-    )
-
-
-def _bound_to(
-    evolution: Evolution,
-    candidates: Sequence[Candidate],
-    verdicts: Sequence[Verdict],
-    consents: Sequence[Consent],
-) -> str:
+def _bound_to(records: Reader | Records, evolution: Evolution, expires_s: float) -> str:
+    """A digest of what a person looks at: the candidate, its verdict, and for how long a consent holds."""
+    candidates = records.find(Candidate, evolution_id=evolution.id)
     picked = next((item for item in candidates if item.id == evolution.candidate_id), None)
     about = [picked.snapshot.tree, digest(picked.manifest)] if picked else []
+    verdicts = records.find(Verdict, evolution_id=evolution.id)
     mine = [digest(item) for item in verdicts if item.candidate_id == evolution.candidate_id]
-    return digest([evolution.id, evolution.state.value, about, mine, [item.id for item in consents]])
+    consents = [item.id for item in records.find(Consent, evolution_id=evolution.id)]
+    return digest([evolution.id, evolution.state.value, about, mine, consents, expires_s])
 
 
 # --- resources --------------------------------------------------------------------------------
@@ -228,7 +233,9 @@ def resource_effect(site: WebContext, act: str, name: str, version: str) -> ActE
     )
 
 
-def do_resource(site: WebContext, act: str, name: str, said: Mapping[str, str], bound: str) -> str:
+def do_resource(
+    site: WebContext, act: str, name: str, said: Mapping[str, str], bound: str, who: WebSession
+) -> str:
     """Do it; the address to go to."""
     resource = parse_id(name)
     reason = said.get("reason", "").strip()[:REASON_MAX]
@@ -240,7 +247,7 @@ def do_resource(site: WebContext, act: str, name: str, said: Mapping[str, str], 
         plan = _plan(site, name, said.get("version", ""))
         if _plan_digest(plan) != bound:
             raise Conflict(f"{resource} has changed since you looked: look at it again.")
-        site.registry.revert(plan, reason, author=login())
+        site.registry.revert(plan, reason, author=who.author)
     return f"/resources/{resource}?did={act}"
 
 

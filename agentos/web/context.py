@@ -26,6 +26,8 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.plaintext import clean
 from agentos.registry.store import Registry
+from agentos.web.api.door import Buckets
+from agentos.web.reach import Reach
 from agentos.web.sessions import LoginLinks, Sessions, WebSession
 
 V = TypeVar("V")
@@ -93,14 +95,17 @@ class WebContext:
     blobs: BlobStore
     sessions: Sessions
     links: LoginLinks
-    cookie: str  # its name
+    reach: Reach
     kept: Kept = field(default_factory=Kept)
+    buckets: Buckets = field(default_factory=Buckets)
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         """An HTML page. Every value is escaped, whoever wrote it."""
         session: WebSession | None = request.scope.get("session")
         known = {
             "csrf": session.csrf if session else "",
+            "may": session.scopes if session else frozenset(),
+            "user": session.token.name if session and session.token else "",
             "path": request.url.path,
             "said": "",
             "version": __version__,

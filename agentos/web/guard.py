@@ -11,13 +11,17 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentos.errors import UserError
-from agentos.web.sessions import Sessions, WebSession
+from agentos.web.api.door import BURST, RATE, has_token_in_address
+from agentos.web.api.tokens import still_stands
+from agentos.web.context import WebContext
+from agentos.web.sessions import WebSession
 
 FORM_MAX = 128 << 10  # bytes of a form; an answer has 20,000 characters
 _FIELDS_MAX = 50
@@ -33,17 +37,20 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
+_ONLY_TLS = {"Strict-Transport-Security": "max-age=31536000"}
+ACT_RATE, ACT_BURST = 2.0, 40.0  # acts a second of one session in the long run, and at once
+_NOT_IN = "You are not let in, or no longer"
 _OPEN = ("/enter", "/static/")  # without a session: the way in, and files that hold nothing of the home
 
 
 class Guard:
-    """ASGI middleware. ``hosts`` are the values of Host under which this server is reached."""
+    """ASGI middleware of the page."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], sessions: Sessions, cookie: str) -> None:
+    def __init__(self, app: ASGIApp, site: WebContext) -> None:
         self._app = app
-        self._hosts = hosts
-        self._sessions = sessions
-        self._cookie = cookie
+        self._site = site
+        self._reach = site.reach
+        self._headers = HEADERS if site.reach.is_local else {**HEADERS, **_ONLY_TLS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -53,29 +60,42 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        refused = self._refused(scope)
+        refused = await run_in_threadpool(self._refused, scope)
         await (refused or self._app)(scope, receive, with_headers)
 
     def _refused(self, scope: MutableMapping[str, Any]) -> Response | None:
         headers = Headers(scope=scope)
-        if headers.get("host", "") not in self._hosts:
+        if headers.get("host", "") not in self._reach.hosts:
             return _no(421, "This page answers under its own address only; `agentos web` prints it.")
+        if has_token_in_address(scope):
+            return _no(400, "A token never goes into an address: revoke it by `agentos token revoke NAME`.")
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return _no(405, "Only GET, HEAD and POST are understood.")
         if scope["method"] == "POST" and (response := self._refused_post(headers)):
             return response
-        session = self._sessions.find(_cookies(headers).get(self._cookie, ""))
-        if session is None and not scope["path"].startswith(_OPEN):
-            return _no(401, "You are not let in, or no longer: `agentos web` prints a new link.")
-        scope["session"] = session
+        session = scope["session"] = session_of(self._site, headers)
+        if scope["path"].startswith(_OPEN):
+            return None
+        if session is None:
+            if scope["method"] == "POST":
+                return _no(401, f"{_NOT_IN}: load the page again.")
+            return self._site.page(Request(scope), "enter.html", 401, sentence=f"{_NOT_IN}.")
+        name, *rate = (
+            (f"act {session.csrf}", ACT_RATE, ACT_BURST)
+            if scope["method"] == "POST"
+            else (session.csrf, RATE, BURST)
+        )
+        if wait := self._site.buckets.take(name, *rate):
+            again = {"Retry-After": f"{int(wait) + 1}"}
+            return _no(429, f"That was too often: try again in {wait:.1f} s.", again)
         return None
 
     def _refused_post(self, headers: Headers) -> Response | None:
-        if headers.get("origin") not in {f"http://{host}" for host in self._hosts}:
+        if headers.get("origin") not in self._reach.origins:
             return _no(403, "This did not come from a form of this page.")
         if headers.get("sec-fetch-site", "same-origin") != "same-origin":
             return _no(403, "This came from another site.")
@@ -87,8 +107,24 @@ class Guard:
         return None
 
 
+def session_of(site: WebContext, headers: Headers) -> WebSession | None:
+    """Whose request it is; None without a session that stands, and a token that does where it came with one."""
+    session = site.sessions.find(_cookies(headers).get(site.reach.cookie, ""))
+    stands = session is not None and (session.token is None or still_stands(site.home, session.token))
+    return session if stands else None
+
+
 async def read_form(request: Request) -> Mapping[str, str]:
     """The fields of a form of ours. Raises UserError for what is none, or has not the session's token."""
+    fields = await read_fields(request)
+    session: WebSession = request.scope["session"]
+    if not hmac.compare_digest(fields.get("csrf", "").encode(), session.csrf.encode()):
+        raise UserError("This form is not of your session: go back, load the page again, and repeat it.")
+    return fields
+
+
+async def read_fields(request: Request) -> Mapping[str, str]:
+    """The fields of a form, whoever sent it. Raises UserError for what is none."""
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
@@ -97,13 +133,9 @@ async def read_form(request: Request) -> Mapping[str, str]:
     if request.headers.get("content-type", "").split(";")[0] != "application/x-www-form-urlencoded":
         raise UserError("A form was expected.")
     try:
-        fields = dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=_FIELDS_MAX))
+        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=_FIELDS_MAX))
     except ValueError as error:
         raise UserError(f"The form cannot be read: {error}.") from None
-    session: WebSession = request.scope["session"]
-    if not hmac.compare_digest(fields.get("csrf", "").encode(), session.csrf.encode()):
-        raise UserError("This form is not of your session: go back, load the page again, and repeat it.")
-    return fields
 
 
 def _cookies(headers: Headers) -> dict[str, str]:
@@ -111,5 +143,5 @@ def _cookies(headers: Headers) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _no(status: int, sentence: str) -> Response:
-    return PlainTextResponse(f"{sentence}\n", status)
+def _no(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+    return PlainTextResponse(f"{sentence}\n", status, headers=headers)

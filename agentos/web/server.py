@@ -1,4 +1,4 @@
-"""The process of the page: one for a home, on this machine alone, until it is ended."""
+"""The process of the page: one for a home, until it is ended."""
 
 from __future__ import annotations
 
@@ -26,14 +26,20 @@ from agentos.registry.store import Registry
 from agentos.sandboxes.owner import Owner
 from agentos.web.app import make_app
 from agentos.web.context import WebContext
+from agentos.web.reach import Reach
 from agentos.web.sessions import LoginLinks, Sessions
 
-LOOPBACK = "127.0.0.1"
 _LOG_BYTES, _LOGS_KEPT = 1 << 20, 2
 
 
 def serve(
-    home: Home, port: int, *, open_browser: bool, tell: Callable[[str], None], until: BinaryIO | None = None
+    home: Home,
+    reach: Reach,
+    port: int,
+    *,
+    open_browser: bool,
+    tell: Callable[[str], None],
+    until: BinaryIO | None = None,
 ) -> None:
     """Serve until Ctrl-C; where a page of this home is up already, only tell a new link to it.
 
@@ -43,23 +49,29 @@ def serve(
     if (up := page_note(home)) is not None:
         if until is None:
             links = LoginLinks(bytes.fromhex(up["key"]))
-            _announce(int(up["port"]), links, open_browser=open_browser, tell=tell)
+            _announce(str(up["address"]), links, open_browser=open_browser, tell=tell)
         return
     key = secrets.token_bytes(32)
-    with _listening(port) as listening:
-        port = listening.getsockname()[1]
-        server = server_of(home, reader, port, key)
-        with _log(home.logs / "web.log"), _noted(home, port, key):
+    with listening_on(reach.bind, port) as listening:
+        reach = reach.on(listening.getsockname()[1])
+        server = server_of(home, reader, reach, key)
+        with _log(home.logs / "web.log"), _noted(home, reach, key):
             if until is None:
-                _announce(port, LoginLinks(key), open_browser=open_browser, tell=tell)
-                tell("Ctrl-C ends it. It answers on this machine alone.")
+                _announce(reach.address, LoginLinks(key), open_browser=open_browser, tell=tell)
+                tell(f"Ctrl-C ends it. {_who_comes(reach)}")
             else:
                 Thread(target=_end_with, args=(server, until), daemon=True).start()
             server.run(sockets=[listening])
 
 
-def server_of(home: Home, reader: Reader, port: int, key: bytes) -> uvicorn.Server:
-    """The server for a socket that listens on ``port`` of loopback. ``key`` makes its links."""
+def _who_comes(reach: Reach) -> str:
+    if reach.is_local:
+        return "It answers on this machine alone."
+    return "Others come with a token: `agentos token add NAME --role look` (approve, administer)."
+
+
+def server_of(home: Home, reader: Reader, reach: Reach, key: bytes) -> uvicorn.Server:
+    """The server for a socket that listens. ``key`` makes its links."""
     site = WebContext(
         home=home,
         reader=reader,
@@ -67,25 +79,29 @@ def server_of(home: Home, reader: Reader, port: int, key: bytes) -> uvicorn.Serv
         blobs=BlobStore(home.blobs),
         sessions=Sessions(),
         links=LoginLinks(key),
-        cookie=f"agentos_{port}",
+        reach=reach,
     )
-    hosts = frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
-    app = make_app(site, hosts, lambda: server.should_exit)
+    app = make_app(site, lambda: server.should_exit)
     server = uvicorn.Server(
         uvicorn.Config(
             app, loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
             server_header=False, timeout_graceful_shutdown=5, limit_concurrency=256,
+            proxy_headers=False,  # what a client says of itself is not believed
+            ssl_certfile=reach.certificate, ssl_keyfile=reach.key,
         )
     )  # fmt: skip
     return server
 
 
 @contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as found:
+def listening_on(address: str, port: int) -> Iterator[socket.socket]:
+    """A socket there. Raises HomeBusy where that cannot be had."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # the protocol is named, for asyncio turns Nagle's algorithm off only then: it costs 40 ms a page
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as found:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((LOOPBACK, port))
+            found.bind((address, port))
         except OSError as error:
             raise HomeBusy(
                 f"Port {port} cannot be had ({error.strerror}): name another with --port."
@@ -94,14 +110,14 @@ def _listening(port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _noted(home: Home, port: int, key: bytes) -> Iterator[None]:
+def _noted(home: Home, reach: Reach, key: bytes) -> Iterator[None]:
     """In ``run/web.json``, for its owner alone: so that a second `agentos web` can print a link to the first."""
     path = home.page_note
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(f".{os.getpid()}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        json.dump({"owner": str(Owner.here(home.root)), "port": port, "key": key.hex()}, file)
+        json.dump({"owner": str(Owner.here(home.root)), "address": reach.address, "key": key.hex()}, file)
     aside.rename(path)
     try:
         yield
@@ -115,8 +131,8 @@ def _end_with(server: uvicorn.Server, until: BinaryIO) -> None:
     server.should_exit = True
 
 
-def _announce(port: int, links: LoginLinks, *, open_browser: bool, tell: Callable[[str], None]) -> None:
-    address = f"http://{LOOPBACK}:{port}/enter?once={links.make()}"
+def _announce(base: str, links: LoginLinks, *, open_browser: bool, tell: Callable[[str], None]) -> None:
+    address = f"{base}/enter?once={links.make()}"
     tell(f"Open this link within ten minutes; it works once:\n\n  {address}\n")
     if open_browser and not webbrowser.open(address):
         tell("No browser could be opened from here.")

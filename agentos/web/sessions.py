@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from agentos.errors import Conflict
+from agentos.evolver.promote.consent import PAGE, login, person
+from agentos.web.api.tokens import Token, TokenScope
 
 LINK_S = 600  # for which a link may be used
 SESSION_S = 12 * 3600
 INTENT_S = 900  # from seeing what an act would do to doing it
-_SESSIONS_MAX, _INTENTS_MAX = 64, 256
+_SESSIONS_MAX, _OF_A_TOKEN, _INTENTS_MAX = 256, 8, 256
 
 
 class LoginLinks:
@@ -64,11 +66,35 @@ class Intent:
 
 @dataclass(slots=True)
 class WebSession:
-    """One browser that came by a link. ``csrf`` stands in each of its forms."""
+    """One browser that was let in: by a link as who runs the server, else as the user whose ``token`` it gave.
+
+    ``csrf`` stands in each of its forms.
+    """
 
     csrf: str
     expires: float
+    token: Token | None = None
     intents: dict[str, Intent] = field(default_factory=dict)
+
+    @property
+    def scopes(self) -> frozenset[TokenScope]:
+        """What it may."""
+        return frozenset(TokenScope if self.token is None else self.token.scopes)
+
+    @property
+    def principal(self) -> str:
+        """In whose name it acts, and by which token."""
+        return person() if self.token is None else f"{self.token.principal},token={self.token.name}"
+
+    @property
+    def given(self) -> str:
+        """How a consent came."""
+        return PAGE if self.token is None else f"{PAGE}, {self.token.given}"
+
+    @property
+    def author(self) -> str:
+        """Of versions of resources."""
+        return login() if self.token is None else self.token.name
 
 
 class Sessions:
@@ -78,13 +104,18 @@ class Sessions:
         self._found: dict[str, WebSession] = {}
         self._lock = Lock()
 
-    def open(self) -> str:
-        """A new one; the value of its cookie."""
+    def open(self, token: Token | None = None) -> str:
+        """A new one, of who runs the server or of a user; the value of its cookie."""
         cookie = secrets.token_urlsafe(32)
         with self._lock:
+            if token is not None:  # nobody drives others out by coming again and again
+                mine = [name for name, it in self._found.items() if it.token and it.token.id == token.id]
+                for name in mine[: 1 - _OF_A_TOKEN]:
+                    del self._found[name]
             while len(self._found) >= _SESSIONS_MAX:
                 del self._found[next(iter(self._found))]
-            self._found[_digest(cookie)] = WebSession(secrets.token_urlsafe(24), time.time() + SESSION_S)
+            fresh = WebSession(secrets.token_urlsafe(24), time.time() + SESSION_S, token)
+            self._found[_digest(cookie)] = fresh
         return cookie
 
     def find(self, cookie: str) -> WebSession | None:

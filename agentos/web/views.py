@@ -139,6 +139,8 @@ def evolution_view(site: WebContext, request: Request) -> Response:
         lived=evolutions.live_results(found.scene),
         course_chart=charts.course_chart,
         course_title=charts.course_title,
+        watch_chart=charts.watch_chart,
+        watch_title=charts.watch_title,
     )
 
 

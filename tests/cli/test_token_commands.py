@@ -35,10 +35,24 @@ def test_a_token_is_shown_once_and_then_listed_and_revoked(agentos: Callable[...
     ]
 
 
+def test_a_role_is_scopes_in_one_word(agentos: Callable[..., Any]) -> None:
+    for role in ("look", "approve", "administer"):
+        agentos("token", "add", role, "--role", role)
+    agentos("token", "add", "both", "--role", "look", "--scope", "talk")
+    scopes = {it["name"]: it["scopes"] for it in json.loads(agentos("token", "list", "--json").stdout)}
+    assert scopes == {
+        "look": ["look"],
+        "approve": ["look", "file", "approve"],
+        "administer": ["look", "talk", "file", "approve", "administer"],
+        "both": ["look", "talk"],
+    }
+
+
 def test_what_cannot_be_is_said(agentos: Callable[..., Any]) -> None:
     agentos("token", "add", "../x", code=1)
     agentos("token", "add", "x", "--days", "0", code=1)
     agentos("token", "add", "x", "--scope", "everything", code=2)
+    agentos("token", "add", "x", "--role", "king", code=2)
 
 
 def test_neither_commands_nor_the_client_import_the_server() -> None:

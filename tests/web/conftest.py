@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 import secrets
 import shutil
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -53,7 +52,8 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import Undurable
-from agentos.web.server import LOOPBACK, server_of
+from agentos.web.reach import LOOPBACK, Reach
+from agentos.web.server import listening_on, server_of
 from agentos.web.sessions import LoginLinks
 from tests.cli.evolved_home import commit_fault, run_all, without_boxes
 
@@ -215,15 +215,14 @@ class Served:
         return found
 
 
-@pytest.fixture
-def served(home: Home) -> Iterator[Served]:
+@contextmanager
+def serving(home: Home, reach: Reach | None = None) -> Iterator[Served]:
     """The server, as `agentos web` runs it, on a port of its own."""
     key = secrets.token_bytes(32)
-    with socket.socket() as listening:
-        listening.bind((LOOPBACK, 0))
+    with listening_on(LOOPBACK, 0) as listening:
         port = listening.getsockname()[1]
         reader = Reader(home.ledger)
-        server = server_of(home, reader, port, key)
+        server = server_of(home, reader, (reach or Reach()).on(port), key)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         while not server.started and thread.is_alive():
@@ -234,6 +233,12 @@ def served(home: Home) -> Iterator[Served]:
             server.should_exit = True
             thread.join()
             reader.close()
+
+
+@pytest.fixture
+def served(home: Home) -> Iterator[Served]:
+    with serving(home) as found:
+        yield found
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -11,7 +12,19 @@ import httpx
 import pytest
 
 from agentos.daemon.job.tool_schemas import _CARDS, _key
-from agentos.domain import Feedback, MemoryProposal, ProposalState, Rating, TaskState
+from agentos.domain import (
+    Candidate,
+    Evidence,
+    Evolution,
+    EvolutionState,
+    Feedback,
+    MemoryProposal,
+    Outcome,
+    ProposalState,
+    Rating,
+    Result,
+    TaskState,
+)
 from agentos.evolver.find.triage import MUTED
 from agentos.evolver.promote.consent import person
 from agentos.ledger.listing import failure_groups, odd_cursors
@@ -44,7 +57,8 @@ def token(browser: httpx.Client) -> dict[str, str]:
 
 
 def events(served: Served) -> list[str]:
-    return [entry.event for entry in reader(served).entries(limit=5)]
+    """Of the acts themselves; that the page was where they were done is said beside each."""
+    return [entry.event for entry in reader(served).entries(limit=5) if entry.event != "page.act"]
 
 
 def test_a_failure_is_muted_and_unmuted(browser: httpx.Client, served: Served, token: dict[str, str]) -> None:
@@ -53,7 +67,7 @@ def test_a_failure_is_muted_and_unmuted(browser: httpx.Client, served: Served, t
     assert 'class="spark"' in browser.get(address).text
     assert browser.post(f"{address}/mute", data=token | {"reason": "known"}).status_code == 303
     assert odd_cursors(reader(served), MUTED) == {group.fingerprint.id}
-    (entry,) = reader(served).entries(limit=1)
+    entry, _ = reader(served).entries(limit=2)
     assert (entry.event, entry.detail) == ("failure.muted", {"principal": person(), "reason": "known"})
     assert "muted" in browser.get("/failures").text
     assert browser.post(f"{address}/mute", data=token).status_code == 409
@@ -263,3 +277,38 @@ class Input(BaseModel):
     assert [
         declared_schema(it) for it in (b"\x00", b"class Input(", b"x = 1", b"class Input(Base):\n  a: int")
     ] == [None] * 4
+
+
+def test_a_probation_is_drawn_as_live_points_with_its_e_value(browser: httpx.Client, served: Served) -> None:
+    registry, ledger = Registry(served.home.registry), Ledger(served.home.ledger)
+    (known,) = ledger.find(Evolution)
+    candidate = ledger.get(Candidate, known.candidate_id or "")
+    before, evidence = ledger.run("run-1"), ledger.get(Evidence, known.evidence_id)
+    files = {path: text.encode() for path, text in candidate.edit.files.items()}
+    promoted = registry.commit(files, "As promoted", "evolution")
+    probation = replace(known, state=EvolutionState.PROBATION, promoted=promoted, ended_at=datetime.now(UTC))
+    ledger.put(probation)
+    address = f"/evolutions/{known.id}"
+    assert "No new, checked work has used it yet" in browser.get(address).text
+    chosen = {ledger.task(task_id).key for task_id in evidence.task_ids}
+    passed = next(
+        run for run in ledger.runs_using("skill/calc", 50)
+        if run.task_key not in chosen and run.outcome and run.outcome.result is Result.PASSED
+    )  # fmt: skip
+    task = ledger.task(passed.task_id)
+    for number in range(3):
+        copy = replace(task, id=f"task-live-{number}")
+        ledger.add_task(copy, before.share)
+        run = replace(
+            passed, id=f"run-live-{number}", task_id=copy.id, snapshot=promoted, started_at=datetime.now(UTC),
+            finished_at=None, outcome=None, outputs=(),
+        )  # fmt: skip
+        ledger.begin_run(run)
+        result = Outcome(Result.FAILED, 0.0, f"worse {SCRIPT}")
+        ledger.finish_run(run.id, result, None, (), ("skill/calc",))
+    ledger.close()
+    page = browser.get(address).text
+    assert page.count('<circle class="against"') >= 1
+    assert "at 20 the promotion is rolled back" in page
+    assert "live runs pass" in page
+    assert SCRIPT not in page

@@ -5,16 +5,22 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
 import pytest
 
-from agentos.domain import Consent
-from agentos.evolver.promote.consent import PAGE
+from agentos.daemon.offline import offline_context
+from agentos.domain import Consent, Evolution, EvolutionState, MemoryProposal
+from agentos.evolver.promote import promotion
+from agentos.evolver.promote.consent import PAGE, person
 from agentos.ledger.listing import failure_groups
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
+from agentos.web.api import tokens
 from tests.web.conftest import Served, add_varying_evolution
 
 pytestmark = pytest.mark.browser
@@ -63,7 +69,8 @@ def axe() -> str:
     return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", DESK), ("dark", TELEPHONE)])
+@pytest.mark.parametrize("size", [DESK, TELEPHONE])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_fits_and_breaks_no_rule_of_accessibility(
     chromium: Any, served: Served, scheme: str, size: tuple[int, int]
 ) -> None:
@@ -74,7 +81,8 @@ def test_every_page_fits_and_breaks_no_rule_of_accessibility(
     for address in ("/", "/evolutions", evolution, varying, f"{evolution}/approve", "/runs", "/runs/run-hostile", "/runs/run-1",
                     "/runs/run-1/compare?with=run-hostile", "/tasks", "/tasks/new", "/tasks/new?tool=calc/grade", "/resources",
                     "/resources/skill/calc", "/resources/skill/calc/blame", "/failures",
-                    f"/failures/{failure.fingerprint.id}", "/health"):  # fmt: skip
+                    f"/failures/{failure.fingerprint.id}", "/health", "/search?q=calc", "/tasks/task-nightly",
+                    "/resources/skill/calc/pin", "/enter"):  # fmt: skip
         window.page.goto(served.address + address)
         for closed in window.page.locator("summary").all()[:2]:
             closed.click()
@@ -201,3 +209,103 @@ def test_a_person_does_what_else_there_is_to_do(chromium: Any, served: Served, s
     window.link("Who wrote which line").click()
     page.get_by_role("region", name="Lines of skill/calc/SKILL.md").wait_for()
     assert window.errors == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served, scripts: bool) -> None:
+    """Answer, decline, take up again, schedules, words, memories, pins, versions, tables, leaving: by role and name."""
+    registry, ledger = Registry(served.home.registry), Ledger(served.home.ledger)
+    registry.commit(
+        {"skill/calc/SKILL.md": b"---\nname: calc\ndescription: Other.\n---\n"}, "A change", "edit"
+    )
+    for number in (1, 2):
+        proposal = MemoryProposal(f"prop-{number}", "run-1", "key", f"Lesson {number}", "", datetime.now(UTC))
+        ledger.put(proposal)
+    ledger.close()
+    window = Window(chromium, served, java_script_enabled=scripts, viewport={"width": 390, "height": 844})
+    page, evolution = window.page, f"{served.address}/evolutions/{served.evolution.id}"
+
+    def does(button: str, sentence: str) -> None:
+        window.button(button).first.click()
+        page.get_by_role("status").get_by_text(sentence).wait_for()
+
+    does("in", "Your answer is kept")
+    does("Pause", "It is paused")
+    does("Resume", "It goes on")
+    does("Run now", "A run is queued")
+    page.goto(f"{served.address}/runs/run-nightly-0")
+    does("Good", "Your word is kept")
+    page.goto(evolution)
+    window.link("Take it up again").click()
+    window.heading("Take it up again?").wait_for()
+    does("Take it up again", "This takes the same evidence up again")
+    page.goto(f"{served.address}/resources")
+    does("Remember: Lesson 1", "It is remembered")
+    does("Turn down: Lesson 2", "It is turned down")
+    page.goto(f"{served.address}/resources/skill/calc")
+    window.link("Pin").click()
+    page.get_by_text("No evolution touches skill/calc from now on").wait_for()
+    page.get_by_label("Why, for the record").fill("mine")
+    does("Pin", "It is pinned.")
+    window.link("Unpin").click()
+    does("Unpin", "It is pinned no longer")
+    window.link("restore").first.click()
+    page.get_by_role("region", name="Changes of skill/calc/SKILL.md").wait_for()
+    does("Restore", "It has that content again")
+    page.goto(f"{served.address}/runs")
+    for kind in ("CSV", "JSON"):
+        address = window.link(kind).get_attribute("href")
+        assert page.request.get(served.address + address).ok
+    window.button("Leave").click()
+    window.heading("agentos").wait_for()
+    assert page.request.get(served.address).status == 401
+    # the 401 that says so is in the console of browsers, and is all that is
+    assert [it for it in window.errors if "401" not in it] == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_what_was_promoted_is_taken_back(chromium: Any, served: Served, scripts: bool) -> None:
+    with offline_context(served.home) as found:
+        parts = replace(found, image_of=lambda _: "one")  # as its trials had, made without boxes
+        (waits,) = parts.records.find(Evolution)
+        promotion.approve(parts, waits, person())
+        promoted = promotion.promote(parts, waits)
+        assert promoted.state is EvolutionState.PROBATION, promoted.reason
+    window = Window(chromium, served, java_script_enabled=scripts)
+    page = window.page
+    page.goto(f"{served.address}/evolutions/{waits.id}")
+    window.link("Take it back").click()
+    page.get_by_text("gets a new version with the content that it had before").wait_for()
+    page.get_by_label("Why, for the record").fill("it was better before")
+    window.button("Take it back").click()
+    page.get_by_role("status").get_by_text("It is taken back").wait_for()
+    page.get_by_text("it was better before").first.wait_for()
+    assert window.errors == []
+
+
+def test_an_edit_is_declined_with_a_reason(chromium: Any, served: Served) -> None:
+    window = Window(chromium, served)
+    window.link("Decline").click()
+    window.page.get_by_text("Nothing is changed in what runs get").wait_for()
+    window.page.get_by_label("Why, for the record").fill("not now")
+    window.button("Decline").click()
+    window.page.get_by_role("status").get_by_text("You declined it").wait_for()
+    assert "not now" in Reader(served.home.ledger).get(Evolution, served.evolution.id).reason
+    assert window.errors == []
+
+
+def test_a_user_comes_by_their_token_and_sees_what_they_may_do(chromium: Any, served: Served) -> None:
+    text = tokens.add(served.home, "ada", tokens.TokenRole.LOOK.scopes, 1, datetime.now(UTC))[1]
+    page = chromium.new_context(viewport={"width": 390, "height": 844}).new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(f"{served.address}/enter")
+    page.get_by_label("Your token").fill(text)
+    page.get_by_role("button", name="Let me in").click()
+    page.get_by_role("heading", name="things need you").wait_for()
+    assert text not in page.url
+    assert page.get_by_role("link", name="Review and approve").count() == 0
+    assert [it.inner_text() for it in page.get_by_role("button").all()] == ["Leave"]
+    page.get_by_role("link", name="See the proof").click()
+    page.get_by_role("heading", name="Evidence").first.wait_for()
+    assert page.get_by_role("link", name="Approve").count() == 0
+    assert not page.evaluate("document.cookie")

@@ -143,7 +143,7 @@ def test_a_schedule_is_paused_resumed_and_run(browser: httpx.Client, served: Ser
     assert browser.post("/schedules/task-nightly/resume", data=token).status_code == 303
     queued = reader(served).tasks(TaskState.QUEUED)
     assert "task-nightly" in {view.task.schedule_id for view in queued}
-    assert browser.post("/schedules/task-hostile/pause", data=token).status_code == 400
+    assert browser.post("/schedules/task-hostile/pause", data=token).status_code == 404
 
 
 def test_a_resource_is_pinned_and_restored(browser: httpx.Client, served: Served) -> None:

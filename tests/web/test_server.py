@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -14,6 +16,8 @@ from contextlib import contextmanager
 import httpx
 
 from agentos.home import Home
+from agentos.web.reach import LOOPBACK
+from agentos.web.server import listening_on
 
 PATIENCE_S = 120
 
@@ -87,3 +91,23 @@ def test_what_keeps_it_from_starting_is_said(home: Home) -> None:
         )
         assert taken.returncode == 1
         assert taken.stderr.startswith(f"Port {port} cannot be had")
+
+
+def test_no_page_waits_for_the_browser_to_acknowledge_its_first_packet() -> None:
+    """Nagle's algorithm is off on what is accepted: with it each page takes 40 ms more."""
+
+    async def accepted() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def come(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            sock = writer.get_extra_info("socket")
+            found.set_result(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with listening_on(LOOPBACK, 0) as listening:
+            async with await asyncio.start_server(come, sock=listening):
+                _, writer = await asyncio.open_connection(LOOPBACK, listening.getsockname()[1])
+                writer.close()
+                return await found
+
+    assert asyncio.run(accepted())

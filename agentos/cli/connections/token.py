@@ -10,7 +10,7 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.home import Home
-from agentos.web.api.tokens import DAYS, TokenScope, tokens
+from agentos.web.api.tokens import DAYS, TokenRole, TokenScope, tokens
 from agentos.web.api.tokens import add as make
 from agentos.web.api.tokens import revoke as take_away
 
@@ -26,6 +26,9 @@ def add(
     scope: Annotated[
         list[TokenScope] | None, typer.Option(help="What it may; repeatable. Without any: look.")
     ] = None,
+    role: Annotated[
+        TokenRole | None, typer.Option(help="A user's scopes in one word, to come to the page with.")
+    ] = None,
     days: Annotated[int, typer.Option(help="For how long.")] = DAYS,
     as_json: AsJson = False,
 ) -> None:
@@ -34,7 +37,7 @@ def add(
 
     home = Home.find()
     require_ledger(home.ledger)
-    token, text = make(home, name, scope or (), days, datetime.now(UTC))
+    token, text = make(home, name, (*(role.scopes if role else ()), *(scope or ())), days, datetime.now(UTC))
     if as_json:
         print_json(
             {"name": token.name, "token": text, "scopes": token.scopes, "expires_at": token.expires_at}

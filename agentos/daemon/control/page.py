@@ -29,7 +29,7 @@ log = structlog.get_logger("agentos.daemon")
 
 
 def page_note(home: Home) -> dict[str, Any] | None:
-    """What the page that is up wrote down of itself (``owner``, ``port``, ``key``), None where none is up."""
+    """What the page that is up wrote down of itself (``owner``, ``address``, ``key``), None where none is up."""
     try:
         said = json.loads(home.page_note.read_text())
         owner = Owner.parse(said["owner"])

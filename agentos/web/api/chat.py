@@ -25,6 +25,7 @@ from agentos.web.api.conversations import (
     follow,
     past_of,
     task_of,
+    turn_end,
 )
 from agentos.web.api.documents import FeedbackBody
 from agentos.web.api.operations import ApiHome, note_act, rate
@@ -55,6 +56,7 @@ def chat_routes(site: ApiHome, is_ending: Callable[[], bool], guarded: Guarded) 
         route("models/{id}", chat.model, "GET"),
         route("chat/completions", chat.completions),
         route("responses", chat.responses),
+        route("responses/{id}", chat.kept_response, "GET"),
         route("feedback", chat.feedback),
     ]
 
@@ -139,6 +141,28 @@ class _Chat:
             return _sse(self._response_events(request, body, begun))
         end = await self._ended(request, begun)
         return JSONResponse(forms.response(begun.id, body, end))
+
+    async def kept_response(self, request: Request) -> Response:
+        if request.query_params:
+            name = next(iter(request.query_params))[:60]
+            raise ApiRefusal(
+                400, "unsupported_parameter", f"`{name}` is not honoured: leave it out.", param=name
+            )
+        return JSONResponse(
+            await run_in_threadpool(self._kept, request.scope["token"], request.path_params["id"])
+        )
+
+    def _kept(self, token: Token, id: str) -> dict[str, Any]:
+        """As it was replied, without what only the caller said: instructions and labels."""
+        turn = id.removeprefix(_RESPONSE)
+        task = task_of(self._site, token, turn)
+        end = turn_end(self._site, task, turn)
+        error = None
+        if end is not None and end.text is None:
+            error = error_object(422, end.result, f"{end.reason or end.result} (run {end.run_id})")
+        body = forms.ResponsesBody(model=task.agent, input=task.goal, previous_response_id=None)
+        told = forms.response(turn, body, end, error)
+        return told | {"created_at": int(task.created_at.timestamp())}
 
     def _after(self, request: Request, said: Dialogue, id: str) -> Dialogue:
         token: Token = request.scope["token"]

@@ -124,6 +124,25 @@ def task_of(site: ApiHome, token: Token, turn_id: str) -> Task:
     return site.reader.task(task_id)
 
 
+def turn_end(site: ApiHome, task: Task, turn_id: str) -> TurnEnd | None:
+    """How the turn ended, None while it is under way. Raises NotFound for one that never was."""
+    questions = site.reader.find(Question, root_id=task.id)
+    answered = [one for one in questions if one.answer is not None]
+    place = turn_id.rpartition("-")[2]
+    number = int(place) if place.isdecimal() and len(place) < 6 else len(answered) + 1
+    if number > len(answered):
+        raise NotFound(f"There is no reply {turn_id[:80]!r}.")
+    runs = site.reader.runs(task.id)  # newest first
+    ends = {one.run_id: place for place, one in enumerate(answered)}  # the turn that a run ended by asking
+    turns = {run.id: ends.get(run.id, len(answered)) for run in runs}
+    mine = [run for run in runs if turns[run.id] == number]
+    begun = Begun(turn_id, task.id, frozenset())
+    if number < len(answered):
+        return _end(site, begun, mine, answered[number])
+    _, end = _look(site, Begun(turn_id, task.id, frozenset(turns) - {run.id for run in mine}), {})
+    return end
+
+
 def past_of(site: ApiHome, task: Task) -> list[Turn]:
     """What was said up to the reply of the task, and the reply."""
     blobs = BlobStore(site.home.blobs)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from threading import Lock
 from urllib.parse import unquote
 
@@ -16,7 +15,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentos.errors import UserError
 from agentos.home import Home
 from agentos.web.api import tokens
 from agentos.web.api.problems import ApiRefusal, problem
@@ -27,6 +25,7 @@ DOCUMENT = "/api/v1/openapi.json"  # holds nothing of the home, so it needs no t
 BODY_MAX = 16 << 20  # bytes: files of a task in base64
 RATE, BURST = 50.0, 200.0  # requests a second of one token in the long run, and at once
 FAILED_RATE, FAILED_BURST = 1.0, 20.0  # of all that come without a token that is known
+_BUCKETS_MAX = 4_096
 _IN_ADDRESS = ("access_token", "api_key", "apikey", "authorization", "token")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -49,6 +48,8 @@ class Buckets:
         """0 where one may go on, else the seconds after which one may."""
         now = self._clock()
         with self._lock:
+            while len(self._found) >= _BUCKETS_MAX:
+                del self._found[next(iter(self._found))]
             left, at = self._found.get(name, (burst, now))
             left = min(burst, left + (now - at) * rate)
             if left < 1:
@@ -89,7 +90,13 @@ class ApiDoor:
         headers = Headers(scope=scope)
         if headers.get("host", "") not in self._hosts:
             raise ApiRefusal(421, "wrong_host", "The API answers under the address of `agentos web` only.")
-        _refuse_token_in_address(scope)
+        if has_token_in_address(scope):
+            raise ApiRefusal(
+                400,
+                "token_in_address",
+                "A token goes into the header `Authorization: Bearer …`, never into an address: "
+                "revoke this one by `agentos token revoke NAME`, and make another.",
+            )
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > BODY_MAX:
             raise ApiRefusal(413, "too_large", f"A request has at most {BODY_MAX:,} bytes.")
@@ -99,7 +106,7 @@ class ApiDoor:
     def _token(self, headers: Headers) -> Token:
         given = headers.getlist("authorization")
         kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        found = self._known(text.strip()) if kind.lower() == "bearer" else None
+        found = tokens.known_token(self._home, text.strip()) if kind.lower() == "bearer" else None
         wait = (
             self._buckets.take(found.id, RATE, BURST)
             if found
@@ -122,21 +129,9 @@ class ApiDoor:
             )
         return found
 
-    def _known(self, text: str) -> Token | None:
-        try:
-            return tokens.token_of(self._home, text, datetime.now(UTC))
-        except UserError:  # its file is damaged, or open to others: it lets nobody in
-            return None
 
-
-def _refuse_token_in_address(scope: Scope) -> None:
-    """Addresses end in histories, logs and Referers; whoever sends a token there learns that at once."""
+def has_token_in_address(scope: Scope) -> bool:
+    """Addresses end in histories, logs and Referers; whoever sends a token there is to learn that at once."""
     query = scope["query_string"].decode("latin-1")
     names = {unquote(part.partition("=")[0]).lower() for part in query.split("&")}
-    if names & set(_IN_ADDRESS) or tokens.looks_like_one(unquote(f"{scope['path']}?{query}")):
-        raise ApiRefusal(
-            400,
-            "token_in_address",
-            "A token goes into the header `Authorization: Bearer …`, never into an address: "
-            "revoke this one by `agentos token revoke NAME`, and make another.",
-        )
+    return bool(names & set(_IN_ADDRESS)) or tokens.looks_like_one(unquote(f"{scope['path']}?{query}"))

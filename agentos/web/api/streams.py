@@ -19,6 +19,7 @@ from agentos.ledger.reading import Reader
 from agentos.plaintext import json_text
 from agentos.web.api.operations import ApiHome
 from agentos.web.api.problems import ApiRefusal
+from agentos.web.api.tokens import Token, still_stands
 
 EVERY_S = 0.5
 ALIVE_EVERY = 40  # looks without news, after which a comment keeps the connection
@@ -27,7 +28,7 @@ _AT_ONCE = 500
 
 
 class Streams:
-    """Serves them; at most ``OPEN_MAX`` at a time, until the server ends."""
+    """Serves them; at most ``OPEN_MAX`` at a time, until the server or the token ends."""
 
     def __init__(self, site: ApiHome, is_ending: Callable[[], bool]) -> None:
         self._site, self._is_ending = site, is_ending
@@ -38,11 +39,14 @@ class Streams:
         reader = self._site.reader
         given = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = _place(given) if given else (await run_in_threadpool(reader.head)).count
-        return self._stream(self._entries(reader, after))
+        return self._stream(self._entries(reader, after, request.scope["token"]))
 
-    async def _entries(self, reader: Reader, after: int) -> AsyncIterator[str]:
+    def _is_over(self, token: Token) -> bool:
+        return self._is_ending() or not still_stands(self._site.home, token)
+
+    async def _entries(self, reader: Reader, after: int, token: Token) -> AsyncIterator[str]:
         quiet = 0
-        while not self._is_ending():
+        while not self._is_over(token):
             found = await run_in_threadpool(reader.entries_after, after, _AT_ONCE)
             for entry in found:
                 after = entry.seq
@@ -60,11 +64,12 @@ class Streams:
         reader = self._site.reader
         run_id = await run_in_threadpool(reader.resolve, "run", request.path_params["id"])
         given = request.headers.get("last-event-id", "")
-        return self._stream(self._steps(reader, run_id, _place(given) if given else -1))
+        after = _place(given) if given else -1
+        return self._stream(self._steps(reader, run_id, after, request.scope["token"]))
 
-    async def _steps(self, reader: Reader, run_id: str, after: int) -> AsyncIterator[str]:
+    async def _steps(self, reader: Reader, run_id: str, after: int, token: Token) -> AsyncIterator[str]:
         quiet = 0
-        while not self._is_ending():
+        while not self._is_over(token):
             run, steps = await run_in_threadpool(_look, reader, run_id, after)
             for step in steps:
                 after = step.index

@@ -37,6 +37,20 @@ class TokenScope(StrEnum):
     ADMINISTER = "administer"  # pin resources, change schedules
 
 
+class TokenRole(StrEnum):
+    """Scopes of a user of the page, in one word."""
+
+    LOOK = "look"
+    APPROVE = "approve"  # and file: whoever decides also answers and tries things out
+    ADMINISTER = "administer"  # everything
+
+    @property
+    def scopes(self) -> tuple[TokenScope, ...]:
+        """What the role may."""
+        first = (TokenScope.LOOK, TokenScope.FILE, TokenScope.APPROVE)
+        return {TokenRole.LOOK: first[:1], TokenRole.APPROVE: first}.get(self, tuple(TokenScope))
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A token without its secret. ``id`` is of this one alone; a name may be given again after it was revoked."""
@@ -113,6 +127,23 @@ def token_of(home: Home, text: str, now: datetime) -> Token | None:
     return token if same and now < token.expires_at else None
 
 
+def known_token(home: Home, text: str) -> Token | None:
+    """As ``token_of`` at this moment; one whose file is damaged or open to others lets nobody in."""
+    try:
+        return token_of(home, text, datetime.now(UTC))
+    except UserError:
+        return None
+
+
+def still_stands(home: Home, token: Token) -> bool:
+    """Whether this very token is neither revoked nor expired."""
+    try:
+        found = _read(home, token.name)
+    except UserError:
+        return False
+    return found is not None and found[0].id == token.id and datetime.now(UTC) < found[0].expires_at
+
+
 def looks_like_one(text: str) -> bool:
     """Whether a token stands somewhere in a text."""
     return _FORM.search(text) is not None
@@ -136,6 +167,11 @@ def _read(home: Home, name: str) -> tuple[Token, str] | None:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def note_entry(home: Home, token: Token) -> None:
+    """On record: somebody came to the page with it."""
+    _note(home, "token.entered", token)
 
 
 def _note(home: Home, event: str, token: Token) -> None:

@@ -82,6 +82,48 @@ def course_title(course: TestCourse) -> str:
     )
 
 
+def watch_chart(points: Sequence[tuple[bool, float]], needed: float, title: str) -> Markup:
+    """Live runs of a promotion as points, coloured by whether they passed, at the e-value of a fall after each."""
+    top, bottom = min(max(needed, *(it for _, it in points)), 2 * needed), needed / 2
+    room, tall = 120, 160
+
+    def x(number: int) -> float:
+        return _LEFT + (_WIDE - _LEFT - 12) * number / max(1, len(points))
+
+    def y(value: float) -> float:
+        return 10 + room * (top - max(-bottom, min(top, value))) / (top + bottom)
+
+    parts = [Markup("<title>{}</title>").format(title)]
+    for name, at, label in (("bound bad", needed, f"e = {math.exp(needed):,.0f}"), ("zero", 0.0, "e = 1")):
+        parts.append(
+            Markup(
+                '<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
+            ).format(
+                name, _LEFT, _WIDE - 12, f"{y(at):.1f}", f"{y(at):.1f}", _LEFT - 6, f"{y(at) + 4:.1f}", label
+            )
+        )
+    line = [(0, 0.0), *((number, value) for number, (_, value) in enumerate(points, 1))]
+    drawn = " ".join(f"{x(number):.1f},{y(value):.1f}" for number, value in line)
+    parts.append(Markup('<polyline class="fortune" points="{}"/>').format(drawn))
+    for number, (passed, value) in enumerate(points, 1):
+        parts.append(
+            Markup('<circle class="{}" cx="{}" cy="{}" r="4"/>').format(
+                "for" if passed else "against", f"{x(number):.1f}", f"{y(value):.1f}"
+            )
+        )
+    return Markup('<svg class="course" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        _WIDE, tall, title, Markup("").join(parts)
+    )
+
+
+def watch_title(says: str, points: Sequence[tuple[bool, float]], needed: float) -> str:
+    """The same in words."""
+    last = e_text(points[-1][1])
+    return (
+        f"{says}: the e-value of a fall is {last}; at {math.exp(needed):,.0f} the promotion is rolled back."
+    )
+
+
 def e_text(log_e: float) -> str:
     """An e-value from its logarithm."""
     if log_e <= LEAST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from agentos.daemon.views.evolution_view import Scene, chosen, scene_of, verdict
 from agentos.domain import (
     Arm,
     Candidate,
+    Evolution,
     EvolutionState,
     InputFile,
     Json,
@@ -24,9 +26,10 @@ from agentos.domain import (
 )
 from agentos.evolver.verdict.judge import Flip, flips, judged_trials
 from agentos.evolver.verdict.pairing import varying
-from agentos.evolver.verdict.progress import TestCourse, progress_of
+from agentos.evolver.verdict.progress import LEAST, TestCourse, progress_of
+from agentos.ledger.listing import data_version
 from agentos.ledger.reading import Reader
-from agentos.web.context import WebContext, duration, plural
+from agentos.web.context import WebContext, duration, passes, plural
 from agentos.web.pages.diffs import DiffLine, side_by_side
 
 _EVIDENCE_MAX = 12  # failing runs that can be opened in place
@@ -88,6 +91,9 @@ class Matrix:
     after: int
     fixed: int
     broken: int
+    passed: (
+        tuple[str, str] | None
+    )  # of tasks that vary, whose flips say nothing: the trials that passed on either side
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,16 @@ class EditedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveWatch:
+    """A promotion on probation: each live run that stands beside earlier ones, oldest first, with the logarithm of the
+    e-value of "it passes less often" after it. At ``needed`` the promotion is rolled back."""
+
+    says: str
+    points: Sequence[tuple[bool, float]]
+    needed: float
+
+
+@dataclass(frozen=True, slots=True)
 class EvolutionPage:
     """All that the page shows. ``rest`` are candidates beside the one that is shown."""
 
@@ -122,6 +138,9 @@ class EvolutionPage:
     rest: Sequence[tuple[Candidate, str]]
     cost: Mapping[str, float | None]
     until: datetime | None  # when the probation ends at the latest
+    watch: (
+        LiveWatch | None
+    )  # while it is on probation, once a live run was worse than one before the promotion
 
 
 def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> EvolutionPage:
@@ -148,7 +167,29 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
         until=evolution.ended_at + timedelta(days=scene.probation.days)
         if watched and evolution.ended_at
         else None,
+        watch=_watch(site, evolution) if watched else None,
     )
+
+
+def _watch(site: WebContext, evolution: Evolution) -> LiveWatch | None:
+    """As the daemon sees it; computed again only after something was written."""
+    from agentos.daemon.offline import offline_context
+    from agentos.evolver.watch.live_regression import LiveArms, e_value, standing
+
+    def look() -> LiveWatch | None:
+        with offline_context(site.home) as parts:
+            found = standing(parts, evolution, LiveArms(parts, evolution))
+            alpha = parts.policy.probation.alpha
+        if not found.pairs:
+            return None
+        values = [e_value(found.pairs[: number + 1]) for number in range(len(found.pairs))]
+        points = [
+            (pair.passed, max(math.log(value), LEAST) if value > 0 else LEAST)
+            for pair, value in zip(found.pairs, values, strict=True)
+        ]
+        return LiveWatch(found.says(), points, -math.log(alpha))
+
+    return site.kept.get(f"watch {evolution.id}", data_version(site.reader), 60, look)
 
 
 def _varies(judged: Sequence[Trial]) -> bool:
@@ -243,7 +284,13 @@ def _matrix(
         sum(flip.after.value == "passes" for flip in found),
         sum(flip.fixed and flip.task_id not in varies for flip in found),
         sum(flip.broken and flip.task_id not in varies for flip in found),
+        _passed([trial for trial in judged if trial.set is which]) if varies else None,
     )
+
+
+def _passed(trials: Sequence[Trial]) -> tuple[str, str]:
+    base, candidate = (passes([it for it in trials if it.arm is arm]) for arm in (Arm.BASE, Arm.CANDIDATE))
+    return base, candidate
 
 
 def _row(scene: Scene, candidate: Candidate, judged: Sequence[Trial], flip: Flip) -> MatrixRow:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +20,9 @@ from agentos.ledger.reading import Reader
 from agentos.testing import call, say
 from agentos.testing.modelserver.replies import ServerReply
 from agentos.web.api.tokens import TokenScope, add
-from agentos.web.server import LOOPBACK, server_of
 from tests.daemon.conftest import Daemon, made_home, until  # noqa: F401 - a fixture
 from tests.daemon.thinking_world import KEY, KEY_ENV, results, scripted, turn_of, world
+from tests.web.conftest import serving
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -68,25 +64,6 @@ def slow(*_: str) -> Callable[[Json], ServerReply]:
     return reply
 
 
-@contextmanager
-def serving(home: Home) -> Iterator[str]:
-    """The address of the page of a home."""
-    with socket.socket() as listening:
-        listening.bind((LOOPBACK, 0))
-        port = listening.getsockname()[1]
-        reader = Reader(home.ledger)
-        server = server_of(home, reader, port, secrets.token_bytes(32))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        until(lambda: server.started or not thread.is_alive(), "the page is up", 60)
-        try:
-            yield f"http://{LOOPBACK}:{port}"
-        finally:
-            server.should_exit = True
-            thread.join()
-            reader.close()
-
-
 @dataclass
 class Talk:
     home: Home
@@ -108,11 +85,11 @@ def talk(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with (
         pytest.MonkeyPatch.context() as patch,
         world(home, scripted(scripts), settings='evolve = "manual"\n'),
-        serving(home) as address,
+        serving(home) as web,
     ):
         patch.setenv(KEY_ENV, KEY)
         daemon, reader = Daemon(home), Reader(home.ledger)
-        yield Talk(home, reader, address, daemon.start())
+        yield Talk(home, reader, web.address, daemon.start())
         daemon.close()
         reader.close()
 
@@ -224,6 +201,26 @@ def test_responses_go_on_by_the_id_of_the_one_before(talk: Talk, client: openai.
     assert answered.id != asked.id
     with talk.client(name="stranger") as stranger, pytest.raises(openai.NotFoundError):
         stranger.responses.create(model="tester", input="[recall]", previous_response_id=first.id)
+
+
+def test_a_response_is_read_again(talk: Talk, client: openai.OpenAI) -> None:
+    asked = client.responses.create(model="tester", input="[ask] again")
+    answered = client.responses.create(model="tester", input="blue", previous_response_id=asked.id)
+    for one in (asked, answered):  # the question stays what it was, though the same task went on
+        kept = client.responses.retrieve(one.id)
+        assert (kept.id, kept.status, kept.model) == (one.id, "completed", "tester")
+        assert kept.output_text == one.output_text
+        assert kept.usage == one.usage
+    for name in (answered.id[:-1] + "7", "resp_x", f"{asked.id}x", "resp_" + "9" * 30):
+        with pytest.raises(openai.NotFoundError):
+            client.responses.retrieve(name)
+    with talk.client(name="reader-of-others") as other, pytest.raises(openai.NotFoundError):
+        other.responses.retrieve(asked.id)
+    with pytest.raises(openai.BadRequestError, match="not honoured"):
+        client.responses.retrieve(asked.id, include=["reasoning.encrypted_content"])
+    with client.responses.create(model="tester", input="[slow] read while it goes on", stream=True) as events:
+        begun = next(iter(events))
+        assert client.responses.retrieve(begun.response.id).status == "in_progress"  # type: ignore[union-attr]
 
 
 def test_responses_stream(client: openai.OpenAI) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -176,3 +177,9 @@ def test_what_cannot_be_is_told_in_one_form(
     said = response.json()
     assert said["status"] == status
     assert {"type", "title", "kind", "detail", "faults"} <= set(said)
+
+
+def test_a_program_that_was_idle_goes_on(program: Client) -> None:
+    program.token()
+    time.sleep(6)  # the server closes what is idle for five seconds
+    assert program.pin("skill/calc", "later")["pinned"] == "later"
