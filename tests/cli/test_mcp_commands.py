@@ -281,3 +281,13 @@ def test_without_the_extra_what_to_type_is_said(home: Home, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
     with pytest.raises(Unavailable, match=r"pip install 'agentos-daemon\[mcp\]'"):
         serve(home, "tester", "")
+
+
+@pytest.mark.sandbox
+def test_a_server_that_changed_is_accepted_by_hand(agentos: Agentos, tmp_path: Path) -> None:
+    flag = tmp_path / "own"
+    flag.mkdir()
+    (flag / "server.py").write_text((SERVER / "server.py").read_text())
+    agentos("mcp", "add", "counter", "--files", str(flag), "--", "python3", "{server}/server.py")
+    assert "is as it was added" in agentos("mcp", "accept", "counter").stdout
+    assert "There is no MCP server 'x'" in agentos("mcp", "accept", "x", code=1).stderr

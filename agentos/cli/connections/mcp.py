@@ -178,8 +178,35 @@ def compare(name: Name, as_json: AsJson = False) -> None:
             if tools:
                 print_text(f"{key}: {', '.join(tools)}", "red" if key in ("changed", "gone") else "")
         if differs:
-            print_text(f"To take it as it is now: agentos mcp add {name} -- COMMAND…", "dim")
+            print_text(f"To take it as it is now: agentos mcp accept {name}", "dim")
     raise typer.Exit(1 if differs else 0)
+
+
+@app.command("accept")
+def accept_(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Take a server whose tools are others now: show what changed, and make it a new version."""
+    from functools import partial
+
+    from agentos.cli.resources.registry_edit import author
+    from agentos.daemon.mcp.accepting import accept, as_it_is_now
+    from agentos.daemon.mcp.adding import look_at
+    from agentos.daemon.requests.server_calls import by_hand
+    from agentos.registry.store import Registry
+
+    home = Home.find()
+    with _sandbox(home) as sandbox:
+        served = look_at(home, sandbox, name, partial(by_hand, home)).served
+    registry = Registry(home.registry)
+    skill = ResourceId(Kind.SKILL, name)
+    found = as_it_is_now(str(skill), registry.files(registry.stable(), str(skill)), served)
+    if not found.changes:
+        print_text(f"{name} is as it was added")
+        return
+    print_text(found.difference or "only its instructions changed")
+    confirm(f"Take the MCP server {name} as it is now?", yes=yes)
+    accept(home, str(skill), served, author())
+    version = registry.latest(skill)
+    print_text(f"{name} is version {version.number if version else '?'} now", "bold")
 
 
 @app.command()

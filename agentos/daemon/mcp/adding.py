@@ -95,17 +95,23 @@ def add_server(
     served = say(sandbox, program_of(server, modules, data), way_out and way_out(server))
     if data is not None:
         server = replace(server, brings=keep(home, data))
-    tools, left_out = _tools(server, new.effects, sorted(packages.wheels), served)
-    if not tools:
+    tools, left_out = skill_files(server, new.effects, sorted(packages.wheels), served)
+    if len(tools) < 2:
         raise UserError(
             f"The MCP server {new.name} has no tools that could be taken: {'; '.join(left_out) or 'none'}"
         )
-    files |= {f"{skill}/{MAIN_FILE[Kind.SKILL]}": _main(new.name, served).encode(), **tools}
+    files |= tools
     changes = {**dict.fromkeys(present), **files}
     before = registry.latest(skill)
     registry.commit(changes, f"Add the MCP server {new.name}", "edit", author=author)
     after = registry.latest(skill)
-    return AddedServer(skill, served, sorted(path.split("/")[3] for path in tools), left_out, before != after)
+    return AddedServer(
+        skill,
+        served,
+        sorted(path.split("/")[3] for path in tools if server_tool(path, tools[path])),
+        left_out,
+        before != after,
+    )
 
 
 def look_at(home: Home, sandbox: Sandbox, name: str, way_out: WayOut | None = None) -> ServerState:
@@ -156,6 +162,16 @@ def _added(
     brings = archive(home, one.brings) if one.brings else None
     modules = registry.wheels_of(files).get(skill, {})
     return tools, program_of(one, modules, brings)
+
+
+def skill_files(
+    server: ServerTool, effects: Mapping[str, Effect], wheels: Sequence[str], served: McpServed
+) -> tuple[dict[str, bytes], list[str]]:
+    """Registry path -> content of the skill that it becomes, but for its lock, and a sentence for each tool that is left
+    out. Raises UserError."""
+    tools, left_out = _tools(server, effects, wheels, served)
+    main = f"{server.resource}/{MAIN_FILE[Kind.SKILL]}"
+    return {main: _main(server.resource.partition("/")[2], served).encode(), **tools}, left_out
 
 
 def _tools(

@@ -12,19 +12,21 @@ from functools import partial
 from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.mcp.accepting import as_it_is_now, question_of
 from agentos.daemon.mcp.server_box import Fetch, McpFault, ServerBox, ServerProgram, mcp_fault
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunSpending
 from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.domain import Effect, Json, Limits, Snapshot, Step, Task
-from agentos.errors import NotFound, Unavailable
+from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.home import Home
-from agentos.messages import Answer, Ask
+from agentos.messages import Answer, Ask, McpServed
 from agentos.ports import Blobs, Plan, Sandbox
 from agentos.resources.servers import ServerTool, definition_of
 from agentos.settings import load_settings
 
 _BY_HAND_S = 120.0
+_TAKE, _REFUSE = "take it", "leave it stopped"
 _LEAST_S, _SHARE = 1.0, 0.8  # of a run's time a call may take all but this, or so much of it
 _Call = tuple[str, Mapping[str, Json]]
 
@@ -37,6 +39,10 @@ class ServerParts:
     blobs: Blobs
     program: Callable[[RunContext, ServerTool], ServerProgram]
     egress: Callable[[RunContext, ServerTool], RequestHandler] | None = None
+    person: Callable[[RunContext], RequestHandler] | None = None  # who is asked about a server that changed
+    accept: Callable[[str, McpServed], object] | None = (
+        None  # what is done where a person takes it as it is now
+    )
 
 
 @dataclass
@@ -137,9 +143,14 @@ class RunServers:
                 raise
 
     def _hold_against(self, tool: ServerTool, box: ServerBox) -> None:
-        """Every tool of it that this run was given has to be the one that was added. Raises McpFault."""
+        """What is called has to be the tool that was added, or a person has to take it as it is now.
+
+        Raises McpFault, and RunEnds while it waits for a person.
+        """
         has = {str(found.get("name")): definition_of(found) for found in box.served.tools}
         if has.get(tool.tool) == tool.definition:
+            return
+        if self._is_taken(tool, box):
             return
         name = tool.resource.partition("/")[2]
         how = "defines it in another way now" if tool.tool in has else "has no such tool any more"
@@ -148,6 +159,23 @@ class RunServers:
             f"a person types: agentos mcp test {name}"
         )
         raise McpFault(mcp_fault("changed", why, tool.resource))
+
+    def _is_taken(self, tool: ServerTool, box: ServerBox) -> bool:
+        """Whether a person takes the server as it is now; asked in live runs alone. Raises RunEnds."""
+        asking, parts = self._asking, self._parts
+        if parts.person is None or parts.accept is None or asking.plan.replays:
+            return False
+        root = f"{tool.resource}/"
+        files = {path: data for path, data in asking.bundle.files.items() if path.startswith(root)}
+        try:
+            question = question_of(tool.resource, as_it_is_now(tool.resource, files, box.served))
+            given = parts.person(asking).answer({"question": question, "choices": [_TAKE, _REFUSE]})
+            if given.get("answer") != _TAKE:
+                return False
+            parts.accept(tool.resource, box.served)
+        except (Denied, UserError, Conflict):  # nothing that could be asked about, or taken
+            return False
+        return True
 
     def _until(self) -> float:
         """When a call has to be over, so that a server that hangs is said to before the run ends."""
