@@ -6,6 +6,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -382,3 +383,37 @@ def test_a_url_that_the_settings_do_not_name_is_not_asked(
     with pytest.raises(UserError, match="which is not public"):
         add(url=f"http://localhost:{site.server_port}/mcp", hosts=[f"localhost:{site.server_port}"])
     assert site.seen == []  # type: ignore[attr-defined]
+
+
+# --- the other sandbox --------------------------------------------------------------------------
+
+
+@pytest.mark.docker
+def test_in_a_container_it_is_the_same(
+    home: Home, secure: ThreadingHTTPServer, ledger: Ledger, add: Any, make_task: Callable[..., Task]
+) -> None:
+    """A server's proxy, key and files in Docker as in bubblewrap."""
+    from agentos.sandboxes.choice import Choice
+    from agentos.settings import load_settings
+    from tests.daemon.test_same_inside import build
+
+    build()
+    place = place_of(secure)
+    known(home, place)
+    add(hosts=[place], environment={"API_KEY": "{{secret:API}}"})
+    registry = Registry(home.registry)
+    settings = load_settings(home.settings)
+    with closing(Choice(home.root, settings.run_uid, "docker")) as container:
+        assert look_at(home, container, "caller", partial(by_hand, home)).same == ["get"]
+        parts = ServerParts(
+            container,
+            ledger.blobs,
+            lambda asking, tool: program_of(tool, {}, archive(home, tool.brings)),
+            lambda asking, tool: Egress(settings.egress, asking, HomeVault(home), tool),
+        )
+        serving = RunServices(answerers={"tool": lambda asking: ToolAsks(asking, RunServers(parts, asking))})
+        executor = BoxExecutor(registry, ledger.blobs, container, serving=serving)
+        task = replace(make_task("caller/get", url=f"https://{place}/post", body="x"), effects=(*Effect,))
+        done = executor.execute(replace(task, secrets=("API",)), registry.stable(), new_id("run"))
+    assert done.outcome.result is Result.PASSED, done.outcome.reason
+    assert secure.seen[-1]["X-Key"] == KEY  # type: ignore[attr-defined]

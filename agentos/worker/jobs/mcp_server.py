@@ -28,6 +28,11 @@ from agentos.worker.paths import WorkerPlace
 
 PROTOCOL = "2025-06-18"
 FILES, BRINGS = "files", "server"  # in the workspace: its current directory, and what it brings
+PROMPT, READ = (
+    "prompt ",
+    "read resource",
+)  # tools of ours for what a server has beside tools: no tool of its has such a name
+_NAMED_MAX = 50  # resources in a description
 _PAGES_MAX = 50
 _NO_METHOD = -32601
 _STRAY_MAX = 10_000  # lines that are no messages
@@ -102,17 +107,14 @@ class McpSession:
         self._send({"method": "notifications/initialized"}, deadline)
         told = said.get("serverInfo")
         info: dict[str, Any] = told if isinstance(told, dict) else {}
-        tools: list[dict[str, Any]] = []
-        cursor: str | None = None
-        for _ in range(_PAGES_MAX if "tools" in (said.get("capabilities") or {}) else 0):
-            page = self._ask("tools/list", {"cursor": cursor} if cursor else {}, deadline)
-            listed = page.get("tools")
-            if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
-                raise Failed(fault("protocol", "its list of tools is none"))
-            tools += listed
-            cursor = page.get("nextCursor")
-            if not cursor:
-                break
+        able = said.get("capabilities")
+        has: dict[str, Any] = able if isinstance(able, dict) else {}
+        tools = self._listed("tools", deadline) if "tools" in has else []
+        tools = [tool for tool in tools if not str(tool.get("name")).startswith((PROMPT, READ))]
+        if "prompts" in has:
+            tools += map(_prompt_tool, self._listed("prompts", deadline))
+        if "resources" in has:
+            tools.append(self._reading_tool(has["resources"], deadline))
         return McpServed(
             name=str(info.get("name", ""))[:1_000],
             version=str(info.get("version", ""))[:1_000],
@@ -122,7 +124,42 @@ class McpSession:
 
     def call(self, tool: str, args: dict[str, Any], deadline: float) -> dict[str, Any]:
         """The result as MCP has it. Raises Failed."""
+        if tool.startswith(PROMPT):
+            about = {"name": tool[len(PROMPT) :], "arguments": args}
+            return {"structuredContent": self._ask("prompts/get", about, deadline)}
+        if tool == READ:
+            return {"structuredContent": self._ask("resources/read", {"uri": args.get("uri")}, deadline)}
         return self._ask("tools/call", {"name": tool, "arguments": args}, deadline)
+
+    def _listed(self, what: str, deadline: float, method: str = "") -> list[dict[str, Any]]:
+        """All pages of a list. Raises Failed."""
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        for _ in range(_PAGES_MAX):
+            page = self._ask(method or f"{what}/list", {"cursor": cursor} if cursor else {}, deadline)
+            listed = page.get(what)
+            if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+                raise Failed(fault("protocol", f"its list of {what} is none"))
+            found += listed
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+        return found
+
+    def _reading_tool(self, about: Any, deadline: float) -> dict[str, Any]:
+        """The tool that reads its resources. Those are part of its definition, unless the server says that they come and go."""
+        listed = self._listed("resources", deadline)
+        try:
+            listed += self._listed("resourceTemplates", deadline, "resources/templates/list")
+        except Failed as error:
+            if error.fault.type != "refused":  # a server need not know of templates
+                raise
+        moves = isinstance(about, dict) and about.get("listChanged") is True
+        named = (
+            [] if moves else [f"{it.get('uri') or it.get('uriTemplate')} ({it.get('name')})" for it in listed]
+        )
+        which = ", ".join(named[:_NAMED_MAX]) or "those that it names"
+        return _defined(READ, f"Reads a resource of the server by its URI: {which}", ["uri"], ["uri"])
 
     def _ask(self, method: str, params: dict[str, Any], deadline: float) -> dict[str, Any]:
         self._number += 1
@@ -253,6 +290,25 @@ class ServerProgram:
         )
         how = "closed its streams" if code is None else f"ended with status {code}"
         return fault("exit", f"it {how}{why}")
+
+
+def _prompt_tool(prompt: dict[str, Any]) -> dict[str, Any]:
+    """The tool that gives a prompt, filled in."""
+    said = prompt.get("arguments")
+    arguments = [one for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+    required = [str(one.get("name")) for one in arguments if one.get("required") is True]
+    name = str(prompt.get("name"))
+    about = str(prompt.get("description") or prompt.get("title") or name)
+    return _defined(
+        f"{PROMPT}{name}", f"Gives the prompt: {about}", [str(one.get("name")) for one in arguments], required
+    )
+
+
+def _defined(name: str, about: str, arguments: list[str], required: list[str]) -> dict[str, Any]:
+    """As a server lists a tool of its own, which only reads."""
+    properties = {argument: {"type": "string"} for argument in arguments}
+    schema = {"type": "object", "properties": properties, "required": required}
+    return {"name": name, "description": about, "inputSchema": schema, "annotations": {"readOnlyHint": True}}
 
 
 def _argv(command: list[str], wheels: Path, brought: Path) -> list[str]:
