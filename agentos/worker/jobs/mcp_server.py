@@ -69,7 +69,7 @@ def _started(job: McpJob, blobs: tuple[bytes, ...], place: WorkerPlace, line: Ke
     if job.brings:
         files.unpack(brought, blobs[after])
     way_out = Proxy(job, place.workspace, line).environment if job.hosts else {}
-    return McpSession(ServerProgram(job, place.snapshot / job.root / WHEELS, (own, brought), way_out))
+    return McpSession(StdioServer(job, place.snapshot / job.root / WHEELS, (own, brought), way_out))
 
 
 class Transport(Protocol):
@@ -189,7 +189,7 @@ class McpSession:
         self._transport.send({"jsonrpc": "2.0", **message}, deadline)
 
 
-class ServerProgram:
+class StdioServer:
     """A started program, spoken to on its standard streams; implements ``Transport``."""
 
     def __init__(
