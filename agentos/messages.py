@@ -194,8 +194,8 @@ class TrySource(_Message):
 
 
 class McpJob(_Message):
-    """Start a program that speaks MCP on its standard streams, and call its tools. Blobs: ``files`` below
-    ``root``, then ``inputs``, then the tar of what it brings where ``brings``.
+    """Start a program that speaks MCP on its standard streams (or reach one by ``url``), and call its tools. Blobs:
+    ``files`` below ``root``, then ``inputs``, then the tar of what it brings where ``brings``.
     """
 
     job: Literal["mcp"] = "mcp"
@@ -204,7 +204,10 @@ class McpJob(_Message):
     inputs: list[str]
     brings: bool
     command: list[str]
-    environment: dict[str, str]
+    environment: dict[str, str]  # headers, where it is reached by URL
+    url: str = ""
+    hosts: list[str] = []  # that it may ask the kernel for; none: no way out
+    certificate: str = ""  # PEM, key and certificate for these hosts: of use in this box alone
     wall_s: float  # until it has to have said what its tools are
     output_bytes: int  # of one message of it
 

@@ -7,6 +7,7 @@ costs before a run asks. A task that names its tool asks for nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from agentos.daemon.evolve.benches import load_tools
 from agentos.daemon.evolve.coding_agent import BoxAgentRunner
@@ -14,6 +15,8 @@ from agentos.daemon.evolve.evolver_models import Advice, another
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.tool_schemas import ToolSchemas
 from agentos.daemon.live_config import LiveConfig
+from agentos.daemon.mcp.accepting import accept
+from agentos.daemon.mcp.adding import program_of
 from agentos.daemon.mcp.packages import archive
 from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.requests.egress import Egress
@@ -58,7 +61,14 @@ class RunServicesFactory:
         self._settings = settings
         self._current = current
         self._ledger, self._registry, self._sandbox = parts
-        self._servers = ServerParts(self._sandbox, self._ledger.blobs, self._program)
+        self._servers = ServerParts(
+            self._sandbox,
+            self._ledger.blobs,
+            self._program,
+            self._egress,
+            People(self._ledger).answerer,
+            partial(accept, home),
+        )
         self._models = models
         self._storage = Storage(home.index)
         self._vault = HomeVault(home)
@@ -143,10 +153,10 @@ class RunServicesFactory:
         files = self._registry.files(asking.snapshot, tool.resource)
         modules = self._registry.wheels_of(files).get(tool.resource, {})
         brings = archive(self._home, tool.brings) if tool.brings else None
-        return ServerProgram(tool.resource, tool.command, tool.environment, modules, brings)
+        return program_of(tool, modules, brings)
 
-    def _egress(self, asking: RunContext) -> Egress:
-        return Egress(self._settings.egress, asking, self._vault)
+    def _egress(self, asking: RunContext, server: ServerTool | None = None) -> Egress:
+        return Egress(self._settings.egress, asking, self._vault, server)
 
     def _known_cards(self, bundle: Bundle) -> tuple[ToolCard, ...]:
         return self._cards.of(bundle)

@@ -7,19 +7,27 @@ tool's name there, the digest of its definition, and what the server needs besid
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from agentos.domain import Json, digest
 from agentos.programs import is_manifest
 
 _DEFINED = ("name", "description", "inputSchema", "outputSchema", "annotations")
 LOCK = "wheels.lock"
+_SECRET = re.compile(
+    r"\{\{secret:([A-Za-z][A-Za-z0-9_]{0,63})\}\}"
+)  # as ``daemon/requests/secret_requests`` fills it
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """One tool of a server. ``resource`` is kind/name; ``brings`` the SHA-256 of a tar of files, "" for none."""
+    """One tool of a server. ``resource`` is kind/name; ``brings`` the SHA-256 of a tar of files, "" for none.
+    ``environment`` are its headers where it is reached by ``url``. ``hosts`` is what it may reach, ``inputs`` the
+    patterns of a task's files that it sees, None for all.
+    """
 
     resource: str
     tool: str
@@ -27,11 +35,25 @@ class ServerTool:
     command: tuple[str, ...]
     environment: Mapping[str, str]
     brings: str
+    url: str = ""
+    hosts: tuple[str, ...] = ()
+    inputs: tuple[str, ...] | None = None
 
     @property
     def server(self) -> str:
         """Equal for tools that one running server answers for."""
-        return digest([self.resource, self.command, dict(self.environment), self.brings])
+        return digest(
+            [self.resource, self.command, dict(self.environment), self.brings, self.hosts, self.inputs]
+        )
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Names of those that the kernel puts into its requests."""
+        return frozenset(name for value in self.environment.values() for name in _SECRET.findall(value))
+
+    def sees(self, path: str) -> bool:
+        """Whether it gets a task's input file."""
+        return self.inputs is None or any(fnmatchcase(path, pattern) for pattern in self.inputs)
 
 
 def server_tool(path: str, content: bytes) -> ServerTool | None:
@@ -49,6 +71,9 @@ def server_tool(path: str, content: bytes) -> ServerTool | None:
             tuple(map(str, says["command"])),
             environment,
             str(mcp.get("brings", "")),
+            str(mcp.get("url", "")),
+            tuple(map(str, mcp.get("hosts", ()))),
+            None if (inputs := mcp.get("inputs")) is None else tuple(map(str, inputs)),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

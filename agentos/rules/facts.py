@@ -34,6 +34,8 @@ _ALIKE = str.maketrans(
     "асеорхуіјѕԁһӏոսհցАВЕКМНОРСТХУІЈЅαορνιΑΒΕΖΗΙΚΜΝΟΡΤΥΧ‐‑‒–—−⁄∕․·",
     "aceopxyijsdhlnuhgABEKMHOPCTXYIJSaopviABEZHIKMNOPTYX------//..",
 )
+_HIDDEN = frozenset({"Cf", "Cc", "Mn"})  # Unicode's categories of what is not seen
+_CONTROLS = {code: None for code in (*range(32), 127) if chr(code) not in "\n\t"}
 _BASE64 = r"[A-Za-z0-9+/_-]{8,}={0,2}"
 _HEX = r"(?:0x)?((?:[0-9A-Fa-f]{2}){6,})"
 _ESCAPED = r"(?:\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2})+"
@@ -158,15 +160,13 @@ def _leaves(value: Json, depth: int = 0) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text
+    if text.isascii():
+        return text.translate(_CONTROLS)
     text = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode())
-    kept = (
-        letter
-        for letter in text
-        if letter in "\n\t" or unicodedata.category(letter) not in ("Cf", "Cc", "Mn")
-    )
-    return "".join(kept).translate(_ALIKE)
+    hidden = {
+        ord(letter): None for letter in set(text) - {"\n", "\t"} if unicodedata.category(letter) in _HIDDEN
+    }
+    return text.translate({**_ALIKE, **hidden})
 
 
 def _decoded(text: str) -> Iterator[str]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,6 +22,7 @@ from agentos.errors import Unavailable
 LENGTH_MAX = 4_000  # characters of a predicate
 PATTERN_MAX = 600  # of one regular expression in it
 _PATTERN_MEMORY = 16 << 20  # bytes of a compiled one
+_SET_MEMORY = 64 << 20  # of all of a run's together
 _LOOPS_MAX = 4
 _JOINS_MAX = 8
 
@@ -46,7 +49,8 @@ TYPES: Mapping[str, str] = {
     "seen_paths": "strings",
 }
 _LOOPS = frozenset({"all", "exists", "exists_one", "filter"})
-_SEARCH = "matched"  # of the length of "matches"
+_SEARCH, _SEARCH_TEXT = "matched", "text_matched"  # of the length of "matches" and "text.matches"
+_TOGETHER_FROM = 32  # characters of a text from which all patterns are looked for at once
 _MISSING = (
     "Rules need the libraries cel-expr-python and google-re2, which are not both installed; "
     "type: pip install 'agentos-daemon[rules]'"
@@ -72,12 +76,15 @@ class PredicateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """One that is compiled. ``names`` are the variables that it asks for; ``loops`` whether it walks lists."""
+    """One that is compiled. ``names`` are the variables that it asks for; ``loops`` whether it walks lists;
+    ``patterns`` its regular expressions.
+    """
 
     source: str
     names: frozenset[str]
     loops: bool
     program: Any
+    patterns: tuple[str, ...] = ()
 
     def holds(self, activation: Any) -> bool:
         """Raises PredicateError."""
@@ -88,14 +95,6 @@ class Predicate:
         if value is True or value is False:
             return value
         raise PredicateError(_first_line(str(value)))
-
-
-def activation(facts: Mapping[str, Json]) -> Any:
-    """What predicates are evaluated on; made once for all of an event."""
-    try:
-        return environment().Activation(dict(facts))
-    except (RuntimeError, ValueError, TypeError) as error:
-        raise PredicateError(_first_line(str(error))) from None
 
 
 @lru_cache(maxsize=1_000)
@@ -114,7 +113,7 @@ def compiled(source: str) -> Predicate:
         )
     names = frozenset(text for kind, text, _ in tokens if kind == "name" and text in TYPES)
     loops = any(kind == "name" and text in _LOOPS for kind, text, _ in tokens)
-    return Predicate(source, names, loops, program)
+    return Predicate(source, names, loops, program, tuple(_patterns(tokens)))
 
 
 @lru_cache(maxsize=1)
@@ -136,9 +135,10 @@ def environment() -> Any:
         "bool": kinds.BOOL,
     }
     searching = cel.Overload("matched_string", kinds.BOOL, [kinds.STRING, kinds.STRING], True, _search)
+    in_text = cel.Overload("text_matched_string", kinds.BOOL, [kinds.STRING], False, _search_text)
     return cel.NewEnv(
         variables={name: types[kind] for name, kind in TYPES.items()},
-        functions=[cel.FunctionDecl(_SEARCH, [searching])],
+        functions=[cel.FunctionDecl(_SEARCH, [searching]), cel.FunctionDecl(_SEARCH_TEXT, [in_text])],
     )
 
 
@@ -155,17 +155,104 @@ def pattern(text: str) -> Any:
     return re2.compile(text, options)
 
 
+class PatternSet:
+    """Which of many patterns are in a text, found in one pass over it: 180 of them cost little more than one."""
+
+    def __init__(self, expressions: Sequence[str]) -> None:
+        import re2
+
+        options = re2.Options()
+        options.max_mem = _SET_MEMORY
+        options.log_errors = False
+        self._set = re2.Set.SearchSet(options)
+        self._set.Add("")  # in every text: where it is not found, the search itself failed
+        for expression in expressions:
+            self._set.Add(expression)
+        self._set.Compile()
+        self._expressions = ("", *expressions)
+
+    def within(self, text: str) -> frozenset[str] | None:
+        """None where they have to be looked for one by one."""
+        found = self._set.Match(text) or ()
+        return frozenset(self._expressions[index] for index in found) if 0 in found else None
+
+
+@lru_cache(maxsize=100)
+def pattern_set(expressions: frozenset[str]) -> PatternSet | None:
+    """None where they cannot be looked for together. Raises Unavailable where the library is not installed."""
+    for expression in expressions:
+        pattern(expression)
+    try:
+        return PatternSet(sorted(expressions))
+    except _regex_error():  # more than its memory takes
+        return None
+
+
+class _Ahead(threading.local):
+    """Of the event that this thread judges: its ``text``, its patterns, the text last searched, what was in that."""
+
+    event_text = ""
+    expressions: frozenset[str] = frozenset()
+    text = ""
+    found: frozenset[str] | None = None
+
+
+_ahead = _Ahead()
+
+
+@contextmanager
+def judging(facts: Mapping[str, Json], expressions: Iterable[str] = ()) -> Iterator[Any]:
+    """What predicates are evaluated on, made once for all of an event; they are evaluated within it, on this thread.
+
+    ``expressions`` are found in a long text by one pass for all. Raises PredicateError.
+    """
+    try:
+        activation = environment().Activation(dict(facts))
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise PredicateError(_first_line(str(error))) from None
+    _ahead.event_text, _ahead.expressions = str(facts.get("text", "")), frozenset(expressions)
+    try:
+        yield activation
+    finally:
+        _ahead.event_text, _ahead.expressions, _ahead.text, _ahead.found = "", frozenset(), "", None
+
+
+def _search_text(expression: str) -> bool:
+    """In the event's ``text``: to hand that over for each pattern would cost more than to search it."""
+    return _search(_ahead.event_text, expression)
+
+
 def _search(text: str, expression: str) -> bool:
+    if len(text) >= _TOGETHER_FROM and expression in _ahead.expressions:
+        if text != _ahead.text:
+            together = pattern_set(_ahead.expressions)
+            _ahead.text, _ahead.found = text, together.within(text) if together else None
+        if _ahead.found is not None:
+            return expression in _ahead.found
     return pattern(expression).search(text) is not None
 
 
 def _compiled_once(source: str, tokens: Sequence[_Token]) -> str:
     """With our search in place of ``matches``, which compiles its pattern each time. Places stay as they are."""
+    texts = [text for _, text, _ in tokens]
+    shadowed = any(
+        name in _LOOPS and texts[at + 1 : at + 3] == ["(", "text"] for at, name in enumerate(texts)
+    )
     for number, (kind, text, offset) in enumerate(tokens):
-        if kind == "name" and text == "matches" and tokens[number - 1][1] == ".":
+        if kind == "name" and text == "matches" and texts[number - 1] == ".":
             _check_pattern(source, tokens[number + 2])
-            source = f"{source[:offset]}{_SEARCH}{source[offset + len(_SEARCH) :]}"
+            start, name = offset, _SEARCH
+            plain = texts[number - 2] == "text" and source[:offset].endswith("text.")
+            if plain and texts[number - 3 : number - 2] != ["."] and not shadowed:
+                start, name = offset - len("text."), _SEARCH_TEXT
+            source = f"{source[:start]}{name}{source[offset + len(_SEARCH) :]}"
     return source
+
+
+def _patterns(tokens: Sequence[_Token]) -> Iterator[str]:
+    for number, (kind, text, _) in enumerate(tokens):
+        if kind == "name" and text == "matches" and tokens[number - 1][1] == ".":
+            yield ast.literal_eval(tokens[number + 2][1])
 
 
 def _check_pattern(source: str, token: _Token) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from agentos.domain import Json, Step
 from agentos.rules.document import STRENGTH, Enforcement, RuleTrigger, RunRule
 from agentos.rules.facts import LIST_MAX, given, hosts, longest_list, paths, plain, uncovered
-from agentos.rules.predicate import PredicateError, activation
+from agentos.rules.predicate import PredicateError, judging
 
 _SLOW_S = 0.5  # of one evaluation: the rule is not asked again in this run, and counts as one that failed
 _STEPS_MAX, _STEP_TEXT = 100, 500
@@ -62,6 +62,10 @@ class RunRules:
         self._by_trigger = {on: [rule for rule in rules if rule.on is on] for on in RuleTrigger}
         self._names = {
             on: frozenset().union(*(rule.when.names for rule in found), frozenset())
+            for on, found in self._by_trigger.items()
+        }
+        self._patterns = {
+            on: frozenset(expression for rule in found for expression in rule.when.patterns)
             for on, found in self._by_trigger.items()
         }
         self._remembers = frozenset().union(*self._names.values()) & {"steps", "seen_hosts", "seen_paths"}
@@ -170,12 +174,20 @@ class RunRules:
         rules = self._by_trigger[on]
         if not rules:
             return NOTHING
-        facts: Any = None
-        why = ""
         try:
-            facts = activation(self._facts(self._names[on], event, content))
+            facts = self._facts(self._names[on], event, content)
+            with judging(facts, self._patterns[on]) as activation:
+                acts = self._acts(rules, event, activation, "")
         except PredicateError as failed:
-            why = str(failed)
+            acts = self._acts(rules, event, None, str(failed))
+        acts.sort(key=lambda act: -STRENGTH[act.rule.enforce])
+        self._reflected.update(act.rule.name for act in acts[:1] if act.rule.enforce is Enforcement.REFLECT)
+        return RuleDecision(tuple(acts)) if acts else NOTHING
+
+    def _acts(
+        self, rules: Sequence[RunRule], event: Mapping[str, Json], activation: Any, why: str
+    ) -> list[RuleAct]:
+        """The rules that hold; ``why`` none of them can be evaluated, "" where they can."""
         walks = any(rule.when.loops for rule in rules)
         long = walks and not why and longest_list(event.get("args", {})) > LIST_MAX
         acts = []
@@ -183,12 +195,10 @@ class RunRules:
             error = why
             if long and rule.when.loops:
                 error = f"a list of the call has more than {LIST_MAX:,} entries, which no rule walks"
-            holds, error = self._asked(rule, facts, error)
+            holds, error = self._asked(rule, activation, error)
             if holds and not self._was_reflected(rule):
                 acts.append(RuleAct(rule, error))
-        acts.sort(key=lambda act: -STRENGTH[act.rule.enforce])
-        self._reflected.update(act.rule.name for act in acts[:1] if act.rule.enforce is Enforcement.REFLECT)
-        return RuleDecision(tuple(acts)) if acts else NOTHING
+        return acts
 
     def _was_reflected(self, rule: RunRule) -> bool:
         return rule.enforce is Enforcement.REFLECT and rule.name in self._reflected

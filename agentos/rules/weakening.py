@@ -38,7 +38,8 @@ def _weaker(path: str, old: str, after: RunRule | None) -> str:
         return "the rule that is there cannot be read, so nobody can tell"
     if after.on is not before.on:
         return f"it is asked at {after.on} instead of {before.on}"
-    if STRENGTH[after.enforce] < STRENGTH[before.enforce]:
+    asks_instead = before.enforce is Enforcement.REFUSE and after.enforce is Enforcement.ASK
+    if STRENGTH[after.enforce] < STRENGTH[before.enforce] or asks_instead:
         return f"it would {after.enforce} where it would {before.enforce}"
     if (
         before.enforce is Enforcement.REPLACE

@@ -72,6 +72,19 @@ def test_a_server_that_cannot_be_started_is_refused_in_one_sentence(agentos: Age
             ["add", "x", "--files", ".", "--", "npx", "some"],
             "--files is for a server that is no package of npm",
         ),
+        (["add", "x"], "a command after -- or by --url"),
+        (["add", "x", "--url", "https://a.org/mcp", "--", "python3"], "give one of the two"),
+        (
+            ["add", "x", "--url", "https://a.org/mcp", "--files", "."],
+            "--files is for a server that is started here",
+        ),
+        (["add", "x", "--url", "https://a.org/mcp", "--host", "b.org"], "is reached at its own host"),
+        (["add", "x", "--url", "https://me:pw@a.org/mcp"], "without a user"),
+        (["add", "x", "--url", "file:///etc/passwd"], "--url is https://HOST/PATH"),
+        (["add", "x", "--host", "a.org/path", "--", "python3"], "--host is a name, *.name or name:port"),
+        (["add", "x", "--secret", "KEY", "--", "python3"], "name by --host where the server sends them"),
+        (["add", "x", "--secret", "KEY", "--host", "a.org", "--", "python3"], "There is no secret 'KEY'"),
+        (["add", "x", "--url", "https://a.org/mcp"], "add it to 'egress' in agentos.toml"),
         (["test", "x"], "There is no MCP server 'x'"),
         (["remove", "x"], "There is no MCP server 'x'"),
         (["serve", "--http", "8765"], "--http is HOST:PORT"),
@@ -188,6 +201,29 @@ def test_over_http_only_who_has_the_token_is_served(home: Home, port: int) -> No
                 assert plain.getresponse().status == 401
 
 
+@pytest.mark.sandbox
+def test_a_home_by_url_is_a_server_of_another(
+    home: Home, port: int, agentos: Agentos, tmp_path: Path
+) -> None:
+    """Ours as the client, the official library as the server: with the token from the secret store."""
+    other = tmp_path / "other"
+    place = f"127.0.0.1:{port}"
+    subprocess.run(
+        [sys.executable, "-P", "-m", "agentos", "--home", str(other), "init"], check=True, capture_output=True
+    )
+    with serving(Home(other), port) as token:
+        agentos("secret", "set", "OTHER", "--host", f"http://{place}", stdin=token)
+        with home.settings.open() as settings:
+            kept = settings.read()
+        home.settings.write_text(f'egress = ["{place}", "127.0.0.1"]\n{kept}')
+        said = agentos("mcp", "add", "other", "--url", f"http://{place}/mcp", "--secret", "OTHER").stdout
+        assert "other/add_task" in said
+        (row,) = json.loads(agentos("mcp", "list", "--json").stdout)
+        assert row["command"] == f"http://{place}/mcp"
+        assert "same: add_task" in agentos("mcp", "test", "other").stdout
+    assert token not in said
+
+
 def test_what_a_client_may_read_and_say(home: Home) -> None:
     evolution = evolve_home(home)
     tools = HomeTools(home, "tester", may_approve=True)
@@ -245,3 +281,13 @@ def test_without_the_extra_what_to_type_is_said(home: Home, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
     with pytest.raises(Unavailable, match=r"pip install 'agentos-daemon\[mcp\]'"):
         serve(home, "tester", "")
+
+
+@pytest.mark.sandbox
+def test_a_server_that_changed_is_accepted_by_hand(agentos: Agentos, tmp_path: Path) -> None:
+    flag = tmp_path / "own"
+    flag.mkdir()
+    (flag / "server.py").write_text((SERVER / "server.py").read_text())
+    agentos("mcp", "add", "counter", "--files", str(flag), "--", "python3", "{server}/server.py")
+    assert "is as it was added" in agentos("mcp", "accept", "counter").stdout
+    assert "There is no MCP server 'x'" in agentos("mcp", "accept", "x", code=1).stderr

@@ -414,3 +414,93 @@ def test_a_run_that_ends_takes_its_server_along(sandbox: Bubblewrap) -> None:
 def _nothing_is_left() -> Iterator[None]:
     yield
     assert not marked("/ws/server/server.py")
+
+
+LIBRARY = """
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer('notes')
+@server.resource('notes://all')
+def notes() -> str:
+    "All notes"
+    return 'milk, bread'
+@server.resource('notes://{day}')
+def day(day: str) -> str:
+    return 'nothing on ' + day
+@server.prompt()
+def shopping(shop: str) -> str:
+    "What to ask in a shop"
+    return 'What is there at ' + shop + '?'
+server.run('stdio')
+"""
+
+
+def test_prompts_and_resources_are_tools_too(home: Home, sandbox: Bubblewrap, tmp_path: Path) -> None:
+    site = Path(sys.modules["pydantic"].__file__ or "").parent.parent
+    assert (site / "mcp").is_dir(), "the extra [mcp] is not installed"
+    (tmp_path / "own.py").write_text(LIBRARY)
+    new = NewServer("notes", Packages(("python3", "{server}/own.py")), files=tmp_path)
+    added = add_server(home, sandbox, new)
+    assert added.tools == ["prompt_shopping", "read_resource"]
+    program = ServerProgram("skill/notes", ("python3", "{server}/own.py"), {}, {}, pack(tmp_path))
+    with closing(ServerBox(sandbox, program, {}, wall_s=300.0)) as box:
+        (shopping, reading) = box.served.tools
+        assert shopping["inputSchema"]["required"] == ["shop"]
+        assert "notes://all" in reading["description"]
+        assert "notes://{day}" in reading["description"]
+        said = box.call("prompt shopping", {"shop": "Joe"}, soon())["structuredContent"]
+        assert said["messages"][0]["content"]["text"] == "What is there at Joe?"
+        read = box.call("read resource", {"uri": "notes://monday"}, soon())["structuredContent"]
+        assert read["contents"][0]["text"] == "nothing on monday"
+        with pytest.raises(McpFault) as caught:
+            box.call("read resource", {"uri": "other://x"}, soon())
+        assert not caught.value.over
+    (tmp_path / "own.py").write_text(LIBRARY.replace("What to ask", "What to steal"))
+    assert add_server(home, sandbox, new).changed  # a prompt that says something else is another version
+
+
+def test_no_process_is_left_after_kill_9(made_home: Path) -> None:
+    """The daemon's process, killed while a server of it is at work."""
+    import signal
+    import subprocess
+
+    word = f"hang-{new_id('run')}"
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from agentos.daemon.mcp.packages import pack\n"
+        "from agentos.daemon.mcp.server_box import ServerBox, ServerProgram\n"
+        "from agentos.sandboxes.choice import Choice\n"
+        "from agentos.settings import load_settings\n"
+        "root = Path(sys.argv[1])\n"
+        "sandbox = Choice(root, load_settings(root / 'agentos.toml').run_uid, 'bubblewrap')\n"
+        f"about = ServerProgram('skill/counter', {(*COMMAND, word)!r}, {{}}, {{}}, pack(Path({str(SERVER)!r})))\n"
+        "box = ServerBox(sandbox, about, {}, wall_s=300)\n"
+        "print('started', flush=True)\n"
+        "box.call('count-up', {'text': 'hang'}, time.monotonic() + 300)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, str(made_home)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "started\n"
+    assert _processes(word)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    deadline = soon(30.0)
+    while _processes(word) and time.monotonic() < deadline:
+        threading.Event().wait(0.05)
+    assert _processes(word) == []
+
+
+def _processes(word: str) -> list[str]:
+    """Of the machine, those whose command has the word (this process and the test's child apart)."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue
+        if word in command and "server.py" in command and "import sys, time" not in command:
+            found.append(command)
+    return found

@@ -190,6 +190,28 @@ def test_a_person_is_asked_and_what_they_say_holds(world: World) -> None:
     assert world.run(task, answered(world, question, "allow")).answer == [[True, {"n": 4}, None]]
 
 
+def test_a_rule_that_asks_does_not_lift_one_that_refuses(world: World) -> None:
+    """No new rule can shadow one that is there: what a person allows by one, the other still refuses."""
+    world.rule("args.n == 2", "refuse", advice="Try 3.")
+    world.rule("args.n == 2", "ask", name="asks")
+    task = world.harness(CALLS % "[2]")
+    assert world.run(task).outcome.result is Result.WAITING
+    (question,) = world.ledger.find(Question)
+    assert world.run(task, answered(world, question, "allow")).answer == [[False, None, "refused"]]
+
+
+def test_a_replay_on_rules_that_came_later_is_held_to_them(world: World) -> None:
+    """A recording is older than a rule: the replay drifts where the rule acts, and its record says which rule did."""
+    task = world.harness(CALLS % "[1, 2]")
+    before = world.run(task)
+    assert before.answer == [[True, {"n": 2}, None], [True, {"n": 4}, None]]
+    plan = Plan(mode=Mode.REPLAY, recording=recording_of(world.registry.stable(), [("run-1", before.steps)]))
+    world.rule("args.n == 2", "refuse", advice="Try 3.")
+    after = world.run(task, plan)
+    assert after.answer == [[True, {"n": 2}, None], [False, None, "refused"]]
+    assert [step.action["rule"] for step in acts(after)] == ["rule/mine"]
+
+
 def test_a_no_ends_the_run(world: World) -> None:
     world.rule("args.n == 2", "ask")
     task = world.harness(CALLS % "[2]")

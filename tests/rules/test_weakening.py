@@ -36,6 +36,7 @@ def document(**changes: str | None) -> str:
         {"when": "\"(tool == 'rm' || tool == 'dd') || (true) ? false : (false)\""},
         {"when": "\"!(tool == 'rm' || tool == 'dd')\""},
         {"enforce": '"reflect"'},
+        {"enforce": '"ask"'},  # a person may allow it, where nobody could
         {"enforce": '"replace"', "advice": None, "replace": "{ a = 1 }"},
         {"on": '"before_change"'},
         {"on_error": '"pass"'},

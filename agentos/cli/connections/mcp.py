@@ -28,11 +28,17 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name, as
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called: skill/NAME.")],
     command: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="-- COMMAND…", help="uvx PACKAGE …, npx -y PACKAGE …, or a program of the sandbox."
         ),
-    ],
+    ] = None,
+    url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", help="A server that is reached by streamable HTTP, in place of a command."
+        ),
+    ] = "",
     wheel: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,6 +55,24 @@ def add(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A variable of its environment. Repeatable."),
     ] = None,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[VARIABLE=]NAME",
+            help="A secret of `agentos secret` that is put into its requests; it never holds it. Repeatable.",
+        ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="A host that it may reach: name, *.name or name:port. Repeatable."),
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="The task's input files that it sees, such as 'docs/*'; all without hosts, else none. Repeatable.",
+        ),
+    ] = None,
     effect: Annotated[
         list[str] | None,
         typer.Option(metavar="TOOL=EFFECT", help="What a tool does, whatever the server says. Repeatable."),
@@ -57,27 +81,30 @@ def add(
 ) -> None:
     """Start a server once, in a box, and take its tools into the registry."""
     from dataclasses import replace
+    from functools import partial
 
+    from agentos.cli.connections.mcp_adding import asked_packages, egress_hint, environment_of, hosts_of
     from agentos.cli.resources.registry_edit import author
     from agentos.daemon.mcp.adding import NewServer, add_server
-    from agentos.daemon.mcp.packages import packages_of
+    from agentos.daemon.requests.server_calls import by_hand
     from agentos.domain import Effect
     from agentos.resources import name_fault
 
     if fault := name_fault(name):
         raise UserError(fault)
-    packages = packages_of(command)
-    if packages.npm and files:
-        raise UserError("--files is for a server that is no package of npm")
+    packages = asked_packages(command or [], url, files)
     packages = replace(packages, wheels=(*packages.wheels, *(wheel or ())))
     effects = _pairs("--effect", effect)
     if unknown := [word for word in effects.values() if word not in set(Effect)]:
         raise UserError(f"'{unknown[0]}' is no effect: use one of {', '.join(Effect)}")
     own = {key: Effect(word) for key, word in effects.items()}
-    new = NewServer(name, packages, _pairs("--env", env), own, files)
     home = Home.find()
+    hosts = hosts_of(url, host or [])
+    environment = environment_of(home, _pairs("--env", env), secret or [], url, hosts)
+    inputs = file if file or not hosts else []
+    new = NewServer(name, packages, environment, own, files, url, hosts, inputs)
     with _sandbox(home) as sandbox:
-        added = add_server(home, sandbox, new, author())
+        added = add_server(home, sandbox, new, author(), partial(by_hand, home))
     if as_json:
         print_json(
             {
@@ -91,7 +118,7 @@ def add(
     version = f"{added.served.name} {added.served.version}".strip()
     print_text(f"{added.skill}  {version}{'' if added.changed else ' (as it was)'}", "bold")
     print_text(f"tools: {', '.join(f'{name}/{tool}' for tool in added.tools)}")
-    for sentence in added.left_out:
+    for sentence in (*added.left_out, *egress_hint(home, hosts)):
         print_text(sentence, "yellow")
 
 
@@ -133,11 +160,14 @@ def list_(as_json: AsJson = False) -> None:
 @app.command("test")
 def compare(name: Name, as_json: AsJson = False) -> None:
     """Start a server as it was added, and compare its tools with those on record. Exit code 1 when they differ."""
+    from functools import partial
+
     from agentos.daemon.mcp.adding import look_at
+    from agentos.daemon.requests.server_calls import by_hand
 
     home = Home.find()
     with _sandbox(home) as sandbox:
-        found = look_at(home, sandbox, name)
+        found = look_at(home, sandbox, name, partial(by_hand, home))
     differs = bool(found.changed or found.gone)
     state = {key: list(getattr(found, key)) for key in ("same", "changed", "gone", "new")}
     if as_json:
@@ -148,8 +178,35 @@ def compare(name: Name, as_json: AsJson = False) -> None:
             if tools:
                 print_text(f"{key}: {', '.join(tools)}", "red" if key in ("changed", "gone") else "")
         if differs:
-            print_text(f"To take it as it is now: agentos mcp add {name} -- COMMAND…", "dim")
+            print_text(f"To take it as it is now: agentos mcp accept {name}", "dim")
     raise typer.Exit(1 if differs else 0)
+
+
+@app.command("accept")
+def accept_(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Take a server whose tools are others now: show what changed, and make it a new version."""
+    from functools import partial
+
+    from agentos.cli.resources.registry_edit import author
+    from agentos.daemon.mcp.accepting import accept, as_it_is_now
+    from agentos.daemon.mcp.adding import look_at
+    from agentos.daemon.requests.server_calls import by_hand
+    from agentos.registry.store import Registry
+
+    home = Home.find()
+    with _sandbox(home) as sandbox:
+        served = look_at(home, sandbox, name, partial(by_hand, home)).served
+    registry = Registry(home.registry)
+    skill = ResourceId(Kind.SKILL, name)
+    found = as_it_is_now(str(skill), registry.files(registry.stable(), str(skill)), served)
+    if not found.changes:
+        print_text(f"{name} is as it was added")
+        return
+    print_text(found.difference or "only its instructions changed")
+    confirm(f"Take the MCP server {name} as it is now?", yes=yes)
+    accept(home, str(skill), served, author())
+    version = registry.latest(skill)
+    print_text(f"{name} is version {version.number if version else '?'} now", "bold")
 
 
 @app.command()

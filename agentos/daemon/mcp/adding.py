@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentos.daemon.mcp.packages import Packages, archive, install, keep, pack
-from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram
+from agentos.daemon.mcp.server_box import Fetch, McpFault, ServerBox, ServerProgram
 from agentos.domain import Effect, Json, Kind, ResourceId, Snapshot
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
@@ -20,6 +20,7 @@ from agentos.registry.store import Registry
 from agentos.resources import DESCRIPTION_MAX, MAIN_FILE
 from agentos.resources.servers import LOCK, ServerTool, definition_of, server_tool
 
+WayOut = Callable[[ServerTool], Fetch | None]  # who makes the requests of a server that is started by hand
 _NAME_MAX = 64
 _CALLED = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -27,7 +28,8 @@ _CALLED = re.compile(r"[a-z][a-z0-9_]*")
 @dataclass(frozen=True, slots=True)
 class NewServer:
     """What a person says of a server. ``effects`` by the tool's name there: they go before the server's own hints.
-    ``files`` is a folder whose files it gets a copy of.
+    ``files`` is a folder whose files it gets a copy of; ``environment`` are its headers where it has a ``url``;
+    ``hosts`` and ``inputs`` are what it may see, as ``ServerTool`` has them.
     """
 
     name: str
@@ -35,6 +37,9 @@ class NewServer:
     environment: Mapping[str, str] = field(default_factory=dict)
     effects: Mapping[str, Effect] = field(default_factory=dict)
     files: Path | None = None
+    url: str = ""
+    hosts: Sequence[str] = ()
+    inputs: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,9 @@ class ServerState:
     new: Sequence[str]
 
 
-def add_server(home: Home, sandbox: Sandbox, new: NewServer, author: str = "") -> AddedServer:
+def add_server(
+    home: Home, sandbox: Sandbox, new: NewServer, author: str = "", way_out: WayOut | None = None
+) -> AddedServer:
     """Start it once, and write the skill. Raises UserError, Invalid or Unavailable, having written nothing."""
     registry = Registry(home.registry)
     skill = ResourceId(Kind.SKILL, new.name)
@@ -74,29 +81,44 @@ def add_server(home: Home, sandbox: Sandbox, new: NewServer, author: str = "") -
     if packages.wheels:
         files[f"{skill}/{LOCK}"] = registry.wheels.resolve(str(skill), sorted(packages.wheels))
     modules = registry.wheels_of(files).get(str(skill), {})
-    program = ServerProgram(str(skill), packages.command, new.environment, modules, data)
-    served = say(sandbox, program)
+    server = ServerTool(
+        str(skill),
+        "",
+        "",
+        (new.url,) if new.url else packages.command,
+        new.environment,
+        brings,
+        new.url,
+        tuple(new.hosts),
+        None if new.inputs is None else tuple(new.inputs),
+    )
+    served = say(sandbox, program_of(server, modules, data), way_out and way_out(server))
     if data is not None:
-        brings = keep(home, data)
-    about = {"command": packages.command, "dependencies": sorted(packages.wheels), "brings": brings}
-    tools, left_out = _tools(skill, new, about, served)
-    if not tools:
+        server = replace(server, brings=keep(home, data))
+    tools, left_out = skill_files(server, new.effects, sorted(packages.wheels), served)
+    if len(tools) < 2:
         raise UserError(
             f"The MCP server {new.name} has no tools that could be taken: {'; '.join(left_out) or 'none'}"
         )
-    files |= {f"{skill}/{MAIN_FILE[Kind.SKILL]}": _main(new.name, served).encode(), **tools}
+    files |= tools
     changes = {**dict.fromkeys(present), **files}
     before = registry.latest(skill)
     registry.commit(changes, f"Add the MCP server {new.name}", "edit", author=author)
     after = registry.latest(skill)
-    return AddedServer(skill, served, sorted(path.split("/")[3] for path in tools), left_out, before != after)
+    return AddedServer(
+        skill,
+        served,
+        sorted(path.split("/")[3] for path in tools if server_tool(path, tools[path])),
+        left_out,
+        before != after,
+    )
 
 
-def look_at(home: Home, sandbox: Sandbox, name: str) -> ServerState:
+def look_at(home: Home, sandbox: Sandbox, name: str, way_out: WayOut | None = None) -> ServerState:
     """Start a server that was added, and compare. Raises NotFound, UserError, Unavailable."""
     registry = Registry(home.registry)
     added, program = _added(home, registry, registry.stable(), name)
-    served = say(sandbox, program)
+    served = say(sandbox, program, way_out and way_out(added[0]))
     has = {str(tool.get("name")): definition_of(tool) for tool in served.tools}
     known = {tool.tool: tool.definition for tool in added}
     return ServerState(
@@ -108,10 +130,16 @@ def look_at(home: Home, sandbox: Sandbox, name: str) -> ServerState:
     )
 
 
-def say(sandbox: Sandbox, program: ServerProgram) -> McpServed:
+def program_of(server: ServerTool, modules: Mapping[str, bytes], brings: bytes | None) -> ServerProgram:
+    """What starts it."""
+    about = (server.resource, server.command, server.environment)
+    return ServerProgram(*about, modules, brings, server.url, server.hosts)
+
+
+def say(sandbox: Sandbox, program: ServerProgram, fetch: Fetch | None = None) -> McpServed:
     """What the server says of itself when it is started in a box. Raises UserError, Unavailable."""
     try:
-        with closing(ServerBox(sandbox, program, {})) as box:
+        with closing(ServerBox(sandbox, program, {}, fetch=fetch)) as box:
             return box.served
     except McpFault as error:
         raise UserError(f"{error} ({error.fault.type})") from None
@@ -133,11 +161,21 @@ def _added(
     one = tools[0]
     brings = archive(home, one.brings) if one.brings else None
     modules = registry.wheels_of(files).get(skill, {})
-    return tools, ServerProgram(skill, one.command, one.environment, modules, brings)
+    return tools, program_of(one, modules, brings)
+
+
+def skill_files(
+    server: ServerTool, effects: Mapping[str, Effect], wheels: Sequence[str], served: McpServed
+) -> tuple[dict[str, bytes], list[str]]:
+    """Registry path -> content of the skill that it becomes, but for its lock, and a sentence for each tool that is left
+    out. Raises UserError."""
+    tools, left_out = _tools(server, effects, wheels, served)
+    main = f"{server.resource}/{MAIN_FILE[Kind.SKILL]}"
+    return {main: _main(server.resource.partition("/")[2], served).encode(), **tools}, left_out
 
 
 def _tools(
-    skill: ResourceId, new: NewServer, about: Mapping[str, Json], served: McpServed
+    server: ServerTool, effects: Mapping[str, Effect], wheels: Sequence[str], served: McpServed
 ) -> tuple[dict[str, bytes], list[str]]:
     """Registry path -> ``tool.json``, and a sentence for each tool that is left out."""
     found: dict[str, bytes] = {}
@@ -145,7 +183,7 @@ def _tools(
     for tool in served.tools:
         name = str(tool.get("name", ""))
         called = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-        path = f"{skill}/tools/{called}/tool.json"
+        path = f"{server.resource}/tools/{called}/tool.json"
         if not _CALLED.fullmatch(called) or len(called) > _NAME_MAX or path in found:
             left_out.append(f"the tool {name[:100]!r} has no name that a tool here can have for its own")
             continue
@@ -156,24 +194,25 @@ def _tools(
         document = {
             "name": called,
             "description": _short(str(tool.get("description") or tool.get("title") or name)),
-            "effects": [new.effects.get(name, effect_of(tool)).value],
+            "effects": [effects.get(name, effect_of(server, tool)).value],
             "idempotent": _hint(tool, "idempotentHint"),
-            "dependencies": about["dependencies"],
-            "command": list(about["command"]),
+            "dependencies": list(wheels),
+            "command": list(server.command),
             "input_schema": schema,
-            "mcp": {
-                "tool": name,
-                "definition": definition_of(tool),
-                "environment": dict(new.environment),
-                "brings": about["brings"],
-            },
+            "mcp": _started_by(server) | {"tool": name, "definition": definition_of(tool)},
         }
         found[path] = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
-    if missing := sorted(new.effects.keys() - {str(tool.get("name")) for tool in served.tools}):
-        raise UserError(
-            f"The MCP server {new.name} has no tool '{missing[0]}', for which an effect was given."
-        )
+    if missing := sorted(effects.keys() - {str(tool.get("name")) for tool in served.tools}):
+        name = server.resource.partition("/")[2]
+        raise UserError(f"The MCP server {name} has no tool '{missing[0]}', for which an effect was given.")
     return found, left_out
+
+
+def _started_by(server: ServerTool) -> dict[str, Json]:
+    """What ``server_tool`` reads; what a server has nothing of is left out."""
+    outside = {"url": server.url, "hosts": list(server.hosts)} if server.hosts else {}
+    inputs = {} if server.inputs is None else {"inputs": list(server.inputs)}
+    return {"environment": dict(server.environment), "brings": server.brings, **outside, **inputs}
 
 
 def _is_schema(schema: Json) -> bool:
@@ -186,8 +225,11 @@ def _is_schema(schema: Json) -> bool:
     return isinstance(schema, dict)
 
 
-def effect_of(tool: Mapping[str, Json]) -> Effect:
-    """What a tool does, by its own hints: what it changes lies in its box, which has no way out."""
+def effect_of(server: ServerTool, tool: Mapping[str, Json]) -> Effect:
+    """What a tool does, by its own hints: what it changes lies in its box. Where that has a way out, a hint is the word
+    of a program that could do anything there."""
+    if server.hosts:
+        return Effect.EXTERNAL
     return Effect.READ if _hint(tool, "readOnlyHint") else Effect.WRITE
 
 

@@ -1,21 +1,23 @@
 """One MCP server in a box of its own, from the kernel's side: it is started, says what it has, and is called.
 
 The box has no network and no file of the host; it ends with the run that it was opened for, and so does the server.
+What the server asks of the outside comes here, request by request, and is handed to whoever may make it (``Fetch``).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentos.daemon.job.job_protocol import Exchange
+from agentos.daemon.mcp.certificate import certificate_for
 from agentos.domain import Json, Limits
 from agentos.errors import BoxDied
-from agentos.messages import WHEELS, FaultFrame, McpCall, McpJob, McpResult, McpServed, WireFault
+from agentos.messages import WHEELS, Answer, Ask, FaultFrame, McpCall, McpJob, McpResult, McpServed, WireFault
 from agentos.ports import Box, Sandbox
 
 _START_S = 30.0
@@ -23,7 +25,12 @@ _SLACK_S = 5.0  # beyond a call's own time: the box watches that itself
 _MEMORY_MB = 1024  # node reserves far more address space than it uses
 _FILES_MB = 64  # for what it writes, beside what it brings
 _LIST_BYTES = 4 << 20
+_ASKS_MAX = 2_000  # requests of one server to the outside
 _WORDS = {"wall": "timeout", "output": "limit", "protocol": "protocol", "memory": "memory"}
+
+
+# Makes one request of a server to the outside, or says why not. Raises RunEnds and Unavailable.
+Fetch = Callable[[Ask], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,10 @@ class ServerProgram:
     environment: Mapping[str, str] = field(default_factory=dict)
     modules: Mapping[str, bytes] = field(default_factory=dict)
     brings: bytes | None = None
+    url: str = ""
+    hosts: tuple[
+        str, ...
+    ] = ()  # that it may reach by ``fetch``; ``environment`` are headers where it has a URL
 
 
 def mcp_fault(type: str, message: str, resource: str) -> WireFault:
@@ -62,9 +73,12 @@ class ServerBox:
         run: str = "",
         wall_s: float = 60.0,
         output_bytes: int = 1 << 20,
+        fetch: Fetch | None = None,
     ) -> None:
         """Start it. Raises McpFault, Unavailable."""
         self._calling = threading.Lock()
+        self._fetch = fetch
+        self._asked = 0
         self._resource = program.resource
         brings = program.brings
         size = sum(map(len, inputs.values())) + len(brings or b"")
@@ -84,6 +98,9 @@ class ServerBox:
             brings=brings is not None,
             command=list(program.command),
             environment=dict(program.environment),
+            url=program.url,
+            hosts=list(program.hosts),
+            certificate=certificate_for(program.hosts) if program.hosts and not program.url else "",
             wall_s=start_s,
             output_bytes=limits.output_bytes,
         )
@@ -110,7 +127,10 @@ class ServerBox:
     def _talk(self, message: Any, blobs: Any, kind: Any, word: str) -> Any:
         try:
             self._exchange.send(message, blobs)
-            answer, _ = self._exchange.receive({word: kind})
+            answer, _ = self._exchange.receive({word: kind, "ask": Ask})
+            while isinstance(answer, Ask):
+                self._exchange.send(self._answer(answer))
+                answer, _ = self._exchange.receive({word: kind, "ask": Ask})
         except BoxDied as error:
             if error.cause == "gone":
                 raise
@@ -119,6 +139,17 @@ class ServerBox:
         if isinstance(answer, FaultFrame):
             raise self._fault(answer.fault)
         return answer
+
+    def _answer(self, ask: Ask) -> Answer:
+        """What becomes of a request to the outside."""
+        self._asked += 1
+        if self._fetch is None or ask.what != "fetch":
+            why = ("effect", "this server was given no way out: name hosts by `agentos mcp add --host`")
+        elif self._asked > _ASKS_MAX:
+            why = ("limit", f"a server makes at most {_ASKS_MAX:,} requests in one run")
+        else:
+            return self._fetch(ask)
+        return Answer(id=ask.id, fault=mcp_fault(*why, self._resource))
 
     def _fault(self, fault: WireFault) -> McpFault:
         """A refusal is an answer like another; after everything else nobody knows in which state the server is."""

@@ -27,6 +27,7 @@ from agentos.daemon.requests.secret_requests import FilledRequest, Vault, fill
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.errors import Unavailable
 from agentos.evolver.history.recordings import FETCH, fetch_key
+from agentos.resources.servers import ServerTool
 
 BODY_MAX = 4 << 20  # of a response
 _PATIENCE_S = 30.0
@@ -48,9 +49,17 @@ class Egress(RequestHandler):
     not public.
     """
 
-    def __init__(self, hosts: Sequence[str], asking: RunContext, vault: Vault | None = None) -> None:
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        asking: RunContext,
+        vault: Vault | None = None,
+        server: ServerTool | None = None,
+    ) -> None:
+        """``server``: the requests are those of an MCP server, and go no further than it was allowed when it was added."""
         self._hosts = hosts
         self._vault = vault
+        self._server = server
         self._asking = asking
         self._recorded: dict[str, list[Json]] = {}
         for fetch in (asking.plan.recording and asking.plan.recording.fetches) or ():
@@ -85,7 +94,8 @@ class Egress(RequestHandler):
             raise Unavailable("the run's time is over")
         until = time.monotonic() + patience_s
         try:
-            filled = fill(self._vault, self._asking, target, headers, content)
+            granted = self._server.secrets if self._server else None
+            filled = fill(self._vault, self._asking, target, headers, content, granted)
         except Denied as error:  # on record: somebody may want to know what was tried
             return {"type": error.fault.type, "error": error.fault.message}
         try:
@@ -139,9 +149,12 @@ class Egress(RequestHandler):
         if _literal(host) is None and (len(host) > 253 or not all(map(_LABEL.fullmatch, host.split(".")))):
             raise Denied("request", "a host is a name of labels of 1 to 63 letters, digits, '-' and '_'")
         place = host if port is None else f"{host}:{port}"
-        for allowed in map(str.lower, self._hosts):
-            if place == allowed or (allowed.startswith("*.") and place.endswith(allowed[1:])):
-                return target, host
+        if self._server is not None and not is_named(place, self._server.hosts):
+            name = self._server.resource.partition("/")[2]
+            why = f"{place} is not a host that the MCP server {name} may reach: name it by `agentos mcp add --host`"
+            raise Denied("effect", why)
+        if is_named(place, self._hosts):
+            return target, host
         raise Denied(
             "effect", f"{place} is not a host that runs may reach: add it to 'egress' in agentos.toml"
         )
@@ -160,6 +173,14 @@ class Egress(RequestHandler):
                 "add that address, or its network, to 'egress' in agentos.toml",
             )
         return allowed
+
+
+def is_named(place: str, hosts: Sequence[str]) -> bool:
+    """Whether ``name`` or ``name:port`` is among the hosts: equal to one, or below a ``*.name``."""
+    return any(
+        place == allowed or (allowed.startswith("*.") and place.endswith(allowed[1:]))
+        for allowed in map(str.lower, hosts)
+    )
 
 
 def _literal(text: str) -> _Address | None:

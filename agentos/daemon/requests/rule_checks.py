@@ -110,14 +110,17 @@ class RuleChecks:
             self.step(NODE, {**about, "enforce": act.rule.enforce.value, **event}, seen, 0.0)
         if not decision.acts or decision.enforce is Enforcement.REPLACE:
             return ""
-        rule = decision.acts[0].rule
-        reason = decision.acts[0].reason
+        first = decision.acts[0]
         if decision.enforce is Enforcement.STOP:
-            raise _ended(f"{rule.name} stopped the run: {reason}")
+            raise _ended(f"{first.rule.name} stopped the run: {first.reason}")
         if decision.enforce is Enforcement.ASK:
-            self._ask(f"{rule.name} asks: {reason}", event)
+            self._ask(f"{first.rule.name} asks: {first.reason}", event)
+        # what a person allows by one rule, another may still refuse: else a rule that asks would lift it
+        acts = [act for act in decision.acts if act.rule.enforce in (Enforcement.REFUSE, Enforcement.REFLECT)]
+        if not acts:
             return ""
-        again = " If it is right as it is, do it again." if decision.enforce is Enforcement.REFLECT else ""
+        rule, reason = acts[0].rule, acts[0].reason
+        again = " If it is right as it is, do it again." if rule.enforce is Enforcement.REFLECT else ""
         return f"{rule.name}: {reason} {rule.advice}{again}"
 
     def _ask(self, why: str, event: Mapping[str, Json]) -> None:

@@ -67,9 +67,16 @@ class FilledRequest:
 
 
 def fill(
-    vault: Vault | None, asking: RunContext, target: SplitResult, headers: Mapping[str, str], content: bytes
+    vault: Vault | None,
+    asking: RunContext,
+    target: SplitResult,
+    headers: Mapping[str, str],
+    content: bytes,
+    granted: frozenset[str] | None = None,
 ) -> FilledRequest:
-    """The request as it goes out. Raises Denied for a secret that may not go there, Unavailable."""
+    """The request as it goes out; ``granted`` are the secrets of the MCP server that makes it, None where a tool of the
+    run does. Raises Denied for a secret that may not go there, Unavailable.
+    """
     body = content.decode("latin-1")  # byte for byte: what a placeholder stands among may be anything
     form = _form(headers)
     kind = _QUOTED if form == "form" else _PLAIN
@@ -82,7 +89,7 @@ def fill(
     names |= {name for value in headers.values() for name in _PLAIN.findall(value)}
     if not names:
         return FilledRequest(target, headers, content, lambda value: value)
-    values = {name: _allowed(vault, asking, target, name) for name in sorted(names)}
+    values = {name: _allowed(vault, asking, target, name, granted) for name in sorted(names)}
     spelt: Mapping[str, Callable[[str], str]] = {
         "form": quote_plus,
         "json": lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
@@ -103,13 +110,20 @@ def _form(headers: Mapping[str, str]) -> str:
     return "form" if "x-www-form-urlencoded" in told.lower() else "json" if "json" in told.lower() else ""
 
 
-def _allowed(vault: Vault | None, asking: RunContext, target: SplitResult, name: str) -> str:
+def _allowed(
+    vault: Vault | None, asking: RunContext, target: SplitResult, name: str, granted: frozenset[str] | None
+) -> str:
     """The value, where everybody agrees that it may go there. Raises Denied."""
     try:
         secret = vault.all().get(name) if vault else None
     except UserError as error:
         raise Denied("effect", str(error)) from None
-    if name not in _declared(asking):
+    if granted is not None and name not in granted:
+        raise Denied(
+            "effect",
+            f"this MCP server was not given the secret {name}: name it by `agentos mcp add --secret`",
+        )
+    if granted is None and name not in _declared(asking):
         raise Denied("effect", f"no tool of this run declares the secret {name}: add it to TOOL's 'secrets'")
     if secret is None:
         raise Denied(

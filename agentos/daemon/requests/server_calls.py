@@ -7,15 +7,26 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram, mcp_fault
-from agentos.daemon.requests.run_requests import RunContext
-from agentos.domain import Json
-from agentos.errors import NotFound, Unavailable
-from agentos.ports import Blobs, Sandbox
+from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.mcp.accepting import as_it_is_now, question_of
+from agentos.daemon.mcp.server_box import Fetch, McpFault, ServerBox, ServerProgram, mcp_fault
+from agentos.daemon.requests.egress import Egress
+from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunSpending
+from agentos.daemon.requests.secret_requests import HomeVault
+from agentos.domain import Effect, Json, Limits, Snapshot, Step, Task
+from agentos.errors import Conflict, NotFound, Unavailable, UserError
+from agentos.home import Home
+from agentos.messages import Answer, Ask, McpServed
+from agentos.ports import Blobs, Plan, Sandbox
 from agentos.resources.servers import ServerTool, definition_of
+from agentos.settings import load_settings
 
+_BY_HAND_S = 120.0
+_TAKE, _REFUSE = "take it", "leave it stopped"
 _LEAST_S, _SHARE = 1.0, 0.8  # of a run's time a call may take all but this, or so much of it
 _Call = tuple[str, Mapping[str, Json]]
 
@@ -27,6 +38,11 @@ class ServerParts:
     sandbox: Sandbox
     blobs: Blobs
     program: Callable[[RunContext, ServerTool], ServerProgram]
+    egress: Callable[[RunContext, ServerTool], RequestHandler] | None = None
+    person: Callable[[RunContext], RequestHandler] | None = None  # who is asked about a server that changed
+    accept: Callable[[str, McpServed], object] | None = (
+        None  # what is done where a person takes it as it is now
+    )
 
 
 @dataclass
@@ -87,7 +103,11 @@ class RunServers:
     def _start(self, tool: ServerTool, server: _Server) -> ServerBox:
         asking = self._asking
         try:
-            inputs = {file.path: self._parts.blobs.get(file.sha256) for file in asking.task.inputs}
+            inputs = {
+                file.path: self._parts.blobs.get(file.sha256)
+                for file in asking.task.inputs
+                if tool.sees(file.path)
+            }
         except NotFound as error:
             raise Unavailable(f"an input of {asking.task.id} is gone: {error}") from None
         box = ServerBox(
@@ -97,6 +117,7 @@ class RunServers:
             run=asking.run_id,
             wall_s=max(_LEAST_S, asking.deadline - time.monotonic()),
             output_bytes=asking.bundle.limits.output_bytes,
+            fetch=self._way_out(tool),
         )
         server.box = box  # whoever ends the run finds it
         if self._closed:
@@ -107,6 +128,12 @@ class RunServers:
             self._again(box, name, args)
         return box
 
+    def _way_out(self, tool: ServerTool) -> Fetch | None:
+        """What makes the server's requests, None for one without hosts."""
+        if not tool.hosts or self._parts.egress is None:
+            return None
+        return partial(_fetched, self._asking, self._parts.egress(self._asking, tool))
+
     def _again(self, box: ServerBox, name: str, args: Mapping[str, Json]) -> None:
         """A call that is on record, for what it changes in the server. Raises McpFault where the server is over."""
         try:
@@ -116,9 +143,14 @@ class RunServers:
                 raise
 
     def _hold_against(self, tool: ServerTool, box: ServerBox) -> None:
-        """Every tool of it that this run was given has to be the one that was added. Raises McpFault."""
+        """What is called has to be the tool that was added, or a person has to take it as it is now.
+
+        Raises McpFault, and RunEnds while it waits for a person.
+        """
         has = {str(found.get("name")): definition_of(found) for found in box.served.tools}
         if has.get(tool.tool) == tool.definition:
+            return
+        if self._is_taken(tool, box):
             return
         name = tool.resource.partition("/")[2]
         how = "defines it in another way now" if tool.tool in has else "has no such tool any more"
@@ -127,6 +159,23 @@ class RunServers:
             f"a person types: agentos mcp test {name}"
         )
         raise McpFault(mcp_fault("changed", why, tool.resource))
+
+    def _is_taken(self, tool: ServerTool, box: ServerBox) -> bool:
+        """Whether a person takes the server as it is now; asked in live runs alone. Raises RunEnds."""
+        asking, parts = self._asking, self._parts
+        if parts.person is None or parts.accept is None or asking.plan.replays:
+            return False
+        root = f"{tool.resource}/"
+        files = {path: data for path, data in asking.bundle.files.items() if path.startswith(root)}
+        try:
+            question = question_of(tool.resource, as_it_is_now(tool.resource, files, box.served))
+            given = parts.person(asking).answer({"question": question, "choices": [_TAKE, _REFUSE]})
+            if given.get("answer") != _TAKE:
+                return False
+            parts.accept(tool.resource, box.served)
+        except (Denied, UserError, Conflict):  # nothing that could be asked about, or taken
+            return False
+        return True
 
     def _until(self) -> float:
         """When a call has to be over, so that a server that hangs is said to before the run ends."""
@@ -149,6 +198,41 @@ class RunServers:
     def _end(server: _Server) -> None:
         if server.box is not None:
             server.box.close()
+
+
+def _fetched(asking: RunContext, egress: RequestHandler, ask: Ask) -> Answer:
+    """What becomes of a request of a server to the outside. Raises RunEnds, Unavailable."""
+    try:
+        if asking.rules is not None:
+            asking.rules.change(ask.what, ask.body)
+        return Answer(id=ask.id, body=dict(egress.answer(ask.body)))
+    except Denied as error:
+        return Answer(id=ask.id, fault=error.fault)
+
+
+def by_hand(home: Home, tool: ServerTool) -> Fetch | None:
+    """For a server that a person starts, to add or to try it: what it was allowed, as far as the settings let runs go.
+
+    None for one without hosts. Nothing of it is recorded.
+    """
+    if not tool.hosts:
+        return None
+    now, limits = datetime.now(UTC), Limits(wall_s=_BY_HAND_S)
+    task = Task(
+        "", "", "", None, (), "default", limits, (*Effect,), (), None, now, secrets=tuple(tool.secrets)
+    )
+    asking = RunContext(
+        run_id="",
+        task=task,
+        snapshot=Snapshot("", ""),
+        plan=Plan(),
+        bundle=Bundle({}, "", limits),
+        deadline=time.monotonic() + _BY_HAND_S,
+        step=lambda node, action, seen, ms: Step("", 0, node, action, seen, None, now, ms),
+        spent=RunSpending(),
+    )
+    egress = Egress(load_settings(home.settings).egress, asking, HomeVault(home), tool)
+    return partial(_fetched, asking, egress)
 
 
 def output_of(result: Mapping[str, Any]) -> dict[str, Json]:

@@ -14,18 +14,25 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from agentos import __version__
-from agentos.messages import WHEELS, McpCall, McpJob, McpResult, McpServed, WireFault
+from agentos.messages import WHEELS, FaultFrame, McpJob, McpResult, McpServed, WireFault
 from agentos.wire import Channel, FrameError
 from agentos.worker import files
 from agentos.worker.faults import Failed, fault, shorten
+from agentos.worker.jobs.mcp_outside import KernelLine, Proxy, UrlServer
 from agentos.worker.paths import WorkerPlace
 
 PROTOCOL = "2025-06-18"
 FILES, BRINGS = "files", "server"  # in the workspace: its current directory, and what it brings
+PROMPT, READ = (
+    "prompt ",
+    "read resource",
+)  # tools of ours for what a server has beside tools: no tool of its has such a name
+_NAMED_MAX = 50  # resources in a description
 _PAGES_MAX = 50
 _NO_METHOD = -32601
 _STRAY_MAX = 10_000  # lines that are no messages
@@ -33,6 +40,27 @@ _STRAY_MAX = 10_000  # lines that are no messages
 
 def serve_calls(channel: Channel, job: McpJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Start the server, say what its tools are, then answer one call frame after the other."""
+    line = KernelLine(channel)
+    try:
+        server = McpSession(UrlServer(job, line)) if job.url else _started(job, blobs, place, line)
+        line.send(server.begin(time.monotonic() + job.wall_s))
+    except Failed as error:
+        line.send(FaultFrame(fault=error.fault))
+        return
+    while True:
+        call = line.call()
+        try:
+            answer = McpResult(result=server.call(call.tool, call.args, time.monotonic() + call.wall_s))
+        except Failed as error:
+            answer = McpResult(fault=error.fault)
+        try:
+            line.send(answer)
+        except (FrameError, ValueError) as error:
+            line.send(McpResult(fault=fault("limit", f"its answer cannot be sent: {error}")))
+
+
+def _started(job: McpJob, blobs: tuple[bytes, ...], place: WorkerPlace, line: KernelLine) -> McpSession:
+    """With its files in place, and a proxy where it has a way out. Raises Failed."""
     count, after = len(job.files), len(job.files) + len(job.inputs)
     own, brought = place.workspace / FILES, place.workspace / BRINGS
     own.mkdir()
@@ -40,49 +68,32 @@ def serve_calls(channel: Channel, job: McpJob, blobs: tuple[bytes, ...], place: 
     files.write(own, job.inputs, blobs[count:after])
     if job.brings:
         files.unpack(brought, blobs[after])
-    try:
-        server = McpServer(job, place.snapshot / job.root / WHEELS, (own, brought))
-        channel.send(server.begin(time.monotonic() + job.wall_s).model_dump())
-    except Failed as error:
-        channel.send({"type": "fault", "fault": error.fault.model_dump()})
-        return
-    while True:
-        call = McpCall.model_validate(channel.receive().head)
-        try:
-            answer = McpResult(result=server.call(call.tool, call.args, time.monotonic() + call.wall_s))
-        except Failed as error:
-            answer = McpResult(fault=error.fault)
-        try:
-            channel.send(answer.model_dump())
-        except (FrameError, ValueError) as error:
-            channel.send(McpResult(fault=fault("limit", f"its answer cannot be sent: {error}")).model_dump())
+    way_out = Proxy(job, place.workspace, line).environment if job.hosts else {}
+    return McpSession(StdioServer(job, place.snapshot / job.root / WHEELS, (own, brought), way_out))
 
 
-class McpServer:
-    """The started program. One request at a time; what it asks of us is refused."""
+class Transport(Protocol):
+    """How messages go to a server and come back. Both raise Failed."""
 
-    def __init__(self, job: McpJob, wheels: Path, places: tuple[Path, Path]) -> None:
-        own, brought = places
-        self._most = job.output_bytes
-        self._pending = bytearray()
+    def began(self, said: Mapping[str, Any]) -> None:
+        """It answered ``initialize`` with this."""
+        ...
+
+    def send(self, message: dict[str, Any], deadline: float) -> None:
+        """Send one; never waits longer than the deadline (time.monotonic)."""
+        ...
+
+    def receive(self, method: str, deadline: float) -> dict[str, Any]:
+        """The next message of its; ``method`` is what was asked for."""
+        ...
+
+
+class McpSession:
+    """One server that is spoken to. One request at a time; what it asks of us is refused."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
         self._number = 0
-        self._stray = ""
-        self._strays = 0
-        paths = [str(wheels), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **job.environment}
-        self._errors = open(brought.parent / "errors.txt", "w+b")  # noqa: SIM115 - as long as the box
-        try:
-            self._process = subprocess.Popen(
-                _argv(job.command, wheels, brought),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env={name: value.replace("{server}", str(brought)) for name, value in environment.items()},
-                cwd=own,
-                bufsize=0,
-            )
-        except OSError as error:
-            raise Failed(fault("load", f"it cannot be started: {error.strerror}")) from None
 
     def begin(self, deadline: float) -> McpServed:
         """Shake hands and ask for all tools. Raises Failed."""
@@ -92,20 +103,18 @@ class McpServer:
             "clientInfo": {"name": "agentos", "version": __version__},
         }
         said = self._ask("initialize", about, deadline)
+        self._transport.began(said)
         self._send({"method": "notifications/initialized"}, deadline)
         told = said.get("serverInfo")
         info: dict[str, Any] = told if isinstance(told, dict) else {}
-        tools: list[dict[str, Any]] = []
-        cursor: str | None = None
-        for _ in range(_PAGES_MAX if "tools" in (said.get("capabilities") or {}) else 0):
-            page = self._ask("tools/list", {"cursor": cursor} if cursor else {}, deadline)
-            listed = page.get("tools")
-            if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
-                raise Failed(fault("protocol", "its list of tools is none"))
-            tools += listed
-            cursor = page.get("nextCursor")
-            if not cursor:
-                break
+        able = said.get("capabilities")
+        has: dict[str, Any] = able if isinstance(able, dict) else {}
+        tools = self._listed("tools", deadline) if "tools" in has else []
+        tools = [tool for tool in tools if not str(tool.get("name")).startswith((PROMPT, READ))]
+        if "prompts" in has:
+            tools += map(_prompt_tool, self._listed("prompts", deadline))
+        if "resources" in has:
+            tools.append(self._reading_tool(has["resources"], deadline))
         return McpServed(
             name=str(info.get("name", ""))[:1_000],
             version=str(info.get("version", ""))[:1_000],
@@ -115,13 +124,48 @@ class McpServer:
 
     def call(self, tool: str, args: dict[str, Any], deadline: float) -> dict[str, Any]:
         """The result as MCP has it. Raises Failed."""
+        if tool.startswith(PROMPT):
+            about = {"name": tool[len(PROMPT) :], "arguments": args}
+            return {"structuredContent": self._ask("prompts/get", about, deadline)}
+        if tool == READ:
+            return {"structuredContent": self._ask("resources/read", {"uri": args.get("uri")}, deadline)}
         return self._ask("tools/call", {"name": tool, "arguments": args}, deadline)
+
+    def _listed(self, what: str, deadline: float, method: str = "") -> list[dict[str, Any]]:
+        """All pages of a list. Raises Failed."""
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        for _ in range(_PAGES_MAX):
+            page = self._ask(method or f"{what}/list", {"cursor": cursor} if cursor else {}, deadline)
+            listed = page.get(what)
+            if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+                raise Failed(fault("protocol", f"its list of {what} is none"))
+            found += listed
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+        return found
+
+    def _reading_tool(self, about: Any, deadline: float) -> dict[str, Any]:
+        """The tool that reads its resources. Those are part of its definition, unless the server says that they come and go."""
+        listed = self._listed("resources", deadline)
+        try:
+            listed += self._listed("resourceTemplates", deadline, "resources/templates/list")
+        except Failed as error:
+            if error.fault.type != "refused":  # a server need not know of templates
+                raise
+        moves = isinstance(about, dict) and about.get("listChanged") is True
+        named = (
+            [] if moves else [f"{it.get('uri') or it.get('uriTemplate')} ({it.get('name')})" for it in listed]
+        )
+        which = ", ".join(named[:_NAMED_MAX]) or "those that it names"
+        return _defined(READ, f"Reads a resource of the server by its URI: {which}", ["uri"], ["uri"])
 
     def _ask(self, method: str, params: dict[str, Any], deadline: float) -> dict[str, Any]:
         self._number += 1
         self._send({"id": self._number, "method": method, "params": params}, deadline)
         while True:
-            message = self._receive(method, deadline)
+            message = self._transport.receive(method, deadline)
             if "method" in message:
                 self._refuse(message, deadline)
             elif message.get("id") == self._number:
@@ -142,9 +186,43 @@ class McpServer:
         self._send({"id": message["id"], "error": refusal}, deadline)
 
     def _send(self, message: dict[str, Any], deadline: float) -> None:
+        self._transport.send({"jsonrpc": "2.0", **message}, deadline)
+
+
+class StdioServer:
+    """A started program, spoken to on its standard streams; implements ``Transport``."""
+
+    def __init__(
+        self, job: McpJob, wheels: Path, places: tuple[Path, Path], way_out: Mapping[str, str]
+    ) -> None:
+        own, brought = places
+        self._most = job.output_bytes
+        self._pending = bytearray()
+        self._stray = ""
+        self._strays = 0
+        paths = [str(wheels), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **way_out, **job.environment}
+        self._errors = open(brought.parent / "errors.txt", "w+b")  # noqa: SIM115 - as long as the box
+        try:
+            self._process = subprocess.Popen(
+                _argv(job.command, wheels, brought),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env={name: value.replace("{server}", str(brought)) for name, value in environment.items()},
+                cwd=own,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise Failed(fault("load", f"it cannot be started: {error.strerror}")) from None
+
+    def began(self, said: Mapping[str, Any]) -> None:
+        """See ``Transport``; nothing follows from it here."""
+
+    def send(self, message: dict[str, Any], deadline: float) -> None:
         """Never waits longer than the deadline for a server that does not read."""
         assert self._process.stdin is not None
-        data = memoryview(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        data = memoryview(json.dumps(message).encode() + b"\n")
         descriptor = self._process.stdin.fileno()
         os.set_blocking(descriptor, False)
         while data:
@@ -158,7 +236,7 @@ class McpServer:
             except OSError:
                 raise Failed(self._ended()) from None
 
-    def _receive(self, method: str, deadline: float) -> dict[str, Any]:
+    def receive(self, method: str, deadline: float) -> dict[str, Any]:
         """The next message; lines that are none are passed over."""
         while True:
             line = self._line(method, deadline).strip()
@@ -212,6 +290,25 @@ class McpServer:
         )
         how = "closed its streams" if code is None else f"ended with status {code}"
         return fault("exit", f"it {how}{why}")
+
+
+def _prompt_tool(prompt: dict[str, Any]) -> dict[str, Any]:
+    """The tool that gives a prompt, filled in."""
+    said = prompt.get("arguments")
+    arguments = [one for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+    required = [str(one.get("name")) for one in arguments if one.get("required") is True]
+    name = str(prompt.get("name"))
+    about = str(prompt.get("description") or prompt.get("title") or name)
+    return _defined(
+        f"{PROMPT}{name}", f"Gives the prompt: {about}", [str(one.get("name")) for one in arguments], required
+    )
+
+
+def _defined(name: str, about: str, arguments: list[str], required: list[str]) -> dict[str, Any]:
+    """As a server lists a tool of its own, which only reads."""
+    properties = {argument: {"type": "string"} for argument in arguments}
+    schema = {"type": "object", "properties": properties, "required": required}
+    return {"name": name, "description": about, "inputSchema": schema, "annotations": {"readOnlyHint": True}}
 
 
 def _argv(command: list[str], wheels: Path, brought: Path) -> list[str]:
