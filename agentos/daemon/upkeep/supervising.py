@@ -12,6 +12,7 @@ from typing import Any
 
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.supervision import SupervisorPlan
+from agentos.daemon.views.supervisor_worth import FITTED, worth_of
 from agentos.domain import SupervisorWorth, Task
 from agentos.errors import NotFound
 from agentos.evolver.find.mining import CURSOR
@@ -24,7 +25,7 @@ from agentos.supervisor.worth import is_observed, measure
 
 RUNS_MAX = 500  # newest, that are looked at
 _EVERY = 20  # finished runs
-_KEY, _AT = "supervisor.fitted", "supervisor.fitted_at"  # memos in the ledger
+_AT = "supervisor.fitted_at"  # memo in the ledger: how many runs had been mined
 
 
 class SupervisorCalibration:
@@ -61,23 +62,16 @@ class SupervisorCalibration:
         past = past_runs(self._ledger)
         norms = fit(past)
         worth = measure(past, self._settings.lost, self._settings.observed)
-        self._ledger.set_kv(_KEY, {"norms": norms.document(), "worth": [asdict(one) for one in worth]})
+        self._ledger.set_kv(FITTED, {"norms": norms.document(), "worth": [asdict(one) for one in worth]})
         with self._lock:
             self._known = norms, worth
 
     def _fitted(self) -> tuple[PastNorms, Sequence[SupervisorWorth]]:
         with self._lock:
             if self._known is None:
-                kept: Mapping[str, Any] | None = self._ledger.get_kv(_KEY)
+                kept: Mapping[str, Any] | None = self._ledger.get_kv(FITTED)
                 self._known = (read_norms(kept["norms"]) if kept else PastNorms(), worth_of(self._ledger))
             return self._known
-
-
-def worth_of(ledger: Reader) -> tuple[SupervisorWorth, ...]:
-    """As it was measured last; a hopeless run is not told by it before there was enough to measure it on."""
-    kept = ledger.get_kv(_KEY)
-    found = [SupervisorWorth(**one) for one in kept["worth"]] if kept else measure((), 0.0, 0.0)
-    return tuple(found)
 
 
 def past_runs(ledger: Reader) -> list[PastRun]:
