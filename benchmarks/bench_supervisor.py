@@ -19,14 +19,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from agentos.daemon.requests.supervision import SupervisorPlan
-from agentos.daemon.setup import init_home
 from agentos.daemon.run.execution import BoxExecutor, RunServices
+from agentos.daemon.setup import init_home
 from agentos.domain import Check, Effect, Limits, Run, Share, Task, digest, new_id
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
@@ -37,7 +36,7 @@ from agentos.supervisor.norms import PastNorms, PastRun, fit
 from agentos.supervisor.watching import NODE, RunWatch, SupervisorCheck
 from agentos.supervisor.worth import step_cost, worth_on
 
-STEPS = 120
+STEPS = 80
 SIDE_BY_SIDE = 6
 KINDS = {
     "short": 5,

@@ -115,15 +115,14 @@ def _far(used: Sequence[Usage]) -> Usage:
 def _hopeless(seen: Sequence[tuple[float, bool]]) -> tuple[float, float] | None:
     """The least trouble from which on the share that passes is at most ``HOPELESS_MAX`` with 90 % confidence."""
     found = None
-    count = passed = 0
+    passed = 0
     ordered = sorted(seen, reverse=True)
-    for place, (level, ended_well) in enumerate(ordered):
-        count += 1
+    for count, (level, ended_well) in enumerate(ordered, start=1):
         passed += ended_well
-        is_last_of_level = place + 1 == len(ordered) or ordered[place + 1][0] < level
-        if is_last_of_level and level > 0 and count >= HOPELESS_RUNS_MIN:
-            if (most := _upper(passed, count)) <= HOPELESS_MAX:
-                found = (level, most)
+        is_last_of_level = count == len(ordered) or ordered[count][0] < level
+        bounds = is_last_of_level and level > 0 and count >= HOPELESS_RUNS_MIN
+        if bounds and (most := _upper(passed, count)) <= HOPELESS_MAX:
+            found = (level, most)
     return found
 
 

@@ -31,7 +31,9 @@ REFUSALS = 5  # in a row
 CHECKPOINTS = (6, 12, 24)  # calls after which a run is held against those before it
 
 _REFUSED = frozenset({"refused", "denied", "effect", "not_allowed"})
-_READS = re.compile(r"(?:^|[_\W])(?:check|count|fetch|find|get|grep|list|look\w*|query|read|search|view)", re.I)
+_READS = re.compile(
+    r"(?:^|[_\W])(?:check|count|fetch|find|get|grep|list|look\w*|query|read|search|view)", re.I
+)
 _VARIES = re.compile(r"\d+|\s+")
 
 

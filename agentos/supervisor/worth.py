@@ -61,9 +61,7 @@ def worth_on(
     return tuple(found)
 
 
-def fired_in(
-    steps: Sequence[Step], norms: PastNorms, past: PastRun
-) -> dict[SupervisorCheck, Fired]:
+def fired_in(steps: Sequence[Step], norms: PastNorms, past: PastRun) -> dict[SupervisorCheck, Fired]:
     """Where each check would have ended the run: where an agent is warned first, the second time that it fires."""
     watch = RunWatch(norms.of(past.run.task_key, past.agent))
     found: dict[SupervisorCheck, Fired] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,29 +15,48 @@ from agentos.daemon.offline import offline_context
 from agentos.daemon.run.delegation import DelegationHandlers
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.views.json_views import handed_below
-from agentos.domain import InputFile, Limits, Result, Run, Share, Task, TaskState, new_id
+from agentos.domain import (
+    Candidate,
+    Check,
+    Evolution,
+    EvolutionState,
+    InputFile,
+    Json,
+    Limits,
+    Result,
+    Run,
+    Share,
+    Task,
+    TaskState,
+    new_id,
+)
 from agentos.evolver.find.mining import inspect
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.taskfile import read_drafts
+from agentos.testing import call, say
+from agentos.testing.modelserver.replies import ServerReply
+from tests.daemon.conftest import UNCOMPARED, Daemon, until
+from tests.daemon.thinking_world import KEY, KEY_ENV, turn_of
+from tests.daemon.thinking_world import world as model_world
 
 pytestmark = pytest.mark.sandbox
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "agents-together"
-KINDS = ("agent", "harness", "tool")
+KINDS = ("agent", "harness", "prompt", "tool")
 FAULTS = {  # tool -> what is right in it, and what is planted
     "sum-amounts": ('float(line.replace(",", ""))', "float(line)"),
     "check-totals": ('row["amount"].replace(",", "")', 'row["amount"]'),
 }
 
 
-def files() -> dict[str, bytes]:
+def files(root: Path = EXAMPLE) -> dict[str, bytes]:
     return {
-        path.relative_to(EXAMPLE).as_posix(): path.read_bytes()
-        for path in EXAMPLE.rglob("*")
-        if path.is_file() and path.relative_to(EXAMPLE).parts[0] in KINDS
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and path.relative_to(root).parts[0] in KINDS
     }
 
 
@@ -45,6 +66,11 @@ def planted(tool: str) -> dict[str, bytes]:
     right, wrong = FAULTS[tool]
     assert right in source
     return files() | {path: source.replace(right, wrong).encode()}
+
+
+POLICY = f'[propose]\nbudget_s = 5.0\nmax_candidates = 8\n{UNCOMPARED}[consent]\nmedium = "auto"\n'
+FAULTY = {"sum-amounts": "worker", "check-totals": "checker"}
+LIVE = frozenset({EvolutionState.PROBATION, EvolutionState.PROMOTED})
 
 
 class World:
@@ -108,9 +134,114 @@ def test_a_fault_is_found_where_it_was_planted(world: World, tool: str, agent: s
     assert world.ledger.task(failed.task_id).agent == agent
     with offline_context(world.home) as parts:
         above, below = inspect(parts, run), inspect(parts, failed)
-    assert above is not None and below is not None
+    assert above is not None
+    assert below is not None
     assert above.fingerprint == below.fingerprint  # one failure, not two
     assert above.fingerprint.resource == f"tool/{tool}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", FAULTS)
+def test_it_is_repaired_there_without_a_model(home: Home, tool: str) -> None:
+    """The same job on two ledgers fails by one fault below; the edit is of the tool that has it."""
+    (home.root / "policy.toml").write_text(POLICY)
+    registry = Registry(home.registry)
+    registry.commit(planted(tool), "Agents together, with a fault", "edit")
+    registry.mark_good(registry.stable())
+    ledger, daemon = Ledger(home.ledger), Daemon(home)
+    (draft,) = read_drafts(EXAMPLE / "task.yaml")
+
+    def add(name: str, rows: str, expected: Json) -> Task:
+        text = f"region,amount\n{rows}".encode()
+        given = [InputFile(name, ledger.blobs.put(text), len(text))]
+        made = replace(draft.task(new_id("task"), given, datetime.now(UTC)), name=name)
+        made = replace(made, checks=(Check("equals", {"value": expected}),))
+        ledger.add_task(made, Share.OPEN)
+        return made
+
+    for n in range(1, 5):  # what works has to go on working
+        add(
+            f"plain-{n}.csv",
+            f"north,{n}.50\nsouth,2.00\nsouth,-{n}.00\n",
+            {"north": n + 0.5, "south": 2.0 - n},
+        )
+    failing = [
+        add(f"large-{n}.csv", f'north,"{n},200.50"\nsouth,2.00\n', {"north": n * 1000 + 200.5, "south": 2.0})
+        for n in range(1, 4)
+    ]
+    daemon.start()
+    try:
+        until(lambda: any(one.ended_at or one.state in LIVE for one in ledger.find(Evolution)), "ended", 150)
+        (evolution,) = ledger.find(Evolution)
+        assert evolution.diagnosis is not None
+        assert evolution.diagnosis.resource == f"tool/{tool}"
+        assert f"agent/{FAULTY[tool]}" in evolution.diagnosis.why
+        print([one.manifest.edit for one in ledger.find(Candidate, evolution_id=evolution.id)])
+        assert evolution.state in LIVE, (evolution.state, evolution.reason)
+        again = replace(failing[0], id=new_id("task"))
+        ledger.add_task(again, Share.OPEN)
+        until(lambda: ledger.task_view(again.id).state is TaskState.DONE, "done", 60)
+        (run,) = ledger.runs(again.id)
+        assert run.outcome is not None
+        assert run.outcome.result is Result.PASSED
+    finally:
+        daemon.close()
+        ledger.close()
+
+
+def scripted_model(request: Json) -> ServerReply:
+    """Does what the prompt of each of the three asks it to."""
+    system = str(request["messages"][0]["content"])
+    turn = turn_of(request)
+    if "Split the ledger" in system:
+        parts = {"north": "1,200.50\n19.50", "south": "80.00\n-5.25", "east": "2,000.00\n0.75"}
+        calls = [
+            *(call("write_file", {"path": f"part-{name}.txt", "text": text}) for name, text in parts.items()),
+            *(
+                call("ask_worker", {"goal": f"Sum up {name}", "inputs": [f"part-{name}.txt"]})
+                for name in parts
+            ),
+            call("write_file", {"path": "totals.json", "text": json.dumps(TOTALS)}),
+            call("ask_checker", {"goal": "Hold the totals", "inputs": ["totals.json", "sales.csv"]}),
+        ]
+        return calls[turn] if turn < len(calls) else say(json.dumps(TOTALS))
+    if "`sum_amounts`" in system:
+        name = re.search(r"part-\w+\.txt", json.dumps(request["messages"]))
+        assert name is not None
+        return call("sum_amounts", {"path": name[0]}) if not turn else say("1")
+    return call("check_totals", {"ledger": "sales.csv", "totals": "totals.json"}) if not turn else say("[]")
+
+
+TOTALS = {"north": 1220.0, "south": 74.75, "east": 2000.75}
+
+
+@pytest.mark.slow
+def test_the_same_with_a_model(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    with model_world(home, lambda request, number: scripted_model(request), settings='evolve = "manual"\n'):
+        registry = Registry(home.registry)
+        registry.commit(files() | files(EXAMPLE / "with-model"), "Agents together", "edit")
+        registry.mark_good(registry.stable())
+        ledger, daemon = Ledger(home.ledger), Daemon(home)
+        (draft,) = read_drafts(EXAMPLE / "task.yaml")
+        sales = (EXAMPLE / "sales.csv").read_bytes()
+        given = [InputFile("sales.csv", ledger.blobs.put(sales), len(sales))]
+        task = draft.task(new_id("task"), given, datetime.now(UTC))
+        ledger.add_task(task, Share.OPEN)
+        daemon.start()
+        try:
+            until(lambda: ledger.task_view(task.id).state is TaskState.DONE, "done", 90)
+            (run,) = ledger.runs(task.id)
+            assert run.outcome is not None
+            assert run.outcome.result is Result.PASSED, run.outcome.reason
+            below = [newest for _, _, newest in handed_below(ledger, task.id) if newest and newest.outcome]
+            assert len(below) == 4
+            # what those below used counts above
+            assert run.outcome.cost.calls == 9 + sum(one.outcome.cost.calls for one in below if one.outcome)
+            assert {"tool/sum-amounts", "tool/check-totals"} <= set(run.resources)
+        finally:
+            daemon.close()
+            ledger.close()
 
 
 def test_the_example_stands_alone(tmp_path: Path) -> None:

@@ -13,7 +13,19 @@ from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.run.execution import BoxExecutor, RunServices
-from agentos.domain import Budget, KernelFault, Limits, Mode, ModelSpec, Question, Result, Step, Task, kind_of, new_id
+from agentos.domain import (
+    Budget,
+    KernelFault,
+    Limits,
+    Mode,
+    ModelSpec,
+    Question,
+    Result,
+    Step,
+    Task,
+    kind_of,
+    new_id,
+)
 from agentos.evolver.history.recordings import recording_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -77,9 +89,7 @@ def world(home: Home, ledger: Ledger, sandbox: Bubblewrap, make_task: Callable[.
 
 
 def acts(done: Attempt) -> list[tuple[str, str]]:
-    return [
-        (step.action["check"], step.action["act"]) for step in done.steps if step.node == "supervisor"
-    ]
+    return [(step.action["check"], step.action["act"]) for step in done.steps if step.node == "supervisor"]
 
 
 def calls(done: Attempt) -> list[Step]:
@@ -91,17 +101,22 @@ def test_an_agent_in_a_loop_is_told_once_and_then_stopped(world: World) -> None:
     assert acts(done) == [("loop", "warn"), ("loop", "stop")]
     assert done.outcome.result is Result.FAILED
     assert kind_of(done.outcome.fault) is KernelFault.SUPERVISOR
-    assert done.outcome.fault is not None and done.outcome.fault.type == "loop"
+    assert done.outcome.fault is not None
+    assert done.outcome.fault.type == "loop"
     refused = [step for step in calls(done) if step.fault is not None]
-    assert len(refused) == 1 and refused[0].fault is not None
+    assert len(refused) == 1
+    assert refused[0].fault is not None
     assert refused[0].fault.message.startswith("supervisor: the same calls")
     assert len(calls(done)) <= 2 * LOOP_ALIKE + 2
     (told, stopped) = [step for step in done.steps if step.node == "supervisor"]
-    assert told.observation["reason"] and stopped.observation["detail"]
+    assert told.observation["reason"]
+    assert stopped.observation["detail"]
 
 
 def test_what_varies_goes_on(world: World) -> None:
-    done = world.run(world.harness(LOOP % (OTHER, 40)), plan(loop="stop", no_progress="stop", refusals="stop"))
+    done = world.run(
+        world.harness(LOOP % (OTHER, 40)), plan(loop="stop", no_progress="stop", refusals="stop")
+    )
     assert acts(done) == []
     assert len(done.answer) == 40
 
@@ -273,7 +288,9 @@ def test_it_looks_no_more_often_than_its_budget_allows(world: World) -> None:
     supervised, models = overseen(world, '{"lost": false, "reason": ""}', "stop", calls=2)
     assert world.run(world.harness(THINKS), supervised).answer == "done"
     assert len(models.requests) == 2
-    assert "thought" not in str(models.requests[0]["messages"][0])  # what the run says is data, not its orders
+    assert "thought" not in str(
+        models.requests[0]["messages"][0]
+    )  # what the run says is data, not its orders
 
 
 @pytest.mark.parametrize("says", ["gibberish", '{"lost": "yes"}', "[]", ""])

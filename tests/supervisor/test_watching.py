@@ -177,7 +177,8 @@ def test_what_was_stopped_does_not_hide_what_stopping_costs() -> None:
 def test_a_share_of_tasks_is_only_looked_at() -> None:
     share = sum(is_observed(f"task-{n}", 0.1) for n in range(5_000)) / 5_000
     assert 0.08 < share < 0.12
-    assert not is_observed("task-1", 0.0) and is_observed("task-1", 1.0)
+    assert not is_observed("task-1", 0.0)
+    assert is_observed("task-1", 1.0)
 
 
 def test_hopeless_stops_nothing_before_it_is_calibrated() -> None:
@@ -185,4 +186,6 @@ def test_hopeless_stops_nothing_before_it_is_calibrated() -> None:
     assert not few.acts
     rows = [good(n) if n % 2 else troubled(n) for n in range(140)]
     (enough,) = [one for one in measure(rows, 0.02, 0.0) if one.check == SupervisorCheck.HOPELESS]
-    assert enough.acts and enough.lost == 0 and enough.saved > 0.1
+    assert enough.acts
+    assert enough.lost == 0
+    assert enough.saved > 0.1

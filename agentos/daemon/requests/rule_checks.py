@@ -177,4 +177,3 @@ class RuleChecks:
 
 def _denied(advice: str) -> Exception:
     return Denied("refused", advice)
-

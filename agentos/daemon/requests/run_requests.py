@@ -69,6 +69,7 @@ class RunSpending:
     usd: float | None = 0.0
     calls: int = 0
     live_calls: int = 0
+    resources: set[str] = field(default_factory=set)  # that runs below this one used
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, reply: Reply) -> None:

@@ -25,7 +25,9 @@ from agentos.supervisor.watching import (
     finding,
 )
 
-_HINT = " Take another way, or give your answer with what you have. If the call is right as it is, make it again."
+_HINT = (
+    " Take another way, or give your answer with what you have. If the call is right as it is, make it again."
+)
 # What a stopped run ended by, in the words of those that end so by themselves.
 _TYPES: Mapping[SupervisorCheck, str] = {
     SupervisorCheck.LOOP: "loop",
@@ -41,7 +43,9 @@ class SupervisorPlan:
     norms: Norms
     acts: Mapping[SupervisorCheck, str]
     held_back: str = ""  # why nothing is done but told on the record: the task is one of those only looked at
-    off: Mapping[SupervisorCheck, str] = field(default_factory=dict)  # checks that may not stop or ask, and why
+    off: Mapping[SupervisorCheck, str] = field(
+        default_factory=dict
+    )  # checks that may not stop or ask, and why
     overseer: OverseerPlan | None = None
 
 

@@ -64,7 +64,19 @@ from agentos.wire import weigh
 _RESULT = {"answered": Result.PASSED, "failed": Result.FAILED, "limit": Result.BUDGET}
 # What only the kernel sees happen; a box that could write such steps could make up its own record.
 KERNEL_NODES = frozenset(
-    {"model", "external", "fetch", "person", "delegate", "recall", "remember", "skills", NODE, HAD, SUPERVISOR}
+    {
+        "model",
+        "external",
+        "fetch",
+        "person",
+        "delegate",
+        "recall",
+        "remember",
+        "skills",
+        NODE,
+        HAD,
+        SUPERVISOR,
+    }
 )
 _ANSWER_S = 30.0  # until a worker has to have taken an answer
 # What a run may send in all, and what its steps may hold of the kernel's memory: so often what one output may hold

@@ -148,7 +148,7 @@ class BoxExecutor:
             answer=ran.answer,
             answer_sha256=digest(ran.answer),
             steps=tuple(steps),
-            resources=ran.resources,
+            resources=tuple(sorted({*ran.resources, *spent.resources})),
             sandbox=sandbox.name,
             level=sandbox.level,
             files=ran.files,

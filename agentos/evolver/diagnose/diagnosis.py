@@ -43,7 +43,7 @@ def diagnose(parts: Parts, evidence: Evidence, base: Snapshot) -> Diagnosis:
             why = "every layer was promoted twice for this failure, and it came back"
             return Diagnosis(Layer.HARNESS, evidence.fingerprint.resource, "", f"{why} ({count})", steps)
         if below := _below(parts, evidence):
-            why = f"{below}; {why}"
+            why = below
         first, *others = sites
         return Diagnosis(first.layer, first.resource, first.path, f"{why} ({count})", steps, tuple(others))
     sites, why = _of_a_call(parts, evidence, base, tasks[-1], klass)
@@ -99,7 +99,9 @@ def _below(parts: Parts, evidence: Evidence) -> str:
         if (handed := failed_below(parts.journal.steps(run_id)))
     }
     names = ", ".join(f"{Kind.AGENT.value}/{name}" for name in sorted(agents))
-    return f"it failed at {names}, which was handed a part, in {evidence.fingerprint.resource}" if names else ""
+    return (
+        f"it failed at {names}, which was handed a part, in {evidence.fingerprint.resource}" if names else ""
+    )
 
 
 def _why_harness(fingerprint: Fingerprint, harness: str) -> str:

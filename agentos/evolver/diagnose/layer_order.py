@@ -113,11 +113,11 @@ def _faulty_tool(
     """The tool that the failure is named by, as one below the runs may be; else whose fault most failing runs hold."""
     failing = [seen for seen in runs if not seen.passed]
     named = evidence.fingerprint.signature.partition(" | ")[0]
-    if named.startswith(("tool/", "skill/")) and any(failed_below(seen.steps) for seen in failing):
-        if parts.snapshots.files(base, named):
-            layer = Layer.SKILL if named.startswith("skill/") else Layer.TOOL
-            yield EditTarget(layer, "/".join(named.split("/")[:2]), named)
-            return
+    below = named.startswith(("tool/", "skill/")) and any(failed_below(seen.steps) for seen in failing)
+    if below and parts.snapshots.files(base, named):
+        layer = Layer.SKILL if named.startswith("skill/") else Layer.TOOL
+        yield EditTarget(layer, "/".join(named.split("/")[:2]), named)
+        return
     paths = Counter(path for seen in failing for path in {*_broken(seen)})
     for path, count in paths.most_common(1):
         if count * 2 > len(failing) and path in parts.snapshots.files(base, path):
