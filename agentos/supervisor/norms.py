@@ -14,7 +14,7 @@ from typing import Any
 
 from agentos.domain import Json, Result, Run, Step
 from agentos.evolver.find.step_failures import tool_of
-from agentos.supervisor.watching import CHECKPOINTS, WARNED, Norms, RunWatch, Usage
+from agentos.supervisor.watching import CHECKPOINTS, WARNED, Norms, RunUsage, RunWatch
 
 RUNS_MIN = 8  # passed runs of the same work, before one can be far beyond them
 AGENT_RUNS_MIN = 30  # of an agent's, whatever the work
@@ -44,14 +44,14 @@ class PastRun:
 class PastNorms:
     """The norms of all work that is known."""
 
-    work: Mapping[str, Usage] = field(default_factory=dict)  # by task key
-    agents: Mapping[str, Usage] = field(default_factory=dict)
+    work: Mapping[str, RunUsage] = field(default_factory=dict)  # by task key
+    agents: Mapping[str, RunUsage] = field(default_factory=dict)
     tools: Mapping[str, float] = field(default_factory=dict)
     hopeless: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def of(self, task_key: str, agent: str) -> Norms:
         """Those of one run."""
-        usage = self.work.get(task_key) or self.agents.get(agent) or Usage()
+        usage = self.work.get(task_key) or self.agents.get(agent) or RunUsage()
         return Norms(usage, self.tools, self.hopeless)
 
     def document(self) -> dict[str, Json]:
@@ -62,8 +62,8 @@ class PastNorms:
 def read_norms(document: Mapping[str, Any]) -> PastNorms:
     """What ``PastNorms.document`` wrote."""
     return PastNorms(
-        {name: Usage(**usage) for name, usage in document["work"].items()},
-        {name: Usage(**usage) for name, usage in document["agents"].items()},
+        {name: RunUsage(**usage) for name, usage in document["work"].items()},
+        {name: RunUsage(**usage) for name, usage in document["agents"].items()},
         dict(document["tools"]),
         {int(place): (float(level), float(most)) for place, (level, most) in document["hopeless"].items()},
     )
@@ -71,8 +71,8 @@ def read_norms(document: Mapping[str, Any]) -> PastNorms:
 
 def fit(past: Iterable[PastRun]) -> PastNorms:
     """The norms of these runs."""
-    work: dict[str, list[Usage]] = defaultdict(list)
-    agents: dict[str, list[Usage]] = defaultdict(list)
+    work: dict[str, list[RunUsage]] = defaultdict(list)
+    agents: dict[str, list[RunUsage]] = defaultdict(list)
     tools: dict[str, list[float]] = defaultdict(list)
     trouble: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for one in past:
@@ -99,12 +99,12 @@ def fit(past: Iterable[PastRun]) -> PastNorms:
     )
 
 
-def _far(used: Sequence[Usage]) -> Usage:
+def _far(used: Sequence[RunUsage]) -> RunUsage:
     def beyond(values: Iterable[float], least: float) -> float:
         ordered = sorted(values)
         return max(least, _FAR * ordered[math.ceil(0.95 * len(ordered)) - 1])
 
-    return Usage(
+    return RunUsage(
         beyond((one.steps for one in used), 20),
         beyond((one.calls for one in used), 5),
         beyond((one.tokens for one in used), 2_000),

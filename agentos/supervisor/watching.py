@@ -63,7 +63,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class RunUsage:
     """What a run used: steps, model calls, tokens, seconds. As a limit, 0 is none."""
 
     steps: float = 0.0
@@ -76,7 +76,7 @@ class Usage:
 class Norms:
     """What is known of runs like this one. The defaults know nothing, and then nothing is held against it."""
 
-    usage: Usage = field(default_factory=Usage)  # beyond which a run is far from those that passed
+    usage: RunUsage = field(default_factory=RunUsage)  # beyond which a run is far from those that passed
     tools: Mapping[str, float] = field(default_factory=dict)  # seconds, by tool, beyond which one is silent
     # by checkpoint: the trouble from which on at most so large a share of runs passed
     hopeless: Mapping[int, tuple[float, float]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class RunWatch:
     """Takes the steps of one run; ``take`` gives what was found since. Not thread-safe."""
 
     def __init__(self, norms: Norms | None = None) -> None:
-        self.used = Usage()
+        self.used = RunUsage()
         self.moves = 0  # calls, or replies of a model where no call is seen
         self._norms = norms or Norms()
         self.found: list[Finding] = []
@@ -181,7 +181,7 @@ class RunWatch:
         self._first = self._first or ended
         usage = step.observation.get("usage") if isinstance(step.observation, dict) else None
         own = usage if step.node == "model" and isinstance(usage, dict) else {}
-        self.used = Usage(
+        self.used = RunUsage(
             self.used.steps + 1,
             self.used.calls + (step.node == "model"),
             self.used.tokens + sum(int(own.get(name) or 0) for name in ("input_tokens", "output_tokens")),

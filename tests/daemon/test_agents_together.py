@@ -176,8 +176,8 @@ def test_it_is_repaired_there_without_a_model(home: Home, tool: str) -> None:
         assert evolution.diagnosis is not None
         assert evolution.diagnosis.resource == f"tool/{tool}"
         assert f"agent/{FAULTY[tool]}" in evolution.diagnosis.why
-        print([one.manifest.edit for one in ledger.find(Candidate, evolution_id=evolution.id)])
-        assert evolution.state in LIVE, (evolution.state, evolution.reason)
+        tried = [one.manifest.edit for one in ledger.find(Candidate, evolution_id=evolution.id)]
+        assert evolution.state in LIVE, (evolution.reason, tried)
         again = replace(failing[0], id=new_id("task"))
         ledger.add_task(again, Share.OPEN)
         until(lambda: ledger.task_view(again.id).state is TaskState.DONE, "done", 60)

@@ -32,7 +32,7 @@ from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.supervisor.watching import LOOP_ALIKE, LOOP_BLIND, Norms, SupervisorCheck, Usage
+from agentos.supervisor.watching import LOOP_ALIKE, LOOP_BLIND, Norms, RunUsage, SupervisorCheck
 from agentos.testing import FakeModels
 from tests.daemon.test_rules import answered
 
@@ -149,7 +149,7 @@ def test_what_may_not_stop_notes(world: World) -> None:
 
 def test_a_person_is_asked_and_what_they_say_holds(world: World) -> None:
     task = world.harness(LOOP % (SAME, 20))
-    supervised = plan(Norms(usage=Usage(steps=5)), cost="ask")
+    supervised = plan(Norms(usage=RunUsage(steps=5)), cost="ask")
     assert world.run(task, supervised).outcome.result is Result.WAITING
     (question,) = world.ledger.find(Question)
     assert "far more than such work took" in question.text
@@ -159,7 +159,7 @@ def test_a_person_is_asked_and_what_they_say_holds(world: World) -> None:
 
 
 def test_far_more_than_such_work_took_ends_as_a_budget(world: World) -> None:
-    done = world.run(world.harness(LOOP % (OTHER, 20)), plan(Norms(usage=Usage(steps=5)), cost="stop"))
+    done = world.run(world.harness(LOOP % (OTHER, 20)), plan(Norms(usage=RunUsage(steps=5)), cost="stop"))
     assert done.outcome.result is Result.BUDGET
     assert len(calls(done)) <= 6
 

@@ -13,9 +13,9 @@ from agentos.supervisor.watching import (
     LOOP_VARIED,
     STALE_CALLS,
     Norms,
+    RunUsage,
     RunWatch,
     SupervisorCheck,
-    Usage,
 )
 from agentos.supervisor.worth import is_observed, measure, worth_on
 
@@ -81,9 +81,9 @@ def test_refusals() -> None:
 
 def test_far_more_than_such_work_took() -> None:
     steps = [act(n, "read", {"n": n}, n) for n in range(12)]
-    assert found(steps, Norms(usage=Usage(steps=10))) == ["cost"]
-    assert found(steps, Norms(usage=Usage(seconds=5))) == ["cost"]
-    assert found(steps, Norms(usage=Usage(steps=12, seconds=60))) == []
+    assert found(steps, Norms(usage=RunUsage(steps=10))) == ["cost"]
+    assert found(steps, Norms(usage=RunUsage(seconds=5))) == ["cost"]
+    assert found(steps, Norms(usage=RunUsage(steps=12, seconds=60))) == []
 
 
 # --- fitted on past runs --------------------------------------------------------------------------

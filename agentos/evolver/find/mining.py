@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from agentos.domain import Call, Fault, Kind, Result, Run, Sighting, Step, Task
+from agentos.domain import Call, Fault, Kind, Run, Sighting, Step, Task
 from agentos.errors import NotFound, UserError
 from agentos.evolver.find.agent_failures import HandedFailure, failed_below
 from agentos.evolver.find.budget_failures import as_failed
@@ -80,13 +80,13 @@ def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Fail
 
 
 def run_below(parts: Parts, handed: HandedFailure) -> Run | None:
-    """The newest failed run of work that was handed over; None where the journal does not know it."""
+    """The newest run of work that was handed over; None where the journal does not know it."""
     try:
         task = parts.journal.task(handed.task_id)
     except NotFound:
         return None
-    runs = (run for run in parts.journal.runs_of(task.key, BELOW_MAX) if run.task_id == task.id)
-    return next((run for run in runs if run.outcome and run.outcome.result is not Result.PASSED), None)
+    runs = parts.journal.runs_of(task.key, BELOW_MAX)
+    return next((run for run in runs if run.task_id == task.id), None)
 
 
 def _of_below(parts: Parts, steps: Sequence[Step]) -> Failure | None:

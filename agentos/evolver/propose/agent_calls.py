@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Call, Json, Run, Task, digest, is_reference
-from agentos.evolver.find.agent_failures import failed_below
+from agentos.evolver.find.agent_failures import HandedFailure
 from agentos.evolver.find.mining import run_below
 from agentos.evolver.parts import Parts
 from agentos.ports import Case, ObservedRun
@@ -27,16 +27,19 @@ class AgentCalls:
     working: tuple[tuple[Case, Json], ...] = ()
 
 
-def calls_in(parts: Parts, runs: Sequence[ObservedRun], path: str) -> AgentCalls:
-    """Those of the tool at ``path`` in these runs, where their tasks name no call."""
+def calls_in(parts: Parts, runs: Sequence[ObservedRun], guards: Sequence[Task], path: str) -> AgentCalls:
+    """Those of the tool at ``path``, where tasks name no call: in failing runs, and in runs of the guards that may be
+    shown those that worked."""
     failing: dict[str, Case] = {}
     working: dict[str, tuple[Case, Json]] = {}
     if not path.startswith(("tool/", "skill/")):
         return AgentCalls()
-    for seen in runs:
-        if seen.passed or seen.task.call is not None:
+    roots = [(seen.task, seen.run) for seen in runs if not seen.passed]
+    roots += [(task, run) for task in guards for run in parts.journal.runs_of(task.key, 1)]
+    for root, above in roots:
+        if root.call is not None:
             continue
-        for task, run in _tree(parts, seen.task, seen.run):
+        for task, run in _tree(parts, root, above):
             inputs = {item.path: parts.blobs.get(item.sha256) for item in task.inputs}
             for step in parts.journal.steps(run.id):
                 action, came = step.action, step.observation
@@ -52,8 +55,10 @@ def calls_in(parts: Parts, runs: Sequence[ObservedRun], path: str) -> AgentCalls
 
 
 def _tree(parts: Parts, task: Task, run: Run) -> Iterator[tuple[Task, Run]]:
-    """The run, and those below it that failed."""
+    """The run, and all that it handed work to."""
     yield task, run
-    for handed in failed_below(parts.journal.steps(run.id)):
-        if (below := run_below(parts, handed)) is not None:
-            yield from _tree(parts, parts.journal.task(below.task_id), below)
+    for step in parts.journal.steps(run.id):
+        if step.node == "delegate" and isinstance(step.observation, dict):
+            handed = HandedFailure(step.index, "", str(step.observation.get("task")))
+            if (below := run_below(parts, handed)) is not None:
+                yield from _tree(parts, parts.journal.task(below.task_id), below)

@@ -65,7 +65,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: EditTarget, sets: TaskSe
     runs = runs_of(parts, tasks)
     files = dict(_files(parts, evolution.base, site, runs))
     remembers = site.layer is Layer.MEMORY
-    made = calls_in(parts, runs, site.path)
+    made = calls_in(parts, runs, shown_guards(parts, sets), site.path)
     return Brief(
         evolution_id=evolution.id,
         base=evolution.base,
