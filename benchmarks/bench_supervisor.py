@@ -4,8 +4,8 @@
 
 Real runs in real boxes: agents that work (long, in batches, with polling, with a bad start) and agents that are lost
 (the same call, a cycle, ever other arguments, nothing new, refusals, failing calls, no end). They are halved by a hash of
-their task. Norms are fitted and thresholds were chosen on the tune half; the report half is only counted: first
-held against the record, then run once more under the supervisor, where half of the agents heed its message.
+their task. Norms are fitted on the tune half (thresholds were set before any run); the report half is only counted: first held
+against the record, then run once more under the supervisor, where half of the agents heed its message.
 """
 
 from __future__ import annotations

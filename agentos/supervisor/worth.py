@@ -80,8 +80,8 @@ def fired_in(steps: Sequence[Step], norms: PastNorms, past: PastRun) -> dict[Sup
 
 
 def step_cost(step: Step) -> float:
-    """Tokens of a model's step; milliseconds of any other count as one thousandth of one, so that there is a cost
-    without models too."""
+    """Tokens of a model's step; one for any other and one for each second of it, so that there is a cost without
+    models too."""
     usage = step.observation.get("usage") if isinstance(step.observation, dict) else None
     if step.node == "model" and isinstance(usage, dict):
         return float(sum(int(usage.get(name) or 0) for name in ("input_tokens", "output_tokens")))
