@@ -16,10 +16,6 @@ from agentos.daemon.run.delegation import DelegationHandlers
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.views.json_views import handed_below
 from agentos.domain import (
-    Candidate,
-    Check,
-    Evolution,
-    EvolutionState,
     InputFile,
     Json,
     Limits,
@@ -31,14 +27,16 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.find.mining import inspect
+from agentos.evolver.propose.agent_calls import calls_in
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.ports import ObservedRun
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.taskfile import read_drafts
 from agentos.testing import call, say
 from agentos.testing.modelserver.replies import ServerReply
-from tests.daemon.conftest import UNCOMPARED, Daemon, until
+from tests.daemon.conftest import Daemon, until
 from tests.daemon.thinking_world import KEY, KEY_ENV, turn_of
 from tests.daemon.thinking_world import world as model_world
 
@@ -68,11 +66,6 @@ def planted(tool: str) -> dict[str, bytes]:
     return files() | {path: source.replace(right, wrong).encode()}
 
 
-POLICY = f'[propose]\nbudget_s = 5.0\nmax_candidates = 8\n{UNCOMPARED}[consent]\nmedium = "auto"\n'
-FAULTY = {"sum-amounts": "worker", "check-totals": "checker"}
-LIVE = frozenset({EvolutionState.PROBATION, EvolutionState.PROMOTED})
-
-
 class World:
     def __init__(self, home: Home, ledger: Ledger, sandbox: Bubblewrap) -> None:
         self.home, self.ledger = home, ledger
@@ -81,10 +74,10 @@ class World:
         serving = RunServices(answerers={"delegate": self.handing.answerer})
         self.executor = BoxExecutor(self.registry, ledger.blobs, sandbox, serving=serving)
 
-    def run(self, content: dict[str, bytes], **limits: float) -> Run:
+    def run(self, content: dict[str, bytes], *, ledger: bytes = b"", **limits: float) -> Run:
         self.registry.commit(content, "Agents together", "edit")
         (draft,) = read_drafts(EXAMPLE / "task.yaml")
-        sales = (EXAMPLE / "sales.csv").read_bytes()
+        sales = ledger or (EXAMPLE / "sales.csv").read_bytes()
         given = [InputFile("sales.csv", self.ledger.blobs.put(sales), len(sales))]
         task = replace(draft.task(new_id("task"), given, datetime.now(UTC)), limits=Limits(**limits))
         return self.do(task)
@@ -140,53 +133,23 @@ def test_a_fault_is_found_where_it_was_planted(world: World, tool: str, agent: s
     assert above.fingerprint.resource == f"tool/{tool}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tool", FAULTS)
-def test_it_is_repaired_there_without_a_model(home: Home, tool: str) -> None:
-    """The same job on two ledgers fails by one fault below; the edit is of the tool that has it."""
-    (home.root / "policy.toml").write_text(POLICY)
-    registry = Registry(home.registry)
-    registry.commit(planted(tool), "Agents together, with a fault", "edit")
-    registry.mark_good(registry.stable())
-    ledger, daemon = Ledger(home.ledger), Daemon(home)
-    (draft,) = read_drafts(EXAMPLE / "task.yaml")
-
-    def add(name: str, rows: str, expected: Json) -> Task:
-        text = f"region,amount\n{rows}".encode()
-        given = [InputFile(name, ledger.blobs.put(text), len(text))]
-        made = replace(draft.task(new_id("task"), given, datetime.now(UTC)), name=name)
-        made = replace(made, checks=(Check("equals", {"value": expected}),))
-        ledger.add_task(made, Share.OPEN)
-        return made
-
-    for n in range(1, 5):  # what works has to go on working
-        add(
-            f"plain-{n}.csv",
-            f"north,{n}.50\nsouth,2.00\nsouth,-{n}.00\n",
-            {"north": n + 0.5, "south": 2.0 - n},
-        )
-    failing = [
-        add(f"large-{n}.csv", f'north,"{n},200.50"\nsouth,2.00\n', {"north": n * 1000 + 200.5, "south": 2.0})
-        for n in range(1, 4)
-    ]
-    daemon.start()
-    try:
-        until(lambda: any(one.ended_at or one.state in LIVE for one in ledger.find(Evolution)), "ended", 150)
-        (evolution,) = ledger.find(Evolution)
-        assert evolution.diagnosis is not None
-        assert evolution.diagnosis.resource == f"tool/{tool}"
-        assert f"agent/{FAULTY[tool]}" in evolution.diagnosis.why
-        tried = [one.manifest.edit for one in ledger.find(Candidate, evolution_id=evolution.id)]
-        assert evolution.state in LIVE, (evolution.reason, tried)
-        again = replace(failing[0], id=new_id("task"))
-        ledger.add_task(again, Share.OPEN)
-        until(lambda: ledger.task_view(again.id).state is TaskState.DONE, "done", 60)
-        (run,) = ledger.runs(again.id)
-        assert run.outcome is not None
-        assert run.outcome.result is Result.PASSED
-    finally:
-        daemon.close()
-        ledger.close()
+def test_a_repair_of_it_is_tried_on_the_calls_of_the_agents(world: World, tool: str) -> None:
+    """The calls that failed, and of guards that may be shown those that worked, with what they gave."""
+    content = planted(tool)
+    plain = world.run(content, ledger=b"region,amount\nsouth,2.00\nsouth,-1.00\n")
+    failed = world.run(content)
+    task = world.ledger.task(failed.task_id)
+    path = f"tool/{tool}/tool.py"
+    with offline_context(world.home) as parts:
+        seen = ObservedRun(task, failed, tuple(parts.journal.steps(failed.id)))
+        made = calls_in(parts, [seen], [world.ledger.task(plain.task_id)], path)
+        assert calls_in(parts, [seen], [], "prompt/default/prompt.md").failing == ()
+    assert [case.call.tool for case in made.failing] == [tool.replace("-", "_")]
+    assert made.failing[0].checks == ()
+    assert made.failing[0].inputs
+    assert {"total": 1.0} in [output for _, output in made.working] or tool == "check-totals"
+    assert made.working
 
 
 def scripted_model(request: Json) -> ServerReply:
