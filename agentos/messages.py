@@ -71,7 +71,18 @@ RESERVED = frozenset(
             "protocol",
             "rule",
         ),
-        *("refused", "request", "signal", "steps", "timeout", "uncertain", "unknown_tool", "waiting", "wall"),
+        *(
+            "refused",
+            "request",
+            "signal",
+            "steps",
+            "supervisor",
+            "timeout",
+            "uncertain",
+            "unknown_tool",
+            "waiting",
+            "wall",
+        ),
         *("worker",),
     }
 )

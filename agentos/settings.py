@@ -129,6 +129,27 @@ class McpServing(_Table):
     approve: list[str] = Field(default_factory=list, max_length=100)
 
 
+SupervisorAct = Literal["off", "note", "warn", "ask", "stop"]
+
+
+class SupervisorSettings(_Table):
+    """What is done where a run looks lost; docs/use/supervisor.md."""
+
+    loop: SupervisorAct = "stop"
+    no_progress: SupervisorAct = "warn"
+    refusals: SupervisorAct = "warn"
+    cost: SupervisorAct = "warn"
+    silent_tool: SupervisorAct = "note"
+    hopeless: SupervisorAct = "note"
+    overseer: SupervisorAct = "warn"
+    lost: float = Field(0.02, ge=0, le=1)
+    observed: float = Field(0.1, ge=0, le=1)
+    overseer_model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")
+    overseer_steps: int = Field(20, ge=1)
+    overseer_calls: int = Field(5, ge=1)
+    overseer_usd: float = Field(0.1, ge=0)
+
+
 class Settings(BaseSettings):
     """Every setting with its default. ``docs/use/operating.md`` explains each."""
 
@@ -160,6 +181,7 @@ class Settings(BaseSettings):
     notify: Notify = Notify.model_validate({})
     adopt: AdoptSettings = AdoptSettings.model_validate({})
     mcp: McpServing = McpServing.model_validate({})
+    supervisor: SupervisorSettings = SupervisorSettings.model_validate({})
 
     @classmethod
     def settings_customise_sources(
@@ -172,6 +194,16 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Variables first, then the file (which ``load_settings`` passes as arguments)."""
         return env_settings, init_settings
+
+
+_TABLES: dict[str, type[BaseModel]] = {
+    "budget": Budgets,
+    "retention": Retention,
+    "notify": Notify,
+    "adopt": AdoptSettings,
+    "mcp": McpServing,
+    "supervisor": SupervisorSettings,
+}
 
 
 def load_settings(path: Path) -> Settings:
@@ -217,16 +249,8 @@ def _expected(fault: Any) -> str:
 
 def _table_of(place: tuple[int | str, ...]) -> type[BaseModel]:
     """The table in which a key stands that is no setting."""
-    if len(place) > 1 and place[0] == "budget":
-        return Budgets
-    if len(place) > 1 and place[0] == "retention":
-        return Retention
-    if len(place) > 1 and place[0] == "notify":
-        return Notify
-    if len(place) > 1 and place[0] == "adopt":
-        return AdoptSettings
-    if len(place) > 1 and place[0] == "mcp":
-        return McpServing
+    if len(place) > 1 and place[0] in _TABLES:
+        return _TABLES[str(place[0])]
     return Provider if len(place) > 2 and place[0] == "providers" else Settings
 
 
@@ -345,4 +369,20 @@ def first_settings(run_uid: int | None) -> str:
 ## What programs may do that come by MCP (`agentos mcp serve --client NAME`).
 # [mcp]
 # approve = []             # names of clients that may consent to promotions
+
+## What is done where a run looks lost: "off", "note", "warn" (the agent), "ask" (a person) or "stop".
+# [supervisor]
+# loop = "stop"            # the same calls with the same results; first a warning, then the end
+# no_progress = "warn"     # nothing new for many calls
+# refusals = "warn"        # one refusal after the other
+# cost = "warn"            # far more than such work took
+# silent_tool = "note"     # a tool that takes far longer than it ever did
+# hopeless = "note"        # runs that began like this one hardly ever passed
+# overseer = "warn"        # what a model that looks on calls lost
+# lost = 0.02              # of the successes, what a check may cost before it may neither stop nor ask
+# observed = 0.1           # share of tasks that are only looked at, so that this stays measured
+# overseer_model = ""      # the model resource that looks on; "": none
+# overseer_steps = 20      # it looks each time that a run has made so many more steps
+# overseer_calls = 5       # of one run
+# overseer_usd = 0.1       # of one run; 0 is no limit
 """

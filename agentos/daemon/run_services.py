@@ -22,15 +22,18 @@ from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.memories import Memories
 from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.skill_search import SkillSearch
+from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.requests.tool_calls import ToolAsks
 from agentos.daemon.run.delegation import DelegationHandlers
 from agentos.daemon.run.execution import BoxExecutor, RunServices
-from agentos.domain import Kind, ModelSpec, ResourceId, Snapshot
+from agentos.daemon.upkeep.supervising import SupervisorCalibration
+from agentos.domain import Budget, Kind, ModelSpec, ResourceId, Snapshot, Task
 from agentos.errors import Invalid, NotFound
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -61,6 +64,7 @@ class RunServicesFactory:
         self._settings = settings
         self._current = current
         self._ledger, self._registry, self._sandbox = parts
+        self.supervisor = SupervisorCalibration(self._ledger, settings.supervisor)
         self._servers = ServerParts(
             self._sandbox,
             self._ledger.blobs,
@@ -95,7 +99,23 @@ class RunServicesFactory:
                 "delegate": DelegationHandlers(self._ledger, executor, hold).answerer,
                 "fetch": self._egress,
             },
+            supervised=self._supervised,
         )
+
+    def _supervised(self, task: Task, snapshot: Snapshot) -> SupervisorPlan:
+        """What a run of the task is held to, live and in a trial alike."""
+        return self.supervisor.plan(task, self._overseer(snapshot))
+
+    def _overseer(self, snapshot: Snapshot) -> OverseerPlan | None:
+        settings = self._settings.supervisor
+        if not settings.overseer_model:
+            return None
+        try:
+            spec = spec_of(self._registry, snapshot, settings.overseer_model, self._current.model())
+        except NotFound:
+            return None
+        budget = Budget(settings.overseer_calls, 0, settings.overseer_usd)
+        return OverseerPlan(self._models, spec, settings.overseer_steps, budget)
 
     def specs(self, bundle: Bundle, snapshot: Snapshot) -> tuple[ModelSpec, ...]:
         """The model of the bundle's agent at the snapshot; none where none is set up."""

@@ -344,6 +344,7 @@ class Tick:
         parts = self._service.parts
         settle_feedback(parts, self._ledger, in_a_box(self._service.sandbox))
         mine(parts)
+        self._service.served.supervisor.refit()
         if self._service.settings.evolve == "auto":
             for opened in triage(parts):
                 log.info("evolution opened", evolution=opened.id)

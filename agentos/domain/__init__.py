@@ -84,6 +84,7 @@ from agentos.domain.runs import Outcome as Outcome
 from agentos.domain.runs import Result as Result
 from agentos.domain.runs import Run as Run
 from agentos.domain.runs import Step as Step
+from agentos.domain.runs import SupervisorWorth as SupervisorWorth
 from agentos.domain.runs import is_reference as is_reference
 from agentos.domain.schedules import Delivery as Delivery
 from agentos.domain.schedules import DeliveryState as DeliveryState

@@ -47,6 +47,7 @@ class KernelFault(StrEnum):
     DAEMON = "daemon"  # it died during the run, which may or may not be the run's doing
     IMPORTED = "imported"  # made elsewhere, and cannot be run here
     RULE = "rule"  # a rule ended the run
+    SUPERVISOR = "supervisor"  # the supervisor did
     OTHER = "other"  # of a run below that ended without a fault of its own
 
 
@@ -54,7 +55,10 @@ class KernelFault(StrEnum):
 SHARED = frozenset({KernelFault.NO_MODEL, KernelFault.EVOLUTION_BUDGET, KernelFault.DAY_BUDGET})
 # Words for what the kernel alone can know. From a box they are a word like another.
 KERNEL_ONLY = frozenset(
-    {"no_model", "imported", "feedback", "grader", "grade", "not_recorded", "not_allowed", "waiting", "rule"}
+    {
+        *("no_model", "imported", "feedback", "grader", "grade", "not_recorded", "not_allowed", "waiting"),
+        *("rule", "supervisor"),
+    }
 )
 # The run came to an answer, and it is not the one that is wanted.
 WRONG_ANSWER = frozenset({KernelFault.CHECK, KernelFault.FEEDBACK})
@@ -122,7 +126,7 @@ def word_of(fault: Fault) -> str:
 _ON_OLD_RECORD: Mapping[str, KernelFault] = {
     kind.value: kind
     for kind in KernelFault
-    if kind not in (KernelFault.NONE, KernelFault.OTHER, KernelFault.RULE)
+    if kind not in (KernelFault.NONE, KernelFault.OTHER, KernelFault.RULE, KernelFault.SUPERVISOR)
 }
 # How the gateway began the sentence when whose budget it was stood nowhere else.
 _OLD_BUDGETS = {

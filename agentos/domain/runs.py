@@ -104,6 +104,25 @@ class Run:
         return self.sandbox != IMPORT and not self.regrades
 
 
+@dataclass(frozen=True, slots=True)
+class SupervisorWorth:
+    """What one check of the supervisor would have done in recorded runs, had it stopped each that it fired on."""
+
+    check: str
+    runs: int  # that it was measured on: newer than those it was fitted on, and not acted on themselves
+    passed: int  # of these
+    fired: int
+    lost: int  # passed runs among those that it fired on
+    saved: float  # share of the cost of all of them, 0 to 1: what came after it fired
+    acts: bool  # whether it may stop a run or ask a person
+    why: str = ""  # it may not
+
+    @property
+    def lost_share(self) -> float:
+        """Of the passed runs, those that would have been lost."""
+        return self.lost / self.passed if self.passed else 0.0
+
+
 def is_reference(value: Json) -> bool:
     """Whether it stands for a large value that lies in a blob. The ledger stores no other of this form."""
     return isinstance(value, dict) and set(value) == {"blob", "size", "head", "tail"}

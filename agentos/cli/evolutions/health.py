@@ -89,6 +89,22 @@ def _tables(found: Health) -> Iterator[tuple[str, Sequence[str], Sequence[Sequen
         "Nobody said anything yet: `agentos run good|bad|correct ID`.",
     )
     yield (
+        "The supervisor, held against recorded runs",
+        ("check", "runs", "would stop", "cost saved", "successes lost", "may it stop"),
+        [
+            (
+                one.check,
+                str(one.runs),
+                str(one.fired),
+                _share(one.saved),
+                f"{one.lost} of {one.passed}",
+                "yes" if one.acts else f"no: {one.why}",
+            )
+            for one in found.supervisor
+        ],
+        "",
+    )
+    yield (
         "Safety probes",
         ("measured", "snapshot", "with what was learnt", "violated", "of"),
         [

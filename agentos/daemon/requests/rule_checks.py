@@ -1,4 +1,5 @@
-"""Holds a run to its rules: what they say of each event is done here, and stands in the record as a step.
+"""Holds a run to its rules, and to its supervisor: what is decided on each event is done here, and stands in the
+record as a step.
 
 The kernel's side of the channel, so that it holds for every harness and for black-box agents alike. What happens
 inside the box without passing the channel is the sandbox's to hold back, not a rule's.
@@ -13,16 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentos.daemon.requests.run_requests import CallCheck, Denied, RequestHandler, RunEnds
-from agentos.domain import Json, KernelFault, Reply, Result, Step, digest, kernel_fault
-from agentos.messages import WireFault
+from agentos.daemon.requests.run_requests import CallCheck, Denied, Enforcer, RequestHandler, refusal
+from agentos.daemon.requests.supervision import Supervision
+from agentos.domain import Json, KernelFault, Reply, Step, digest
 from agentos.rules.document import Enforcement, RuleTrigger
 from agentos.rules.facts import call_arguments
 from agentos.rules.watching import RuleDecision, RunRules
 
 NODE, HAD = "rule", "rules"  # steps: what a rule did, and which rules the run had
-_ALLOW, _STOP = "allow", "stop"
-_SHOWN_MAX = 1_500  # characters of a call that a person is shown
 _StepRecorder = Callable[[str, Json, Json, float], Step]
 
 
@@ -33,12 +32,18 @@ class RuleChecks:
     rules: RunRules
     step: _StepRecorder
     person: Callable[[], RequestHandler | None]
+    supervision: Supervision | None = None
     _announced: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def _enforcer(self) -> Enforcer:
+        return Enforcer(KernelFault.RULE, self.person)
+
     def begin(self) -> None:
         """Put on record which rules the run has."""
-        self.step(HAD, {rule.name: rule.digest for rule in self.rules.rules}, None, 0.0)
+        if self.rules.rules:
+            self.step(HAD, {rule.name: rule.digest for rule in self.rules.rules}, None, 0.0)
 
     def call(self, tool: str, args: Mapping[str, Json], effects: Iterable[str]) -> CallCheck:
         """Of a tool call that is about to be made. Raises RunEnds."""
@@ -50,15 +55,21 @@ class RuleChecks:
             advice = self._act(decision, RuleTrigger.BEFORE_CALL, event)
             if decision.enforce is Enforcement.ASK:
                 self.rules.allowed(tool)
-            refused = {"observation": {"ok": False}, "fault": _refusal(advice)} if advice else None
-            checked = CallCheck(decision.args or args, refused)
-        with self._lock:
-            self._announced[digest([tool, checked.args])] += 1
+            checked = CallCheck(decision.args or args, refusal(advice) if advice else None)
+        if self.supervision is not None:
+            checked = self.supervision.call(tool, checked)
+        if self.rules.rules:
+            with self._lock:
+                self._announced[digest([tool, checked.args])] += 1
         return checked
 
     def saw(self, step: Step) -> None:
         """A step that the box sent. Raises RunEnds where a rule is against what it tells of."""
         self.rules.saw(step)
+        if self.supervision is not None:
+            self.supervision.settle()
+        if not self.rules.rules:
+            return
         action = step.action
         if step.node != "act" or not isinstance(action, dict) or not isinstance(action.get("args"), dict):
             return
@@ -71,6 +82,8 @@ class RuleChecks:
 
     def model(self, model: str, body: Mapping[str, Any]) -> None:
         """Of a model call that is about to be made. Raises RunEnds and Denied."""
+        if self.supervision is not None:
+            self.supervision.before_model()
         if advice := self._act(
             self.rules.before_model(model, body), RuleTrigger.BEFORE_MODEL, {"model": model}
         ):
@@ -79,7 +92,7 @@ class RuleChecks:
     def reply(self, reply: Reply, *, black_box: bool) -> Mapping[str, Json]:
         """The reply as the run gets it: a black-box agent's calls are seen nowhere else. Raises RunEnds."""
         self.rules.asked_model(reply.input_tokens + reply.output_tokens, reply.usd)
-        if not black_box or not self.rules.has(RuleTrigger.BEFORE_CALL):
+        if not black_box or not (self.supervision or self.rules.has(RuleTrigger.BEFORE_CALL)):
             return dict(reply.body)
         choices = [self._choice(choice) for choice in reply.body.get("choices") or ()]
         return {**reply.body, "choices": choices}
@@ -112,9 +125,9 @@ class RuleChecks:
             return ""
         first = decision.acts[0]
         if decision.enforce is Enforcement.STOP:
-            raise _ended(f"{first.rule.name} stopped the run: {first.reason}")
+            self._enforcer.stop(f"{first.rule.name} stopped the run: {first.reason}")
         if decision.enforce is Enforcement.ASK:
-            self._ask(f"{first.rule.name} asks: {first.reason}", event)
+            self._enforcer.ask(f"{first.rule.name} asks: {first.reason}", event)
         # what a person allows by one rule, another may still refuse: else a rule that asks would lift it
         acts = [act for act in decision.acts if act.rule.enforce in (Enforcement.REFUSE, Enforcement.REFLECT)]
         if not acts:
@@ -122,18 +135,6 @@ class RuleChecks:
         rule, reason = acts[0].rule, acts[0].reason
         again = " If it is right as it is, do it again." if rule.enforce is Enforcement.REFLECT else ""
         return f"{rule.name}: {reason} {rule.advice}{again}"
-
-    def _ask(self, why: str, event: Mapping[str, Json]) -> None:
-        """Returns where a person allows it. Raises RunEnds: it waits for the answer, or the answer is no."""
-        person = self.person()
-        shown = json.dumps(event, ensure_ascii=False, sort_keys=True, default=str)
-        if len(shown) > _SHOWN_MAX:
-            shown = f"{shown[:_SHOWN_MAX]}… ({len(shown):,} characters, {digest(event)[:16]})"
-        if person is None:
-            raise _ended(f"{why} (and nobody can be asked here)")
-        given = person.answer({"question": f"{why}\n{shown}", "choices": [_ALLOW, _STOP]})
-        if given.get("answer") != _ALLOW:
-            raise _ended(f"{why} A person said: {given.get('answer')}")
 
     def _choice(self, choice: Any) -> Any:
         message = choice.get("message") if isinstance(choice, dict) else None
@@ -174,16 +175,8 @@ class RuleChecks:
             about = {"rule": act.rule.name, "digest": act.rule.digest, "on": RuleTrigger.BEFORE_CALL.value}
             why = f"the call was made without asking, and {act.reason}"
             self.step(NODE, {**about, "enforce": "stop", "tool": tool}, {"reason": why, "acted": True}, 0.0)
-            raise _ended(f"{act.rule.name} stopped the run: {why}")
-
-
-def _refusal(advice: str) -> dict[str, Json]:
-    return WireFault(type="refused", message=advice, where="", resource="").model_dump()
+            self._enforcer.stop(f"{act.rule.name} stopped the run: {why}")
 
 
 def _denied(advice: str) -> Exception:
     return Denied("refused", advice)
-
-
-def _ended(why: str) -> Exception:
-    return RunEnds(Result.FAILED, kernel_fault(KernelFault.RULE, why))

@@ -6,13 +6,14 @@ it, and an answer holds nothing that the run may not know. ``RunEnds`` from an a
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.domain import (
@@ -26,6 +27,7 @@ from agentos.domain import (
     Snapshot,
     Step,
     Task,
+    digest,
     kernel_fault,
 )
 from agentos.errors import AgentOSError
@@ -67,6 +69,7 @@ class RunSpending:
     usd: float | None = 0.0
     calls: int = 0
     live_calls: int = 0
+    resources: set[str] = field(default_factory=set)  # that runs below this one used
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, reply: Reply) -> None:
@@ -101,6 +104,40 @@ class CallCheck:
 
     args: Mapping[str, Json]
     refused: Mapping[str, Json] | None = None
+
+
+_ALLOW, _STOP = "allow", "stop"
+_SHOWN_MAX = 1_500  # characters of an event that a person is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcer:
+    """Does what was decided on a run: ends it, or asks a person. ``person`` gives who puts questions to people."""
+
+    kind: KernelFault
+    person: Callable[[], RequestHandler | None]
+
+    def stop(self, why: str, result: Result = Result.FAILED, type: str = "") -> NoReturn:
+        """Raises RunEnds."""
+        raise RunEnds(result, kernel_fault(self.kind, why, type=type))
+
+    def ask(self, why: str, event: Mapping[str, Json]) -> None:
+        """Returns where a person allows it. Raises RunEnds: it waits for the answer, or the answer is no."""
+        person = self.person()
+        shown = json.dumps(event, ensure_ascii=False, sort_keys=True, default=str) if event else ""
+        if len(shown) > _SHOWN_MAX:
+            shown = f"{shown[:_SHOWN_MAX]}… ({len(shown):,} characters, {digest(event)[:16]})"
+        if person is None:
+            self.stop(f"{why} (and nobody can be asked here)")
+        given = person.answer({"question": f"{why}\n{shown}", "choices": [_ALLOW, _STOP]})
+        if given.get("answer") != _ALLOW:
+            self.stop(f"{why} A person said: {given.get('answer')}")
+
+
+def refusal(advice: str) -> dict[str, Json]:
+    """What an agent gets in place of a call's result."""
+    fault = WireFault(type="refused", message=advice, where="", resource="").model_dump()
+    return {"observation": {"ok": False}, "fault": fault}
 
 
 class EventChecks(Protocol):
@@ -180,7 +217,7 @@ class RequestDispatcher:
         fill no memory but its own."""
         self._count += 1
         if self._count > ASKS_MAX:
-            self._end(
+            self.end(
                 RunEnds(
                     Result.BUDGET,
                     kernel_fault(KernelFault.LIMIT, f"the run asked more than {ASKS_MAX} times"),
@@ -221,7 +258,7 @@ class RequestDispatcher:
         except (WireClosed, WireLate, FrameError):
             pass  # the box is over, which its reader hears of as well
         except (RunEnds, AgentOSError) as error:
-            self._end(error)
+            self.end(error)
 
     def _answer(self, ask: Ask) -> None:
         answerer = self.answerer(ask.what)
@@ -246,9 +283,10 @@ class RequestDispatcher:
     def _answered(self, answering: Future[None]) -> None:
         """A bug of an answerer ends the run; unheard of, it would leave the box waiting for an answer."""
         if not answering.cancelled() and (bug := answering.exception()) is not None:
-            self._end(bug)
+            self.end(bug)
 
-    def _end(self, error: BaseException) -> None:
+    def end(self, error: BaseException) -> None:
+        """The run is decided by this; the first one counts."""
         with self._lock:
             first = self.ending is None
             self.ending = self.ending or error

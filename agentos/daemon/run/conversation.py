@@ -13,14 +13,18 @@ from pydantic import BaseModel
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.job_protocol import Exchange
+from agentos.daemon.requests.overseer import Overseer
 from agentos.daemon.requests.rule_checks import HAD, NODE, RuleChecks
 from agentos.daemon.requests.run_requests import (
     Answerers,
+    Enforcer,
     RequestDispatcher,
+    RequestHandler,
     RunContext,
     RunEnds,
     RunSpending,
 )
+from agentos.daemon.requests.supervision import Supervision, SupervisorPlan
 from agentos.daemon.requests.tool_calls import ToolAsks, tool_asks
 from agentos.domain import (
     Fault,
@@ -54,12 +58,25 @@ from agentos.messages import (
 from agentos.ports import Box, Plan
 from agentos.rules.watching import RunRules
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
+from agentos.supervisor.watching import NODE as SUPERVISOR
 from agentos.wire import weigh
 
 _RESULT = {"answered": Result.PASSED, "failed": Result.FAILED, "limit": Result.BUDGET}
 # What only the kernel sees happen; a box that could write such steps could make up its own record.
 KERNEL_NODES = frozenset(
-    {"model", "external", "fetch", "person", "delegate", "recall", "remember", "skills", NODE, HAD}
+    {
+        "model",
+        "external",
+        "fetch",
+        "person",
+        "delegate",
+        "recall",
+        "remember",
+        "skills",
+        NODE,
+        HAD,
+        SUPERVISOR,
+    }
 )
 _ANSWER_S = 30.0  # until a worker has to have taken an answer
 # What a run may send in all, and what its steps may hold of the kernel's memory: so often what one output may hold
@@ -80,6 +97,7 @@ class PreparedRun:
     redact: Callable[[Json], Json] = lambda value: value
     models: tuple[ModelSpec, ...] = ()
     cards: tuple[ToolCard, ...] = ()
+    supervised: SupervisorPlan | None = None
 
     @property
     def limits(self) -> Limits:
@@ -112,6 +130,7 @@ class Conversation:
         self._sending = threading.Lock()
         self._recording = threading.Lock()
         self._count = 0
+        self._supervision = self._supervised(job)
         self._rules = self._held_to(job)
         asking = RunContext(
             run_id=job.run_id,
@@ -128,6 +147,8 @@ class Conversation:
         # A tool call is announced whatever a run is made for, so somebody always answers that.
         answerers = {"tool": tool_asks, **answerers}
         self._desk = RequestDispatcher(asking, answerers, self._answer, lambda: self._end(box))
+        if self._supervision is not None and job.supervised is not None and job.supervised.overseer:
+            self._supervision.overseer = Overseer(job.supervised.overseer, asking)
 
     def run(self) -> BoxResult:
         """To the run's end. Raises BoxDied, or what an ask ended the run with."""
@@ -146,6 +167,8 @@ class Conversation:
                 raise self._desk.ending from None
             raise
         finally:
+            if self._supervision is not None:
+                self._supervision.close()
             self._desk.close()
 
     def _listen(self) -> BoxResult:
@@ -191,10 +214,19 @@ class Conversation:
         )
 
     def _held_to(self, job: PreparedRun) -> RuleChecks | None:
-        if not job.bundle.rules:
+        if not job.bundle.rules and self._supervision is None:
             return None
         rules = RunRules(job.bundle.rules, job.task.agent, job.task.goal)
-        return RuleChecks(rules, self._saw, lambda: self._desk.answerer("person"))
+        return RuleChecks(rules, self._saw, self._person, self._supervision)
+
+    def _supervised(self, job: PreparedRun) -> Supervision | None:
+        if job.supervised is None:
+            return None
+        enforcer = Enforcer(KernelFault.SUPERVISOR, self._person)
+        return Supervision(job.supervised, self._saw, enforcer, lambda error: self._desk.end(error))
+
+    def _person(self) -> RequestHandler | None:
+        return self._desk.answerer("person")
 
     def _answer(self, answer: Answer) -> None:
         with self._sending:
@@ -246,6 +278,8 @@ class Conversation:
             if self._was_served(step):
                 step = replace(step, observation={**step.observation, "recorded": True})
             self._job.record(step)
+            if self._supervision is not None:
+                self._supervision.saw(step)
             return step
 
     def _was_served(self, step: Step) -> bool:

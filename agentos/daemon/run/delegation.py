@@ -196,10 +196,12 @@ class _HandOvers(RequestHandler):
         kept = None if self._asking.plan.replays else self._kept(handing)
         if kept is not None and kept.outcome is not None:
             self._asking.spent.merge(Cost(calls=kept.outcome.cost.calls))
+            self._asking.spent.resources.update(kept.resources)
             return kept.outcome, self._parts.ledger.blobs.expand(kept.answer)
         task = self._task(handing)
         done = self._tried(task, handing) if self._asking.plan.replays else self._run(task)
         self._asking.spent.merge(done.outcome.cost)
+        self._asking.spent.resources.update(done.resources)
         return done.outcome, done.answer
 
     def _kept(self, handing: HandOver) -> Run | None:

@@ -17,6 +17,7 @@ from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_sandbox, bu
 from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.model_requests import with_default
 from agentos.daemon.requests.run_requests import Answerers, RunSpending
+from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.requests.tool_calls import drift
 from agentos.daemon.run.conversation import BoxResult, Conversation, PreparedRun
 from agentos.daemon.run.grading import Grade, grade
@@ -68,6 +69,7 @@ class RunServices:
     budget: Budget = _NO_BUDGET  # of model calls, for runs whose task, agent and environment set none
     redact: Callable[[Json], Json] = lambda value: value  # keeps secrets out of steps and answers
     answerers: Answerers = field(default_factory=dict)
+    supervised: Callable[[Task, Snapshot], SupervisorPlan | None] = lambda task, snapshot: None
 
 
 class BoxExecutor:
@@ -131,6 +133,7 @@ class BoxExecutor:
                     job,
                     models=self._serving.models(bundle, snapshot),
                     cards=self._serving.cards(bundle),
+                    supervised=self._serving.supervised(task, snapshot),
                 )
             ran = self._in_a_box(sandbox, job, spent)
             drifted = drift(self._registry, bundle, plan, steps)
@@ -145,7 +148,7 @@ class BoxExecutor:
             answer=ran.answer,
             answer_sha256=digest(ran.answer),
             steps=tuple(steps),
-            resources=ran.resources,
+            resources=tuple(sorted({*ran.resources, *spent.resources})),
             sandbox=sandbox.name,
             level=sandbox.level,
             files=ran.files,

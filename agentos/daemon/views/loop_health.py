@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from agentos.daemon.views.supervisor_worth import worth_of
 from agentos.domain import Evidence, Evolution, Feedback, Kind, SafetyRate, Snapshot, is_memory
 from agentos.evolver.memory import lessons
 from agentos.evolver.policy import load_policy
@@ -42,6 +43,7 @@ def measure(home: Home, now: datetime) -> Health:
         memories=_memories(ledger, registry, home, now),
         safety=health.safety(ledger.find(SafetyRate)),
         words=health.words(ledger.find(Feedback), evidence, evolutions),
+        supervisor=worth_of(ledger),
     )
 
 
@@ -60,6 +62,7 @@ def document(found: Health) -> Mapping[str, Any]:
         },
         "library": [{**asdict(shelf), "ratio": shelf.ratio} for shelf in found.library],
         "words": [{**asdict(word), "share": word.share} for word in found.words],
+        "supervisor": [{**asdict(one), "lost_share": one.lost_share} for one in found.supervisor],
         "safety": [
             {
                 "at": rate.at,

@@ -20,7 +20,7 @@ from agentos.domain import (
     Task,
 )
 from agentos.evolver.diagnose.layer_order import PROMOTED_TWICE, ladder
-from agentos.evolver.find.agent_failures import telling_step
+from agentos.evolver.find.agent_failures import failed_below, telling_step
 from agentos.evolver.find.harness_signs import ANOTHER_ORDER, SOMETHING_ELSE
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.history.open_runs import runs_of
@@ -42,6 +42,8 @@ def diagnose(parts: Parts, evidence: Evidence, base: Snapshot) -> Diagnosis:
         if not sites:
             why = "every layer was promoted twice for this failure, and it came back"
             return Diagnosis(Layer.HARNESS, evidence.fingerprint.resource, "", f"{why} ({count})", steps)
+        if below := _below(parts, evidence):
+            why = below
         first, *others = sites
         return Diagnosis(first.layer, first.resource, first.path, f"{why} ({count})", steps, tuple(others))
     sites, why = _of_a_call(parts, evidence, base, tasks[-1], klass)
@@ -87,6 +89,19 @@ def _of_a_call(
         return [tool, in_harness], why
     why = f"{klass.says}; every failing run executed {path} and nothing else that may evolve"
     return [tool], why
+
+
+def _below(parts: Parts, evidence: Evidence) -> str:
+    """Which agent below the failing runs failed first, in a sentence; "" where none did."""
+    agents = {
+        handed[0].agent
+        for run_id in evidence.run_ids
+        if (handed := failed_below(parts.journal.steps(run_id)))
+    }
+    names = ", ".join(f"{Kind.AGENT.value}/{name}" for name in sorted(agents))
+    return (
+        f"it failed at {names}, which was handed a part, in {evidence.fingerprint.resource}" if names else ""
+    )
 
 
 def _why_harness(fingerprint: Fingerprint, harness: str) -> str:

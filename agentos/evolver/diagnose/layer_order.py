@@ -24,6 +24,7 @@ from agentos.domain import (
     Snapshot,
 )
 from agentos.errors import Invalid
+from agentos.evolver.find.agent_failures import failed_below
 from agentos.evolver.find.harness_signs import astray
 from agentos.evolver.find.triage import PAST, WITHOUT_SUCCESS
 from agentos.evolver.history.proposer_order import archive, by_layer, ordered
@@ -59,7 +60,7 @@ def ladder(
     if order and order[0] is not first:
         why = f"{why}; the {first.value} layer was tried before and did not end it"
     sites = [_site(parts, base, layer, agent, settings) for layer in order]
-    return [*_faulty_tool(parts, base, runs), *sites], why
+    return [*_faulty_tool(parts, base, runs, evidence), *sites], why
 
 
 def _start(runs: Sequence[ObservedRun], klass: FailureClass | None) -> tuple[Layer, str]:
@@ -106,9 +107,17 @@ def _end(seen: ObservedRun) -> str:
     return next((step.fault.type for step in reversed(seen.steps) if step.fault), "")
 
 
-def _faulty_tool(parts: Parts, base: Snapshot, runs: Sequence[ObservedRun]) -> Iterator[EditTarget]:
-    """The tool whose own fault stands in most of the failing runs."""
+def _faulty_tool(
+    parts: Parts, base: Snapshot, runs: Sequence[ObservedRun], evidence: Evidence
+) -> Iterator[EditTarget]:
+    """The tool that the failure is named by, as one below the runs may be; else whose fault most failing runs hold."""
     failing = [seen for seen in runs if not seen.passed]
+    named = evidence.fingerprint.signature.partition(" | ")[0]
+    below = named.startswith(("tool/", "skill/")) and any(failed_below(seen.steps) for seen in failing)
+    if below and parts.snapshots.files(base, named):
+        layer = Layer.SKILL if named.startswith("skill/") else Layer.TOOL
+        yield EditTarget(layer, "/".join(named.split("/")[:2]), named)
+        return
     paths = Counter(path for seen in failing for path in {*_broken(seen)})
     for path, count in paths.most_common(1):
         if count * 2 > len(failing) and path in parts.snapshots.files(base, path):

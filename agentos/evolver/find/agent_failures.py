@@ -33,16 +33,25 @@ class AgentFailure:
     tool: Fault | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class HandedFailure:
+    """Work that an agent was handed and did not do. ``step`` is the index of the step that tells of it."""
+
+    step: int
+    agent: str
+    task_id: str
+
+
 def lapse_in(outcome: Outcome, fault: Fault, steps: Sequence[Step]) -> AgentFailure:
     """Why a run without a call failed; ``fault`` is the outcome's, or made of it."""
-    if fault.resource:
-        return AgentFailure(
-            "harness" if fault.resource.startswith("harness/") else word_of(fault), (fault.where,)
-        )
+    if fault.resource.startswith("harness/"):
+        return AgentFailure("harness", (fault.where,))
     failing = never_worked(steps)
     broken = next((found for found in failing if _is_code(found)), None)
     if broken is not None:
         return AgentFailure(word_of(broken), tool=broken)
+    if fault.resource:
+        return AgentFailure(word_of(fault), (fault.where,))
     if kind_of(fault) not in WRONG_ANSWER:
         word = word_of(fault)
         return AgentFailure(word, _last_call(steps) if word in _AT_A_CALL else ())
@@ -76,6 +85,8 @@ def root_step(steps: Sequence[Step]) -> int:
             return step.index
         if step.node in ("message", "model") and failed[place] and place:
             return steps[place - 1].index
+    if below := failed_below(steps):
+        return below[0].step
     signs = [sign for sign in read_signals(steps) if sign.signal in _CIRCLES]
     if signs:
         return signs[0].since
@@ -119,6 +130,21 @@ def never_worked(steps: Sequence[Step]) -> list[Fault]:
         failing.pop(name, None)
         if fault is not None:
             failing[name] = replace(fault, where=fault.where or _path(step) or name)
+    return list(failing.values())
+
+
+def failed_below(steps: Sequence[Step]) -> list[HandedFailure]:
+    """For each agent that was handed work, did not succeed and did not later in the run: the first such work."""
+    failing: dict[str, HandedFailure] = {}
+    for step in steps:
+        given, came = step.action, step.observation
+        if step.node != "delegate" or not isinstance(given, dict) or not isinstance(came, dict):
+            continue
+        agent = str(given.get("agent"))
+        if came.get("ok") is True:
+            failing.pop(agent, None)
+        else:
+            failing.setdefault(agent, HandedFailure(step.index, agent, str(came.get("task"))))
     return list(failing.values())
 
 

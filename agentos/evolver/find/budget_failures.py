@@ -15,7 +15,7 @@ from agentos.evolver.find.signals import Signal, read_signals
 from agentos.evolver.parts import Parts
 
 # Steps and questions; calls, tokens and money of models. Of a budget that many runs share none is to blame.
-_OWN = frozenset({KernelFault.LIMIT, KernelFault.BUDGET})
+_OWN = frozenset({KernelFault.LIMIT, KernelFault.BUDGET, KernelFault.SUPERVISOR})
 _CIRCLES = frozenset({Signal.RETRY_LOOP, Signal.FORGOTTEN})
 
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentos.domain import Call, Fault, Kind, Run, Sighting, Step, Task
-from agentos.errors import UserError
+from agentos.errors import NotFound, UserError
+from agentos.evolver.find.agent_failures import HandedFailure, failed_below
 from agentos.evolver.find.budget_failures import as_failed
 from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of
 from agentos.evolver.find.harness_signs import mistold
@@ -22,6 +23,7 @@ from agentos.evolver.parts import Parts
 
 CURSOR = "mine"
 BATCH = 500
+BELOW_MAX = 20  # newest runs of equal work, among which that of a hand-over is looked for
 
 
 def mine(parts: Parts) -> int:
@@ -73,7 +75,27 @@ def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Fail
     doing = AgentActions(
         f"{Kind.AGENT.value}/{task.agent}", lambda: parts.journal.steps(run.id) if steps is None else steps
     )
-    return failure_of(run, "", parts.taxonomy, doing)
+    failure = failure_of(run, "", parts.taxonomy, doing)
+    return failure and (_of_below(parts, doing.steps()) or failure)
+
+
+def run_below(parts: Parts, handed: HandedFailure) -> Run | None:
+    """The newest run of work that was handed over; None where the journal does not know it."""
+    try:
+        task = parts.journal.task(handed.task_id)
+    except NotFound:
+        return None
+    runs = parts.journal.runs_of(task.key, BELOW_MAX)
+    return next((run for run in runs if run.task_id == task.id), None)
+
+
+def _of_below(parts: Parts, steps: Sequence[Step]) -> Failure | None:
+    """The failure of whom the run handed work to, where that never succeeded: it is one failure, not two."""
+    for handed in failed_below(steps):
+        below = run_below(parts, handed)
+        if below is not None and (failure := inspect(parts, below)) is not None:
+            return failure
+    return None
 
 
 def _of_harness(parts: Parts, task: Task, run: Run, steps: Sequence[Step] | None) -> Failure | None:

@@ -33,6 +33,7 @@ from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.parts import Parts
+from agentos.evolver.propose.agent_calls import calls_in
 from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
 from agentos.ports import Brief, KnownLesson, ObservedRun
 
@@ -64,14 +65,15 @@ def brief_for(parts: Parts, evolution: Evolution, site: EditTarget, sets: TaskSe
     runs = runs_of(parts, tasks)
     files = dict(_files(parts, evolution.base, site, runs))
     remembers = site.layer is Layer.MEMORY
+    made = calls_in(parts, runs, shown_guards(parts, sets), site.path)
     return Brief(
         evolution_id=evolution.id,
         base=evolution.base,
         resource=ResourceId(Kind(kind), name),
         path=site.path,
         source=found[site.path].decode() if site.path in found else "",
-        cases=tuple(case_of(parts, task) for task in tasks if task.call is not None),
-        working_calls=tuple(visible_guards(parts, sets, site.path, called)),
+        cases=(*(case_of(parts, task) for task in tasks if task.call is not None), *made.failing),
+        working_calls=(*visible_guards(parts, sets, site.path, called), *made.working),
         budget_s=parts.policy.propose.budget_s,
         max_candidates=parts.policy.propose.max_candidates,
         layer=site.layer,

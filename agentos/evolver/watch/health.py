@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from agentos.domain import Evidence, Evolution, EvolutionState, Feedback, SafetyRate
+from agentos.domain import Evidence, Evolution, EvolutionState, Feedback, SafetyRate, SupervisorWorth
 from agentos.evolver.verdict.safety import rates
 from agentos.ports import KnownLesson
 
@@ -143,6 +143,7 @@ class Health:
     memories: tuple[KnownLesson, ...]
     safety: tuple[SafetyRate, ...]  # oldest first
     words: tuple[FeedbackAccuracy, ...] = ()  # by person
+    supervisor: tuple[SupervisorWorth, ...] = ()  # by check
 
     @property
     def took_s(self) -> float | None:

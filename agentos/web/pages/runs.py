@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agentos.daemon.views.json_views import handed_below
 from agentos.domain import Feedback, Json, Question, Result, Run, Step, Task
 from agentos.errors import UserError
-from agentos.ledger.reading import Flag, Reader, TaskView
+from agentos.ledger.reading import Flag, TaskView
 from agentos.resources import parse_id
+from agentos.supervisor.watching import NODE as SUPERVISOR
 from agentos.web.context import WebContext
 
 _OTHERS = 20  # runs of the same task
@@ -37,6 +39,15 @@ class UsedVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedTask:
+    """What was handed over, how deep below the run, with its newest run and what that used."""
+
+    depth: int
+    task: Task
+    newest: Run | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunPage:
     run: Run
     view: TaskView
@@ -48,7 +59,7 @@ class RunPage:
     words: Sequence[Feedback]
     flags: Sequence[Flag]
     questions: Sequence[Question]
-    handed: Sequence[Task]
+    handed: Sequence[HandedTask]
     answer: str  # as a person may put it right; JSON, unless it is a text
 
 
@@ -71,7 +82,7 @@ def run_page(site: WebContext, run_id: str) -> RunPage:
         flags=reader.flags(run.id),
         questions=reader.open_questions(reader.root_of(view.task).id) if waits else [],
         answer=_answer(site, run),
-        handed=[below.task for below in _handed(reader, run)],
+        handed=[HandedTask(*below) for below in handed_below(reader, run.task_id)],
     )
 
 
@@ -89,10 +100,6 @@ def corrected_answer(site: WebContext, run_id: str, text: str) -> Json:
         return json.loads(text)
     except ValueError as error:
         raise UserError(f"Expected JSON, as the run's answer is: {error}.") from None
-
-
-def _handed(reader: Reader, run: Run) -> list[TaskView]:
-    return [view for view in reader.handed_over(run.task_id) if view.task.parent == run.task_id]
 
 
 def _lines(steps: Sequence[Step]) -> list[StepLine]:
@@ -113,8 +120,10 @@ def _lines(steps: Sequence[Step]) -> list[StepLine]:
 
 
 def about_step(step: Step) -> str:
-    """Which tool, model or agent it asked, "" for what asked none."""
+    """Which tool, model or agent it asked, or what the supervisor did and why; "" for what asked none."""
     action = step.action if isinstance(step.action, dict) else {}
+    if step.node == SUPERVISOR and isinstance(step.observation, dict):
+        return f"{action.get('act')}: {step.observation.get('reason')}"
     return next(
         (str(action[key])[:80] for key in ("tool", "model", "agent", "question") if key in action), ""
     )
