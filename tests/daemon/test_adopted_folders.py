@@ -109,4 +109,5 @@ def test_what_the_folder_changed_meanwhile_hides_neither_proof_nor_probation(
     ledger.put(replace(evolution, state=EvolutionState.PROMOTED))
     assert give_all_back(home, settings, ledger, registry)
     text = (folder / "SKILL.md").read_text()
-    assert "Add all rows." in text and "# Adding numbers" in text
+    assert "Add all rows." in text
+    assert "# Adding numbers" in text
