@@ -10,12 +10,13 @@ import fcntl
 import hashlib
 import os
 import pwd
+import re
 import time
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from agentos.domain import Budget
@@ -48,6 +49,15 @@ _EXPECTED = {
     "string_pattern_mismatch": "of the form {pattern}",
     "string_too_long": "at most {max_length} characters long",
 }  # what pydantic calls a fault -> what was wanted
+
+
+def _host(text: str) -> str:
+    if re.fullmatch(r"[^/\s]+(/\d+)?", text) is None:
+        raise ValueError("a host without http:// and path: 'api.example.org', '*.example.org', '10.1.2.0/24'")
+    return text
+
+
+Host = Annotated[str, AfterValidator(_host)]
 
 
 class _Table(BaseModel):
@@ -174,7 +184,7 @@ class Settings(BaseSettings):
     model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")
     model_calls: int = Field(64, ge=1, le=4096)
     recording: Literal["record", "live"] = "record"
-    egress: list[str] = Field(default_factory=list)
+    egress: list[Host] = Field(default_factory=list)
     providers: dict[str, Provider] = Field(default_factory=dict)
     budget: Budgets = Budgets.model_validate({})
     retention: Retention = Retention.model_validate({})

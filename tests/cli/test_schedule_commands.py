@@ -27,6 +27,7 @@ inputs: [text.txt]
 timezone: Europe/Berlin
 deliver: {folder: out, name: "{date}.json"}
 """
+NEWS = "{name: news, call: {tool: word_count, args: {path: text.txt}}, inputs: [{path: text.txt, newer_than: last_run}]}"
 NEVER = ("--cron", "0 0 1 1 *")
 
 
@@ -134,8 +135,15 @@ def test_a_day_of_work(agentos: Agentos, file: Path, home: Home, tmp_path: Path)
         wait((out / "two.json").exists)
         assert json.loads((out / "two.json").read_text())["words"] == 2
 
+        shown = agentos("schedule", "show", "arrivals").stdout
+        assert "two.txt" in shown  # what it was that each run was given
+        agentos("schedule", "add", "-", *NEVER, stdin=NEWS)
+        assert "no new file" not in agentos("schedule", "run", "news").stdout
+        assert "no new file in" in agentos("schedule", "run", "news").stdout
+
         asked = agentos("ask", "--tool", "word_count", "--arg", "path=text.txt", "text.txt")
         assert json.loads(asked.stdout)["words"] == 5
+        assert "reads text.txt" in asked.stderr
         assert "act" in asked.stderr
         assert re.search(r"passed  \(run-\w+; `agentos run good`", asked.stderr)
         lines = agentos("ask", "--tool", "word_count", "--arg", "path=stdin.txt", "-", "--json", stdin="a b")

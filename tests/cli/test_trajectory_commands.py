@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -220,6 +222,21 @@ def test_trials_of_an_evolution_give_preferences(agentos: Agentos, file: Path, h
 
 
 # --- as evidence ------------------------------------------------------------------------------------
+
+
+def test_a_record_whose_task_is_there_already_holds_up_no_other(
+    agentos: Agentos, file: Path, home: Home
+) -> None:
+    whole = json.loads(agentos("trajectory", "import", str(file), "--json", code=1).stdout)
+    with contextlib.closing(sqlite3.connect(home.ledger)) as ledger, ledger:
+        for (name,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            ledger.execute(f"DROP TRIGGER {name}")
+        (run_id,) = ledger.execute("SELECT id FROM run ORDER BY no LIMIT 1").fetchone()
+        ledger.execute("UPDATE run SET id = 'run-other' WHERE id = ?", (run_id,))
+    again = json.loads(agentos("trajectory", "import", str(file), "--json", code=1).stdout)
+    assert again["known"] == whole["imported"] - 1
+    assert again["refused_count"] == whole["refused_count"] + 1
+    assert any("there is a task with the id" in one["why"] for one in again["refused"])
 
 
 def test_what_cannot_be_run_here_is_seen_but_opens_no_evolution(

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from agentos.daemon.intake.adopting import AdoptedFolder, adopt_folder
+from agentos.daemon.intake.adopting import AdoptedFolder, adopt_folder, give_all_back, proof_of
 from agentos.daemon.intake.folders import Folders
 from agentos.daemon.intake.sessions import LOOK_S, SETTLED_S, SessionLogs, take_all
 from agentos.daemon.service import service
-from agentos.domain import Result
+from agentos.domain import Evolution, EvolutionState, Result
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.registry.skill_folders.folder_differences import folder_differences
+from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.settings import load_settings
@@ -78,3 +81,33 @@ def test_sessions_are_taken_in_as_they_end(home: Home, ledger: Ledger, tmp_path:
     assert sessions.look(1.0 + 2 * LOOK_S, later) == {}
     runs = ledger.runs(result=Result.UNKNOWN, limit=10)
     assert len(runs) == 2
+
+
+def test_what_the_folder_changed_meanwhile_hides_neither_proof_nor_probation(
+    home: Home, ledger: Ledger, tmp_path: Path
+) -> None:
+    registry, place = Registry(home.registry), tmp_path / "theirs"
+    folder, path = place / "adding", f"{NAME}/SKILL.md"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL)
+    skills = SkillsFolders(registry, [place], None, settle_s=0.0)
+    take_in = lambda: [skills.scan(1.0) for _ in range(2)]  # noqa: E731
+    take_in()
+    base = registry.stable()
+    evolution = Evolution("evo-1", "evd-1", "f", EvolutionState.PROBATION, base)
+    candidate = registry.add_candidate("cand-1", base, {path: SKILL.replace("Add.", "Add all rows.")})
+    registry.promote(base, candidate, {"Evolution": "evo-1"}, "Add all rows")
+    ledger.put(evolution)
+    (folder / "SKILL.md").write_text(SKILL.replace("# Adding", "# Adding numbers"))
+    take_in()
+    assert registry.versions(NAME)[0].evolution is None  # a merge lies on top
+    adopt_folder(ledger, AdoptedFolder(str(place), "in-place"))
+    settings = load_settings(home.settings)
+    assert not give_all_back(home, settings, ledger, registry)  # it may still be rolled back
+    (difference,) = folder_differences(registry, [place])
+    assert "Evolution: evo-1" in proof_of(registry, ledger, difference)
+    ledger.put(replace(evolution, state=EvolutionState.PROMOTED))
+    assert give_all_back(home, settings, ledger, registry)
+    text = (folder / "SKILL.md").read_text()
+    assert "Add all rows." in text
+    assert "# Adding numbers" in text

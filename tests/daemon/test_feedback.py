@@ -251,6 +251,8 @@ def test_what_can_show_nothing_is_refused_and_what_has_no_check_is_kept(
         speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=9",)))
     with pytest.raises(UserError, match="PATH=VALUE"):
         speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total",)))
+    with pytest.raises(UserError, match=r"has no 'totl'; it has .*total.*--check"):  # a slip
+        speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("totl=9",)))
     (word,) = speak(home, run.id, Rating.BAD, FeedbackDetails("I do not like it"))
     assert (word.checks, settled()) == ((), [])
     assert len(ledger.runs()) == 1

@@ -80,7 +80,8 @@ def adopt(
     if as_json:
         print_json({"folder": str(place), "skills": found, "sessions": taken})
         return
-    print_text(f"{place} is adopted: {len(found)} skills, which the daemon takes in while it runs.")
+    count = f"{len(found)} skill{'s' if len(found) != 1 else ''}"
+    print_text(f"{place} is adopted: {count}, which the daemon takes in while it runs.")
     if taken:
         print_text(
             f"{taken['imported']} sessions taken in as runs, {taken['known']} were there, "

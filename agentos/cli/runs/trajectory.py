@@ -16,7 +16,7 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import clean, print_json, print_text
-from agentos.errors import Invalid, UserError
+from agentos.errors import Conflict, Invalid, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -161,7 +161,12 @@ class _Taking:
             return
         source = Source(name, record.file, record.number)
         for conversation in conversations:
-            self._keep(past_of(conversation, source, self._into))
+            try:
+                self._keep(past_of(conversation, source, self._into))
+            except (
+                Conflict
+            ) as error:  # what stands there is not touched, and the other records are not held up
+                self._refuse(record, str(error))
 
     def _keep(self, past: ImportedRun) -> None:
         if self._dry_run:
@@ -196,11 +201,13 @@ class _Taking:
         """The summary."""
         verb = "would be imported" if self._dry_run else "imported"
         how = ", ".join(f"{count} {result}" for result, count in sorted(self.results.items()))
-        print_text(f"{self.counts['imported']:,} runs {verb}{f' ({how})' if how else ''}.")
+        print_text(
+            f"{self.counts['imported']:,} run{'s' if self.counts['imported'] != 1 else ''} {verb}{f' ({how})' if how else ''}."
+        )
         if self.counts["known"]:
             print_text(f"{self.counts['known']:,} were there already.")
         for why, count in self.passed_over.most_common():
-            print_text(f"Passed over: {count:,} files ({why}).")
+            print_text(f"Passed over: {count:,} file{'s' if count > 1 else ''} ({why}).")
         if count := self.counts["refused"]:
             whose = "" if count <= REFUSED_MAX else f" of the first {REFUSED_MAX}"
             print_text(f"Refused: {count:,}; the reasons{whose} stand above.", "yellow")

@@ -28,6 +28,7 @@ app = verb()
 _POLL_S = 0.05
 _STDIN = "stdin.txt"  # what standard input is called in the workspace
 _STDIN_MAX = 64 << 20
+_TOLD = 5  # inputs that are named
 
 
 @app.command()
@@ -62,6 +63,8 @@ def ask(
     _require_daemon(home)
     with _inputs(given) as inputs:
         task = _add(home, {**document, "inputs": inputs})
+    if not as_json:
+        _tell_inputs(task)
     run = _follow(home, task, as_json=as_json)
     if as_json:
         print_json(_facts(home, task, run), line=True)
@@ -134,6 +137,14 @@ def _add(home: Home, document: Json) -> Task:
 
     (task,) = add_tasks(home, drafts_of(json.dumps(document).encode(), "the question", Path.cwd()))
     return task
+
+
+def _tell_inputs(task: Task) -> None:
+    """Where they stand in the workspace: what an argument has to name."""
+    if task.inputs:
+        more = f" and {len(task.inputs) - _TOLD} more" if len(task.inputs) > _TOLD else ""
+        names = ", ".join(file.path for file in task.inputs[:_TOLD])
+        print(clean(f"reads {names}{more}"), file=sys.stderr)
 
 
 def _follow(home: Home, task: Task, *, as_json: bool) -> Run | None:

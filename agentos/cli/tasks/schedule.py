@@ -160,9 +160,9 @@ def show(id: Id, as_json: AsJson = False) -> None:
         where = destination.folder or " ".join(destination.command)
         print_text(f"deliver    {destination.file or 'the answer'} to {where}")
     print_table(
-        ("task", "began", "result", "why"),
+        ("task", "began", "of", "result", "why"),
         [
-            (copy.task.id, _at(copy.task.created_at), *ended(copy, run))
+            (copy.task.id, _at(copy.task.created_at), _read(copy), *ended(copy, run))
             for copy, run in copies_with_runs(reader, task.id, SCHEDULE_RUNS)
         ],
         empty=_not_yet(task),
@@ -204,10 +204,12 @@ def run(id: Id, as_json: AsJson = False) -> None:
     now = datetime.now(UTC)
     with _ledger() as ledger:
         view = find_schedule(ledger, id)
-        copy_id = run_now(ledger, view, now, load_settings(Home.find().settings).hold_out)
+        copy_id, empty = run_now(ledger, view, now, load_settings(Home.find().settings).hold_out)
     if as_json:
         print_json({"task": copy_id})
     else:
+        if empty:
+            print_text(f"There is {empty.partition(' (')[0]}: it runs with nothing to read.", "yellow")
         print_text(f"{copy_id} is queued; `agentos task show {copy_id}` tells how it went.")
 
 
@@ -236,6 +238,12 @@ def _ledger() -> Iterator[Ledger]:
 
 def _skipped(reader: Reader, schedule_id: str, limit: int) -> Sequence[SkippedRun]:
     return reader.newest(SkippedRun, limit, schedule_id=schedule_id)
+
+
+def _read(copy: TaskView) -> str:
+    """What it was given: the file that arrived, or how many there were."""
+    files = copy.task.inputs
+    return files[0].path if len(files) == 1 else f"{len(files)} files" if files or copy.task.sources else ""
 
 
 def _not_yet(task: Task) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agentos.domain import Evolution, EvolutionState, Json, Verdict
+from agentos.domain import Evolution, EvolutionState, Json, Verdict, Version
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -17,6 +17,7 @@ from agentos.registry.skill_folders.folder_differences import (
     DifferenceSide,
     FolderDifference,
     folder_differences,
+    same_files,
 )
 from agentos.registry.skill_folders.give_back import GiveBack, GiveBackResult, give_back
 from agentos.registry.store import Registry
@@ -78,18 +79,42 @@ def proof_of(registry: Registry, reader: Reader, difference: FolderDifference) -
     latest = registry.latest(difference.skill)
     if latest is None:
         return f"{difference.skill}: as in the registry"
-    message = registry.repository.commit(latest.commit).message.strip()
-    proof = [message]
-    if latest.evolution:
+    learnt = [version for version, _ in _learnt(registry, reader, difference)]
+    if latest not in learnt and (latest.origin != "import" or not learnt):
+        learnt.insert(0, latest)
+    messages = [_with_measured(registry, reader, version) for version in learnt]
+    return "\n\n".join(messages) + "\n"
+
+
+def _with_measured(registry: Registry, reader: Reader, version: Version) -> str:
+    subject, _, body = registry.repository.commit(version.commit).message.strip().partition("\n")
+    measured = []
+    with suppress(NotFound):
+        evolution = reader.get(Evolution, version.evolution or "")
+        for verdict in reader.find(Verdict, evolution_id=evolution.id):
+            if verdict.candidate_id == evolution.candidate_id:
+                said = "; ".join(verdict.reasons)
+                counts = f"{len(verdict.fixed)} tasks mended, {len(verdict.broken)} broken"
+                measured = [f"Measured: {counts}. {said}".strip()]
+    return "\n\n".join([subject, *measured, body.strip()]).strip()
+
+
+def _learnt(
+    registry: Registry, reader: Reader, difference: FolderDifference
+) -> list[tuple[Version, Evolution]]:
+    """What evolutions changed since a version that the folder has, newest first.
+
+    Not the newest version alone: what was changed in the folder meanwhile is merged on top of an edit.
+    """
+    found = []
+    for version in registry.versions(difference.skill):
+        if same_files(registry, version.digest, difference.theirs):
+            break
         with suppress(NotFound):
-            evolution = reader.get(Evolution, latest.evolution)
-            for verdict in reader.find(Verdict, evolution_id=evolution.id):
-                if verdict.candidate_id == evolution.candidate_id:
-                    said = "; ".join(verdict.reasons)
-                    counts = f"{len(verdict.fixed)} tasks mended, {len(verdict.broken)} broken"
-                    proof.insert(1, f"Measured: {counts}. {said}".strip())
-    subject, _, body = proof[0].partition("\n")
-    return "\n\n".join([subject, *proof[1:], body.strip()]).strip() + "\n"
+            evolution = reader.get(Evolution, version.evolution or "")
+            if version.origin == "evolution" and evolution.state in (*_TRIED, EvolutionState.PROMOTED):
+                found.append((version, evolution))
+    return found
 
 
 def give_all_back(
@@ -131,10 +156,11 @@ def give_all_back(
 
 
 def _stands(registry: Registry, reader: Reader, difference: FolderDifference) -> bool:
-    """Not while its evolution may still be rolled back."""
+    """Not while one of its evolutions may still be rolled back."""
     latest = registry.latest(difference.skill)
-    if latest is None or not latest.evolution:
-        return latest is not None
+    states = [evolution.state for _, evolution in _learnt(registry, reader, difference)]
     with suppress(NotFound):
-        return reader.get(Evolution, latest.evolution).state not in _TRIED
+        if latest is not None and latest.evolution:
+            states.append(reader.get(Evolution, latest.evolution).state)
+        return latest is not None and not any(state in _TRIED for state in states)
     return False

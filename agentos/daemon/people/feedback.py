@@ -85,6 +85,10 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
         expected += checks_of(_read(said.check), str(said.check))
     if run.sandbox != IMPORT and not words.is_gradable(run):
         return tuple(expected) if rating is Rating.BAD else ()
+    if said.expect and (slip := words.leads_nowhere(answer, expected[: len(said.expect)])):
+        raise UserError(
+            f"{slip}. If it should have that: --check FILE, with `equals: {{path: …, value: …}}`."
+        )
     if rating is Rating.BAD and words.has_them_already(answer, expected):
         raise UserError(f"The answer of {run.id} is that already; say what it should have been instead.")
     if (said.expect or said.corrected) and (why := words.contradicted(task, answer, corrected)):

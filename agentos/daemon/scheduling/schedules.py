@@ -65,7 +65,9 @@ def start_copy(
     *,
     even_if_empty: bool = False,
 ) -> tuple[str | None, str]:
-    """Queue a copy of a schedule with its inputs read: its id, or None and why there is nothing to do.
+    """Queue a copy of a schedule with its inputs read: its id, and why there is nothing to do, or "".
+
+    Where there is nothing no copy is queued, but for ``even_if_empty``.
 
     Inputs that cannot be read are left to the copy, whose run says so and ends as ``infra``.
     """
@@ -73,13 +75,15 @@ def start_copy(
     trigger = copy.trigger  # kept for its time zone, by which results are named
     copy = replace(copy, trigger=replace(trigger, watch=None) if trigger else None)
     copy = with_accepted(ledger, copy)
+    reason = ""
     if copy.sources:
         try:
             found, reading = read_live(ledger, copy)
         except Invalid:
             found = copy
         else:
-            if not even_if_empty and (reason := empty_reason(copy, reading)):
+            reason = empty_reason(copy, reading)
+            if reason and not even_if_empty:
                 return None, reason
             share = share_of(found.key, hold_out)
             left_out = {"left_out": reading.left_out}
@@ -88,19 +92,21 @@ def start_copy(
     if task.sources and not copy.sources:
         files = {file.path: file.sha256 for file in copy.inputs}
         ledger.note("task.inputs_read", copy_id, {"schedule": task.id, "files": files, **left_out})
-    return copy_id, ""
+    return copy_id, reason
 
 
-def run_now(ledger: Ledger, view: TaskView, now: datetime, hold_out: float) -> str:
-    """Queue a copy beside those that are due, at a person's wish; its id. Raises UserError for a watched folder."""
+def run_now(ledger: Ledger, view: TaskView, now: datetime, hold_out: float) -> tuple[str, str]:
+    """Queue a copy beside those that are due, at a person's wish: its id, and why it finds nothing to do, or "".
+
+    Raises UserError for a watched folder."""
     task = view.task
     if task.trigger is not None and task.trigger.watch is not None:
         raise UserError(
             f"{task.id} runs for each file that arrives: put one into {task.trigger.watch.folder}."
         )
     copy_id = f"{task.id}-{now:%Y%m%d%H%M%S%f}"
-    start_copy(ledger, task, view.share, copy_id, now, hold_out, even_if_empty=True)
-    return copy_id
+    _, empty = start_copy(ledger, task, view.share, copy_id, now, hold_out, even_if_empty=True)
+    return copy_id, empty
 
 
 def last_due(reader: Reader, task: Task) -> datetime:

@@ -32,6 +32,7 @@ from agentos.errors import UserError
 
 _TEXT = 200  # characters: a longer text, or one of several lines, is seldom written twice alike
 _LINES = 10  # checks that are made of a corrected text
+_NONE = object()
 _QUICK = ("equals", "contains")  # judged here: no pattern, no foreign code
 
 
@@ -100,6 +101,19 @@ def with_values(answer: Json, expected: Sequence[Check]) -> Json:
 
 def _element(place: Json, key: str) -> Json:
     return place[int(key)] if isinstance(place, list) and key.isdigit() and int(key) < len(place) else None
+
+
+def leads_nowhere(answer: Json, expected: Sequence[Check]) -> str:
+    """What a path asks of the answer that it does not have, as a sentence; a slip opens evidence that nobody can repair."""
+    for check in expected:
+        place = answer
+        for key in str(check.spec.get("path") or "").split(".") if check.spec.get("path") else ():
+            inner = place.get(key, _NONE) if isinstance(place, dict) else _element(place, key)
+            if inner is _NONE or (inner is None and not isinstance(place, dict)):
+                there = f"; it has {', '.join(list(place)[:8])}" if isinstance(place, dict) and place else ""
+                return f"The answer has no '{check.spec['path']}'{there}"
+            place = inner
+    return ""
 
 
 def contradicted(task: Task, answer: Json, corrected: Json) -> str:

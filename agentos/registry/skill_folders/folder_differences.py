@@ -72,6 +72,11 @@ def _files(registry: Registry, digest: str, there: Mapping[str, bytes]) -> dict[
     return found
 
 
+def same_files(registry: Registry, digest: str, there: Mapping[str, bytes]) -> bool:
+    """Whether a version of a skill (its digest, "" where it was retired) is what the folder holds."""
+    return bool(digest) and _files(registry, digest, there) == there
+
+
 def taken_in(registry: Registry, difference: FolderDifference) -> None:
     """Note that the folder now holds what the registry has: nothing is taken in from it for that."""
     repository, ref = registry.repository, folder_ref(difference.folder)

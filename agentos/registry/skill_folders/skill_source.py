@@ -53,9 +53,8 @@ def checkout(source: str) -> Iterator[Path]:
         except subprocess.TimeoutExpired:
             raise UserError(f"{url} did not come within {_TIMEOUT_S} s; try again") from None
         if done.returncode:
-            raise UserError(
-                f"{url} cannot be cloned: {done.stderr.strip().splitlines()[-1:] or ['git gave no reason']}"
-            )
+            reason = done.stderr.strip().splitlines() or ["git gave no reason"]
+            raise UserError(f"{url} cannot be cloned: {reason[-1].removeprefix('fatal: ')}")
         yield Path(aside, "checkout")
 
 

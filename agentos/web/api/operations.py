@@ -309,7 +309,7 @@ def _run_schedule(call: ApiCall) -> Done:
     hold_out = load_settings(call.site.home.settings).hold_out
     with writing(call.site.home) as ledger:
         view = find_schedule(ledger, call.path["id"])
-        return Done({"task": run_now(ledger, view, datetime.now(UTC), hold_out)}, view.task.id)
+        return Done({"task": run_now(ledger, view, datetime.now(UTC), hold_out)[0]}, view.task.id)
 
 
 def _me(call: ApiCall) -> Any:
