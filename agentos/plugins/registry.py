@@ -32,7 +32,7 @@ class PluginKind:
 
     name: str
     what: str
-    built_in: str = ""  # "module:names" of those that ship
+    built_in: tuple[str, ...] | str = ()  # names of those that ship, or "module:table" where these stand
     methods: tuple[str, ...] = ()
     makes: bool = False  # called once, with what the seam gives, and makes what has the methods
 
@@ -43,44 +43,50 @@ class PluginKind:
 
     def built_ins(self) -> Collection[str]:
         """The names of those that ship: nobody else may have one of them."""
-        module, _, names = self.built_in.partition(":")
-        return tuple(getattr(importlib.import_module(module), names)) if module else ()
+        if isinstance(self.built_in, tuple):
+            return self.built_in
+        module, _, table = self.built_in.partition(":")
+        return tuple(getattr(importlib.import_module(module), table))
 
 
 KINDS: Mapping[str, PluginKind] = {
     kind.name: kind
     for kind in (
         PluginKind(
-            "proposers", "proposes edits", "agentos.daemon.evolve.proposers:SHIPPED", ("propose",), makes=True
+            "proposers",
+            "proposes edits",
+            ("repair", "model", "command", "lesson", "skill"),
+            ("propose",),
+            makes=True,
         ),
         PluginKind(
             "sandboxes",
             "makes boxes",
-            "agentos.sandboxes.choice:SANDBOXES",
+            ("bubblewrap", "docker"),
             ("open", "start", "examine", "close"),
             makes=True,
         ),
         PluginKind("trajectories", "reads runs of other systems", "agentos.trajectories.readers.formats:READERS"),
         PluginKind("checks", "decides success", "agentos.checks:KINDS", ("faults", "judge")),
         PluginKind("screen_rules", "screens edits", "agentos.evolver.screen_rules:RULES", ("look",)),
-        PluginKind("notifiers", "tells a person", "agentos.daemon.people.channels:CHANNELS"),
+        PluginKind("notifiers", "tells a person", ("command", "mail", "webhook", "desktop")),
         PluginKind(
             "secret_stores",
             "keeps values of secrets",
-            "agentos.models.secrets:STORES",
+            ("file", "keyring"),
             ("get", "set", "delete"),
             makes=True,
         ),
-        PluginKind("retrievers", "ranks texts", "agentos.retrieval.scoring:SHIPPED"),
+        PluginKind("retrievers", "ranks texts", ("bm25", "hybrid")),
         PluginKind(
             "blob_stores",
             "keeps content",
-            "agentos.ledger.blobs:STORES",
+            ("files",),
             ("read", "write", "remove"),
             makes=True,
         ),
         PluginKind("commands", "a noun of the command line", "agentos.cli.main:COMMANDS"),
-        PluginKind("pages", "a page in the browser", "", ("show",)),
+        PluginKind("pages", "a page in the browser", (), ("show",)),
     )
 }
 
@@ -178,11 +184,11 @@ def _load(plugin: Plugin) -> Any:
     if plugin.fault:
         raise plugin.failed(plugin.fault)
     kernel = KernelState()
-    loaded, why = _within(LOAD_S, plugin.point.load)
+    loaded, why = within(LOAD_S, plugin.point.load)
     if changed := kernel.restore():
         raise plugin.failed(f"its import changes {changed[0]}, which is the kernel's")
     if why:
-        raise plugin.failed(why)
+        raise plugin.failed(f"it cannot be loaded ({why})")
     kind = KINDS[plugin.kind]
     if not kind.makes or isinstance(loaded, type):
         _require(plugin, loaded)
@@ -191,20 +197,20 @@ def _load(plugin: Plugin) -> Any:
     return loaded
 
 
-def _within(seconds: float, work: Callable[[], Any]) -> tuple[Any, str]:
-    """What ``work`` gave, and why it gave nothing."""
+def within(seconds: float, work: Callable[[], Any]) -> tuple[Any, str]:
+    """What another's ``work`` gave, and why it gave nothing. Its thread goes on where it does not end in time."""
     ended: list[tuple[Any, str]] = []
 
     def attempt() -> None:
         try:
             ended.append((work(), ""))
         except BaseException as error:  # noqa: BLE001 - another's code, which may raise SystemExit as well
-            ended.append((None, f"it cannot be loaded ({said(error)})"))
+            ended.append((None, said(error)))
 
     thread = threading.Thread(target=attempt, name="plug-in", daemon=True)
     thread.start()
     thread.join(seconds)
-    return ended[0] if ended else (None, f"its import did not end within {seconds:g} s")
+    return ended[0] if ended else (None, f"it did not end within {seconds:g} s")
 
 
 def make(plugin: Plugin, *given: Any) -> Any:
@@ -224,12 +230,16 @@ def _require(plugin: Plugin, found: Any) -> None:
             raise plugin.failed(f"it has no `{name}`")
 
 
-def call(plugin: Plugin, work: Callable[[], Any]) -> Any:
-    """What ``work`` (a call of the plug-in) gives. Raises PluginFailed, whatever it raised."""
+def call(plugin: Plugin, work: Callable[[], Any], *, quotes: bool = True) -> Any:
+    """What ``work`` (a call of the plug-in) gives. Raises PluginFailed, whatever it raised.
+
+    Without ``quotes`` the sentence has the error's type alone: its text may hold a secret.
+    """
     try:
         return work()
     except Exception as error:  # noqa: BLE001 - another's code
-        raise plugin.failed(f"it raised {said(error)}") from error
+        what = said(error) if quotes else type(error).__name__
+        raise plugin.failed(f"it raised {what}") from (error if quotes else None)
 
 
 def usable(kind: str) -> Iterator[tuple[Plugin, Any | PluginFailed]]:

@@ -11,8 +11,6 @@ from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.search_process import SearchProcess
 from agentos.proposers.skill import SkillProposer
 
-SHIPPED = ("repair", "model", "command", "lesson", "skill")  # names that no other may have
-
 
 class ConfiguredProposers(Mapping[Layer, tuple[Proposer, ...]]):
     """Those that search, and those that ask a model from when one is set up, for as long as it is.
