@@ -57,12 +57,12 @@ def _one_of(kind: str, *first: str) -> Callable[[str], str]:
     """Accepts what ships and what installed plug-ins of the kind bring."""
 
     def accept(name: str) -> str:
-        known = [*first, *registry.names(kind)]
-        if name not in known:
-            *some, last = map(repr, known)
-            expected = f"{', '.join(some)} or {last}" if some else last
-            raise PydanticCustomError("literal_error", "{expected}", {"expected": expected})
-        return name
+        shipped = [*first, *registry.KINDS[kind].built_ins()]
+        if name in shipped or name in (known := [*first, *registry.names(kind)]):
+            return name
+        *some, last = map(repr, known)
+        expected = f"{', '.join(some)} or {last}" if some else last
+        raise PydanticCustomError("literal_error", "{expected}", {"expected": expected})
 
     return accept
 
@@ -132,9 +132,7 @@ class Notify(_Table):
     smtp_security: Literal["starttls", "tls", "none"] = "starttls"
     smtp_user: str = Field("", max_length=200)
     smtp_secret: str = Field("", max_length=64)
-    plugins: list[Annotated[str, AfterValidator(_one_of("notifiers"))]] = Field(
-        default_factory=list, max_length=20
-    )
+    plugins: list[str] = Field(default_factory=list, max_length=20)
 
 
 class AdoptSettings(_Table):
@@ -358,8 +356,8 @@ def first_settings(run_uid: int | None) -> str:
 # smtp = ""                # host:port; else the program sendmail
 # smtp_security = "starttls"  # or "tls", "none"
 # smtp_user = ""
-# plugins = []             # names of installed notifiers (docs/use/plugins.md)
 # smtp_secret = ""         # the name of a secret (`agentos secret set`), which is the password
+# plugins = []             # names of notifiers that are installed (docs/use/plugins.md)
 
 ## How a promoted edit goes back to a folder that was adopted: "branch", "patch", "in-place" or "none".
 # [adopt]

@@ -237,6 +237,8 @@ def call(plugin: Plugin, work: Callable[[], Any], *, quotes: bool = True) -> Any
     """
     try:
         return work()
+    except PluginFailed:
+        raise
     except Exception as error:  # noqa: BLE001 - another's code
         what = said(error) if quotes else type(error).__name__
         raise plugin.failed(f"it raised {what}") from (error if quotes else None)

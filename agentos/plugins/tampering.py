@@ -14,6 +14,7 @@ from typing import Any
 
 _DECIDES = ("agentos.evolver", "agentos.checks", "agentos.rules", "agentos.registry", "agentos.plugins")
 _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
+_LAZY = ("__pydantic", "__abstract", "_abc", "__weakref__", "__dict__")  # of a class: may come with its first use
 _GONE = object()
 
 
@@ -29,17 +30,23 @@ class KernelState:
         for name, holder, before in self._held:
             now = _state(holder)
             changed = [key for key in before if now.get(key, _GONE) is not before[key]]
-            if isinstance(holder, dict | list | set):
-                changed += [key for key in now if key not in before]
+            changed += [key for key, value in now.items() if key not in before and not _is_import(holder, value)]
             if changed:
                 found.append(f"{name}.{changed[0]}")
                 _put_back(holder, before, changed)
         return found
 
 
+def _is_import(holder: Any, value: Any) -> bool:
+    """A module stands as a name in its package once somebody has imported it."""
+    return isinstance(holder, ModuleType) and isinstance(value, ModuleType)
+
+
 def _holders() -> Iterator[tuple[str, Any]]:
     for name, module in sorted(sys.modules.items()):
-        if name in _DECIDES or name.startswith(tuple(f"{part}." for part in _DECIDES)):
+        if not name.startswith(_DECIDES):
+            continue
+        if not getattr(module.__spec__, "_initializing", False):  # another thread is just importing it
             yield name, module
             for key, value in list(vars(module).items()):
                 own = getattr(value, "__module__", None) == name
@@ -57,8 +64,10 @@ def _holders() -> Iterator[tuple[str, Any]]:
 def _state(holder: Any) -> dict[Any, Any]:
     if isinstance(holder, FunctionType):
         return {part: getattr(holder, part) for part in _PARTS}
-    if isinstance(holder, ModuleType | type):
+    if isinstance(holder, ModuleType):
         return {key: value for key, value in vars(holder).items() if not key.startswith("__")}
+    if isinstance(holder, type):
+        return {key: value for key, value in vars(holder).items() if not key.startswith(_LAZY)}
     if isinstance(holder, list):
         return dict(enumerate(holder))
     return dict(holder) if isinstance(holder, dict) else {item: True for item in holder}
@@ -72,4 +81,7 @@ def _put_back(holder: Any, before: dict[Any, Any], changed: list[Any]) -> None:
         holder.update(before)
     else:
         for key in changed:
-            setattr(holder, key, before[key])
+            if key in before:
+                setattr(holder, key, before[key])
+            else:
+                delattr(holder, key)

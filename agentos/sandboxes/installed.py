@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import Limits
-from agentos.errors import AgentOSError, Unavailable
+from agentos.errors import Unavailable
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
 from agentos.ports import Box
@@ -65,6 +65,6 @@ class InstalledSandbox:
         try:
             return registry.call(self._plugin, work)
         except PluginFailed as error:
-            if isinstance(error.__cause__, AgentOSError):  # it says itself what to do
+            if isinstance(error.__cause__, Unavailable):  # it says itself what to do, and how a box died
                 raise error.__cause__ from None
             raise Unavailable(str(error)) from None

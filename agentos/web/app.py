@@ -18,6 +18,7 @@ from agentos.web.api.routes import with_api
 from agentos.web.context import HERE, WebContext
 from agentos.web.guard import Guard, read_form
 from agentos.web.live import changes
+from agentos.web.pages.installed import installed_page
 
 _STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _STATUS = {NotFound: 404, Conflict: 409, UserError: 400, Unavailable: 503}
@@ -82,6 +83,7 @@ def make_app(site: WebContext, hosts: frozenset[str], is_ending: Callable[[], bo
         do("/models/{act}", forms.do_models),
         show("/health", views.health_view),
         show("/health.svg", views.health_svg),
+        show("/plugins/{name}", installed_page),
         show("/search", views.search_view),
         show("/tables/{name}.csv", views.csv_table),
         show("/tables/{name}.json", views.json_table),
