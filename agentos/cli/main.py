@@ -127,8 +127,8 @@ class _Lazy(TyperGroup):
 
         more = [plugin for plugin in registry.installed("commands") if not plugin.fault]
         for plugin in more:
-            help = f"Of the plug-in {plugin.distribution} {plugin.version}."
-            self.commands[plugin.name] = TyperCommand(plugin.name, help=help, callback=lambda: None)
+            line = f"Of the plug-in {plugin.distribution} {plugin.version}."
+            self.commands[plugin.name] = TyperCommand(plugin.name, help=line, callback=lambda: None)
         return super().list_commands(ctx)
 
 

@@ -44,7 +44,9 @@ def faults(kind: str, spec: Mapping[str, Any]) -> list[str]:
     try:
         module = registry.load(plugin)
         _source(plugin, module)
-        return [f"{kind}: {fault}" for fault in registry.call(plugin, lambda: list(module.faults(_own(spec))))]
+        return [
+            f"{kind}: {fault}" for fault in registry.call(plugin, lambda: list(module.faults(_own(spec))))
+        ]
     except PluginFailed as error:
         return [str(error)]
 
@@ -96,7 +98,9 @@ def _source(plugin: Plugin, module: Any) -> str:
     except (AttributeError, TypeError, OSError, UnicodeDecodeError):
         raise plugin.failed("it is no module whose text can be read") from None
     if len(text) > SOURCE_MAX:
-        raise plugin.failed(f"its text has {len(text):,} characters, at most {SOURCE_MAX:,} are sent to a box")
+        raise plugin.failed(
+            f"its text has {len(text):,} characters, at most {SOURCE_MAX:,} are sent to a box"
+        )
     return text
 
 

@@ -66,7 +66,9 @@ KINDS: Mapping[str, PluginKind] = {
             ("open", "start", "examine", "close"),
             makes=True,
         ),
-        PluginKind("trajectories", "reads runs of other systems", "agentos.trajectories.readers.formats:READERS"),
+        PluginKind(
+            "trajectories", "reads runs of other systems", "agentos.trajectories.readers.formats:READERS"
+        ),
         PluginKind("checks", "decides success", "agentos.checks:KINDS", ("faults", "judge")),
         PluginKind("screen_rules", "screens edits", "agentos.evolver.screen_rules:RULES", ("look",)),
         PluginKind("notifiers", "tells a person", ("command", "mail", "webhook", "desktop")),
@@ -218,7 +220,7 @@ def make(plugin: Plugin, *given: Any) -> Any:
     loaded = load(plugin)
     try:
         made = loaded(*given)
-    except Exception as error:  # noqa: BLE001 - another's code
+    except Exception as error:
         raise plugin.failed(f"it cannot be made ({said(error)})") from error
     _require(plugin, made)
     return made

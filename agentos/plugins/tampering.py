@@ -14,7 +14,13 @@ from typing import Any
 
 _DECIDES = ("agentos.evolver", "agentos.checks", "agentos.rules", "agentos.registry", "agentos.plugins")
 _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
-_LAZY = ("__pydantic", "__abstract", "_abc", "__weakref__", "__dict__")  # of a class: may come with its first use
+_LAZY = (
+    "__pydantic",
+    "__abstract",
+    "_abc",
+    "__weakref__",
+    "__dict__",
+)  # of a class: may come with its first use
 _GONE = object()
 
 
@@ -30,7 +36,9 @@ class KernelState:
         for name, holder, before in self._held:
             now = _state(holder)
             changed = [key for key in before if now.get(key, _GONE) is not before[key]]
-            changed += [key for key, value in now.items() if key not in before and not _is_import(holder, value)]
+            changed += [
+                key for key, value in now.items() if key not in before and not _is_import(holder, value)
+            ]
             if changed:
                 found.append(f"{name}.{changed[0]}")
                 _put_back(holder, before, changed)

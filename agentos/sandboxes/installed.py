@@ -27,7 +27,9 @@ class InstalledSandbox:
     @property
     def image(self) -> str:
         """Another where the plug-in has another version: trials in boxes of both are not compared."""
-        return f"{self._plugin.distribution} {self._plugin.version}: {self._call(lambda: str(self._made.image))}"
+        return (
+            f"{self._plugin.distribution} {self._plugin.version}: {self._call(lambda: str(self._made.image))}"
+        )
 
     @property
     def lacks(self) -> str:
@@ -46,7 +48,7 @@ class InstalledSandbox:
 
     def examine(self) -> tuple[Guarantee, ...]:
         """What the plug-in found of its promises. Raises Unavailable where it names none."""
-        claims = self._call(lambda: tuple(self._made.examine()))
+        claims: tuple[Guarantee, ...] = self._call(lambda: tuple(self._made.examine()))
         if not claims or not all(isinstance(claim, Guarantee) for claim in claims):
             raise Unavailable(f"the sandbox {self._plugin} examines nothing: it is not used")
         return claims

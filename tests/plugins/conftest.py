@@ -20,7 +20,9 @@ Points = Mapping[str, Mapping[str, str]]  # group -> name -> module:object
 
 def metadata(name: str, version: str, points: Points) -> dict[str, str]:
     """The files of a dist-info folder, by name within it."""
-    lines = [f"[{group}]\n" + "".join(f"{n} = {at}\n" for n, at in of.items()) for group, of in points.items()]
+    lines = [
+        f"[{group}]\n" + "".join(f"{n} = {at}\n" for n, at in of.items()) for group, of in points.items()
+    ]
     return {
         "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         "WHEEL": "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -35,7 +37,9 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("example")
     wheel = place / f"agentos_example-{project['version']}-py3-none-any.whl"
     info = f"agentos_example-{project['version']}.dist-info"
-    files = {f"agentos_example/{path.name}": path.read_text() for path in EXAMPLE.glob("agentos_example/*.py")}
+    files = {
+        f"agentos_example/{path.name}": path.read_text() for path in EXAMPLE.glob("agentos_example/*.py")
+    }
     said = metadata(project["name"], project["version"], project["entry-points"])
     files |= {f"{info}/{name}": text for name, text in said.items()}
     with zipfile.ZipFile(wheel, "w") as archive:

@@ -12,7 +12,7 @@ import pytest
 from agentos import checks
 from agentos.daemon.evolve.plugins import with_plugins
 from agentos.daemon.people.channels import channels_of
-from agentos.domain import Layer
+from agentos.domain import Check, Layer, Tier
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.evolver.guards.static.check import asked, guard, refusal
 from agentos.evolver.policy import Policy
@@ -22,7 +22,6 @@ from agentos.ledger.blobs import BlobStore
 from agentos.models.secrets import Secret, keep, value_of, values
 from agentos.plugins import registry
 from agentos.plugins.checks import faults, sent
-from agentos.domain import Check, Tier
 from agentos.sandboxes.choice import SANDBOXES, Choice
 from agentos.settings import Notify
 from agentos.testing import FakeRegistry
@@ -42,7 +41,11 @@ def test_every_kind_knows_the_names_that_ship(kind: str) -> None:
     wanted = {
         "sandboxes": list(SANDBOXES),
         "checks": list(checks.KINDS),
-        "notifiers": [*channels_of(Home(Path("/")), Notify(command=["x"], mail_to="a@b", webhook="http://x", desktop=True))],
+        "notifiers": [
+            *channels_of(
+                Home(Path("/")), Notify(command=["x"], mail_to="a@b", webhook="http://x", desktop=True)
+            )
+        ],
         "pages": [],
     }
     assert names == wanted.get(kind, names)
@@ -70,7 +73,9 @@ def test_one_that_does_not_load_is_named_with_its_reason(
     assert "pip uninstall mine" in reasons()["bell"]
 
 
-def test_an_import_that_does_not_end_is_left_behind(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_that_does_not_end_is_left_behind(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registry, "LOAD_S", 0.2)
     install(
         {"agentos.notifiers": {"bell": "slow:tell", "horn": "quick:tell"}},
@@ -156,6 +161,28 @@ def test_a_proposer_gets_nothing_that_promotes(install: Install) -> None:
     (snapshots,) = sys.modules["own"].seen
     assert sorted(name for name in dir(snapshots) if not name.startswith("_")) == ["files", "names", "stable"]
     assert snapshots.names(snapshots.stable()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("def Mine(): pass", "it cannot be made (TypeError"),
+        ("def Mine(a, b): return a", "it has no `propose`"),
+        ("class Mine:\n    pass", "it has no `propose`"),
+        (PROPOSER.replace('"mine"', '"skill"'), "its `name` is 'skill', and its entry point's is 'mine'"),
+        (PROPOSER.replace('("skill",)', '("kernel",)'), "its `layers`"),
+        (PROPOSER.replace('("skill",)', "()"), "its `layers`"),
+        (PROPOSER.replace('("skill",)', "7"), "its `layers`"),
+    ],
+)
+def test_a_proposer_that_does_not_fit_is_left_out_and_named(
+    install: Install, caplog: Any, capsys: Any, source: str, says: str
+) -> None:
+    install({"agentos.proposers": {"mine": "own:Mine", "other": "fits:Mine"}}, own=source,
+            fits=PROPOSER.replace('"mine"', '"other"'))  # fmt: skip
+    made = with_plugins({Layer.SKILL: ()}, None, FakeRegistry({}))[Layer.SKILL]
+    assert [found.name for found in made] == ["other"]
+    assert says in capsys.readouterr().out
 
 
 LOOK = """
@@ -289,7 +316,9 @@ class Box:
     choice = Choice(tmp_path, None, "open")
     with pytest.raises(Unavailable, match="examines nothing"):
         choice.start()
-    broken = "(__import__('agentos.sandboxes.probe').sandboxes.probe.Guarantee('holds', False, 'it does not'),)"
+    broken = (
+        "(__import__('agentos.sandboxes.probe').sandboxes.probe.Guarantee('holds', False, 'it does not'),)"
+    )
     install({"agentos.sandboxes": {"broken": "other:Box"}}, name="other", other=source.format(claims=broken))
     with pytest.raises(Unavailable, match="it does not"):
         Choice(tmp_path, None, "broken").start()

@@ -108,7 +108,8 @@ def build(
 @app.command()
 def check(
     sandbox: Annotated[
-        str | None, typer.Argument(help="bubblewrap, docker or a plug-in's.  [default: what the settings may use]")
+        str | None,
+        typer.Argument(help="bubblewrap, docker or a plug-in's.  [default: what the settings may use]"),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Only what the daemon tries before its first job.")

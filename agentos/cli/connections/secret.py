@@ -51,7 +51,9 @@ def set_(
     require_ledger(home.ledger)
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read(1 << 16).rstrip("\r\n")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    kept = keep(home, Secret(name, tuple(host or ()), any_task, now, "file"), value, in_file=file, store=store)
+    kept = keep(
+        home, Secret(name, tuple(host or ()), any_task, now, "file"), value, in_file=file, store=store
+    )
     _note(home, "secret.set", kept)
     places = {"keyring": "the keyring", "file": f"{home.secrets} (mode 0600)"}
     place = places.get(kept.kept_in, f"the store {kept.kept_in}")

@@ -63,9 +63,8 @@ def import_(
     home = Home.find()
     with importing(home, agent, dry_run=dry_run, quiet=as_json) as taking:
         taking.convert = converter(convert) if convert else registry.load(plugin) if plugin else None
-        format = str(plugin) if plugin else format
         for record in read_files(files, format if format in LOGS else "", taking.passed_over):
-            taking.take(record, format)
+            taking.take(record, str(plugin) if plugin else format)
     _report(taking, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(1 if taking.counts["refused"] else 0)
 

@@ -19,7 +19,7 @@ _KNOWN = "plugins"  # memo: what was installed when the daemon started last
 log = structlog.get_logger("agentos.plugins")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InstalledProposer:
     """A proposer of another distribution, under the name of its entry point."""
 

@@ -46,7 +46,9 @@ def _rate_as_first_stored(rate: SafetyRate) -> Json:
     return _fields(rate, ("image",))
 
 
-def _fields(record: Trial | Outcome | Cost | Fault | CheckResult | SafetyRate, added: Sequence[str]) -> dict[str, Json]:
+def _fields(
+    record: Trial | Outcome | Cost | Fault | CheckResult | SafetyRate, added: Sequence[str]
+) -> dict[str, Json]:
     """Its fields by name, but for ``added`` ones that say nothing; records in them are left as they are."""
     values = {name: getattr(record, name) for name in record.__dataclass_fields__}
     return {name: value for name, value in values.items() if value or name not in added}

@@ -21,6 +21,12 @@ class Boundary:
         fixes = tuple(case.task_id for case in brief.cases)
         for found in re.finditer(r" ([<>])(=?) ", brief.source):
             sign, equal = found.groups()
-            text = brief.source[: found.start()] + f" {sign}{'' if equal else '='} " + brief.source[found.end() :]
+            text = (
+                brief.source[: found.start()]
+                + f" {sign}{'' if equal else '='} "
+                + brief.source[found.end() :]
+            )
             said = f"compare with {sign}{'' if equal else '='}"
-            yield Proposal("off by one", said, "boundary", {brief.path: text}, "the comparison is the tool's", fixes, ())
+            yield Proposal(
+                "off by one", said, "boundary", {brief.path: text}, "the comparison is the tool's", fixes, ()
+            )

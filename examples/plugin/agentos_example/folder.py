@@ -16,7 +16,9 @@ class Folder:
 
     def set(self, name: str, value: str) -> None:
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(self._place / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        with open(
+            os.open(self._place / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+        ) as file:
             file.write(value)
 
     def delete(self, name: str) -> None:

@@ -12,7 +12,11 @@ from typing import Any
 
 def faults(spec: dict[str, Any]) -> list[str]:
     """Which parameters cannot be used: asked when a task is added."""
-    found = [f"'{name}' is no parameter; there are path and country" for name in spec if name not in ("path", "country")]
+    found = [
+        f"'{name}' is no parameter; there are path and country"
+        for name in spec
+        if name not in ("path", "country")
+    ]
     return found + [f"'{name}' must be a text" for name, value in spec.items() if not isinstance(value, str)]
 
 

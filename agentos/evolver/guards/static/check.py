@@ -73,7 +73,9 @@ def refusal(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> str:
 def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> str:
     """Why the policy wants a person to look at the edit, "" where it does not."""
     found = [finding for finding in findings(old, new, screen) if finding.rule in screen.ask]
-    found += installed_findings(old, new)  # one that refuses may have been installed since the edit was screened
+    found += installed_findings(
+        old, new
+    )  # one that refuses may have been installed since the edit was screened
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return f"a person is asked for such an edit: {found[0]}{more}" if found else ""
 
