@@ -84,7 +84,7 @@ KINDS: Mapping[str, PluginKind] = {
             "blob_stores",
             "keeps content",
             ("files",),
-            ("read", "write", "remove"),
+            ("read", "write"),
             makes=True,
         ),
         PluginKind("commands", "a noun of the command line", "agentos.cli.main:COMMANDS"),

@@ -247,7 +247,6 @@ class Store:
     def __init__(self, home): pass
     def read(self, sha256): {read}
     def write(self, sha256, data): {write}
-    def remove(self, sha256): self.kept.pop(sha256, None)
 """
 
 

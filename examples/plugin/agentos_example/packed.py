@@ -26,6 +26,3 @@ class Packed:
             file.flush()
             os.fsync(file.fileno())
         aside.rename(self._place / sha256)
-
-    def remove(self, sha256: str) -> None:
-        (self._place / sha256).unlink(missing_ok=True)
