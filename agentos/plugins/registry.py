@@ -8,9 +8,12 @@ that uses it, with all that this process may do (docs/use/plugins.md says what t
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -122,8 +125,23 @@ class Plugin:
 
 
 @cache
+def any_installed() -> bool:
+    """Whether some distribution has a plug-in: looked up in files, because importlib.metadata takes as long as a command."""
+    for place in sys.path:
+        with suppress(OSError), os.scandir(place or ".") as entries:
+            for entry in entries:
+                if entry.name.endswith((".dist-info", ".egg-info")):
+                    with suppress(OSError), open(f"{entry.path}/entry_points.txt", "rb") as file:
+                        if b"[agentos." in file.read():
+                            return True
+    return False
+
+
+@cache
 def installed(kind: str) -> tuple[Plugin, ...]:
     """All of the kind, by name, those that are refused for their name included. Imports none of them."""
+    if not any_installed():
+        return ()
     from importlib.metadata import entry_points  # slow to import, and most commands ask for no plug-in
 
     points = sorted(entry_points(group=KINDS[kind].group), key=lambda point: (point.name, _owner(point)))

@@ -54,6 +54,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def forget() -> None:
     """As a process that has not looked for plug-ins yet."""
+    registry.any_installed.cache_clear()
     registry.installed.cache_clear()
     registry._loaded.clear()
 
