@@ -13,14 +13,17 @@ import pwd
 import re
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from agentos.domain import Budget
 from agentos.errors import Invalid
+from agentos.plugins import registry
 
 _PREFIX = "AGENTOS_"
 # Above what distributions and systemd hand out, below where subordinate ids begin (/etc/subuid). Where these are
@@ -58,6 +61,20 @@ def _host(text: str) -> str:
 
 
 Host = Annotated[str, AfterValidator(_host)]
+
+
+def _one_of(kind: str, *first: str) -> Callable[[str], str]:
+    """Accepts what ships and what installed plug-ins of the kind bring."""
+
+    def accept(name: str) -> str:
+        shipped = [*first, *registry.KINDS[kind].built_ins()]
+        if name in shipped or name in (known := [*first, *registry.names(kind)]):
+            return name
+        *some, last = map(repr, known)
+        expected = f"{', '.join(some)} or {last}" if some else last
+        raise PydanticCustomError("literal_error", "{expected}", {"expected": expected})
+
+    return accept
 
 
 class _Table(BaseModel):
@@ -125,6 +142,7 @@ class Notify(_Table):
     smtp_security: Literal["starttls", "tls", "none"] = "starttls"
     smtp_user: str = Field("", max_length=200)
     smtp_secret: str = Field("", max_length=64)
+    plugins: list[str] = Field(default_factory=list, max_length=20)
 
 
 class AdoptSettings(_Table):
@@ -167,14 +185,15 @@ class Settings(BaseSettings):
         env_prefix=_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, allow_inf_nan=False
     )
 
-    sandbox: Literal["auto", "docker", "bubblewrap"] = "auto"
+    sandbox: Annotated[str, AfterValidator(_one_of("sandboxes", "auto"))] = "auto"
     run_uid: int | None = Field(None, ge=1, lt=1 << 31)
     skills: list[Path] = Field(default_factory=list)
     parallel: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     evolutions: int = Field(2, ge=1, le=64)
     hold_out: float = Field(0.2, ge=0.0, le=0.9)
     evolve: Literal["auto", "manual"] = "auto"
-    retrieval: Literal["bm25", "hybrid"] = "bm25"
+    retrieval: Annotated[str, AfterValidator(_one_of("retrievers"))] = "bm25"
+    blobs: Annotated[str, AfterValidator(_one_of("blob_stores"))] = "files"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_mb: int = Field(10, ge=1, le=1000)
     web: bool = False
@@ -324,6 +343,7 @@ def first_settings(run_uid: int | None) -> str:
 # hold_out = 0.2           # share of tasks that proposers of edits never see
 # evolve = "auto"          # or "manual": only when `agentos evolve` is typed
 # retrieval = "bm25"       # or "hybrid": by meaning too; pip install 'agentos-daemon[embeddings]'
+# blobs = "files"          # or the name of a plug-in's store: where content lies that is kept by its digest
 # log_level = "info"       # debug, info, warning, error
 # log_mb = 10              # size at which a log is rotated; three old ones are kept
 # web = false              # true: the daemon keeps the page up, on web_port
@@ -371,6 +391,7 @@ def first_settings(run_uid: int | None) -> str:
 # smtp_security = "starttls"  # or "tls", "none"
 # smtp_user = ""
 # smtp_secret = ""         # the name of a secret (`agentos secret set`), which is the password
+# plugins = []             # names of notifiers that are installed (docs/use/plugins.md)
 
 ## How a promoted edit goes back to a folder that was adopted: "branch", "patch", "in-place" or "none".
 # [adopt]

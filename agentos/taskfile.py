@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from agentos import checks as check_rules
 from agentos.domain import (
     Call,
     Check,
@@ -34,6 +33,7 @@ from agentos.domain import (
     Trigger,
 )
 from agentos.errors import Invalid, NotFound
+from agentos.plugins.checks import faults as check_faults
 from agentos.schedule_document import (
     DestinationPart,
     InputPart,
@@ -437,5 +437,5 @@ def _check(number: int, check: dict[str, Json], faults: list[str]) -> Check:
     if not isinstance(spec, dict):
         faults.append(f"check {number}: '{kind}' needs a mapping of its parameters, not {spec!r:.60}")
         return Check(kind, {})
-    faults += [f"check {number}: {fault}" for fault in check_rules.faults(kind, spec)]
+    faults += [f"check {number}: {fault}" for fault in check_faults(kind, spec)]
     return Check(kind, spec)

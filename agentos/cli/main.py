@@ -15,7 +15,7 @@ import sys
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -24,6 +24,9 @@ from agentos import __version__
 from agentos.cli.parameters import without_adapters
 from agentos.errors import AgentOSError
 from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.plugins.registry import Plugin
 
 # Name -> module that exports ``app``, and the line for --help; nothing is imported to print it.
 COMMANDS = {
@@ -70,8 +73,26 @@ COMMANDS = {
     "backup": ("agentos.cli.admin.backup", "Write all of a home into one file, while the daemon works."),
     "restore": ("agentos.cli.admin.backup", "Make a home from such a file."),
     "prune": ("agentos.cli.admin.backup", "Let go what old runs left; says first what that is."),
+    "plugin": ("agentos.cli.admin.plugin", "What other distributions bring, and what of it cannot be used."),
     "doctor": ("agentos.cli.admin.doctor", "Find leftovers and damage, and mend them."),
 }
+
+
+_USED: list[Plugin] = []  # whose noun this call is
+
+
+def _installed(name: str) -> Any:
+    """The command of a plug-in, None where none has that name. Raises PluginFailed."""
+    from agentos.plugins import registry
+
+    plugin = next((found for found in registry.installed("commands") if found.name == name), None)
+    if plugin is None:
+        return None
+    found = registry.load(plugin)
+    if not isinstance(found, typer.Typer):
+        raise plugin.failed(f"it is a {type(found).__name__}, and no typer.Typer")
+    _USED.append(plugin)
+    return typer.main.get_command(found)
 
 
 def load(name: str) -> Any:
@@ -96,7 +117,19 @@ class _Lazy(TyperGroup):
             ctx.fail(f"--home stands before the command: agentos --home PATH {args[0]} …")
         if args and args[0] in COMMANDS:
             return args[0], load(args[0]), args[1:]
+        if args and (found := _installed(args[0])):
+            return args[0], found, args[1:]
         return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """For --help: also the nouns of plug-ins, of which none is imported."""
+        from agentos.plugins import registry
+
+        more = [plugin for plugin in registry.installed("commands") if not plugin.fault]
+        for plugin in more:
+            line = f"Of the plug-in {plugin.distribution} {plugin.version}."
+            self.commands[plugin.name] = TyperCommand(plugin.name, help=line, callback=lambda: None)
+        return super().list_commands(ctx)
 
 
 app = typer.Typer(
@@ -153,6 +186,11 @@ def run() -> None:
             bad := [arg for arg in sys.argv[1:] if not _is_text(arg)]
         ):
             _say(f"{bad[0]!a} is no UTF-8 text; only names of files may be anything else")
+            _leave(1)
+        if _USED:
+            from agentos.plugins.registry import said
+
+            _say(str(_USED[0].failed(f"it raised {said(error)}")) + f" A report lies in {_report()}.")
             _leave(1)
         _say(f"This is a bug of agentos ({type(error).__name__}: {error}). A report lies in {_report()}.")
         _leave(3)

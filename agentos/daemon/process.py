@@ -23,6 +23,7 @@ from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.control.logs import set_up_logs
 from agentos.daemon.control.page import PageKeeper
 from agentos.daemon.engine import Engine
+from agentos.daemon.evolve.plugins import note_plugins
 from agentos.daemon.run.tasks import REBOOTED, STOPPED
 from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick
@@ -82,6 +83,7 @@ def _be_the_daemon(
         reap([leftover])
     damage = damage_of(home.ledger) if home.ledger.exists() else ""
     with service(home, settings) as parts:
+        note_plugins(parts.ledger)
         _note_boot(parts)
         parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
         tick = Tick(parts)

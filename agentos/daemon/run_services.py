@@ -43,8 +43,7 @@ from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
 from agentos.resources import read
 from agentos.resources.servers import ServerTool
-from agentos.retrieval.embedding import WordLlama
-from agentos.retrieval.index import Index
+from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
 from agentos.settings import Settings
 
@@ -76,8 +75,7 @@ class RunServicesFactory:
         self._models = models
         self._storage = Storage(home.index)
         self._vault = HomeVault(home)
-        embedder = WordLlama() if settings.retrieval == "hybrid" else None
-        self._index = Index(self._storage, self._registry, embedder)
+        self._index = index_of(settings.retrieval, self._storage, self._registry)
         self._cards = ToolSchemas(self._storage, self._load)
 
     def serving(self, executor: Callable[[], BoxExecutor], hold: Callable[[], None]) -> RunServices:

@@ -339,11 +339,11 @@ class Candidate:
     migration: Migration | None = None  # what came with the edit because of another form of memories
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
     rebase: Rebase | None = None  # of one whose verdict was made on an older base
-    edited: tuple[
-        EditedName, ...
-    ] = ()  # the functions and names that it changes; () before it was written down
+    # The functions and names that it changes; () before it was written down.
+    edited: tuple[EditedName, ...] = ()
     behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
     weight: float = 0.0  # its proposer's belief in it beside its other edits, up to 1; 0 where it has none
+    plugin: str = ""  # name, distribution and version of a proposer that is installed beside agentos
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ class CheckResult:
     kind: str
     passed: bool
     detail: str = ""
+    plugin: str = (
+        ""  # name, distribution and version of what brings this kind of check, where it is installed
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Decides success. ``kind`` is one of checks.KINDS; ``spec`` holds that kind's parameters."""
+    """Decides success. ``kind`` is one of checks.KINDS or of a plug-in; ``spec`` holds that kind's parameters."""
 
     kind: str
     spec: Mapping[str, Json]

@@ -34,10 +34,11 @@ class RuleHit:
     path: str
     line: int
     why: str
+    effect: str = ""  # "refuse" or "ask" of a plug-in's rule; "": as the policy says of the rule
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{where}: {self.why} ({self.rule})"
+        return f"{where}{': ' if where else ''}{self.why} ({self.rule})"
 
 
 @dataclass(frozen=True, slots=True)

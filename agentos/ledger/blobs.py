@@ -1,7 +1,7 @@
 """Content by SHA-256 in plain files: ``blobs/ab/cdef…``.
 
 A blob is whole or absent: it is written aside, flushed, and renamed. It is checked against its
-name whenever it is read.
+name whenever it is read, wherever it was kept: with `blobs = "NAME"` in the settings that is a plug-in's store.
 """
 
 from __future__ import annotations
@@ -12,15 +12,49 @@ import os
 import re
 import secrets
 import time
+import tomllib
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from agentos.domain import Json, is_reference
 from agentos.durable import flush_folder
 from agentos.errors import NotFound, Unavailable
+from agentos.plugins import registry
 
+_FILES = "files"  # the setting `blobs` of a home that keeps them itself
 INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
 _SHOWN = 1_000  # characters of a big value that stay readable at either end
 _NAME = re.compile(r"[0-9a-f]{64}")
+
+
+def _wanted(home: Path) -> str:
+    """The setting ``blobs``: read here, because the settings take longer to import than most commands to run."""
+    try:
+        table = tomllib.loads((home / "agentos.toml").read_text("utf-8"))
+    except (OSError, ValueError):  # told by whoever reads the settings
+        table = {}
+    return os.environ.get("AGENTOS_BLOBS") or str(table.get("blobs", _FILES))
+
+
+class _Elsewhere:
+    """A plug-in's store, made at its first use."""
+
+    def __init__(self, plugin: registry.Plugin, home: Path) -> None:
+        self._plugin = plugin
+        self._home = home
+
+    @cached_property
+    def _store(self) -> Any:
+        return registry.make(self._plugin, self._home)
+
+    def use(self, work: Callable[[Any], Any]) -> Any:
+        """Raises Unavailable, whatever the plug-in raised."""
+        try:
+            return registry.call(self._plugin, lambda: work(self._store))
+        except registry.PluginFailed as error:
+            raise Unavailable(str(error)) from None
 
 
 class BlobStore:
@@ -33,6 +67,9 @@ class BlobStore:
     def put(self, data: bytes) -> str:
         """Store; the digest. Raises Unavailable when the disk is full."""
         sha256 = hashlib.sha256(data).hexdigest()
+        if self._elsewhere is not None:
+            self._elsewhere.use(lambda store: store.write(sha256, data))
+            return sha256
         path = self._path(sha256)
         try:
             if not self._refreshed(path, len(data)):
@@ -49,11 +86,25 @@ class BlobStore:
         try:
             data = self._path(sha256).read_bytes()
         except FileNotFoundError:
-            raise NotFound(f"there is no blob {sha256}") from None
+            data = self._read_elsewhere(sha256)
         except OSError as error:
             raise Unavailable(f"the blob {sha256} cannot be read: {error.strerror}") from None
         if hashlib.sha256(data).hexdigest() != sha256:
             raise Unavailable(f"the blob {sha256} is damaged: its content does not match its name")
+        return data
+
+    @cached_property
+    def _elsewhere(self) -> _Elsewhere | None:
+        """The store that the home's settings name, None for its own files. Raises UserError."""
+        name = _wanted(self._root.parent)
+        return None if name == _FILES else _Elsewhere(registry.named("blob_stores", name), self._root.parent)
+
+    def _read_elsewhere(self, sha256: str) -> bytes:
+        data = self._elsewhere.use(lambda store: store.read(sha256)) if self._elsewhere else None
+        if data is None:
+            raise NotFound(f"there is no blob {sha256}")
+        if not isinstance(data, bytes):
+            raise Unavailable(f"the blob {sha256} cannot be read: its store gave a {type(data).__name__}")
         return data
 
     def shrink(self, value: Json) -> Json:

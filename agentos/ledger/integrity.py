@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import Evidence, Json, Run, Task, Trial, digest, is_reference
-from agentos.errors import Unavailable
+from agentos.errors import NotFound, Unavailable
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, faults
+from agentos.ledger.blobs import BlobStore
 from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
@@ -310,6 +311,7 @@ def _sets(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
 def blob_faults(reader: LedgerSnapshot, blobs: Path) -> Iterator[str]:
     """Blobs that are not what their names say, and those that rows name and that are not there."""
     there: set[str] = set()
+    store = BlobStore(blobs)
     for folder in sorted(path for path in blobs.glob("??") if path.is_dir()):
         for path in sorted(folder.iterdir()):
             name = folder.name + path.name
@@ -319,7 +321,12 @@ def blob_faults(reader: LedgerSnapshot, blobs: Path) -> Iterator[str]:
                     yield f"the blob {name} is damaged: its content does not match its name"
     for where, name in _named(reader, pruned_so_far(reader.rows)):
         if name and name not in there:
-            yield f"the blob {name} is missing: {where} names it"
+            try:
+                store.get(name)  # of a plug-in's store
+            except NotFound:
+                yield f"the blob {name} is missing: {where} names it"
+            except Unavailable as error:
+                yield f"{error}; {where} names it"
 
 
 def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.models.keys import read_private
+from agentos.plugins import registry
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 SHORTEST, LONGEST = 8, 8_192  # characters: a shorter value would be found in innocent text
@@ -32,15 +33,15 @@ class Secret:
     hosts: tuple[str, ...]
     any_task: bool  # whether a task need not name it
     set_at: str  # ISO 8601
-    kept_in: str  # "file" or "keyring"
+    kept_in: str  # "file", "keyring", or the name of a plug-in
 
     def is_for(self, scheme: str, place: str) -> bool:
         """Whether it may be sent to ``place`` (``host`` or ``host:port``) over this scheme."""
         return (place if scheme == "https" else f"{scheme}://{place}") in self.hosts
 
 
-def keep(home: Home, secret: Secret, value: str, *, in_file: bool = False) -> Secret:
-    """Store it, over one of the same name. Raises UserError for what cannot be one."""
+def keep(home: Home, secret: Secret, value: str, *, in_file: bool = False, store: str = "") -> Secret:
+    """Store it, over one of the same name; ``store`` names a plug-in. Raises UserError for what cannot be one."""
     if not NAME.fullmatch(secret.name):
         raise UserError(f"'{secret.name}' is no name of a secret: letters, digits and '_', a letter first.")
     hosts = tuple(host.strip().lower().removeprefix("https://").rstrip("/") for host in secret.hosts)
@@ -50,13 +51,15 @@ def keep(home: Home, secret: Secret, value: str, *, in_file: bool = False) -> Se
         raise UserError("A secret is bound to hosts: add --host api.example.org.")
     if not SHORTEST <= len(value) <= LONGEST or not value.isprintable():
         raise UserError(f"A secret has {SHORTEST} to {LONGEST:,} printable characters, in one line.")
-    ring = None if in_file else _keyring()
-    kept = replace(secret, hosts=hosts, kept_in="keyring" if ring else "file")
+    ring = None if in_file or store else _keyring()
+    kept = replace(secret, hosts=hosts, kept_in=store or ("keyring" if ring else "file"))
+    if store:
+        _in_plugin(home, store, lambda there: there.set(secret.name, value))
     if ring:
         with _unlocked(ring):
             ring.set_password(_service(home), secret.name, value)
     table = _table(home)
-    table[secret.name] = asdict(kept) | ({} if ring else {"value": value})
+    table[secret.name] = asdict(kept) | ({"value": value} if kept.kept_in == "file" else {})
     _write(home.secrets, table)
     return kept
 
@@ -70,6 +73,9 @@ def remove(home: Home, name: str) -> Secret:
     if secret.kept_in == "keyring" and (ring := _keyring()):
         with contextlib.suppress(Unavailable), _unlocked(ring):  # it may be gone already
             ring.delete_password(_service(home), name)
+    elif secret.kept_in not in ("file", "keyring"):
+        with contextlib.suppress(Unavailable):
+            _in_plugin(home, secret.kept_in, lambda there: there.delete(name))
     _write(home.secrets, table)
     return secret
 
@@ -86,6 +92,11 @@ def value_of(home: Home, name: str) -> str:
         raise NotFound(f"there is no secret '{name}': type `agentos secret set {name} --host HOST`")
     if entry["kept_in"] == "file":
         return str(entry["value"])
+    if entry["kept_in"] != "keyring":
+        value = _in_plugin(home, entry["kept_in"], lambda there: there.get(name))
+        if not isinstance(value, str) or not SHORTEST <= len(value) <= LONGEST:
+            raise Unavailable(f"the secret store {entry['kept_in']} does not give the secret '{name}'")
+        return value
     ring, value = _keyring(), None
     if ring:
         with _unlocked(ring):
@@ -102,6 +113,16 @@ def values(home: Home) -> Sequence[tuple[str, str]]:
         with contextlib.suppress(Unavailable):
             found.append((name, value_of(home, name)))
     return found
+
+
+def _in_plugin(home: Home, store: str, use: Callable[[Any], Any]) -> Any:
+    """What a use of the installed store gives. Raises Unavailable, which quotes nothing that the plug-in says."""
+    try:
+        plugin = registry.named("secret_stores", store)
+        made = registry.make(plugin, home.root)
+        return registry.call(plugin, lambda: use(made), quotes=False)
+    except UserError as error:
+        raise Unavailable(str(error)) from None
 
 
 def _secret(entry: Mapping[str, Any]) -> Secret:

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable
+from agentos.errors import Unavailable, UserError
+from agentos.plugins import registry
 from agentos.ports import Box, Sandbox
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.installed import InstalledSandbox
 from agentos.sandboxes.probe import Guarantee
 
 AUTO = "auto"
@@ -49,11 +52,21 @@ def _docker(home: Path, _run_uid: int | None) -> StartableSandbox:
     return Docker(home)
 
 
-# Every sandbox there is, the one that ``auto`` tries first in front.
+# Every sandbox that ships, the one that ``auto`` tries first in front; a plug-in's is used where it is named.
 SANDBOXES: Mapping[str, Callable[[Path, int | None], StartableSandbox]] = {
     "bubblewrap": Bubblewrap,
     "docker": _docker,
 }
+
+
+def made(name: str, home: Path, run_uid: int | None) -> StartableSandbox:
+    """The sandbox of that name, not yet started. Raises Unavailable."""
+    if name in SANDBOXES:
+        return SANDBOXES[name](home, run_uid)
+    try:
+        return InstalledSandbox(registry.named("sandboxes", name), home, run_uid)
+    except UserError as error:
+        raise Unavailable(str(error)) from None
 
 
 class Choice:
@@ -64,10 +77,10 @@ class Choice:
 
     def __init__(self, home: Path, run_uid: int | None, wanted: str = AUTO) -> None:
         self._wanted = wanted
-        self._make = {name: lambda make=make: make(home, run_uid) for name, make in SANDBOXES.items()}
+        self._home, self._run_uid = home, run_uid
         self._made: dict[str, StartableSandbox] = {}
         self._failed: dict[str, tuple[float, str]] = {}
-        self._locks = {name: threading.Lock() for name in SANDBOXES}
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._closed = False
 
     @property
@@ -125,7 +138,7 @@ class Choice:
     def close(self) -> None:
         """Close all that were started; idempotent."""
         self._closed = True
-        for name, lock in self._locks.items():
+        for name, lock in list(self._locks.items()):
             with lock:
                 sandbox = self._made.pop(name, None)
             if sandbox is not None:
@@ -133,8 +146,8 @@ class Choice:
 
     def _names(self, asked: str, prefer: str) -> list[str]:
         for name in (asked, prefer, self._wanted):
-            if name != AUTO and name not in SANDBOXES:
-                raise Unavailable(f"There is no sandbox '{name}': use auto, {' or '.join(SANDBOXES)}.")
+            if name not in (AUTO, *SANDBOXES) and name not in (known := registry.names("sandboxes")):
+                raise Unavailable(f"There is no sandbox '{name}': use auto, {' or '.join(known)}.")
         if self._wanted != AUTO:
             if asked not in (AUTO, self._wanted):
                 raise Unavailable(
@@ -155,7 +168,9 @@ class Choice:
             return why
         sandbox: StartableSandbox | None = None
         try:
-            sandbox = self._make[name]()  # its library may be an extra that is not installed
+            sandbox = made(
+                name, self._home, self._run_uid
+            )  # its library may be an extra that is not installed
             sandbox.start()
         except Unavailable as error:
             if sandbox is not None:

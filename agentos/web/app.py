@@ -21,6 +21,7 @@ from agentos.web.api.tokens import Token, TokenScope, known_token, note_entry
 from agentos.web.context import HERE, WebContext
 from agentos.web.guard import Guard, read_fields, read_form, session_of
 from agentos.web.live import changes
+from agentos.web.pages.installed import installed_page
 from agentos.web.reach import BehindProxy
 from agentos.web.sessions import WebSession
 
@@ -78,6 +79,7 @@ def _shown(site: WebContext) -> list[Route]:
         show("/failures/{id}", views.failure_view),
         show("/health", views.health_view),
         show("/health.svg", views.health_svg),
+        show("/plugins/{name}", installed_page),
         show("/search", views.search_view),
         show("/tables/{name}.csv", views.csv_table),
         show("/tables/{name}.json", views.json_table),

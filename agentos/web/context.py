@@ -25,6 +25,7 @@ from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.plaintext import clean
+from agentos.plugins.registry import installed
 from agentos.registry.store import Registry
 from agentos.web.api.door import Buckets
 from agentos.web.reach import Reach
@@ -110,6 +111,7 @@ class WebContext:
             "said": "",
             "version": __version__,
             "home": str(self.home.root),
+            "plugin_pages": [found.name for found in installed("pages") if not found.fault],
         }
         text = environment().get_template(template).render(known | values)
         return HTMLResponse(text, status)

@@ -108,7 +108,8 @@ def build(
 @app.command()
 def check(
     sandbox: Annotated[
-        str | None, typer.Argument(help="bubblewrap or docker.  [default: what the settings may use]")
+        str | None,
+        typer.Argument(help="bubblewrap, docker or a plug-in's.  [default: what the settings may use]"),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Only what the daemon tries before its first job.")
@@ -124,14 +125,15 @@ def check(
     The daemon does the first half before its first job and runs none where a promise fails. Exit
     code 1 when one does not hold, or when there can be no sandbox (the message says what to type).
     """
+    from agentos.plugins import registry
     from agentos.sandboxes.choice import AUTO, SANDBOXES
     from agentos.settings import load_settings
 
     home = Home.find()
     settings = load_settings(home.settings)
     wanted = sandbox or settings.sandbox
-    if wanted not in (AUTO, *SANDBOXES):
-        raise UserError(f"There is no sandbox '{wanted}': use {' or '.join(SANDBOXES)}.")
+    if wanted not in (AUTO, *(known := registry.names("sandboxes"))):
+        raise UserError(f"There is no sandbox '{wanted}': use {' or '.join(known)}.")
     found: list[_Found] = []
     missing: list[str] = []
     for name in SANDBOXES if wanted == AUTO else [wanted]:
@@ -154,11 +156,11 @@ def check(
 
 def _try(name: str, root: Path, run_uid: int | None, *, quick: bool) -> _Found:
     from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-    from agentos.sandboxes.choice import SANDBOXES
+    from agentos.sandboxes.choice import made as make
     from agentos.sandboxes.conformance import check as conform
 
     began = time.monotonic()
-    made = SANDBOXES[name](root, run_uid)
+    made = make(name, root, run_uid)
     try:
         claims = list(made.examine())
         level = made.reaches if all(claim.held for claim in claims) else "none"  # as the daemon decides

@@ -39,6 +39,9 @@ def set_(
         bool,
         typer.Option("--file", help="Keep it in secrets.json (mode 0600), also where there is a keyring."),
     ] = False,
+    store: Annotated[
+        str, typer.Option(metavar="NAME", help="Keep its value in this store, which a plug-in brings.")
+    ] = "",
 ) -> None:
     """Keep a secret; its value is asked for, or read from standard input. Replaces one of that name."""
     from agentos.ledger.connect import require_ledger
@@ -48,9 +51,12 @@ def set_(
     require_ledger(home.ledger)
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read(1 << 16).rstrip("\r\n")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    kept = keep(home, Secret(name, tuple(host or ()), any_task, now, "file"), value, in_file=file)
+    kept = keep(
+        home, Secret(name, tuple(host or ()), any_task, now, "file"), value, in_file=file, store=store
+    )
     _note(home, "secret.set", kept)
-    place = "the keyring" if kept.kept_in == "keyring" else f"{home.secrets} (mode 0600)"
+    places = {"keyring": "the keyring", "file": f"{home.secrets} (mode 0600)"}
+    place = places.get(kept.kept_in, f"the store {kept.kept_in}")
     print_text(f"{name} lies in {place}, for {', '.join(kept.hosts)}.")
 
 

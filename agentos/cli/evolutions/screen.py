@@ -197,7 +197,7 @@ def gave_way(count: int) -> str:
 
 
 def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
-    origin = f"  ({candidate.proposer}, candidate {candidate.rank} of {len(scene.story.candidates)})"
+    origin = f"  ({candidate.plugin or candidate.proposer}, candidate {candidate.rank} of {len(scene.story.candidates)})"
     yield _Line(Text.assemble(clean(candidate.edit.summary), (origin, "dim")), label="Edit")
     for line in diff_text(scene.before, candidate).split():
         yield _Line(line, 2)

@@ -52,19 +52,19 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Take other systems' runs into the ledger. Exit code 1 when a record was refused."""
-    from agentos.trajectories.readers.converting import converter, installed_formats
+    from agentos.plugins import registry
+    from agentos.trajectories.readers.converting import converter
     from agentos.trajectories.readers.formats import LOGS, READERS
 
-    installed = {} if format in ("auto", *READERS) and not convert else installed_formats()
-    if format not in ("auto", *READERS, *installed):
-        known = ", ".join(["auto", *READERS, *installed])
-        raise UserError(f"There is no format '{format}'; the formats are {known}.")
-    place = convert or installed.get(format, "")
+    shipped = format in ("auto", *READERS)
+    if not shipped and format not in (known := registry.names("trajectories")):
+        raise UserError(f"There is no format '{format}'; the formats are auto, {', '.join(known)}.")
+    plugin = None if shipped else registry.named("trajectories", format)
     home = Home.find()
     with importing(home, agent, dry_run=dry_run, quiet=as_json) as taking:
-        taking.convert = converter(place) if place else None
+        taking.convert = converter(convert) if convert else registry.load(plugin) if plugin else None
         for record in read_files(files, format if format in LOGS else "", taking.passed_over):
-            taking.take(record, format)
+            taking.take(record, str(plugin) if plugin else format)
     _report(taking, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(1 if taking.counts["refused"] else 0)
 

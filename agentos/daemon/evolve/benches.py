@@ -21,8 +21,8 @@ from agentos.messages import (
     ToolCard,
     TriedFrame,
     TrySource,
-    WireCheck,
 )
+from agentos.plugins.checks import sent
 from agentos.ports import Bench, BenchResult, Box, Case, Sandbox
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
@@ -52,7 +52,7 @@ class BoxBenches:
                 {
                     "args": dict(case.call.args),
                     "inputs": list(case.inputs),
-                    "checks": [WireCheck(kind=check.kind, spec=dict(check.spec)) for check in case.checks],
+                    "checks": list(sent(case.checks).wire),
                 }
                 for case in cases
             ],

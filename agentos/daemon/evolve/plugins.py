@@ -1,22 +1,50 @@
-"""Proposers of other distributions: what is installed beside agentos and has an entry point for it.
-
-They are a person's own code, installed by a person, and run in the daemon's process with all that it may do.
-What they propose is screened, replayed and judged like anybody's.
-"""
+"""Installed plug-ins in the daemon: proposers among those that ship, and what is on record of all of them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from agentos.domain import Layer
-from agentos.errors import UserError
-from agentos.ports import Adviser, Proposer, Snapshots
+import structlog
 
-GROUP = "agentos.proposers"
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+from agentos.domain import Json, Layer
+from agentos.ledger.store import Ledger
+from agentos.plugins import registry
+from agentos.plugins.registry import Plugin, PluginFailed
+from agentos.ports import Adviser, Brief, Proposal, Proposer, Snapshots
+
+_KNOWN = "plugins"  # memo: what was installed when the daemon started last
+
+log = structlog.get_logger("agentos.plugins")
+
+
+@dataclass(slots=True)
+class InstalledProposer:
+    """A proposer of another distribution, under the name of its entry point."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    signature: str  # as the record has it
+    _made: Any
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        """See ``ports.Proposer``."""
+        found: Iterator[Proposal] = self._made.propose(brief)
+        return found
+
+
+class _ReadOnly:
+    """The registry's reading side alone: who gets it can neither add a candidate nor move the pointer."""
+
+    def __init__(self, snapshots: Snapshots) -> None:
+        self.stable = lambda: snapshots.stable()
+        self.files = lambda snapshot, prefix: snapshots.files(snapshot, prefix)
+        self.names = lambda snapshot: snapshots.names(snapshot)
+
+    stable: Any
+    files: Any
+    names: Any
 
 
 def with_plugins(
@@ -24,46 +52,55 @@ def with_plugins(
 ) -> Mapping[Layer, tuple[Proposer, ...]]:
     """The proposers, and after them the installed ones in the layers that they name.
 
-    Each entry point is called with the evolver's model (None where none is set up) and the registry's reader.
-    Raises UserError when one cannot be loaded or does not fit.
+    Each is made with the evolver's model (None where none is set up) and what reads the registry. One that cannot be
+    used is named in the log and left out.
     """
     found = {layer: [*known] for layer, known in proposers.items()}
-    taken = {proposer.name for known in found.values() for proposer in known}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        made = _made(point, adviser, snapshots)
-        layers = _layers(point, made, taken)
-        taken.add(made.name)
-        for layer in layers:
+    for plugin in registry.installed("proposers"):
+        try:
+            made = _made(plugin, adviser, snapshots)
+        except PluginFailed as error:
+            log.warning("plug-in left out", why=str(error))
+            continue
+        for layer in made.layers:
             found.setdefault(layer, []).append(made)
     return {layer: tuple(known) for layer, known in found.items()}
 
 
-def _made(point: EntryPoint, adviser: Adviser | None, snapshots: Snapshots) -> Any:
-    try:
-        return point.load()(adviser, snapshots)
-    except (ImportError, AttributeError, SyntaxError, TypeError, ValueError, OSError) as error:
-        raise _unfit(point, f"it cannot be loaded ({type(error).__name__}: {error})") from error
-
-
-def _layers(point: EntryPoint, made: Any, taken: Collection[str]) -> tuple[Layer, ...]:
-    """The layers in which it is asked; raises UserError for one that is no proposer."""
-    name = getattr(made, "name", None)
-    if not callable(getattr(made, "propose", None)) or not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise _unfit(point, "it has no `propose`, or no `name` of small letters, digits and hyphens")
-    if name in taken:
-        raise _unfit(point, f"there is a proposer {name} already")
+def _made(plugin: Plugin, adviser: Adviser | None, snapshots: Snapshots) -> InstalledProposer:
+    made = registry.make(plugin, adviser, _ReadOnly(snapshots))
+    if (name := getattr(made, "name", None)) != plugin.name:
+        raise plugin.failed(f"its `name` is {name!r:.60}, and its entry point's is {plugin.name!r}")
     try:
         layers = tuple(Layer(layer) for layer in getattr(made, "layers", ()))
     except (TypeError, ValueError):
         layers = ()
     if not layers:
-        raise _unfit(point, f"its `layers` are not some of {', '.join(Layer)}")
-    return layers
+        raise plugin.failed(f"its `layers` are not some of {', '.join(Layer)}")
+    return InstalledProposer(plugin.name, layers, str(plugin), made)
 
 
-def _unfit(point: EntryPoint, why: str) -> UserError:
-    whose = point.dist.name if point.dist else "an installed distribution"
-    return UserError(
-        f"the proposer {point.name!r} of {whose} cannot be used: {why}. "
-        "Mend it, or take it out with `pip uninstall`; see docs/understand/proposers.md."
-    )
+def plugin_rows() -> Sequence[Mapping[str, Json]]:
+    """What is installed, each with its state: "works", or "fails" with the reason. Imports all of them."""
+    return [
+        {
+            "name": plugin.name,
+            "kind": plugin.kind,
+            "distribution": plugin.distribution,
+            "version": plugin.version,
+            "state": "fails" if why else "works",
+            "reason": why,
+        }
+        for plugin, why in registry.everything()
+    ]
+
+
+def note_plugins(ledger: Ledger) -> None:
+    """Into the audit log, where it is other than when the daemon started last: versions stand before what they did."""
+    rows = plugin_rows()
+    for row in rows:
+        if row["reason"]:
+            log.warning("plug-in left out", why=row["reason"])
+    if rows != ledger.get_kv(_KNOWN, []):
+        ledger.note("plugins.changed", "daemon", {"plugins": list(rows)})
+        ledger.set_kv(_KNOWN, list(rows))

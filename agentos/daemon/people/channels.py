@@ -18,9 +18,10 @@ from functools import partial
 from typing import Any
 
 from agentos.domain import Notification
-from agentos.errors import AgentOSError, Unavailable
+from agentos.errors import AgentOSError, Unavailable, UserError
 from agentos.home import Home
 from agentos.models.secrets import value_of
+from agentos.plugins import registry
 from agentos.settings import Notify
 
 PATIENCE_S = 20.0
@@ -42,7 +43,7 @@ def channels_of(home: Home, wanted: Notify) -> Mapping[str, Send]:
         found["webhook"] = partial(_by_webhook, wanted.webhook)
     if wanted.desktop:
         found["desktop"] = _on_the_desktop
-    return found
+    return found | {name: partial(_by_plugin, name) for name in wanted.plugins}
 
 
 def document(note: Notification) -> Mapping[str, str]:
@@ -59,6 +60,16 @@ def document(note: Notification) -> Mapping[str, str]:
 
 def _by_command(words: list[str], note: Notification) -> None:
     _run(words, json.dumps(document(note)), {"AGENTOS_EVENT": note.event, "AGENTOS_TITLE": note.title})
+
+
+def _by_plugin(name: str, note: Notification) -> None:
+    try:
+        tell = registry.load(registry.named("notifiers", name))
+    except UserError as error:
+        raise ChannelFailed(str(error)) from None
+    _, why = registry.within(PATIENCE_S, lambda: tell(document(note)))
+    if why:
+        raise ChannelFailed(f"the plug-in {name}: {why}")
 
 
 def _on_the_desktop(note: Notification) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Check, CheckResult, Fault, Json, KernelFault, Limits, kernel_fault
 from agentos.errors import BoxDied
-from agentos.messages import FaultFrame, GradeDone, GradeJob, WireCheck
+from agentos.messages import FaultFrame, GradeDone, GradeJob
+from agentos.plugins.checks import sent
 from agentos.ports import Sandbox
 from agentos.sandboxes.plainfiles import write_tar
 
@@ -38,11 +39,8 @@ def grade(
     """
     if not checks:
         return Grade(())
-    job = GradeJob(
-        checks=[WireCheck(kind=check.kind, spec=dict(check.spec)) for check in checks],
-        answer=answer,
-        wall_s=LIMITS.wall_s,
-    )
+    asked = sent(checks)
+    job = GradeJob(checks=list(asked.wire), answer=answer, wall_s=LIMITS.wall_s)
     limits = Limits(
         **{name: getattr(LIMITS, name) for name in Limits.__slots__} | {"workspace_mb": workspace_mb}
     )
@@ -63,11 +61,11 @@ def grade(
             kernel_fault(KernelFault.GRADER, f"the checks could not be applied: {answered.fault.message}"),
         )
     assert isinstance(answered, GradeDone)
-    if [found.kind for found in answered.checks] != [check.kind for check in checks]:
+    if [found.kind for found in answered.checks] != [check.kind for check in asked.wire]:
         return _failed(
             checks, kernel_fault(KernelFault.GRADER, "the grader answered for other checks than it was given")
         )
-    return Grade(tuple(CheckResult(found.kind, found.passed, found.detail) for found in answered.checks))
+    return Grade(asked.results(answered.checks))
 
 
 def _failed(checks: Sequence[Check], fault: Fault) -> Grade:

@@ -40,9 +40,9 @@ def _missed(asked: Sequence[Check], outcome: Outcome | None) -> list[checks.Equa
     if len(results) != len(asked):
         return []
     failed = [check for check, result in zip(asked, results, strict=True) if not result.passed]
-    specs = [checks.parse(check.kind, check.spec) for check in failed]
+    specs = [checks.parse(check.kind, check.spec) for check in failed if check.kind == "equals"]
     equals = [spec for spec in specs if isinstance(spec, checks.Equals)]
-    return equals if len(equals) == len(specs) else []
+    return equals if len(equals) == len(failed) else []
 
 
 def _outputs(steps: Sequence[Step]) -> list[Json]:

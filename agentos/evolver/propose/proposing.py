@@ -224,6 +224,12 @@ def _sources(parts: Parts, evolution: Evolution, proposal: Proposal) -> dict[str
     }
 
 
+def _signature(parts: Parts, layer: Layer, name: str) -> str:
+    """Of a proposer that is installed beside agentos, with its version; "" of those that ship."""
+    asked = parts.proposers.get(layer, ())
+    return next((getattr(found, "signature", "") for found in asked if found.name == name), "")
+
+
 def _edited(parts: Parts, evolution: Evolution, proposal: Proposal) -> tuple[EditedName, ...]:
     """What trials have to run; nothing of a harness that is a program of its own, which no trial can tell."""
     programs = {
@@ -319,6 +325,7 @@ def _store(
         weight=proposal.weight,
         migration=migration,
         edited=_edited(parts, evolution, proposal) if not reason else (),
+        plugin=_signature(parts, layer, proposer),
     )
     if not reason:
         candidate = with_control(parts, candidate)

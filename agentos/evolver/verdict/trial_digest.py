@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentos.domain import Cost, Fault, Json, Outcome, SafetyRate, Trial, digest
+from agentos.domain import CheckResult, Cost, Fault, Json, Outcome, SafetyRate, Trial, digest
 
 # Fields that trials did not have when the first were stored and digested.
 _ADDED = (
@@ -23,6 +23,7 @@ _ADDED = (
 )
 _ADDED_COST = ("calls", "live_calls")
 _ADDED_FAULT = ("origin", "kind")
+_ADDED_CHECK = ("plugin",)
 
 
 def trials_sha256(trials: Sequence[Trial], rates: Sequence[SafetyRate]) -> str:
@@ -35,6 +36,7 @@ def _as_first_stored(trial: Trial) -> Json:
     """The trial without what later versions added, as long as it says nothing: old digests stay."""
     outcome = trial.outcome
     ended = _fields(outcome, ()) | {"cost": _fields(outcome.cost, _ADDED_COST)}
+    ended["checks"] = [_fields(check, _ADDED_CHECK) for check in outcome.checks]
     if outcome.fault:
         ended["fault"] = _fields(outcome.fault, _ADDED_FAULT)
     return _fields(trial, _ADDED) | {"outcome": ended}
@@ -44,7 +46,9 @@ def _rate_as_first_stored(rate: SafetyRate) -> Json:
     return _fields(rate, ("image",))
 
 
-def _fields(record: Trial | Outcome | Cost | Fault | SafetyRate, added: Sequence[str]) -> dict[str, Json]:
+def _fields(
+    record: Trial | Outcome | Cost | Fault | CheckResult | SafetyRate, added: Sequence[str]
+) -> dict[str, Json]:
     """Its fields by name, but for ``added`` ones that say nothing; records in them are left as they are."""
     values = {name: getattr(record, name) for name in record.__dataclass_fields__}
     return {name: value for name, value in values.items() if value or name not in added}

@@ -1,7 +1,6 @@
 """Formats of third parties: a function that makes records in the form ``openai-chat`` of one of its own.
 
-It is installed as an entry point of the group ``agentos.trajectories`` (its name is the format's), or named as
-``module:function``. It gets a record as it was read (for a file that is one log, {"log", "lines"}) and gives one
+It is installed as a plug-in of the kind ``trajectories`` (its name is the format's), or named as ``module:function``. It gets a record as it was read (for a file that is one log, {"log", "lines"}) and gives one
 record, several, or None for what it does not know. It runs with the rights of the person who imports.
 """
 
@@ -10,7 +9,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from agentos.domain import Json
@@ -18,14 +16,7 @@ from agentos.errors import Invalid, UserError
 from agentos.trajectories.conversations import ChatConversation
 from agentos.trajectories.readers.formats import read
 
-GROUP = "agentos.trajectories"
-
 Convert = Callable[[Json], Json]
-
-
-def installed_formats() -> Mapping[str, str]:
-    """Formats that installed packages bring: name to ``module:function``."""
-    return {found.name: found.value for found in entry_points(group=GROUP)}
 
 
 def converter(place: str) -> Convert:

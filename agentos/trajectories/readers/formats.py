@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from agentos.checks import faults
 from agentos.domain import Check, Json, Result
 from agentos.errors import Invalid
+from agentos.plugins.checks import faults
 from agentos.trajectories.conversations import (
     ROLES,
     UNKNOWN,

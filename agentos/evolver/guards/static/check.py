@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from agentos.domain import Kind, Tier, tier_of
 from agentos.evolver.guards.static.denylist import MODULES
 from agentos.evolver.guards.static.growth import growth
+from agentos.evolver.guards.static.installed import REFUSE, installed_findings
 from agentos.evolver.guards.static.references import imports, references, texts
 from agentos.evolver.guards.static.scanner import scan
 from agentos.evolver.guards.static.static_eval import FileNames, read
@@ -27,9 +28,9 @@ def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> lis
     """What the edit brings in or takes away, file by file (registry path -> text).
 
     ``old`` holds the base's files of the resource, ``new`` whole new texts. Files that are not Python, and
-    other kinds of resources, are not looked at. Raises Unavailable when the scanner is gone.
+    other kinds of resources, are looked at by rules of plug-ins alone. Raises Unavailable when the scanner is gone.
     """
-    found = findings(old, new, screen)
+    found = findings(old, new, screen) + installed_findings(old, new)
     paths = _sources(new)
     if not refusal(found, screen, tier_of(paths)):  # it takes a process, and the verdict stands already
         found += scan({path: old[path] for path in paths if path in old}, {path: new[path] for path in paths})
@@ -64,7 +65,7 @@ def _sources(files: Iterable[str]) -> list[str]:
 def refusal(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> str:
     """Why the edit is refused, "" when it is not: the first finding of a rule that refuses in this tier."""
     rules = {*screen.refuse, *(screen.refuse_high if tier is Tier.HIGH else ())}
-    refused = [finding for finding in found if finding.rule in rules]
+    refused = [finding for finding in found if finding.effect == REFUSE or finding.rule in rules]
     more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
     return f"{refused[0]}{more}" if refused else ""
 
@@ -72,8 +73,11 @@ def refusal(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> str:
 def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> str:
     """Why the policy wants a person to look at the edit, "" where it does not."""
     found = [finding for finding in findings(old, new, screen) if finding.rule in screen.ask]
+    found += installed_findings(
+        old, new
+    )  # one that refuses may have been installed since the edit was screened
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"the policy asks a person for such an edit: {found[0]}{more}" if found else ""
+    return f"a person is asked for such an edit: {found[0]}{more}" if found else ""
 
 
 def _seen(readings: Iterable[FileNames], beside: set[str], screen: Screen) -> Iterator[Construct]:

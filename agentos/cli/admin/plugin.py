@@ -1,0 +1,37 @@
+"""``agentos plugin``: what other distributions bring, and what of it cannot be used."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentos.cli.group import noun
+from agentos.cli.output import print_json, print_table
+
+app = noun("What other distributions bring.")
+
+
+@app.callback()
+def plugin() -> None:
+    """What other distributions bring."""
+
+
+@app.command("list")
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Import every installed plug-in, and say which can be used; the daemon reads them when it starts."""
+    from agentos.daemon.evolve.plugins import plugin_rows
+
+    rows = plugin_rows()
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("name", "kind", "distribution", "version", "state", "reason")
+    print_table(
+        columns,
+        [tuple(row[column] for column in columns) for row in rows],
+        empty="No plug-ins: docs/use/plugins.md says how one is made.",
+        below=True,
+    )

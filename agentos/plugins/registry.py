@@ -1,0 +1,288 @@
+"""The kinds of plug-ins, and those that are installed: entry points of the groups ``agentos.<kind>``.
+
+Nothing is read before a kind is asked for, and no plug-in is imported before it is used. One that does not load is
+named with its reason and left out. A plug-in is a person's own code, installed by a person; it runs in the process
+that uses it, with all that this process may do (docs/use/plugins.md says what that means).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from agentos.errors import UserError
+from agentos.plugins.tampering import KernelState
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+LOAD_S = 20.0  # what importing one may take; tests set less
+NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+_NAME_MAX = 40
+
+
+@dataclass(frozen=True, slots=True)
+class PluginKind:
+    """One kind. ``methods`` are what the object (or what it makes) is called for; none: it is called itself."""
+
+    name: str
+    what: str
+    built_in: tuple[str, ...] | str = ()  # names of those that ship, or "module:table" where these stand
+    methods: tuple[str, ...] = ()
+    makes: bool = False  # called once, with what the seam gives, and makes what has the methods
+
+    @property
+    def group(self) -> str:
+        """Of its entry points."""
+        return f"agentos.{self.name}"
+
+    def built_ins(self) -> Collection[str]:
+        """The names of those that ship: nobody else may have one of them."""
+        if isinstance(self.built_in, tuple):
+            return self.built_in
+        module, _, table = self.built_in.partition(":")
+        return tuple(getattr(importlib.import_module(module), table))
+
+
+KINDS: Mapping[str, PluginKind] = {
+    kind.name: kind
+    for kind in (
+        PluginKind(
+            "proposers",
+            "proposes edits",
+            ("repair", "model", "command", "lesson", "skill"),
+            ("propose",),
+            makes=True,
+        ),
+        PluginKind(
+            "sandboxes",
+            "makes boxes",
+            ("bubblewrap", "docker"),
+            ("open", "start", "examine", "close"),
+            makes=True,
+        ),
+        PluginKind(
+            "trajectories", "reads runs of other systems", "agentos.trajectories.readers.formats:READERS"
+        ),
+        PluginKind("checks", "decides success", "agentos.checks:KINDS", ("faults", "judge")),
+        PluginKind("screen_rules", "screens edits", "agentos.evolver.screen_rules:RULES", ("look",)),
+        PluginKind("notifiers", "tells a person", ("command", "mail", "webhook", "desktop")),
+        PluginKind(
+            "secret_stores",
+            "keeps values of secrets",
+            ("file", "keyring"),
+            ("get", "set", "delete"),
+            makes=True,
+        ),
+        PluginKind("retrievers", "ranks texts", ("bm25", "hybrid")),
+        PluginKind(
+            "blob_stores",
+            "keeps content",
+            ("files",),
+            ("read", "write"),
+            makes=True,
+        ),
+        PluginKind("commands", "a noun of the command line", "agentos.cli.main:COMMANDS"),
+        PluginKind("pages", "a page in the browser", (), ("show",)),
+    )
+}
+
+
+class PluginFailed(UserError):
+    """An installed plug-in cannot be used; the sentence says whose it is, why, and what to type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One that is installed. ``fault`` says why it is not even loaded, "" where it may be."""
+
+    kind: str
+    name: str
+    distribution: str
+    version: str
+    point: EntryPoint
+    fault: str = ""
+
+    def __str__(self) -> str:
+        """As it stands in the record of what it took part in."""
+        return f"{self.name} ({self.distribution} {self.version})"
+
+    def failed(self, why: str) -> PluginFailed:
+        """What to raise where it cannot be used."""
+        return PluginFailed(
+            f"the plug-in {self.name!r} ({KINDS[self.kind].group}) of {self.distribution} {self.version} "
+            f"cannot be used: {why}. Mend it, or type `pip uninstall {self.distribution}`; "
+            "`agentos plugin list` shows all of them."
+        )
+
+
+@cache
+def any_installed() -> bool:
+    """Whether some distribution has a plug-in: looked up in files, because importlib.metadata takes as long as a command."""
+    for place in sys.path:
+        with suppress(OSError), os.scandir(place or ".") as entries:
+            for entry in entries:
+                if entry.name.endswith((".dist-info", ".egg-info")):
+                    with suppress(OSError), open(f"{entry.path}/entry_points.txt", "rb") as file:
+                        if b"[agentos." in file.read():
+                            return True
+    return False
+
+
+@cache
+def installed(kind: str) -> tuple[Plugin, ...]:
+    """All of the kind, by name, those that are refused for their name included. Imports none of them."""
+    if not any_installed():
+        return ()
+    from importlib.metadata import entry_points  # slow to import, and most commands ask for no plug-in
+
+    points = sorted(entry_points(group=KINDS[kind].group), key=lambda point: (point.name, _owner(point)))
+    found: list[Plugin] = []
+    taken = set(KINDS[kind].built_ins()) if points else set()
+    for point in points:
+        fault = _name_fault(point.name, taken)
+        taken.add(point.name)
+        version = point.dist.version if point.dist else "?"
+        found.append(Plugin(kind, point.name, _owner(point)[0], version, point, fault))
+    return tuple(found)
+
+
+def _owner(point: EntryPoint) -> tuple[str, str]:
+    return (point.dist.name if point.dist else "an installed distribution", point.value)
+
+
+def _name_fault(name: str, taken: Collection[str]) -> str:
+    if not NAME.fullmatch(name) or len(name) > _NAME_MAX:
+        return f"{name!r:.60} is no name: at most {_NAME_MAX} small letters, digits, '-' and '_'"
+    return f"the name {name} is taken" if name in taken else ""
+
+
+def names(kind: str) -> list[str]:
+    """What may be named: those that ship, and after them those that are installed."""
+    return [*KINDS[kind].built_ins(), *(found.name for found in installed(kind) if not found.fault)]
+
+
+def named(kind: str, name: str) -> Plugin:
+    """The installed one of that name. Raises UserError, which names those that there are."""
+    for found in installed(kind):
+        if found.name == name and not found.fault:
+            return found
+    raise UserError(f"There is no '{name}' among {kind.replace('_', ' ')}: {', '.join(names(kind))}.")
+
+
+_loaded: dict[Plugin, Any] = {}  # the object, or the PluginFailed that it raised
+_loading = threading.Lock()
+
+
+def load(plugin: Plugin) -> Any:
+    """What the entry point names, imported once in a process. Raises PluginFailed.
+
+    An import that does not end is left to itself after ``LOAD_S`` seconds: its thread cannot be ended. What changes
+    the kernel's own code or constants while it is imported is undone and refused.
+    """
+    with _loading:
+        if plugin not in _loaded:
+            try:
+                _loaded[plugin] = _load(plugin)
+            except PluginFailed as error:
+                _loaded[plugin] = error
+    found = _loaded[plugin]
+    if isinstance(found, PluginFailed):
+        raise PluginFailed(str(found))
+    return found
+
+
+def _load(plugin: Plugin) -> Any:
+    if plugin.fault:
+        raise plugin.failed(plugin.fault)
+    kernel = KernelState()
+    loaded, why = within(LOAD_S, plugin.point.load)
+    if changed := kernel.restore():
+        raise plugin.failed(f"its import changes {changed[0]}, which is the kernel's")
+    if why:
+        raise plugin.failed(f"it cannot be loaded ({why})")
+    kind = KINDS[plugin.kind]
+    if not kind.makes or isinstance(loaded, type):
+        _require(plugin, loaded)
+    if (kind.makes or not kind.methods) and not callable(loaded):
+        raise plugin.failed(f"it is a {type(loaded).__name__}, which cannot be called")
+    return loaded
+
+
+def within(seconds: float, work: Callable[[], Any]) -> tuple[Any, str]:
+    """What another's ``work`` gave, and why it gave nothing. Its thread goes on where it does not end in time."""
+    ended: list[tuple[Any, str]] = []
+
+    def attempt() -> None:
+        try:
+            ended.append((work(), ""))
+        except BaseException as error:  # noqa: BLE001 - another's code, which may raise SystemExit as well
+            ended.append((None, said(error)))
+
+    thread = threading.Thread(target=attempt, name="plug-in", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return ended[0] if ended else (None, f"it did not end within {seconds:g} s")
+
+
+def make(plugin: Plugin, *given: Any) -> Any:
+    """What a plug-in that makes something makes of ``given``. Raises PluginFailed."""
+    loaded = load(plugin)
+    try:
+        made = loaded(*given)
+    except Exception as error:
+        raise plugin.failed(f"it cannot be made ({said(error)})") from error
+    _require(plugin, made)
+    return made
+
+
+def _require(plugin: Plugin, found: Any) -> None:
+    for name in KINDS[plugin.kind].methods:
+        if not callable(getattr(found, name, None)):
+            raise plugin.failed(f"it has no `{name}`")
+
+
+def call(plugin: Plugin, work: Callable[[], Any], *, quotes: bool = True) -> Any:
+    """What ``work`` (a call of the plug-in) gives. Raises PluginFailed, whatever it raised.
+
+    Without ``quotes`` the sentence has the error's type alone: its text may hold a secret.
+    """
+    try:
+        return work()
+    except PluginFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - another's code
+        what = said(error) if quotes else type(error).__name__
+        raise plugin.failed(f"it raised {what}") from (error if quotes else None)
+
+
+def usable(kind: str) -> Iterator[tuple[Plugin, Any | PluginFailed]]:
+    """Each installed one with what it is, or with why it cannot be used."""
+    for plugin in installed(kind):
+        try:
+            yield plugin, load(plugin)
+        except PluginFailed as error:
+            yield plugin, error
+
+
+def said(error: BaseException) -> str:
+    """What another's exception says, bounded."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return " ".join(text.split())[:300]
+
+
+def everything() -> Sequence[tuple[Plugin, str]]:
+    """All that is installed, of every kind, with why it cannot be used ("": it can). Imports them all."""
+    return [
+        (plugin, str(found) if isinstance(found, PluginFailed) else "")
+        for kind in KINDS
+        for plugin, found in usable(kind)
+    ]

@@ -1,0 +1,1 @@
+"""One plug-in of each kind; each module is one of them."""
