@@ -6,6 +6,8 @@ the adapters takes as long as all else that a list needs. What needs a conversio
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import typer.core
@@ -20,10 +22,21 @@ class _LazyAdapter:
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """The value as the command gets it; typer's own errors."""
         wanted, info = self._descriptor.annotation, self._descriptor.parameter_info
-        ready = value is None or (type(value) is wanted and wanted in (str, int, float))
-        if ready and not param.multiple and param.nargs == 1 and info.parser is None:
-            return value
+        if not param.multiple and param.nargs == 1 and info.parser is None:
+            if value is None or (type(value) is wanted and wanted in (str, int, float)):
+                return value
+            if wanted is Path and type(value) is str and _is_any_path(info) and os.access(value, os.R_OK):
+                return Path(value)
+            if wanted is int and type(value) is str and value.isascii() and value.isdigit():
+                if (info.min or 0) <= int(value) <= (int(value) if info.max is None else info.max):
+                    return int(value)
         return _BUILD(self._descriptor).coerce(value, param=param, ctx=ctx)
+
+
+def _is_any_path(info: Any) -> bool:
+    """Whether nothing more is asked of the path than that it can be read."""
+    asked = info.resolve_path or info.writable or info.path_type is not None
+    return not asked and info.file_okay and info.dir_okay
 
 
 _BUILD: Any = getattr(typer.core, "build_runtime_param", None)
