@@ -27,9 +27,8 @@ class _LazyAdapter:
                 return value
             if wanted is Path and type(value) is str and _is_any_path(info) and os.access(value, os.R_OK):
                 return Path(value)
-            if wanted is int and type(value) is str and value.isascii() and value.isdigit():
-                if (info.min or 0) <= int(value) <= (int(value) if info.max is None else info.max):
-                    return int(value)
+            if wanted is int and type(value) is str and _is_within(value, info):
+                return int(value)
         return _BUILD(self._descriptor).coerce(value, param=param, ctx=ctx)
 
 
@@ -37,6 +36,12 @@ def _is_any_path(info: Any) -> bool:
     """Whether nothing more is asked of the path than that it can be read."""
     asked = info.resolve_path or info.writable or info.path_type is not None
     return not asked and info.file_okay and info.dir_okay
+
+
+def _is_within(value: str, info: Any) -> bool:
+    """Whether the text is a whole number, not below zero, within the bounds that were set."""
+    is_number = value.isascii() and value.isdigit() and len(value) < 19
+    return is_number and (info.min or 0) <= int(value) and (info.max is None or int(value) <= info.max)
 
 
 _BUILD: Any = getattr(typer.core, "build_runtime_param", None)

@@ -191,8 +191,6 @@ def test_a_full_disk_is_a_sentence(agentos: Agentos, home: Home) -> None:
     [
         ("status",),
         ("task", "list"),
-        ("task", "list", "--limit", "5"),
-        ("--home", ".", "task", "list"),
         ("run", "list"),
         ("evolution", "list"),
         ("registry", "list"),
