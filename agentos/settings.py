@@ -194,8 +194,7 @@ def _with_variables(table: dict[str, Any]) -> dict[str, Any]:
             inner = place.get(part)
             place[part] = place = dict(inner) if isinstance(inner, dict) else {}
         inner = place.get(key)
-        both = isinstance(inner, dict) and isinstance(value, dict)
-        place[key] = {**inner, **value} if both else value
+        place[key] = inner | value if isinstance(inner, dict) and isinstance(value, dict) else value
     return found
 
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,7 +46,7 @@ from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, faults, newest
 from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.rows.codec import from_bundle, from_text, plain, time_text
-from agentos.ledger.rows.record_types import SHELVES, column_value, id_of, shelf_of
+from agentos.ledger.rows.record_types import SHELVES, any_of, column_value, id_of, matches, shelf_of
 from agentos.ledger.rows.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
 
 R = TypeVar("R")
@@ -162,8 +163,13 @@ class Reader:
             raise unavailable(self._path, error) from error
 
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
+        connection = self._take()  # not by `_connection`: hundreds of times in an evolution
+        try:
             return connection.execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise unavailable(self._path, error) from error
+        finally:
+            self._idle.append(connection)
 
     # --- tasks and runs -----------------------------------------------------------------------
 
@@ -294,20 +300,23 @@ class Reader:
         return _only([from_text(kind, body) for (body,) in rows], f"there is no {kind.__name__.lower()} {id}")
 
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
-        """Records whose top-level fields equal these, oldest first."""
+        """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
         shelf = shelf_of(kind)
         if kind is Trial and "evolution_id" in equal:
             trials: Sequence[Any] = self._trials_of(str(equal["evolution_id"]))
-            return [trial for trial in trials if all(getattr(trial, n) == v for n, v in equal.items())]
+            return [trial for trial in trials if matches(trial, equal)]
         columns = [name for name in equal if name in ("id", *shelf.columns)]
-        where = "WHERE " + " AND ".join(f"{name} = ?" for name in columns) if columns else ""
-        values = [column_value(equal[name]) for name in columns]
-        rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
+        wanted = [[column_value(value) for value in any_of(equal[name])] for name in columns]
+        marks = [
+            f"{name} IN ({', '.join('?' * len(own))})" for name, own in zip(columns, wanted, strict=True)
+        ]
+        where = "WHERE " + " AND ".join(marks) if columns else ""
+        rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *chain(*wanted))
         rest = {name: value for name, value in equal.items() if name not in columns}
         found = [from_text(kind, body) for (body,) in rows]
         if kind is Trial:
             found, rest = _each_once([*self._packed(kind), *found]), equal
-        return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
+        return [record for record in found if matches(record, rest)]
 
     def _trials_of(self, evolution_id: str) -> Sequence[Trial]:
         """All of an evolution. None ever changes, so only those that came since are read."""

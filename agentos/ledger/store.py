@@ -412,10 +412,9 @@ def _put(connection: Connection, record: object) -> None:
         insert(connection, shelf.table, row)
     elif plain(old) == text:
         return
-    elif shelf.append_only:
+    if shelf.append_only:
         raise Conflict(f"the {shelf.table} {row['id']} stands already and is never changed")
-    else:
-        update(connection, shelf.table, row)
+    update(connection, shelf.table, row)
 
 
 def _rows_in(connection: Connection) -> Rows:

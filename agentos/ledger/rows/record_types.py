@@ -6,7 +6,7 @@ library only, because the reading side of the command line uses it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -83,6 +83,16 @@ def id_of(record: object) -> str:
     if isinstance(record, Sighting):
         return f"{record.run_id}:{record.fingerprint.id}{':flagged' if record.flagged else ''}"
     return str(getattr(record, "id"))  # noqa: B009 - the shelves hold types without a shared base
+
+
+def any_of(wanted: object) -> Collection[object]:
+    """What a field may be, for ``find``: one value, or any of a frozenset."""
+    return wanted if isinstance(wanted, frozenset) else (wanted,)
+
+
+def matches(record: object, wanted: Mapping[str, object]) -> bool:
+    """Whether the record's fields are what ``find`` was asked for."""
+    return all(getattr(record, name) in any_of(value) for name, value in wanted.items())
 
 
 def column_value(value: object) -> object:
