@@ -412,9 +412,10 @@ def _put(connection: Connection, record: object) -> None:
         insert(connection, shelf.table, row)
     elif plain(old) == text:
         return
-    if shelf.append_only:
+    elif shelf.append_only:
         raise Conflict(f"the {shelf.table} {row['id']} stands already and is never changed")
-    update(connection, shelf.table, row)
+    else:
+        update(connection, shelf.table, row)
 
 
 def _rows_in(connection: Connection) -> Rows:
