@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,7 +45,7 @@ from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, faults, newest
 from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.rows.codec import from_bundle, from_text, plain, time_text
-from agentos.ledger.rows.record_types import SHELVES, any_of, column_value, id_of, matches, shelf_of
+from agentos.ledger.rows.record_types import SHELVES, column_value, condition, id_of, matches, shelf_of
 from agentos.ledger.rows.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
 
 R = TypeVar("R")
@@ -163,13 +162,8 @@ class Reader:
             raise unavailable(self._path, error) from error
 
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        connection = self._take()  # not by `_connection`: hundreds of times in an evolution
-        try:
+        with self._connection() as connection:
             return connection.execute(sql, values).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise unavailable(self._path, error) from error
-        finally:
-            self._idle.append(connection)
 
     # --- tasks and runs -----------------------------------------------------------------------
 
@@ -306,12 +300,8 @@ class Reader:
             trials: Sequence[Any] = self._trials_of(str(equal["evolution_id"]))
             return [trial for trial in trials if matches(trial, equal)]
         columns = [name for name in equal if name in ("id", *shelf.columns)]
-        wanted = [[column_value(value) for value in any_of(equal[name])] for name in columns]
-        marks = [
-            f"{name} IN ({', '.join('?' * len(own))})" for name, own in zip(columns, wanted, strict=True)
-        ]
-        where = "WHERE " + " AND ".join(marks) if columns else ""
-        rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *chain(*wanted))
+        where, values = condition({name: equal[name] for name in columns})
+        rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
         rest = {name: value for name, value in equal.items() if name not in columns}
         found = [from_text(kind, body) for (body,) in rows]
         if kind is Trial:

@@ -216,7 +216,7 @@ def _drawn(key: bytes, what: str, *, long: bool) -> tuple[str, ...]:
     words = _LONG_NAMES if long else _SHORT_NAMES
     stream = shake_256(f"{what}:".encode() + key).digest(8 * len(words))
     places = unpack(f">{len(words)}Q", stream)
-    return tuple(words[at] for at in sorted(range(len(words)), key=places.__getitem__))
+    return tuple(map(words.__getitem__, sorted(range(len(words)), key=places.__getitem__)))
 
 
 # --- texts in JSON ------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ library only, because the reading side of the command line uses it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -85,14 +85,23 @@ def id_of(record: object) -> str:
     return str(getattr(record, "id"))  # noqa: B009 - the shelves hold types without a shared base
 
 
-def any_of(wanted: object) -> Collection[object]:
-    """What a field may be, for ``find``: one value, or any of a frozenset."""
-    return wanted if isinstance(wanted, frozenset) else (wanted,)
+def condition(wanted: Mapping[str, object]) -> tuple[str, list[object]]:
+    """For ``find``: the WHERE of these columns, "" for none, and its values; a frozenset is any of its values."""
+    clauses, values = [], []
+    for name, value in wanted.items():
+        own = [*map(column_value, value if isinstance(value, frozenset) else (value,))]
+        clauses.append(f"{name} IN ({', '.join('?' * len(own))})")
+        values += own
+    return "WHERE " + " AND ".join(clauses) if clauses else "", values
 
 
 def matches(record: object, wanted: Mapping[str, object]) -> bool:
     """Whether the record's fields are what ``find`` was asked for."""
-    return all(getattr(record, name) in any_of(value) for name, value in wanted.items())
+    for name, value in wanted.items():
+        found = getattr(record, name)
+        if found != value and not (isinstance(value, frozenset) and found in value):
+            return False
+    return True
 
 
 def column_value(value: object) -> object:
