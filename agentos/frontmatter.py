@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 FRONT_MATTER_MAX = 64 << 10  # characters
@@ -72,8 +73,16 @@ def _apart(text: str, warnings: list[str]) -> tuple[str, str]:
 
 
 def _values(front: str, warnings: list[str]) -> dict[str, Any]:
+    values, said = _parsed(front)
+    warnings += said
+    return dict(values)
+
+
+@lru_cache(maxsize=32)  # an evolution reads the same few skills some ten times
+def _parsed(front: str) -> tuple[Mapping[str, Any], Sequence[str]]:
     import yaml
 
+    warnings: list[str] = []
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(front, yaml.CSafeLoader)):
             raise ValueError("it uses YAML aliases")
@@ -84,12 +93,12 @@ def _values(front: str, warnings: list[str]) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         why = (str(error).splitlines() or ["unknown"])[0]
         warnings.append(f"the front matter is not YAML ({why}); it was read line by line")
-        return _by_line(front)
+        return _by_line(front), warnings
     keys = [key.value for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
     warnings += [
         f"'{key}' stands there twice; the last one counts" for key in sorted({*keys}) if keys.count(key) > 1
     ]
-    return {str(key): item for key, item in (value or {}).items()}
+    return {str(key): item for key, item in (value or {}).items()}, warnings
 
 
 def _by_line(front: str) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class Records(Protocol):
         ...
 
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
-        """Records whose top-level fields equal these, oldest first."""
+        """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
         ...
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:

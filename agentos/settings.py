@@ -1,25 +1,26 @@
 """What a person may set: ``agentos.toml`` in the home, overridden by ``AGENTOS_*`` variables.
 
-Only the daemon and ``init`` import this; commands that read must not (pydantic-settings is slow
-to start).
+Only the daemon, ``init`` and what checks the settings import this; commands that read must not (pydantic is
+slow to start).
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import pwd
 import re
 import time
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from agentos.domain import Budget
 from agentos.errors import Invalid
@@ -178,12 +179,8 @@ class SupervisorSettings(_Table):
     overseer_usd: float = Field(0.1, ge=0)
 
 
-class Settings(BaseSettings):
+class Settings(_Table):
     """Every setting with its default. ``docs/use/operating.md`` explains each."""
-
-    model_config = SettingsConfigDict(
-        env_prefix=_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, allow_inf_nan=False
-    )
 
     sandbox: Annotated[str, AfterValidator(_one_of("sandboxes", "auto"))] = "auto"
     run_uid: int | None = Field(None, ge=1, lt=1 << 31)
@@ -212,18 +209,6 @@ class Settings(BaseSettings):
     mcp: McpServing = McpServing.model_validate({})
     supervisor: SupervisorSettings = SupervisorSettings.model_validate({})
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Variables first, then the file (which ``load_settings`` passes as arguments)."""
-        return env_settings, init_settings
-
 
 _TABLES: dict[str, type[BaseModel]] = {
     "budget": Budgets,
@@ -249,11 +234,29 @@ def load_settings(path: Path) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise Invalid(str(path), [f"it is not TOML: {error}"]) from None
     try:
-        return Settings(**table)
+        return Settings.model_validate(_with_variables(table))
     except ValidationError as error:
         raise Invalid(str(path), [_sentence(fault) for fault in error.errors()]) from None
-    except SettingsError as error:  # a list in a variable must be JSON
-        raise Invalid("environment", [str(error)]) from None
+
+
+def _with_variables(table: dict[str, Any]) -> dict[str, Any]:
+    """The file's table with ``AGENTOS_KEY`` and ``AGENTOS_TABLE__KEY`` over it; a list or table is JSON."""
+    found = dict(table)
+    for name in sorted(os.environ):  # a whole table before its keys
+        *tables, key = name.upper().removeprefix(_PREFIX).lower().split("__")
+        if not name.upper().startswith(_PREFIX) or (tables or [key])[0] not in Settings.model_fields:
+            continue
+        value: Any = os.environ[name]
+        if value.lstrip().startswith(("[", "{")):
+            with suppress(ValueError):  # told as what it is, if it is no text that the setting takes
+                value = json.loads(value)
+        place = found
+        for part in tables:
+            inner = place.get(part)
+            place[part] = place = dict(inner) if isinstance(inner, dict) else {}
+        inner = place.get(key)
+        place[key] = inner | value if isinstance(inner, dict) and isinstance(value, dict) else value
+    return found
 
 
 def _sentence(fault: Any) -> str:

@@ -57,7 +57,10 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.settings import Retention
 
-COMMANDS = ("status", "task list", "run list", "evolution list", "registry list")
+COMMANDS = (
+    *("status", "task list", "run list", "evolution list", "registry list", "failure list", "schedule list"),
+    *("evolution health", "doctor"),
+)
 USED = ("agent/default", "harness/default", "tool/word-count")
 STEPS = 6
 TIMES = 3  # that each command is typed
@@ -296,7 +299,7 @@ def main() -> None:
 # --- the picture --------------------------------------------------------------------------------
 
 _W, _H, _LEFT, _TOP = 300, 180, 60, 40
-_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377")
+_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee", "#999999", "#997700", "#000000")
 
 
 def picture(marks: Sequence[Mark], a_day: float, stays: float) -> str:

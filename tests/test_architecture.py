@@ -39,7 +39,6 @@ HOMES = {
     "watchfiles": {"daemon"},
     "croniter": {"daemon", "taskfile"},
     "structlog": {"daemon"},
-    "pydantic_settings": {"settings"},
     "tenacity": {"daemon", "gateway"},
     "jinja2": {"web"},
     "markupsafe": {"web"},

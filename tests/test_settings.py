@@ -80,8 +80,24 @@ def test_a_bad_variable_is_named_as_such(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_bad_list_in_a_variable_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTOS_SKILLS", "not json")
-    with pytest.raises(Invalid, match="skills"):
+    with pytest.raises(Invalid, match="variable AGENTOS_SKILLS is 'not json', but it should be a list"):
         load_settings(tmp_path / "agentos.toml")
+
+
+def test_variables_of_a_table_leave_the_rest_of_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(
+        tmp_path, '[budget]\nrun_usd = 3\nday_usd = 4\n[providers.local]\napi_base = "http://a.test"\n'
+    )
+    monkeypatch.setenv("AGENTOS_BUDGET", '{"run_usd": 5, "run_calls": 7}')
+    monkeypatch.setenv("AGENTOS_BUDGET__RUN_CALLS", "8")
+    monkeypatch.setenv("AGENTOS_PROVIDERS__LOCAL__KEY_ENV", "A_KEY")
+    monkeypatch.setenv("AGENTOS_SKILLS", '["/a"]')
+    settings = load_settings(path)
+    assert (settings.budget.run_usd, settings.budget.day_usd, settings.budget.run_calls) == (5, 4, 8)
+    assert settings.providers["local"].model_dump() == {"api_base": "http://a.test", "key_env": "A_KEY"}
+    assert settings.skills == [Path("/a")]
 
 
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:

@@ -124,6 +124,11 @@ def _cut(cell: Text, width: int) -> Text:
 
 def print_text(text: str, style: str = "") -> None:
     """One styled paragraph; the style is dropped where there is no terminal."""
+    if not style or not (
+        sys.stdout.isatty() or "FORCE_COLOR" in os.environ
+    ):  # as rich writes it, without its import
+        print(clean(text).rstrip(), flush=True)
+        return
     from rich.console import Console
     from rich.text import Text
 

@@ -45,7 +45,7 @@ from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, faults, newest
 from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.rows.codec import from_bundle, from_text, plain, time_text
-from agentos.ledger.rows.record_types import SHELVES, column_value, id_of, shelf_of
+from agentos.ledger.rows.record_types import SHELVES, column_value, condition, id_of, matches, shelf_of
 from agentos.ledger.rows.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
 
 R = TypeVar("R")
@@ -294,20 +294,19 @@ class Reader:
         return _only([from_text(kind, body) for (body,) in rows], f"there is no {kind.__name__.lower()} {id}")
 
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
-        """Records whose top-level fields equal these, oldest first."""
+        """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
         shelf = shelf_of(kind)
         if kind is Trial and "evolution_id" in equal:
             trials: Sequence[Any] = self._trials_of(str(equal["evolution_id"]))
-            return [trial for trial in trials if all(getattr(trial, n) == v for n, v in equal.items())]
+            return [trial for trial in trials if matches(trial, equal)]
         columns = [name for name in equal if name in ("id", *shelf.columns)]
-        where = "WHERE " + " AND ".join(f"{name} = ?" for name in columns) if columns else ""
-        values = [column_value(equal[name]) for name in columns]
+        where, values = condition({name: equal[name] for name in columns})
         rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
         rest = {name: value for name, value in equal.items() if name not in columns}
         found = [from_text(kind, body) for (body,) in rows]
         if kind is Trial:
             found, rest = _each_once([*self._packed(kind), *found]), equal
-        return [record for record in found if all(getattr(record, n) == v for n, v in rest.items())]
+        return [record for record in found if matches(record, rest)]
 
     def _trials_of(self, evolution_id: str) -> Sequence[Trial]:
         """All of an evolution. None ever changes, so only those that came since are read."""

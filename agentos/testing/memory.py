@@ -187,11 +187,15 @@ class MemoryLedger:
         return found
 
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
-        """Records whose top-level fields equal these, oldest first."""
+        """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
         return [
             record
             for record in self._records.get(kind, {}).values()
-            if isinstance(record, kind) and all(getattr(record, name) == equal[name] for name in equal)
+            if isinstance(record, kind)
+            and all(
+                getattr(record, name) in (wanted if isinstance(wanted, frozenset) else (wanted,))
+                for name, wanted in equal.items()
+            )
         ]
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:

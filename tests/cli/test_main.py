@@ -33,6 +33,8 @@ HEAVY = {
         ("--version",),
         ("status",),
         ("task", "list"),
+        ("task", "list", "--limit", "5"),
+        ("--home", ".", "task", "list"),
         ("run", "list"),
         ("evolution", "list"),
         ("daemon", "status"),

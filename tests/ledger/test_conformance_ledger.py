@@ -180,6 +180,9 @@ def test_records_are_put_replaced_and_found(book: Ledger | MemoryLedger) -> None
     assert book.find(Evolution) == [moved, second]
     assert book.find(Evolution, state=EvolutionState.MINED) == [second]
     assert book.find(Evolution, state=EvolutionState.MINED, evidence_id="no") == []
+    assert book.find(Evolution, id=frozenset({moved.id, second.id, "none"})) == [moved, second]
+    assert book.find(Evolution, id=frozenset({second.id}), state=EvolutionState.MINED) == [second]
+    assert book.find(Evolution, id=frozenset()) == []
     assert book.find(Evolution, promoted=Snapshot("d", "u")) == [moved]
     with pytest.raises(NotFound, match="no evolution evolution-9"):
         book.get(Evolution, "evolution-9")

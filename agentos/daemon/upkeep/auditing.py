@@ -11,23 +11,22 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
-from agentos.evolver.policy import policy_from_json
 from agentos.evolver.promote.consent import genuine, read_key
 from agentos.evolver.promote.trailers import rebase_trailers
-from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, unfounded
-from agentos.evolver.verdict.judge import judged_trials, recompute
-from agentos.evolver.verdict.safety import judged_rates
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, Noted
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.integrity import LedgerSnapshot, blob_faults, rows_faults, told
 from agentos.ledger.reading import EvolutionRecords
 from agentos.ledger.rows.codec import data_of, from_text
-from agentos.registry.promotion import Promotion
 from agentos.registry.store import Registry
+
+if TYPE_CHECKING:
+    from agentos.registry.promotion import Promotion
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +126,9 @@ def evolution_faults(
     home: Home, reader: LedgerSnapshot, registry: Registry, story: EvolutionRecords
 ) -> list[str]:
     """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
+    # where nothing was ever judged nobody pays for the judge
+    from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, unfounded
+
     blobs = BlobStore(home.blobs)
     candidates = {item.id: item for item in story.candidates}
     stored = {name: _stored(reader, "verdict", name) for name in (item.id for item in story.verdicts)}
@@ -158,6 +160,10 @@ def evolution_faults(
 def _computed_again(
     blobs: BlobStore, verdict: Verdict, candidate: Candidate, story: EvolutionRecords
 ) -> list[str]:
+    from agentos.evolver.policy import policy_from_json
+    from agentos.evolver.verdict.judge import judged_trials, recompute
+    from agentos.evolver.verdict.safety import judged_rates
+
     document = json.loads(blobs.get(verdict.policy_sha256))
     judged = judged_trials(candidate, story.trials)
     rates = judged_rates(candidate, story.rates)

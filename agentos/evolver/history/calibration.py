@@ -68,15 +68,15 @@ def lately(records: Records, evolution_id: str) -> list[TrackRecord]:
 
     So asking again after a crash gives the same words, whatever this evolution has stored by then.
     """
-    past = [
+    past = frozenset(
         item.id
         for item in records.newest(Evolution, RECENT)
         if item.ended_at is not None and item.id != evolution_id
-    ]
+    )
     return calibrate(
-        [item for name in past for item in records.find(Candidate, evolution_id=name)],
-        [item for name in past for item in records.find(Verdict, evolution_id=name)],
-        [item for name in past for item in records.find(Attestation, evolution_id=name)],
+        records.find(Candidate, evolution_id=past),
+        records.find(Verdict, evolution_id=past),
+        records.find(Attestation, evolution_id=past),
     )
 
 

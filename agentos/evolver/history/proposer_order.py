@@ -67,14 +67,19 @@ Archive = Mapping[tuple[str, Layer], ProposerYield]
 def archive(parts: Parts) -> Archive:
     """By proposer and layer, what came of asking it in the newest evolutions that are over or on probation."""
     found: dict[tuple[str, Layer], ProposerYield] = {}
-    for past in parts.records.newest(Evolution, parts.policy.look_back.evolutions):
-        if not past.asked or past.state not in STANDS | WITHOUT_SUCCESS:
-            continue
-        winner = (
-            parts.records.get(Candidate, past.candidate_id) if past.promoted and past.candidate_id else None
-        )
+    newest = parts.records.newest(Evolution, parts.policy.look_back.evolutions)
+    over = [item for item in newest if item.asked and item.state in STANDS | WITHOUT_SUCCESS]
+    promoted = [item for item in over if item.promoted and item.candidate_id]
+    names = frozenset(item.candidate_id for item in promoted)
+    winners = {item.id: item for item in parts.records.find(Candidate, id=names)}
+    labels: dict[str, set[str]] = {}
+    for label in parts.records.find(Attestation, evolution_id=frozenset(item.id for item in promoted)):
+        if label.when == AFTER_PROBATION:
+            labels.setdefault(label.evolution_id, set()).add(label.verdict)
+    for past in over:
+        winner = winners.get(past.candidate_id or "") if past.promoted else None
         won = (winner.proposer, winner.manifest.layer) if winner else None
-        stands = winner is not None and _stands(parts, past)
+        stands = winner is not None and past.state in STANDS and labels.get(past.id, set()) <= GOOD
         for asked in past.asked:
             key = (asked.proposer, asked.layer)
             first, won = key == won, None if key == won else won  # of several sites in a layer, one
@@ -82,15 +87,6 @@ def archive(parts: Parts) -> Archive:
             achieved = ProposerYield(1, int(first), int(first and stands), cost_s)
             found[key] = found.get(key, NOTHING) + achieved
     return found
-
-
-def _stands(parts: Parts, evolution: Evolution) -> bool:
-    labels = [
-        item.verdict
-        for item in parts.records.find(Attestation, evolution_id=evolution.id)
-        if item.when == AFTER_PROBATION
-    ]
-    return evolution.state in STANDS and GOOD.issuperset(labels)
 
 
 def ordered(items: Sequence[T], achieved: Callable[[T], ProposerYield]) -> list[T]:

@@ -53,6 +53,7 @@ class TrialJob:
     alike: bool = False  # as ``Trial.alike``
     look: int = 0  # as ``Trial.look``
     renamed: RenamedTask | None = None  # the task, where it is asked under other names
+    recording: Recording | None = None  # what is served of what its task asked for
 
     @property
     def id(self) -> str:
@@ -88,11 +89,8 @@ def fresh_jobs(
     parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets, repeats: range
 ) -> list[TrialJob]:
     """On the base, whose trials all candidates share."""
-    return [
-        TrialJob(task, sets.of(task.id), Arm.BASE, repeat, evolution.base, evolution.id, "", fresh=True)
-        for repeat in repeats
-        for task in parts.tasks(tuple(task_ids))
-    ]
+    first = _first_jobs(parts, task_ids, sets, evolution)
+    return [replace(job, repeat=repeat, fresh=True) for repeat in repeats for job in first]
 
 
 def jobs_on_base(
@@ -103,12 +101,9 @@ def jobs_on_base(
     repeats: range,
 ) -> list[TrialJob]:
     """On the base, whose trials all candidates share."""
-    first = [
-        TrialJob(task, sets.of(task.id), Arm.BASE, 0, evolution.base, evolution.id, "")
-        for task in parts.tasks(tuple(task_ids))
-    ]
+    first = _first_jobs(parts, task_ids, sets, evolution)
     # What is served from a record is known there by its arguments: it keeps its names.
-    others = [None if _recording(parts, job) else in_other_names(parts, job.task) for job in first]
+    others = [None if job.recording else in_other_names(parts, job.task) for job in first]
     return [
         replace(job, repeat=repeat, renamed=other if repeat else None)
         for repeat in repeats
@@ -116,13 +111,28 @@ def jobs_on_base(
     ]
 
 
+def _first_jobs(
+    parts: Parts, task_ids: Sequence[str], sets: TaskSets, evolution: Evolution
+) -> list[TrialJob]:
+    found = []
+    for task in parts.tasks(tuple(task_ids)):
+        own = sets.of(task.id)
+        recording = recording_for(parts, task, own)
+        base = evolution.base
+        found.append(TrialJob(task, own, Arm.BASE, 0, base, evolution.id, "", recording=recording))
+    return found
+
+
 def run_all(parts: Parts, jobs: Sequence[TrialJob]) -> list[Trial]:
     """The trials of these jobs, in their order."""
     if not jobs:
         return []
     before = _Before(parts, jobs[0].evolution_id)
+    stored = {trial.id: trial for trial in parts.records.find(Trial, evolution_id=jobs[0].evolution_id)}
     with TrialBatch(parts.records) as made:
-        return list(parts.replayer.map(lambda job: _trial(parts, job, before, made), jobs))
+        return list(
+            parts.replayer.map(lambda job: stored.get(job.id) or _trial(parts, job, before, made), jobs)
+        )
 
 
 class TrialBatch:
@@ -210,10 +220,6 @@ def _served_from(plan: Plan) -> str:
 
 def _trial(parts: Parts, job: TrialJob, before: _Before, made: TrialBatch) -> Trial:
     name, began = job.id, time.monotonic()
-    try:
-        return parts.records.get(Trial, name)
-    except NotFound:
-        pass
     plan = _plan(parts, job)
     if known := before.of(job, plan):
         made.add(known, began, asked=False)
@@ -273,7 +279,7 @@ def _plan(parts: Parts, job: TrialJob) -> Plan:
     them apart, and so that what was tried is what will be.
     """
     mode = Mode(parts.policy.replay.models)
-    recording = _recording(parts, job)
+    recording = job.recording
     if job.fresh:  # kept, all the same: the evolution can be verified offline
         mode = Mode.RECORD
         recording = replace(recording, run_ids=()) if recording else None
@@ -282,14 +288,14 @@ def _plan(parts: Parts, job: TrialJob) -> Plan:
     return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id)
 
 
-def _recording(parts: Parts, job: TrialJob) -> Recording | None:
+def recording_for(parts: Parts, task: Task, in_set: TrialSet) -> Recording | None:
     """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
     runs = [
         run
-        for run in parts.journal.runs_of(job.task.key, parts.policy.look_back.recordings)
+        for run in parts.journal.runs_of(task.key, parts.policy.look_back.recordings)
         if _says_something(run)
     ]
-    passing = job.set is not TrialSet.EVIDENCE
+    passing = in_set is not TrialSet.EVIDENCE
     fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
     for run in (fitting or runs)[:1]:
         steps = parts.journal.steps(run.id)

@@ -25,7 +25,7 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.evolver.parts import Parts
-from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, run_all, tried
+from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, recording_for, run_all, tried
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.select.looks import LookCounter
@@ -149,6 +149,7 @@ def replay_control(
             evolution.id,
             candidate.id,
             fresh=bool(trial.number),
+            recording=recording_for(parts, tasks[trial.task_id], trial.set),
         )
         for trial in chosen
     ]

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import shake_256
 from pathlib import PurePosixPath
+from struct import unpack
 from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Call, Check, InputFile, Json, Task, Trial
@@ -214,8 +215,8 @@ def _drawn(key: bytes, what: str, *, long: bool) -> tuple[str, ...]:
     # Eight bytes for each word, of one stream that nobody can tell who has not the key.
     words = _LONG_NAMES if long else _SHORT_NAMES
     stream = shake_256(f"{what}:".encode() + key).digest(8 * len(words))
-    places = [stream[at : at + 8] for at in range(0, len(stream), 8)]
-    return tuple(word for _, word in sorted(zip(places, words, strict=True)))
+    places = unpack(f">{len(words)}Q", stream)
+    return tuple(map(words.__getitem__, sorted(range(len(words)), key=places.__getitem__)))
 
 
 # --- texts in JSON ------------------------------------------------------------------------------

@@ -85,6 +85,25 @@ def id_of(record: object) -> str:
     return str(getattr(record, "id"))  # noqa: B009 - the shelves hold types without a shared base
 
 
+def condition(wanted: Mapping[str, object]) -> tuple[str, list[object]]:
+    """For ``find``: the WHERE of these columns, "" for none, and its values; a frozenset is any of its values."""
+    clauses, values = [], []
+    for name, value in wanted.items():
+        own = [*map(column_value, value if isinstance(value, frozenset) else (value,))]
+        clauses.append(f"{name} IN ({', '.join('?' * len(own))})")
+        values += own
+    return "WHERE " + " AND ".join(clauses) if clauses else "", values
+
+
+def matches(record: object, wanted: Mapping[str, object]) -> bool:
+    """Whether the record's fields are what ``find`` was asked for."""
+    for name, value in wanted.items():
+        found = getattr(record, name)
+        if found != value and not (isinstance(value, frozenset) and found in value):
+            return False
+    return True
+
+
 def column_value(value: object) -> object:
     """A field as it stands in its column."""
     if isinstance(value, Fingerprint):
