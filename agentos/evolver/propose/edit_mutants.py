@@ -19,6 +19,33 @@ from collections.abc import Iterator, Sequence
 from agentos.syntax import parse
 
 _OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and"}
+# What does nearly the same: which one is meant shows only where they part.
+_FAMILIES = (
+    ("strip", "lstrip", "rstrip", "removeprefix", "removesuffix"),
+    ("split", "rsplit"),
+    ("partition", "rpartition"),
+    ("find", "rfind"),
+    ("index", "rindex"),
+    ("lower", "upper", "title", "capitalize", "casefold"),
+    ("startswith", "endswith"),
+    ("isdigit", "isalpha", "isalnum"),
+    ("match", "fullmatch", "search"),
+    ("append", "extend"),
+    ("insort_left", "insort_right"),
+    ("bisect_left", "bisect_right"),
+    ("floor", "ceil", "trunc"),
+    ("int", "round", "ceil", "floor"),
+    ("abs", "int"),
+    ("min", "max"),
+    ("any", "all"),
+    ("sorted", "reversed", "list"),
+    ("mean", "median"),
+    ("ljust", "rjust", "center"),
+    ("==", ">=", "<="),
+    ("!=", "<", ">"),
+    ("//", "/"),
+    ("break", "continue", "pass"),
+)
 _BOUNDS = {
     **{sign: other for sign, other in _OTHER.items() if sign not in ("and", "or")},
     "bisect_left": "bisect_right",
@@ -146,9 +173,11 @@ def _tokens(source: str) -> list[tokenize.TokenInfo]:
 
 
 def _others(token: tokenize.TokenInfo) -> list[str]:
-    """What might as well stand there: the numbers next to it, the other side of a bound."""
+    """What might as well stand there: the numbers next to it, the other side of a bound, what does nearly the same."""
     if token.type != tokenize.NUMBER:
-        return [_OTHER[token.string]] if token.string in _OTHER else []
+        word = token.string
+        near = [other for family in _FAMILIES if word in family for other in family if other != word]
+        return [*dict.fromkeys([_OTHER[word], *near] if word in _OTHER else near)]
     value = ast.literal_eval(token.string)
     if isinstance(value, int):
         return [str(value - 1), str(value + 1)]
