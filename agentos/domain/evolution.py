@@ -344,6 +344,7 @@ class Candidate:
     ] = ()  # the functions and names that it changes; () before it was written down
     behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
     weight: float = 0.0  # its proposer's belief in it beside its other edits, up to 1; 0 where it has none
+    prior: float = 0.0  # that belief among all edits of the file, before any was tried; 0 where it has none
 
 
 @dataclass(frozen=True, slots=True)

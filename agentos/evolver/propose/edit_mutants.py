@@ -16,6 +16,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from agentos.evolver.propose.moot_mutants import moot
 from agentos.syntax import parse
 
 _OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and"}
@@ -59,7 +60,8 @@ _SHOWN = 60  # characters of a condition
 
 def mutants(old: str, new: str, most: int) -> dict[str, str]:
     """At most so many sources, each under a few words that say what is otherwise; none where a text is no Python."""
-    found: dict[str, str] = {}
+    made = moot(old, new)
+    found = dict([*made.items()][:most])
     for token in _newly_written(old, new):
         for other in _others(token):
             source = _with(new, token, other)

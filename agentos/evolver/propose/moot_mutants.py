@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agentos.syntax import parse
 
@@ -21,21 +21,9 @@ Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that t
 
 def moot(old: str, new: str) -> dict[str, str]:
     """The sources, each under a few words that say what is otherwise; none where a text is no Python."""
-    try:
-        before, after = parse(old), parse(new)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    gone, come = _changed_lines(old, new)
-    known = Counter(ast.dump(node) for node in _within(before, gone))
-    fresh = []
-    for node in _within(after, come):
-        if known[text := ast.dump(node)]:
-            known[text] -= 1
-        else:
-            fresh.append(node)
-    written = {id(node) for node in fresh}
     found: dict[str, str] = {}
-    for node in fresh:
+    written = _newly_written(old, new)
+    for node in written.values():
         for words, place, text in _made_moot(node, written):
             source = _with(new, place, text)
             if source not in (old, new) and _parses(source):
@@ -43,7 +31,37 @@ def moot(old: str, new: str) -> dict[str, str]:
     return found
 
 
-def _made_moot(node: ast.AST, written: set[int]) -> Iterator[Change]:
+def idle(old: str, new: str) -> dict[str, str]:
+    """Each statement and operand that is newly written, and the source without it."""
+    found: dict[str, str] = {}
+    for node in _newly_written(old, new).values():
+        if isinstance(node, _SIMPLE):
+            found.setdefault(_cut(node), _with(new, node, "pass"))
+        elif isinstance(node, ast.BinOp):
+            for kept, other in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(other, ast.Constant):
+                    found.setdefault(_cut(node), _with(new, node, f"({ast.unparse(kept)})"))
+    return {text: source for text, source in found.items() if source != old and _parses(source)}
+
+
+def _newly_written(old: str, new: str) -> dict[int, ast.AST]:
+    """Nodes of the new text, by their id, that the lines which it replaces do not have."""
+    try:
+        before, after = parse(old), parse(new)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    gone, come = _changed_lines(old, new)
+    known = Counter(ast.dump(node) for node in _within(before, gone))
+    fresh = {}
+    for node in _within(after, come):
+        if known[text := ast.dump(node)]:
+            known[text] -= 1
+        else:
+            fresh[id(node)] = node
+    return fresh
+
+
+def _made_moot(node: ast.AST, written: Mapping[int, ast.AST]) -> Iterator[Change]:
     if isinstance(node, ast.BoolOp):
         for value in node.values:
             if id(value) in written:
@@ -90,7 +108,9 @@ def _within(tree: ast.Module, lines: set[int]) -> Iterator[ast.AST]:
             start, end = node.lineno, node.end_lineno or 0
         else:
             continue
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.With | ast.Try):
+        if isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.With | ast.Try
+        ):
             continue
         if isinstance(node, ast.If | ast.While):
             end = node.test.end_lineno or start
@@ -102,7 +122,9 @@ def _changed_lines(old: str, new: str) -> tuple[set[int], set[int]]:
     before, after = [line.strip() for line in old.splitlines()], [line.strip() for line in new.splitlines()]
     gone: set[int] = set()
     come: set[int] = set()
-    for tag, start, end, since, to in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for tag, start, end, since, to in difflib.SequenceMatcher(
+        None, before, after, autojunk=False
+    ).get_opcodes():
         if tag != "equal":
             gone |= set(range(start + 1, end + 1))
             come |= set(range(since + 1, to + 1))
@@ -127,3 +149,17 @@ def _parses(source: str) -> bool:
 def _cut(node: ast.AST) -> str:
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def near_texts(old: str, new: str) -> list[str]:
+    """Texts that stand in the lines that the edit writes."""
+    try:
+        after = parse(new)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found = [
+        node.value
+        for node in _within(after, _changed_lines(old, new)[1])
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return [*dict.fromkeys(text for text in found if 0 < len(text) <= _SHOWN)]

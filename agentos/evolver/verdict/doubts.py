@@ -32,6 +32,11 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
         found.append(_too_few(candidate, len(serving), needed))
     if idle := idle_parts(candidate, known, policy.edition):
         found.append(f"what it edits ran in no guard: {_listed(idle)}")
+    if 0 < candidate.prior < policy.replay.prior_min:
+        found.append(
+            f"it is a far-fetched edit, one in {round(1 / candidate.prior):,} by how such faults are mended: with so "
+            "many others to try, one that passes need not be right"
+        )
     if candidate.behaviour is not None:
         found += _of_behaviour(candidate.behaviour, idle=bool(idle))
     if policy.edition >= STOOD and (worn := worn_out(known, policy)):
