@@ -20,6 +20,7 @@ from agentos.evolver.propose.moot_mutants import moot
 from agentos.syntax import parse
 
 _OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and"}
+_WIDER = {"==": (">=", "<="), "!=": ("<", ">")}
 # What does nearly the same: which one is meant shows only where they part.
 _FAMILIES = (
     ("strip", "lstrip", "rstrip", "removeprefix", "removesuffix"),
@@ -42,8 +43,6 @@ _FAMILIES = (
     ("sorted", "reversed", "list"),
     ("mean", "median"),
     ("ljust", "rjust", "center"),
-    ("==", ">=", "<="),
-    ("!=", "<", ">"),
     ("//", "/"),
     ("break", "continue", "pass"),
 )
@@ -178,7 +177,8 @@ def _others(token: tokenize.TokenInfo) -> list[str]:
     """What might as well stand there: the numbers next to it, the other side of a bound, what does nearly the same."""
     if token.type != tokenize.NUMBER:
         word = token.string
-        near = [other for family in _FAMILIES if word in family for other in family if other != word]
+        near = [*_WIDER.get(word, ())]
+        near += [other for family in _FAMILIES if word in family for other in family if other != word]
         return [*dict.fromkeys([_OTHER[word], *near] if word in _OTHER else near)]
     value = ast.literal_eval(token.string)
     if isinstance(value, int):
