@@ -128,7 +128,7 @@ class ReplayPolicy:
         0.2  # of inputs at which it shows: an edit that leaves so many mended what was shown
     )
     rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
-    prior_min: float = 1e-4  # of all that could be tried: what is as unlikely passes by luck too often
+    prior_min: float = 1.5e-4  # of all that could be tried: what is as unlikely passes by luck too often
 
 
 @dataclass(frozen=True, slots=True)

@@ -319,7 +319,7 @@ def edited_lines(old: str, new: str) -> set[int]:
         tree = parse(old)
     except (SyntaxError, ValueError, RecursionError):
         return set()
-    before, after = old.splitlines(), new.splitlines()
+    before, after = old.split("\n"), new.split("\n")  # as Python counts lines
     touched: set[int] = set()
     for tag, start, end, _, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "insert":

@@ -95,7 +95,7 @@ def _writes_one(old: str, new: str) -> bool:
 
 def _signed(source: str, token: tokenize.TokenInfo) -> bool:
     row, start = token.start
-    return source.splitlines()[row - 1][:start].rstrip().endswith(("+", "-"))
+    return source.split("\n")[row - 1][:start].rstrip().endswith(("+", "-"))
 
 
 def loosened(old: str, new: str) -> str:
@@ -155,7 +155,7 @@ def _newly_written(old: str, new: str) -> list[tokenize.TokenInfo]:
     except (tokenize.TokenError, SyntaxError, ValueError):
         return []
     found = []
-    lines = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    lines = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
     for tag, start, end, since, to in lines.get_opcodes():
         if tag == "equal":
             continue
@@ -187,11 +187,11 @@ def _others(token: tokenize.TokenInfo) -> list[str]:
 
 
 def _with(source: str, token: tokenize.TokenInfo, text: str) -> str:
-    lines = source.splitlines(keepends=True)
+    lines = source.split("\n")  # as the tokens count them: a form feed ends no line
     row, start = token.start
     line = lines[row - 1]
     lines[row - 1] = line[:start] + text + line[token.end[1] :]
-    return "".join(lines)
+    return "\n".join(lines)
 
 
 def _parses(source: str) -> bool:

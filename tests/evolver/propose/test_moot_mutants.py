@@ -186,6 +186,16 @@ def test_many_other_new_things_do_not_hide_what_is_moot() -> None:
     assert found(edit, tasks, 1, KEYS[0], ReplayPolicy()).idle
 
 
+@pytest.mark.parametrize("sign", ["\x0c", "\u2028", "\x0b", "\x1c", "\x85"])
+def test_a_sign_that_only_looks_like_the_end_of_a_line_hides_nothing(sign: str) -> None:
+    old = OLD.replace("A tool.", f"A{sign}tool. é{sign}")
+    edit = old.replace("count += 1", "count += abs(0)")
+    assert any("0 for abs(0)" in name for name in moot(old, edit))
+    assert [*idle(old, edit)] == ["count += abs(0)"]
+    other = old.replace("name.strip(", "name.rstrip(")
+    assert "the same edit with removesuffix for rstrip" in mutants(old, other, 32)
+
+
 def test_words_are_spelled_with_the_texts_of_the_edit() -> None:
     given = Case(
         "task-1",
