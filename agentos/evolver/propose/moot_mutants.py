@@ -62,7 +62,7 @@ def near_texts(old: str, new: str) -> list[str]:
     return [*dict.fromkeys(text for text in found if 0 < len(text) <= _SHOWN)]
 
 
-def _newly_written(old: str, new: str) -> tuple[list[ast.AST], list[ast.expr]]:
+def _newly_written(old: str, new: str) -> tuple[Sequence[ast.AST], list[ast.expr]]:
     """Nodes of the new text, and tests and operands of ``and`` and ``or``, that the lines which it replaces lack."""
     try:
         before, after = parse(old), parse(new)
@@ -84,7 +84,7 @@ def _is_new(node: ast.AST, known: Counter[str]) -> bool:
 
 def _tests(node: ast.AST) -> Sequence[ast.expr]:
     tests: Sequence[ast.expr] = ()
-    if isinstance(node, ast.If | ast.While | ast.IfExp):
+    if isinstance(node, ast.If | ast.IfExp):  # of a loop it would be one without end
         tests = (node.test,)
     elif isinstance(node, ast.comprehension):
         tests = node.ifs

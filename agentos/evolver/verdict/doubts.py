@@ -34,8 +34,8 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
         found.append(f"what it edits ran in no guard: {_listed(idle)}")
     if 0 < candidate.prior < policy.replay.prior_min:
         found.append(
-            f"it is a far-fetched edit, one in {round(1 / candidate.prior):,} by how such faults are mended: with so "
-            "many others to try, one that passes need not be right"
+            f"it is far-fetched, 1 in {round(1 / candidate.prior):,} of all edits of its file by how faults are mended: "
+            "among so many one may pass by luck"
         )
     if candidate.behaviour is not None:
         found += _of_behaviour(candidate.behaviour, idle=bool(idle))
