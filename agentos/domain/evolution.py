@@ -344,6 +344,7 @@ class Candidate:
     behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
     weight: float = 0.0  # its proposer's belief in it beside its other edits, up to 1; 0 where it has none
     plugin: str = ""  # name, distribution and version of a proposer that is installed beside agentos
+    prior: float = 0.0  # that belief among all edits of the file, before any was tried; 0 where it has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,8 @@ class ReplayPolicy:
     along_min: int = 4  # neighbours along one argument that say something of it
     length_min: int = 3  # lists of none, one or two are cases of their own
     broad_share: float = 0.5  # of the answers next to guards: who mends a slip changes few
-    mutants: int = 8  # of an edit, which are held against it as its proposer's other edits are
+    spelled: int = 32  # inputs with a word that has a text of the edit, or a sign of one, in it
+    mutants: int = 32  # of an edit, which are held against it as its proposer's other edits are
     symptom_min: int = (
         3  # right answers that must have what failing ones lack for it to be a symptom; 0: none is looked for
     )
@@ -127,6 +128,7 @@ class ReplayPolicy:
         0.2  # of inputs at which it shows: an edit that leaves so many mended what was shown
     )
     rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
+    prior_min: float = 1.5e-4  # of all that could be tried: what is as unlikely passes by luck too often
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +371,7 @@ def load_policy(path: Path) -> Policy:
 _BEFORE: Mapping[str, Mapping[str, Any]] = {
     "judge": {"hidden_share": 0.0, "hidden_gain": 0.0},
     "screen": {"ask": ()},
-    "replay": {"mutants": 0, "stepped": 0, "symptom_min": 0},
+    "replay": {"mutants": 0, "stepped": 0, "symptom_min": 0, "spelled": 0, "prior_min": 0.0},
 }
 
 

@@ -86,7 +86,9 @@ def test_each_fault_is_named(tmp_path: Path, text: str, says: str) -> None:
         ("replay", "along_min"),
         ("replay", "length_min"),
         ("replay", "broad_share"),
+        ("replay", "spelled"),
         ("replay", "mutants"),
+        ("replay", "prior_min"),
         ("replay", "rival_share"),
         ("replay", "symptom_min"),
         ("replay", "symptom_share"),
@@ -98,7 +100,8 @@ def test_what_decides_is_in_the_digest_and_an_older_document_reads_as_it_was(sec
     assert other.sha256 != Policy().sha256
     document = json.loads(canonical(Policy()))
     del document[section][name]
-    before = 0 if name in ("mutants", "stepped", "symptom_min") else getattr(rules, name)
+    new = ("mutants", "stepped", "symptom_min", "spelled", "prior_min")
+    before = 0 if name in new else getattr(rules, name)
     assert getattr(getattr(policy_from_json(document), section), name) == before
 
 

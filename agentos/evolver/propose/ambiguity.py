@@ -23,7 +23,8 @@ from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.edit_mutants import mutants
-from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, stepped
+from agentos.evolver.propose.moot_mutants import idle, near_texts
+from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, spelled, stepped
 from agentos.evolver.propose.symptoms import symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.ports import Bench, Benches, BenchResult, Case
@@ -53,13 +54,14 @@ class EditFindings:
 
     ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
     which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
-    that the base answers and the edit ends by an exception.
+    that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
     """
 
     ambiguity: Ambiguity | None = None
     unguarded: bool | None = None
     unmended: str = ""
     breaks: str = ""
+    idle: str = ""
 
 
 def findings(parts: Parts, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
@@ -104,6 +106,7 @@ def findings(parts: Parts, candidate: Candidate, path: str, sets: TaskSets) -> E
     sources = "\n".join((old, own, *rivals.values()))
     drawn = crossed(open_tasks, known.working, rules.crossed) + limits(open_tasks)
     drawn += stepped(open_tasks, known.key, rules.stepped)
+    drawn += spelled(open_tasks, near_texts(old, own), known.key, rules.spelled)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
     with closing(opened([*known.tasks, *(item.case for item in drawn)], parts.benches)) as bench:
@@ -124,22 +127,35 @@ def examined(
         bench, known, drawn, own, (before, done)
     )
     breaks = _breaks(bench, known, drawn, own, before)
-    standing = {
-        name: source
-        for name, source in rivals.items()
-        if all(
-            there or not here
-            for here, there in zip(
-                done.passed, bench.try_source(source, cases=range(count)).passed, strict=True
-            )
-        )
-    }
+    needed = [number for number in range(count) if done.passed[number]]
+    standing = {name: source for name, source in rivals.items() if _passes(bench, source, needed)}
     if not standing:
-        return EditFindings(None, unguarded, unmended, breaks)
+        return EditFindings(None, unguarded, unmended, breaks, _idle(bench, known, drawn, before, old, own))
     about = lines.union(*(edited_lines(old, source) for source in standing.values()))
     chosen = _reaching(before, about, known, len(drawn))
     asked = _question(bench, known, drawn, own, standing, chosen)
-    return EditFindings(asked, unguarded, unmended, breaks)
+    return EditFindings(asked, unguarded, unmended, breaks, _idle(bench, known, drawn, before, old, own))
+
+
+def _passes(bench: Bench, source: str, needed: Sequence[int]) -> bool:
+    """Whether it passes these tasks; the first alone, because many a mutant never ends."""
+    return all(
+        all(bench.try_source(source, cases=cases).passed) for cases in (needed[:1], needed[1:]) if cases
+    )
+
+
+def _idle(
+    bench: Bench, known: Known, drawn: Sequence[Neighbour], before: BenchResult, old: str, own: str
+) -> str:
+    """What the edit writes without which all answers are the same: it took something's effect away."""
+    without = idle(old, own) if known.rules.mutants else {}
+    chosen = _reaching(before, edited_lines(old, own), known, len(drawn)) if without else []
+    tried = [*range(len(known.tasks)), *chosen]
+    mine = bench.try_source(own, cases=tried).outputs if without else ()
+    for written, source in without.items():
+        if all(map(_alike, mine, bench.try_source(source, cases=tried).outputs)):
+            return written
+    return ""
 
 
 def _still_raises(
@@ -275,7 +291,7 @@ def _reaching(before: BenchResult, about: Set[int], known: Known, drawn: int) ->
     numbers = range(len(known.tasks), len(known.tasks) + drawn)
     taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
     rules = known.rules
-    most = rules.crossed + rules.stepped + rules.neighbours
+    most = rules.crossed + rules.stepped + rules.spelled + rules.neighbours
     return sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))[:most]
 
 
@@ -302,7 +318,7 @@ def edited_lines(old: str, new: str) -> set[int]:
         tree = parse(old)
     except (SyntaxError, ValueError, RecursionError):
         return set()
-    before, after = old.splitlines(), new.splitlines()
+    before, after = old.split("\n"), new.split("\n")  # as Python counts lines
     touched: set[int] = set()
     for tag, start, end, _, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "insert":

@@ -96,6 +96,7 @@ def behaves(parts: Parts, candidate: Candidate, sets: TaskSets) -> tuple[Behavio
             unguarded=bool(found.unguarded),
             unmended=found.unmended,
             breaks=found.breaks,
+            loosened=told.loosened or (f"the effect of {found.idle}" if found.idle else ""),
         )
     return told, why
 

@@ -16,9 +16,36 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from agentos.evolver.propose.moot_mutants import moot
 from agentos.syntax import parse
 
 _OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and"}
+_WIDER = {"==": (">=", "<="), "!=": ("<", ">")}
+# What does nearly the same: which one is meant shows only where they part.
+_FAMILIES = (
+    ("strip", "lstrip", "rstrip", "removeprefix", "removesuffix"),
+    ("split", "rsplit"),
+    ("partition", "rpartition"),
+    ("find", "rfind"),
+    ("index", "rindex"),
+    ("lower", "upper", "title", "capitalize", "casefold"),
+    ("startswith", "endswith"),
+    ("isdigit", "isalpha", "isalnum"),
+    ("match", "fullmatch", "search"),
+    ("append", "extend"),
+    ("insort_left", "insort_right"),
+    ("bisect_left", "bisect_right"),
+    ("floor", "ceil", "trunc"),
+    ("int", "round", "ceil", "floor"),
+    ("abs", "int"),
+    ("min", "max"),
+    ("any", "all"),
+    ("sorted", "reversed", "list"),
+    ("mean", "median"),
+    ("ljust", "rjust", "center"),
+    ("//", "/"),
+    ("break", "continue", "pass"),
+)
 _BOUNDS = {
     **{sign: other for sign, other in _OTHER.items() if sign not in ("and", "or")},
     "bisect_left": "bisect_right",
@@ -32,7 +59,8 @@ _SHOWN = 60  # characters of a condition
 
 def mutants(old: str, new: str, most: int) -> dict[str, str]:
     """At most so many sources, each under a few words that say what is otherwise; none where a text is no Python."""
-    found: dict[str, str] = {}
+    made = moot(old, new)
+    found = dict([*made.items()][:most])
     for token in _newly_written(old, new):
         for other in _others(token):
             source = _with(new, token, other)
@@ -67,7 +95,7 @@ def _writes_one(old: str, new: str) -> bool:
 
 def _signed(source: str, token: tokenize.TokenInfo) -> bool:
     row, start = token.start
-    return source.splitlines()[row - 1][:start].rstrip().endswith(("+", "-"))
+    return source.split("\n")[row - 1][:start].rstrip().endswith(("+", "-"))
 
 
 def loosened(old: str, new: str) -> str:
@@ -127,7 +155,7 @@ def _newly_written(old: str, new: str) -> list[tokenize.TokenInfo]:
     except (tokenize.TokenError, SyntaxError, ValueError):
         return []
     found = []
-    lines = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    lines = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
     for tag, start, end, since, to in lines.get_opcodes():
         if tag == "equal":
             continue
@@ -146,9 +174,12 @@ def _tokens(source: str) -> list[tokenize.TokenInfo]:
 
 
 def _others(token: tokenize.TokenInfo) -> list[str]:
-    """What might as well stand there: the numbers next to it, the other side of a bound."""
+    """What might as well stand there: the numbers next to it, the other side of a bound, what does nearly the same."""
     if token.type != tokenize.NUMBER:
-        return [_OTHER[token.string]] if token.string in _OTHER else []
+        word = token.string
+        near = [*_WIDER.get(word, ())]
+        near += [other for family in _FAMILIES if word in family for other in family if other != word]
+        return [*dict.fromkeys([_OTHER[word], *near] if word in _OTHER else near)]
     value = ast.literal_eval(token.string)
     if isinstance(value, int):
         return [str(value - 1), str(value + 1)]
@@ -156,11 +187,11 @@ def _others(token: tokenize.TokenInfo) -> list[str]:
 
 
 def _with(source: str, token: tokenize.TokenInfo, text: str) -> str:
-    lines = source.splitlines(keepends=True)
+    lines = source.split("\n")  # as the tokens count them: a form feed ends no line
     row, start = token.start
     line = lines[row - 1]
     lines[row - 1] = line[:start] + text + line[token.end[1] :]
-    return "".join(lines)
+    return "\n".join(lines)
 
 
 def _parses(source: str) -> bool:

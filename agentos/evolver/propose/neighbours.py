@@ -7,11 +7,13 @@ itself, where they are run.
 from __future__ import annotations
 
 import hmac
+import json
 import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import NoneType
 
 from agentos.domain import Json, canonical
 from agentos.evolver.propose.input_variation import Variation
@@ -20,6 +22,7 @@ from agentos.ports import Case
 _BYTES_MAX = 4 << 20
 # A number that stands for itself: no part of a date, a time, a version or a name.
 _NUMBER = re.compile(r"(?<![\w.:/+-])[+-]?\d+(?:\.\d+)?(?![\w:/]|[.+-]\w)")
+_WORD = re.compile(r"[^\s\"'{}\[\]]+")
 _DRAWS = 6  # for each that is wanted: many are inputs that were shown, or were drawn before
 
 
@@ -113,6 +116,51 @@ def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
                 Neighbour(replace(case, call=replace(case.call, args=args), checks=()), number, along)
             )
     return made
+
+
+def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) -> list[Neighbour]:
+    """At most so many, a word of a case with one of these texts, or a sign of one, at its ends or beside the text there.
+
+    Both sides of what goes by a text: who cuts ``.csv`` off may cut off a c before it as well.
+    """
+    chance = random.Random(hmac.digest(key, b"spelled", "sha256"))  # noqa: S311 - unknown, and the same again
+    pieces = [*dict.fromkeys([text for text in texts if text] + [sign for text in texts for sign in text])]
+    places = [
+        (number, along, text, found.span())
+        for number, case in enumerate(cases)
+        for along, text in _worded(case)
+        for found in _WORD.finditer(text)
+    ]
+    made: list[Neighbour] = []
+    for _ in range(most if places and pieces else 0):
+        number, along, text, (start, end) = chance.choice(places)
+        piece, inside = chance.choice(pieces), [text.find(each, start, end) for each in texts if each]
+        at = chance.choice([start, end, *(found for found in inside if found >= 0)])
+        other, case = text[:at] + piece + text[at:], cases[number]
+        if along in case.inputs:
+            changed = replace(case, inputs={**case.inputs, along: other.encode()}, checks=())
+        else:
+            try:
+                args = {**case.call.args, along: json.loads(other)}
+            except ValueError:
+                continue
+            changed = replace(case, call=replace(case.call, args=args), checks=())
+        made.append(Neighbour(changed, number, along))
+    return made
+
+
+def _worded(case: Case) -> Iterator[tuple[str, str]]:
+    """Arguments that are or hold texts, as JSON, and files that are texts, by name."""
+    for name, value in case.call.args.items():
+        if not isinstance(value, bool | int | float | NoneType) and not (
+            isinstance(value, str) and value in case.inputs
+        ):
+            yield name, json.dumps(value, ensure_ascii=False)
+    for name, data in case.inputs.items():
+        try:
+            yield name, data.decode()
+        except UnicodeDecodeError:
+            continue
 
 
 def _numbered(case: Case) -> Iterator[tuple[str, str]]:

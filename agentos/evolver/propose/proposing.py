@@ -125,6 +125,7 @@ def _taken_up(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Ta
         parents=before.parents,
         model=before.model,
         weight=before.weight,
+        prior=before.prior,
     )
     brief = brief_for(parts, evolution, sites[0], sets, diagnosis.why)
     reason = _refusal(parts, evolution, brief, proposal, 1)
@@ -323,6 +324,7 @@ def _store(
         parents=proposal.parents,
         model=proposal.model,
         weight=proposal.weight,
+        prior=proposal.prior,
         migration=migration,
         edited=_edited(parts, evolution, proposal) if not reason else (),
         plugin=_signature(parts, layer, proposer),

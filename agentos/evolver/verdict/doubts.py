@@ -32,6 +32,11 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
         found.append(_too_few(candidate, len(serving), needed))
     if idle := idle_parts(candidate, known, policy.edition):
         found.append(f"what it edits ran in no guard: {_listed(idle)}")
+    if 0 < candidate.prior < policy.replay.prior_min:
+        found.append(
+            f"it is far-fetched, 1 in {round(1 / candidate.prior):,} of all edits of its file by how faults are mended: "
+            "among so many one may pass by luck"
+        )
     if candidate.behaviour is not None:
         found += _of_behaviour(candidate.behaviour, idle=bool(idle))
     if policy.edition >= STOOD and (worn := worn_out(known, policy)):

@@ -88,6 +88,13 @@ class ModelProposer:
             )
 
 
+def _own_fault(error: ModelFailed) -> str:
+    """What the model is told of it; raises the error where it is not the answer's own fault."""
+    if error.kind not in _OWN and error.kind != "context":
+        raise error
+    return _OWN.get(error.kind, str(error))
+
+
 @dataclass(slots=True)
 class _Sitting:
     """One edit in the making."""
@@ -119,16 +126,12 @@ class _Sitting:
                     self.room = NARROW
                     asked = self._talk(own)
                     continue
-                if error.kind == "slow":  # it may still be quick enough to choose
-                    if chosen := self._chosen(own):
-                        return chosen
-                    raise
                 if error.kind == "request" and asked.one_object:
                     asked.one_object = False  # a server that knows no schemas
                     continue
-                if error.kind not in _OWN and error.kind != "context":
-                    raise
-                faults.append(_OWN.get(error.kind, str(error)))
+                if error.kind == "slow" and (chosen := self._chosen(own)):  # it may be quick enough for that
+                    return chosen
+                faults.append(_own_fault(error))
             if len(faults) > REPAIRS:
                 return self._chosen(own) or self._none(faults, len(own) + 1)
             asked.one_object = self.brief.layer in AS_TEXT

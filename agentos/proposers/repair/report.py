@@ -42,6 +42,7 @@ def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Sea
         predicted_fixes=fixed,
         tasks_at_risk=tuple(task for task, ran in found.working_lines if lines & set(ran)),
         weight=round(hypothesis.share, 3),
+        prior=float(f"{plausible.ranked.probability:.3g}"),
     )
 
 

@@ -68,6 +68,7 @@ def test_working_calls_keep_their_answers_and_are_named_as_at_risk(benches, case
     found = proposals(benches, brief(LIMIT, [case("t1", "big", x=3)], working))
     assert ">= 3" in found[0].files["tool/probe/tool.py"] or "> 2" in found[0].files["tool/probe/tool.py"]
     assert set(found[0].tasks_at_risk) == {"t2", "t3", "t4"}
+    assert all(0 < proposal.prior <= 1 for proposal in found)
     for proposal in found:
         names: dict[str, object] = {}
         exec(proposal.files["tool/probe/tool.py"], names)

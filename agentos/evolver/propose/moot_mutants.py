@@ -1,0 +1,186 @@
+"""Mutants that make moot what an edit newly writes: each new operand, test, call, bound and statement in turn.
+
+In the manner of condition coverage (MC/DC): a new operand that could as well always be true, a call that could as
+well not be there, a statement that could as well be gone are not pinned down by the tasks, if these pass without
+them. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+
+from agentos.syntax import parse
+
+_SHOWN = 40  # characters of what is made moot
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Break, ast.Continue, ast.Delete)
+_BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.With, ast.Try)
+Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that takes its place
+
+
+def moot(old: str, new: str) -> dict[str, str]:
+    """The sources, each under a few words that say what is otherwise; none where a text is no Python."""
+    found: dict[str, str] = {}
+    written, tests = _newly_written(old, new)
+    ids = {id(node) for node in written}
+    changes = [change for test in tests for change in _decided(test)]
+    for node in written:
+        changes += [*_without_a_part(node, ids), *_without_all(node)]
+    for words, place, text in changes:
+        source = _with(new, place, text)
+        if source not in (old, new) and _parses(source):
+            found.setdefault(f"the same edit {words}", source)
+    return found
+
+
+def idle(old: str, new: str) -> dict[str, str]:
+    """Each statement and constant operand that is newly written, and the source without it."""
+    found: dict[str, str] = {}
+    for node in _newly_written(old, new)[0]:
+        if isinstance(node, ast.BinOp):
+            for kept, other in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(other, ast.Constant):
+                    found.setdefault(_cut(node), _with(new, node, f"({ast.unparse(kept)})"))
+        elif isinstance(node, _SIMPLE):
+            found.setdefault(_cut(node), _with(new, node, "pass"))
+    return {text: source for text, source in found.items() if source != old and _parses(source)}
+
+
+def near_texts(old: str, new: str) -> list[str]:
+    """Texts that stand in the lines that the edit writes."""
+    try:
+        after = parse(new)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found = [
+        node.value
+        for node in _within(after, _changed_lines(old, new)[1])
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return [*dict.fromkeys(text for text in found if 0 < len(text) <= _SHOWN)]
+
+
+def _newly_written(old: str, new: str) -> tuple[Sequence[ast.AST], list[ast.expr]]:
+    """Nodes of the new text, and tests and operands of ``and`` and ``or``, that the lines which it replaces lack."""
+    try:
+        before, after = parse(old), parse(new)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [], []
+    lines = _changed_lines(old, new)
+    gone, come = [*_within(before, lines[0])], [*_within(after, lines[1])]
+    nodes = Counter(map(ast.dump, gone))
+    tests = Counter(ast.dump(test) for node in gone for test in _tests(node))
+    fresh = [node for node in come if _is_new(node, nodes)]
+    return fresh, [test for node in come for test in _tests(node) if _is_new(test, tests)]
+
+
+def _is_new(node: ast.AST, known: Counter[str]) -> bool:
+    text = ast.dump(node)
+    known[text] -= 1
+    return known[text] < 0
+
+
+def _tests(node: ast.AST) -> Sequence[ast.expr]:
+    tests: Sequence[ast.expr] = ()
+    if isinstance(node, ast.If | ast.IfExp):  # of a loop it would be one without end
+        tests = (node.test,)
+    elif isinstance(node, ast.comprehension):
+        tests = node.ifs
+    elif isinstance(node, ast.BoolOp):
+        tests = node.values
+    return [test for test in tests if not isinstance(test, ast.BoolOp)]
+
+
+def _decided(test: ast.expr) -> Iterator[Change]:
+    for word in ("True", "False"):
+        yield f"with {_cut(test)} always {word.lower()}", test, word
+
+
+def _without_a_part(node: ast.AST, written: Set[int]) -> Iterator[Change]:
+    """One operand, or what is called, in the place of the whole."""
+    kept: Sequence[ast.expr] = ()
+    if isinstance(node, ast.Call):
+        inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        kept = [each for each in [*inner, *node.args][:3] if not isinstance(each, ast.Starred)]
+    elif isinstance(node, ast.BinOp):
+        kept = (node.left, node.right)
+    elif isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):
+        kept = (node.operand,)
+    elif isinstance(node, ast.Slice):
+        for bound in filter(None, (node.lower, node.upper)):
+            if id(bound) in written:
+                yield f"without the bound {_cut(bound)}", bound, ""
+    for each in kept:
+        yield f"with {_cut(each)} for {_cut(node)}", node, f"({ast.unparse(each)})"
+
+
+def _without_all(node: ast.AST) -> Iterator[Change]:
+    if isinstance(node, _SIMPLE):
+        yield f"without {_cut(node)}", node, "pass"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) > 1:
+        for text in (node.value[1:], node.value[:-1]):
+            yield f"with {text!r} for {_cut(node)}", node, repr(text)
+
+
+# --- places in a text ---------------------------------------------------------------------------
+
+
+def _within(
+    tree: ast.Module, lines: Set[int]
+) -> Iterator[ast.expr | ast.stmt | ast.comprehension | ast.Slice]:
+    """Outer ones first; of a test's block the head alone, and of an f-string the whole: its parts have no place."""
+    inside = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in [*ast.walk(node)][1:]
+    }
+    for node in ast.walk(tree):
+        if id(node) in inside or isinstance(node, _BLOCKS):
+            continue
+        if isinstance(node, ast.comprehension):
+            first, last = node.target.lineno, (node.ifs or [node.iter])[-1].end_lineno
+        elif isinstance(node, ast.expr | ast.stmt | ast.Slice):
+            first, last = node.lineno, node.end_lineno
+        else:
+            continue
+        if isinstance(node, ast.If | ast.While):
+            last = node.test.end_lineno
+        if not lines.isdisjoint(range(first, (last or first) + 1)):
+            yield node
+
+
+def _changed_lines(old: str, new: str) -> tuple[set[int], set[int]]:
+    """Those that go and those that come, by number; how far they are indented makes no difference."""
+    before, after = ([line.strip() for line in text.encode().splitlines()] for text in (old, new))
+    gone: set[int] = set()
+    come: set[int] = set()
+    for tag, start, end, since, to in difflib.SequenceMatcher(
+        None, before, after, autojunk=False
+    ).get_opcodes():
+        if tag != "equal":
+            gone |= set(range(start + 1, end + 1))
+            come |= set(range(since + 1, to + 1))
+    return gone, come
+
+
+def _with(source: str, node: ast.AST, text: str) -> str:
+    lines = source.encode().splitlines(keepends=True)
+    first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined] # of expressions and statements
+    head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]  # type: ignore[attr-defined]
+    return b"".join([*lines[:first], head, text.encode(), tail, *lines[last + 1 :]]).decode()
+
+
+def _parses(source: str) -> bool:
+    try:
+        parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _cut(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,236 @@
+"""What an edit newly writes has to be pinned down by the tasks: made moot it must fail one; and ways around that."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import Ambiguity, Call, Check, Json
+from agentos.evolver.policy import Policy, ReplayPolicy
+from agentos.evolver.propose.ambiguity import EditFindings, Known, examined
+from agentos.evolver.propose.edit_mutants import mutants
+from agentos.evolver.propose.moot_mutants import idle, moot, near_texts
+from agentos.evolver.propose.neighbours import neighbours, spelled, stepped
+from agentos.evolver.verdict.doubts import doubts
+from agentos.ports import Case
+from tests.evolver.propose.test_behaviour import FEE, judged
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
+from local_bench import LocalBench
+
+OLD = '''"""A tool."""
+
+from pydantic import BaseModel
+
+TOOL = {"name": "count", "description": "Works.", "effects": []}
+
+
+class Input(BaseModel):
+    names: list[str] = []
+    limit: int = 3
+
+
+class Output(BaseModel):
+    result: list[str]
+    many: bool
+
+
+def run(input: Input) -> Output:
+    found = []
+    count = 0
+    for name in input.names:
+        count += 1
+        found.append(name.strip(".csv"))
+    return Output(result=found, many=count > input.limit)
+'''
+KEYS = [bytes([number]) * 32 for number in range(4)]
+
+
+def changed(*pairs: tuple[str, str]) -> str:
+    text = OLD
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("new", "wanted"),
+    [
+        (("count > input.limit)", "count > input.limit or found == [])"), "with found == [] always true"),
+        (("count > input.limit)", "count > input.limit and found != [])"), "with found != [] always false"),
+        (("        found.", "        if name in found:\n            break\n        found."), "without break"),
+        (("        found.", "        if name in found:\n            break\n        found."), "with continue for break"),
+        (("        found.", "        if name in found:\n            break\n        found."), "with name in found always true"),
+        (("name.strip(", "name.lower().rstrip("), "with name for name.lower()"),
+        (("name.strip(", "name.rstrip("), "with removesuffix for rstrip"),
+        (("count += 1", "count += abs(len(name))"), "with len(name) for abs(len(name))"),
+        (("append(name", "append(name[1:4]"), "without the bound 4"),
+        (("append(name", "append((name if name else input.names[0])"), "with name always true"),
+        ((".csv", ".txt"), "with '.tx' for '.txt'"),
+        (("input.names:", "[n for n in input.names if n != '']:"), "with n != '' always true"),
+    ],
+)  # fmt: skip
+def test_each_thing_that_is_newly_written_is_made_moot(new: tuple[str, str], wanted: str) -> None:
+    found = mutants(OLD, changed(new), 32)
+    assert f"the same edit {wanted}" in found
+    assert all(source not in (OLD, changed(new)) for source in found.values())
+
+
+def test_what_stood_there_before_is_not_made_moot() -> None:
+    assert moot(OLD, OLD) == {}
+    found = moot(OLD, changed(("name.strip(", "name.rstrip(")))
+    assert not any("count" in name or "input.names" in name for name in found)
+    # what only moved into a block was there as well
+    moved = changed(
+        ("        found.append(name.strip", "        if name:\n            found.append(name.strip")
+    )
+    assert {name.removeprefix("the same edit ") for name in moot(OLD, moved)} == {
+        "with name always true",
+        "with name always false",
+    }
+    assert moot("def f(:", OLD) == moot(OLD, "def f(:") == idle(OLD, "def f(:") == {}
+    assert near_texts(OLD, "def f(:") == []
+
+
+def case(number: int, wanted: Mapping[str, Json], **args: Json) -> Case:
+    return Case(f"task-{number}", Call("count", args), {}, (Check("equals", {"value": dict(wanted)}),))
+
+
+def found(own: str, tasks: list[Case], evidence: int, key: bytes, rules: ReplayPolicy) -> EditFindings:
+    known = Known(tasks, set(range(evidence, len(tasks))), key, rules)
+    drawn = spelled(tasks, near_texts(OLD, own), key, rules.spelled) + stepped(tasks, key, rules.stepped)
+    drawn += neighbours(tasks, OLD, key, 96)
+    bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
+    try:
+        return examined(bench, known, drawn, OLD, own, mutants(OLD, own, rules.mutants))
+    finally:
+        bench.close()
+
+
+def said(names: list[str], result: list[str], *, many: bool) -> tuple[list[str], dict[str, Json]]:
+    return names, {"result": [*result], "many": many}
+
+
+NAMES = [
+    said(["csv_old.csv", "a.csv"], ["csv_old", "a"], many=False),
+    said(["v.1.csv", "b.csv"], ["v.1", "b"], many=False),
+    said(["wind.csv"], ["wind"], many=False),
+    said(["rain.csv", "sun.csv"], ["rain", "sun"], many=False),
+    said(["a.csv", "b.csv", "n.csv", "m.csv"], ["a", "b", "n", "m"], many=True),
+]
+TELLING = said(["basics.csv"], ["basics"], many=False)
+
+
+def names(given: list[tuple[list[str], dict[str, Json]]]) -> list[Case]:
+    return [case(number, wanted, names=[*each]) for number, (each, wanted) in enumerate(given)]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:4])
+def test_a_method_whose_near_relative_passes_as_well_is_a_question(key: bytes) -> None:
+    """``rstrip`` cuts off letters, too: no name that was shown ends in one of them, and inputs are made that do."""
+    rules = ReplayPolicy()
+    wrong, right = changed(("name.strip(", "name.rstrip(")), changed(("name.strip(", "name.removesuffix("))
+    asked = found(wrong, names(NAMES), 2, key, rules).ambiguity
+    assert asked is not None
+    assert "removesuffix" in asked.rival
+    assert found(right, names([*NAMES, TELLING]), 2, key, rules).ambiguity is None
+    # without inputs that are spelled with its text few would show it
+    assert not any("csv" in str(item.case.call.args) for item in spelled(names(NAMES), [], key, 32))
+
+
+SWITCHED_OFF = [
+    ("count += 1", "count += 0"),
+    ("count += 1", "count -= 0"),
+    ("count += 1", "count *= 1"),
+    ("count += 1", "count = count"),
+    ("count += 1", "count = count + 0"),
+    ("count += 1", "count += len([])"),
+    ("count += 1", "count += 1 - 1"),
+]
+
+
+@pytest.mark.parametrize("new", SWITCHED_OFF, ids=[new for _, new in SWITCHED_OFF])
+def test_an_edit_that_takes_an_effect_away_says_so_however_it_is_written(new: tuple[str, str]) -> None:
+    tasks = [
+        case(0, {"result": ["a", "b", "n", "m"], "many": False}, names=["a", "b", "n", "m"]),
+        case(1, {"result": ["a"], "many": False}, names=["a"]),
+        case(2, {"result": [], "many": False}, names=[]),
+    ]
+    assert found(changed(new), tasks, 1, KEYS[0], ReplayPolicy()).idle
+    assert not found(changed(new), tasks, 1, KEYS[0], ReplayPolicy(mutants=0)).idle
+
+
+def test_what_has_an_effect_is_not_idle() -> None:
+    tasks = names(NAMES)
+    for new in (
+        ("count += 1", "count += 2"),
+        ("name.strip(", "name.removesuffix("),
+        ("> input.limit", "> input.limit - 1"),
+    ):
+        assert not found(changed(new), tasks, 2, KEYS[0], ReplayPolicy()).idle
+
+
+def test_many_other_new_things_do_not_hide_what_is_moot() -> None:
+    """Padding: as many numbers as there are mutants, before the one thing that matters."""
+    padding = "".join(f"    x{number} = {number} + {number + 1}\n" for number in range(20))
+    edit = changed(("    found = []\n", f"    found = []\n{padding}"), ("count += 1", "count += 0"))
+    tasks = [
+        case(0, {"result": ["a", "b", "n", "m"], "many": False}, names=["a", "b", "n", "m"]),
+        case(1, {"result": ["a"], "many": False}, names=["a"]),
+    ]
+    assert found(edit, tasks, 1, KEYS[0], ReplayPolicy()).idle
+
+
+@pytest.mark.parametrize("sign", ["\x0c", "\u2028", "\x0b", "\x1c", "\x85"])
+def test_a_sign_that_only_looks_like_the_end_of_a_line_hides_nothing(sign: str) -> None:
+    old = OLD.replace("A tool.", f"A{sign}tool. é{sign}")
+    edit = old.replace("count += 1", "count += abs(0)")
+    assert any("0 for abs(0)" in name for name in moot(old, edit))
+    assert [*idle(old, edit)] == ["count += abs(0)"]
+    other = old.replace("name.strip(", "name.rstrip(")
+    assert "the same edit with removesuffix for rstrip" in mutants(old, other, 32)
+
+
+def test_words_are_spelled_with_the_texts_of_the_edit() -> None:
+    given = Case(
+        "task-1",
+        Call("count", {"names": ["wind.csv"], "n": 3, "path": "a.txt"}),
+        {"a.txt": b"rain.csv 7\n"},
+        (),
+    )
+    made = spelled([given], [".csv"], KEYS[0], 64)
+    assert made == spelled([given], [".csv"], KEYS[0], 64)
+    texts = {str(item.case.call.args["names"][0]) for item in made if item.along == "names"}
+    assert {"windc.csv", "wind.csv.csv", ".csvwind.csv", "cwind.csv"} & texts
+    assert any(item.case.inputs["a.txt"] != b"rain.csv 7\n" for item in made if item.along == "a.txt")
+    assert {item.along for item in made} == {"names", "a.txt"}  # a path names its file still
+    assert spelled([given], [], KEYS[0], 9) == spelled([], ["x"], KEYS[0], 9) == []
+    assert len(spelled([given], [".csv"], KEYS[0], 5)) <= 5
+
+
+@pytest.mark.parametrize(
+    ("prior", "least", "asked"),
+    [(0.01, 1e-4, False), (9e-5, 1e-4, True), (1e-4, 1e-4, False), (9e-5, 0.0, False), (0.0, 1e-4, False)],
+)
+def test_a_far_fetched_edit_is_asked_about(prior: float, least: float, asked: bool) -> None:
+    _, candidate = judged(FEE, FEE.replace("// 10", "// 9"), [{"amount": 607}], [{"amount": 30}])
+    policy = replace(Policy(), replay=ReplayPolicy(prior_min=least))
+    plain = doubts(replace(candidate, behaviour=None), (), policy)
+    told = doubts(replace(candidate, behaviour=None, prior=prior), (), policy)
+    assert (len(told) > len(plain)) is asked
+    assert all("far-fetched" in each for each in {*told} - {*plain})
+
+
+def test_its_question_names_what_is_moot() -> None:
+    question = Ambiguity(1, "names=[]", "1", "2", "the same edit without break")
+    _, candidate = judged(FEE, FEE.replace("// 10", "// 9"), [{"amount": 607}], [{"amount": 30}])
+    assert candidate.behaviour is not None
+    told = doubts(
+        replace(candidate, behaviour=replace(candidate.behaviour, ambiguity=question)), (), Policy()
+    )
+    assert any("the same edit without break 2: which is right?" in each for each in told)
