@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +21,7 @@ from agentos.ports import Brief, Case
 from agentos.resources import examine, parse_id
 from agentos.taskfile import Draft, read_drafts
 from agentos.testing import FakeRegistry
+from tests.plugins.conftest import forget
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "tempting-edits"
 SKILLS = sorted(path.name for path in (EXAMPLE / "skills").iterdir())
@@ -61,10 +62,13 @@ def drafts(tmp_path: Path) -> dict[str, list[Draft]]:
 
 
 @pytest.fixture
-def edited(drafts: dict[str, list[Draft]], monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
+def edited(
+    drafts: dict[str, list[Draft]], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., dict[str, str]]]:
     """``edited(skill, shown)``: its files with the tempting edit, which the installed proposer made of those tasks."""
     monkeypatch.syspath_prepend(str(EXAMPLE / "site"))
     monkeypatch.delitem(sys.modules, "tempting_edits", raising=False)
+    forget()
 
     def edited_(skill: str, shown: list[Draft]) -> dict[str, str]:
         files = files_of(skill)
@@ -84,7 +88,9 @@ def edited(drafts: dict[str, list[Draft]], monkeypatch: pytest.MonkeyPatch) -> C
         (proposal,) = proposer.propose(brief)
         return {**files, **proposal.files}
 
-    return edited_
+    yield edited_
+    monkeypatch.undo()
+    forget()
 
 
 class Answering:

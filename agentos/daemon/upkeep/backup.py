@@ -180,7 +180,11 @@ class _Archive:
             self._add(name, file, found.st_size, found.st_mode & 0o700)
 
     def changing(self, name: str, path: Path) -> None:
-        """One that its owner may write to at this moment: as long as it was when it was opened, or read again."""
+        """One that its owner may write to at this moment: as long as it was when it was opened, or read again.
+
+        Where it changed meanwhile that much of it has to read the same once more: what is cut and written again
+        beside a reader may show neither the old nor the new.
+        """
         for _ in range(_READINGS):
             with tempfile.SpooledTemporaryFile(_SPOOLED, dir=str(self._aside)) as copy:
                 try:
@@ -189,6 +193,10 @@ class _Archive:
                         reading = _Digested(file, found.st_size)
                         while data := reading.read(_CHUNK):
                             copy.write(data)
+                        if _changed(found, os.stat(path, follow_symlinks=False)) and (
+                            _digest(path, found.st_size) != reading.sha256.digest()
+                        ):
+                            continue
                 except FileNotFoundError:  # replaced by its owner, or removed, since the folder was listed
                     return
                 except _CutShort:
@@ -208,6 +216,21 @@ class _Archive:
 
 def _opened(path: Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _changed(before: os.stat_result, now: os.stat_result) -> bool:
+    return any(
+        getattr(before, of) != getattr(now, of) for of in ("st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+    )
+
+
+def _digest(path: Path, size: int) -> bytes:
+    """SHA-256 of the first ``size`` bytes. Raises FileNotFoundError, _CutShort."""
+    with open(_opened(path), "rb") as file:
+        reading = _Digested(file, size)
+        while reading.read(_CHUNK):
+            pass
+        return reading.sha256.digest()
 
 
 class _CutShort(OSError):
