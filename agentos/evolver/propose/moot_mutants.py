@@ -130,13 +130,18 @@ def _without_all(node: ast.AST) -> Iterator[Change]:
 def _within(
     tree: ast.Module, lines: Set[int]
 ) -> Iterator[ast.expr | ast.stmt | ast.comprehension | ast.Slice]:
-    """Outer ones first; of a test's block the head alone, and of an f-string the whole: its parts have no place."""
+    """Outer ones first; of a test's block the head alone, and of an f-string the whole: its parts have no place.
+
+    Nothing of annotations, which have no effect.
+    """
     inside = {
         id(part)
         for node in ast.walk(tree)
         if isinstance(node, ast.JoinedStr)
         for part in [*ast.walk(node)][1:]
     }
+    hints = (getattr(node, name, None) for node in ast.walk(tree) for name in ("annotation", "returns"))
+    inside |= {id(part) for hint in hints if hint is not None for part in ast.walk(hint)}
     for node in ast.walk(tree):
         if id(node) in inside or isinstance(node, _BLOCKS):
             continue

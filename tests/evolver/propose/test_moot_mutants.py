@@ -175,6 +175,13 @@ def test_what_has_an_effect_is_not_idle() -> None:
         assert not found(changed(new), tasks, 2, KEYS[0], ReplayPolicy()).idle
 
 
+def test_an_annotation_has_no_effect_to_lose() -> None:
+    old = "def limit(days):\n    last = days\n    return last\n"
+    new = "def limit(days: int | None) -> int | None:\n    last: int | None = days\n    return last\n"
+    assert not any("|" in text and "last" not in text for text in idle(old, new))
+    assert not any("None" in words and "last" not in words for words in moot(old, new))
+
+
 def test_many_other_new_things_do_not_hide_what_is_moot() -> None:
     """Padding: as many numbers as there are mutants, before the one thing that matters."""
     padding = "".join(f"    x{number} = {number} + {number + 1}\n" for number in range(20))
