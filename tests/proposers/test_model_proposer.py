@@ -451,3 +451,39 @@ def test_a_model_that_is_too_slow_to_write_is_told_less_and_then_only_chooses() 
     assert wide > narrow > choice
     with pytest.raises(ModelFailed, match="had no answer"):
         Model(slow).first(prompt_brief())
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "rule"),
+    [
+        (Check("json_schema", {"schema": {"type": "object", "required": ["sum"]}}), "3", "one JSON object"),
+        (
+            Check("json_schema", {"schema": {"type": "object", "required": ["sum"]}}),
+            {"total": 3},
+            "the keys sum",
+        ),
+        (Check("equals", {"value": "2026-01-31"}), "January 31, 2026", "YYYY-MM-DD"),
+        (Check("regex", {"pattern": r"^\d{4}-\d{2}-\d{2}$"}), "31.1.2026", "YYYY-MM-DD"),
+        (Check("equals", {"value": "YES"}), "yes", "capital letters"),
+        (Check("equals", {"value": ["a"]}), "a", "one JSON list"),
+        (
+            Check("contains", {"value": "ok"}),
+            "It took me a while, but in the end it is ok",
+            "the result alone",
+        ),
+    ],
+)
+def test_a_rule_says_the_form_that_the_answer_lacks(check: Check, given: Json, rule: str) -> None:
+    run = seen(1, "x")
+    run = replace(run, task=replace(run.task, checks=(check,)), run=replace(run.run, answer=given))
+    assert rule in " ".join(rules_for(prompt_brief(runs=(run,))))
+
+
+def test_a_tool_that_all_passing_runs_called_and_no_failing_one_is_a_rule() -> None:
+    def act(run: ObservedRun, tool: str) -> ObservedRun:
+        return replace(run, steps=(Step(run.run.id, 0, "act", {"tool": tool}, {}, None, NOW, 1.0),))
+
+    runs = (act(seen(1, "x"), "guess"), act(seen(2, "x", passed=True), "total"))
+    assert "Use the tool total for such tasks." in rules_for(prompt_brief(runs=runs))
+    both = (act(seen(1, "x"), "total"), act(seen(2, "x", passed=True), "total"))
+    assert not any("Use the tool" in rule for rule in rules_for(prompt_brief(runs=both)))
