@@ -39,7 +39,7 @@ from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode
 from agentos.errors import AgentOSError, ModelAway, Unavailable
 from agentos.evolver import cycle
-from agentos.evolver.parts import Parts
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import WaitPolicy
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
@@ -102,7 +102,7 @@ class Service:
     ledger: Ledger
     registry: Registry
     sandbox: Choice
-    parts: Parts
+    parts: Dependencies
     tasks: TaskRunner
     stopping: StopSignal
     served: RunServicesFactory

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentos.domain import Evidence, Run, Share
-from agentos.evolver.parts import Parts
+from agentos.evolver.find import HoldBackContext, ReadContext
 
 GIVEN = "given:"  # cursors: the hold-out gave work of this key away, for good
 
 
-def to_hide(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
+def to_hide(parts: HoldBackContext, task_ids: Sequence[str]) -> tuple[str, ...]:
     """Of these failing tasks those that no proposer may see; none where there are too few."""
     every = parts.policy.evidence.held_back
     count = len(task_ids) // every if every else 0
@@ -35,7 +35,7 @@ def shown_part(evidence: Evidence, hidden: Sequence[str]) -> Evidence:
     return replace(evidence, run_ids=run_ids, task_ids=task_ids)
 
 
-def is_open(parts: Parts, run: Run) -> bool:
+def is_open(parts: ReadContext, run: Run) -> bool:
     """Whether it may be shown: its work never was in the hold-out, or was given away by it."""
     return run.share is Share.OPEN or bool(parts.cursor.read(GIVEN + run.task_key))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentos.domain import IMPORT, Result, Task
+from agentos.evolver.find import ReadContext
 from agentos.evolver.find.holding_back import is_open
-from agentos.evolver.parts import Parts
 from agentos.ports import ObservedRun
 
 RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any
 
 
-def runs_of(parts: Parts, tasks: Sequence[Task]) -> tuple[ObservedRun, ...]:
+def runs_of(parts: ReadContext, tasks: Sequence[Task]) -> tuple[ObservedRun, ...]:
     """The failing ones of all tasks first, then the passing ones; each newest first."""
     failing: list[ObservedRun] = []
     passing: list[ObservedRun] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agentos.domain import Call, Json, Run, Task, digest, is_reference
 from agentos.evolver.find.agent_failures import HandedFailure
 from agentos.evolver.find.mining import run_below
-from agentos.evolver.parts import Parts
+from agentos.evolver.propose import BriefContext
 from agentos.ports import Case, ObservedRun
 
 CALLS_MAX = 10  # of either kind
@@ -27,7 +27,9 @@ class AgentCalls:
     working: tuple[tuple[Case, Json], ...] = ()
 
 
-def calls_in(parts: Parts, runs: Sequence[ObservedRun], guards: Sequence[Task], path: str) -> AgentCalls:
+def calls_in(
+    parts: BriefContext, runs: Sequence[ObservedRun], guards: Sequence[Task], path: str
+) -> AgentCalls:
     """Those of the tool at ``path``, where tasks name no call: in failing runs, and in runs of the guards that may be
     shown those that worked."""
     failing: dict[str, Case] = {}
@@ -54,7 +56,7 @@ def calls_in(parts: Parts, runs: Sequence[ObservedRun], guards: Sequence[Task], 
     return AgentCalls(tuple(failing.values())[:CALLS_MAX], tuple(working.values())[:CALLS_MAX])
 
 
-def _tree(parts: Parts, task: Task, run: Run) -> Iterator[tuple[Task, Run]]:
+def _tree(parts: BriefContext, task: Task, run: Run) -> Iterator[tuple[Task, Run]]:
     """The run, and all that it handed work to."""
     yield task, run
     for step in parts.journal.steps(run.id):

@@ -20,8 +20,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from agentos.domain import Ambiguity, Candidate, Json, canonical
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ReplayPolicy
+from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.moot_mutants import idle, near_texts
 from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, spelled, stepped
@@ -64,7 +64,7 @@ class EditFindings:
     idle: str = ""
 
 
-def findings(parts: Parts, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
+def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
     """Of an edit of the tool at this path, held against the other candidates of its evolution."""
     assert parts.benches is not None
     # What may be told first: from hidden tasks no input is made that a person, and later a proposer, reads.

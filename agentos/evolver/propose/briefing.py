@@ -32,7 +32,7 @@ from agentos.evolver.find.mining import inspect
 from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import fared
-from agentos.evolver.parts import Parts
+from agentos.evolver.propose import BriefContext
 from agentos.evolver.propose.agent_calls import calls_in
 from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
 from agentos.ports import Brief, KnownLesson, ObservedRun
@@ -55,7 +55,9 @@ _SHOWN = {
 }
 
 
-def brief_for(parts: Parts, evolution: Evolution, site: EditTarget, sets: TaskSets, why: str = "") -> Brief:
+def brief_for(
+    parts: BriefContext, evolution: Evolution, site: EditTarget, sets: TaskSets, why: str = ""
+) -> Brief:
     """What the proposers of the site's layer get."""
     kind, name = site.resource.split("/", 1)
     found = parts.snapshots.files(evolution.base, site.path) if site.path else {}
@@ -91,7 +93,7 @@ def brief_for(parts: Parts, evolution: Evolution, site: EditTarget, sets: TaskSe
 
 
 def _faults(
-    parts: Parts, evolution: Evolution, sets: TaskSets, runs: Sequence[ObservedRun]
+    parts: BriefContext, evolution: Evolution, sets: TaskSets, runs: Sequence[ObservedRun]
 ) -> tuple[Fault, ...]:
     """How the evidence that may be shown failed, in trials of the base and in the runs that were mined."""
     trials = parts.records.find(Trial, evolution_id=evolution.id)
@@ -101,7 +103,7 @@ def _faults(
     return tuple(dict.fromkeys([*found, *(failure.fault for failure in mined if failure is not None)]))
 
 
-def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[KnownLesson, ...]:
+def fared_of(parts: BriefContext, files: Mapping[str, str]) -> tuple[KnownLesson, ...]:
     """The lessons of these memories, by path, and how open runs ended that had them."""
     memories = {path: text for path, text in files.items() if is_memory(path)}
     runs = {
@@ -115,14 +117,14 @@ def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[KnownLesson, ...]:
     return fared(memories, runs, text_at, parts.now(), parts.policy.mine.half_life_days)
 
 
-def _wished(parts: Parts, tasks: Sequence[Task]) -> tuple[str, ...]:
+def _wished(parts: BriefContext, tasks: Sequence[Task]) -> tuple[str, ...]:
     """What runs of this very work asked to be remembered, and nobody has decided on; newest first."""
     keys = {task.key for task in tasks}
     waiting = parts.records.newest(MemoryProposal, WISHES_BACK, state=ProposalState.OPEN)
     return tuple(wish.text for wish in waiting if wish.task_key in keys)
 
 
-def _successes(parts: Parts, sets: TaskSets) -> tuple[ObservedRun, ...]:
+def _successes(parts: BriefContext, sets: TaskSets) -> tuple[ObservedRun, ...]:
     """Passing runs of the guards that a proposer may see, whose checks it may not."""
     found = []
     for task in shown_guards(parts, sets):
@@ -134,7 +136,7 @@ def _successes(parts: Parts, sets: TaskSets) -> tuple[ObservedRun, ...]:
 
 
 def _files(
-    parts: Parts, base: Snapshot, site: EditTarget, runs: Sequence[ObservedRun]
+    parts: BriefContext, base: Snapshot, site: EditTarget, runs: Sequence[ObservedRun]
 ) -> Iterator[tuple[str, str]]:
     """The site's own resource first, then what the runs used of the kinds that its layer shows."""
     used = dict.fromkeys(name for seen in runs for name in seen.run.resources)
@@ -149,7 +151,7 @@ def _files(
                 yield path, text
 
 
-def _may_be_shown(parts: Parts, path: str) -> bool:
+def _may_be_shown(parts: BriefContext, path: str) -> bool:
     document = path.endswith("/resource.toml")
     return document or any(fnmatchcase(path, pattern) for pattern in parts.policy.surface.allow)
 
@@ -161,7 +163,7 @@ def _text(content: bytes) -> str | None:
         return None
 
 
-def _history(parts: Parts, evolution: Evolution) -> Iterator[EarlierAttempt]:
+def _history(parts: BriefContext, evolution: Evolution) -> Iterator[EarlierAttempt]:
     """What was tried on this failure lately, and what came of it, but for what hidden tasks said of it."""
     lately = parts.records.newest(Evolution, HISTORY, fingerprint_id=evolution.fingerprint_id)
     for past in reversed(lately):
@@ -174,7 +176,7 @@ def _history(parts: Parts, evolution: Evolution) -> Iterator[EarlierAttempt]:
             )
 
 
-def _end(parts: Parts, past: Evolution, candidate: Candidate) -> str:
+def _end(parts: BriefContext, past: Evolution, candidate: Candidate) -> str:
     """What became of an edit that was worth a trial.
 
     Whoever learns how each edit fell on hidden tasks can look for one that passes these: of an edit that came so

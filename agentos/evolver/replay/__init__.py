@@ -1,1 +1,36 @@
 """The same tasks on base and candidate, in fresh boxes; and the same trials once more from their records."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from agentos.evolver.select import ComparisonContext, LooksContext, RenamingContext
+from agentos.evolver.states import TaskReader
+
+if TYPE_CHECKING:
+    from agentos.ports import Blobs, Executor, Journal, Replayer, Snapshots
+
+
+class ReplayContext(ComparisonContext, RenamingContext, LooksContext, TaskReader, Protocol):
+    """What trials are made and stored with."""
+
+    executor: Executor
+    replayer: Replayer
+
+    def image_of(self, sandbox: str, /) -> str:
+        """What boxes of a sandbox are made of now, as ``Trial.image``."""
+        ...
+
+
+class RerunContext(Protocol):
+    """What one recorded run is gone through again with."""
+
+    blobs: Blobs
+    executor: Executor
+    journal: Journal
+    snapshots: Snapshots
+
+    def now(self) -> datetime:
+        """The time."""
+        ...

@@ -24,7 +24,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.evolver.parts import Parts
+from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, recording_for, run_all, tried
 from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import TaskSets
@@ -48,7 +48,9 @@ class StageTrials:
     unsteady: tuple[str, ...] = ()
 
 
-def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets) -> list[Trial]:
+def replay_base(
+    parts: ReplayContext, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets
+) -> list[Trial]:
     """Run tasks on the evolution's base; shared by all of its candidates.
 
     All but the first trial of a task are made under other names (``renaming``). Of one that does not end
@@ -66,7 +68,9 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
     return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
 
 
-def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets) -> list[Trial]:
+def replay_candidate(
+    parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
+) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
     rounds = SequentialReplay(parts, evolution, candidate, sets)
@@ -82,7 +86,7 @@ def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, s
 
 
 def replay_steady(
-    parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets, stage: TrialSet
+    parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets, stage: TrialSet
 ) -> StageTrials:
     """The trials of one set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck."""
     steady = sets.ids(stage, varying=False)
@@ -114,7 +118,7 @@ def replay_steady(
 
 
 def replay_control(
-    parts: Parts, evolution: Evolution, candidate: Candidate, trials: Sequence[Trial]
+    parts: ReplayContext, evolution: Evolution, candidate: Candidate, trials: Sequence[Trial]
 ) -> list[Trial]:
     """The candidate's trials once more with nothing remembered, where its ``trials`` need that (``control``).
 
@@ -157,7 +161,7 @@ def replay_control(
 
 
 def sieve(
-    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets
+    parts: ReplayContext, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets
 ) -> tuple[list[Trial], dict[str, Screening]]:
     """Fresh trials of varying tasks on the base, and by task whether it can serve in its set.
 
@@ -180,7 +184,9 @@ def sieve(
 class SequentialReplay:
     """The fresh pairs of one candidate's varying tasks, made until enough is known."""
 
-    def __init__(self, parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets) -> None:
+    def __init__(
+        self, parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
+    ) -> None:
         self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
         self._tasks = {which: sets.ids(which, varying=True) for which in TrialSet}
         self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
@@ -279,7 +285,7 @@ class SequentialReplay:
         return run_all(self._parts, base + own)
 
 
-def _lost(parts: Parts, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
+def _lost(parts: ReplayContext, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
     """Is the verdict clear already? The judge decides; this only saves trials."""
     both = _tasks(counted(base)) & _tasks(counted(own))  # others cannot be replayed and say nothing
     good = both - _tasks(trial for trial in counted(own) if not _passed(trial))

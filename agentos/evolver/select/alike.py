@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from agentos.domain import Arm, Evidence, Evolution, Result, Run, Share, Trial, TrialSet
 from agentos.evolver.find.mining import inspect
 from agentos.evolver.history.recordings import unpacked
-from agentos.evolver.parts import Parts
+from agentos.evolver.select import ComparisonContext
 
 
-def failing_alike(parts: Parts, evolution: Evolution, base: Sequence[Trial]) -> frozenset[str]:
+def failing_alike(parts: ComparisonContext, evolution: Evolution, base: Sequence[Trial]) -> frozenset[str]:
     """The hold-out tasks among these trials of the base that fail in all of them as the evidence does."""
     wanted = parts.records.get(Evidence, evolution.evidence_id).fingerprint.id
     found: dict[str, bool] = {}
@@ -22,7 +22,7 @@ def failing_alike(parts: Parts, evolution: Evolution, base: Sequence[Trial]) -> 
     return frozenset(task_id for task_id, alike in found.items() if alike)
 
 
-def _fingerprint(parts: Parts, trial: Trial) -> str:
+def _fingerprint(parts: ComparisonContext, trial: Trial) -> str:
     """Of the failure that a trial shows; "" where it passed."""
     if trial.outcome.result is Result.PASSED or not trial.steps_sha256:
         return ""

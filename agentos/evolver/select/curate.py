@@ -32,7 +32,8 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound
 from agentos.evolver.find.holding_back import is_open, to_hide
-from agentos.evolver.parts import Parts
+from agentos.evolver.history import HistoryContext
+from agentos.evolver.select import SelectionContext
 from agentos.evolver.select.looks import used_up
 from agentos.evolver.select.proven import proven
 from agentos.ports import Case
@@ -75,7 +76,7 @@ class TaskSets:
         return tuple(task_id for task_id in named[which] if (task_id in self.varying) is varying)
 
 
-def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> TaskSets:
+def choose_sets(parts: SelectionContext, evidence: Evidence, *resources: str) -> TaskSets:
     """Disjoint sets for a change of any of the ``resources``, an equal share for each."""
     rules = parts.policy.evidence
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
@@ -93,7 +94,7 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> TaskSets:
     return TaskSets(evidence.task_ids, guards, hold_out, varying(parts, every), hidden)
 
 
-def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
+def varying(parts: SelectionContext, task_ids: Sequence[str]) -> tuple[str, ...]:
     """Of these, the tasks whose outcome varies: live runs of the same work asked a model, or show that it does.
 
     Of those that ask models none where the policy has these answered from the record, or from it first: then
@@ -108,17 +109,17 @@ def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(task.id for task in parts.tasks(tuple(task_ids)) if varies(task))
 
 
-def asks_models_live(parts: Parts, task: Task) -> bool:
+def asks_models_live(parts: HistoryContext, task: Task) -> bool:
     """Whether its runs ask models, and a replay would ask them again."""
     return parts.policy.replay.models == Mode.LIVE and _asks_models(parts, _runs_of(parts, task))
 
 
-def _runs_of(parts: Parts, task: Task) -> list[Run]:
+def _runs_of(parts: HistoryContext, task: Task) -> list[Run]:
     most = parts.policy.look_back.same_work
     return [run for run in parts.journal.runs_of(task.key, most) if run.sandbox != IMPORT]
 
 
-def _ended_both_ways(parts: Parts, runs: Sequence[Run]) -> bool:
+def _ended_both_ways(parts: SelectionContext, runs: Sequence[Run]) -> bool:
     """Whether equal work passed and did not on the same content of all that it used."""
     ended = [run for run in runs if run.outcome is not None and run.outcome.result in _TELLING]
     if len({_passed(run) for run in ended}) < 2:
@@ -129,7 +130,7 @@ def _ended_both_ways(parts: Parts, runs: Sequence[Run]) -> bool:
     return any(len(both) == 2 for both in seen.values())
 
 
-def _content(parts: Parts, run: Run) -> str:
+def _content(parts: SelectionContext, run: Run) -> str:
     """A digest of the files of all resources that a run used, as they were then."""
     files = {
         path: hashlib.sha256(content).hexdigest()
@@ -139,13 +140,13 @@ def _content(parts: Parts, run: Run) -> str:
     return digest(sorted(files.items()))
 
 
-def _asks_models(parts: Parts, runs: Sequence[Run]) -> bool:
+def _asks_models(parts: HistoryContext, runs: Sequence[Run]) -> bool:
     if any(run.outcome is not None and run.outcome.cost.calls for run in runs):
         return True
     return any(step.node in _BY_MODELS for run in runs[:1] for step in parts.journal.steps(run.id))
 
 
-def case_of(parts: Parts, task: Task) -> Case:
+def case_of(parts: SelectionContext, task: Task) -> Case:
     """A task as a search sees it."""
     if task.call is None:
         raise ValueError(f"{task.id} names no call")
@@ -153,7 +154,7 @@ def case_of(parts: Parts, task: Task) -> Case:
     return Case(task.id, task.call, inputs, task.checks)
 
 
-def shown_guards(parts: Parts, sets: TaskSets) -> list[Task]:
+def shown_guards(parts: SelectionContext, sets: TaskSets) -> list[Task]:
     """The share of the guards that a proposer may see, chosen by a stable hash."""
     share = parts.policy.evidence.visible_guards
     return [
@@ -163,7 +164,9 @@ def shown_guards(parts: Parts, sets: TaskSets) -> list[Task]:
     ]
 
 
-def visible_guards(parts: Parts, sets: TaskSets, path: str, tool: str | None) -> list[tuple[Case, Json]]:
+def visible_guards(
+    parts: SelectionContext, sets: TaskSets, path: str, tool: str | None
+) -> list[tuple[Case, Json]]:
     """Calls and old answers of those guards, where they call the tool at fault; None stands for any tool.
 
     Not of work that is evidence too, of whose answer a person called a part right: the whole of it is wrong.
@@ -185,7 +188,7 @@ def _passed(run: Run) -> bool:
     return run.outcome is not None and run.outcome.result is Result.PASSED
 
 
-def _take(parts: Parts, runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
+def _take(parts: SelectionContext, runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
     """Newest first, one for each distinct work, adding to ``seen``. Work without checks teaches nothing good."""
     chosen: list[str] = []
     for run in runs:
@@ -197,7 +200,7 @@ def _take(parts: Parts, runs: Sequence[Run], seen: set[str], limit: int) -> tupl
     return tuple(chosen)
 
 
-def _spoken(parts: Parts, resources: Sequence[str]) -> list[Run]:
+def _spoken(parts: SelectionContext, resources: Sequence[str]) -> list[Run]:
     """Runs of these resources that people called good, as their words grade them, newest first."""
     found: list[Run] = []
     for word in parts.records.newest(Feedback, parts.policy.look_back.sets, rating=Rating.GOOD):
@@ -207,7 +210,7 @@ def _spoken(parts: Parts, resources: Sequence[str]) -> list[Run]:
     return found
 
 
-def _is_checked(parts: Parts, run: Run) -> bool:
+def _is_checked(parts: SelectionContext, run: Run) -> bool:
     """By checks of its task, or by those that ship with its skill."""
     return bool(parts.journal.task(run.task_id).checks or (run.outcome and run.outcome.checks))
 
@@ -217,7 +220,7 @@ def _in_turn(groups: Sequence[Sequence[Run]]) -> list[Run]:
     return [run for row in zip_longest(*groups) for run in row if run is not None]
 
 
-def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tuple[str, ...]:
+def _past_fixes(parts: SelectionContext, resources: frozenset[str], seen: set[str]) -> tuple[str, ...]:
     """What the newest promotions of these that still stand repaired, but for hidden tasks.
 
     As many as there may be other guards: otherwise each promotion would make all later ones dearer.
@@ -246,7 +249,7 @@ def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tupl
     return tuple(chosen)
 
 
-def is_hidden(parts: Parts, task: Task) -> bool:
+def is_hidden(parts: SelectionContext, task: Task) -> bool:
     """A hold-out task that an earlier promotion repaired stays hidden: guards are shown to proposers."""
     runs = parts.journal.runs_of(task.key, 1)
     return bool(runs) and not is_open(parts, runs[0])

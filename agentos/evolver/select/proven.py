@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentos.domain import Candidate, Evolution, EvolutionState, Result, Run
+from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
-from agentos.evolver.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class _Unsettled:
     since: datetime | None
 
 
-def proven(parts: Parts, runs: Sequence[Run]) -> list[Run]:
+def proven(parts: HistoryContext, runs: Sequence[Run]) -> list[Run]:
     """Of these passing runs those whose work has also passed without any version that is on probation now."""
     unsettled = [found for evolution in _on_probation(parts) if (found := _unsettled(parts, evolution))]
     if not unsettled:
@@ -32,11 +32,11 @@ def proven(parts: Parts, runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if _seen_without(parts, run, unsettled)]
 
 
-def _on_probation(parts: Parts) -> Sequence[Evolution]:
+def _on_probation(parts: HistoryContext) -> Sequence[Evolution]:
     return parts.records.find(Evolution, state=EvolutionState.PROBATION)
 
 
-def _unsettled(parts: Parts, evolution: Evolution) -> _Unsettled | None:
+def _unsettled(parts: HistoryContext, evolution: Evolution) -> _Unsettled | None:
     if evolution.candidate_id is None:
         return None
     files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
@@ -45,7 +45,7 @@ def _unsettled(parts: Parts, evolution: Evolution) -> _Unsettled | None:
     return _Unsettled(touched, before, evolution.ended_at)
 
 
-def _seen_without(parts: Parts, run: Run, unsettled: Sequence[_Unsettled]) -> bool:
+def _seen_without(parts: HistoryContext, run: Run, unsettled: Sequence[_Unsettled]) -> bool:
     if _is_without(parts, run, unsettled):
         return True
     return any(
@@ -56,7 +56,7 @@ def _seen_without(parts: Parts, run: Run, unsettled: Sequence[_Unsettled]) -> bo
     )
 
 
-def _is_without(parts: Parts, run: Run, unsettled: Sequence[_Unsettled]) -> bool:
+def _is_without(parts: HistoryContext, run: Run, unsettled: Sequence[_Unsettled]) -> bool:
     return all(
         not {*item.touched} & {*run.resources}
         or (item.since is not None and run.finished_at is not None and run.finished_at < item.since)

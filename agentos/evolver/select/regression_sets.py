@@ -14,12 +14,14 @@ from agentos.domain import Candidate, Evolution, Kind, ResourceId, Result, Verdi
 from agentos.errors import NotFound
 from agentos.evolver.history.proposer_order import STANDS
 from agentos.evolver.history.retirement import uses
-from agentos.evolver.parts import Parts
+from agentos.evolver.select import InheritanceContext
 from agentos.evolver.select.curate import TaskSets, is_hidden, varying
 from agentos.evolver.select.proven import proven
 
 
-def with_inherited(parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets) -> TaskSets:
+def with_inherited(
+    parts: InheritanceContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
+) -> TaskSets:
     """The sets, and the tests of each resource that the candidate changes and they were not drawn for.
 
     At most as many as an evolution's own; hidden work stays hidden. The same where there is none.
@@ -49,7 +51,7 @@ def with_inherited(parts: Parts, evolution: Evolution, candidate: Candidate, set
     )
 
 
-def _repaired(parts: Parts, resource: ResourceId) -> Iterator[str]:
+def _repaired(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
     """What the resource's versions were made for, newest first."""
     for version in parts.evolvable.versions(resource)[: parts.policy.look_back.versions]:
         if version.evolution is None:
@@ -63,7 +65,7 @@ def _repaired(parts: Parts, resource: ResourceId) -> Iterator[str]:
                 yield from verdict.fixed
 
 
-def _helped(parts: Parts, resource: ResourceId) -> Iterator[str]:
+def _helped(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
     """Work that passed with it, newest first. That a skill was listed is no help."""
     runs = parts.journal.recent_runs(str(resource), parts.policy.look_back.retired)
     passed = [run for run in runs if run.outcome is not None and run.outcome.result is Result.PASSED]

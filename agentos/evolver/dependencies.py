@@ -1,4 +1,8 @@
-"""What the evolver works with: the ports it was given, its policy, and the clock."""
+"""Every port of the pipeline in one record, for whoever wires it: the daemon, an offline command, a test.
+
+No stage knows it. Each stage says in its face (``find/__init__.py`` and so on) what it needs, as a Protocol that
+this record fits.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from agentos.domain import (
     Evolution,
     EvolutionEnding,
     EvolutionState,
-    Json,
     Layer,
     ResourceId,
     Snapshot,
@@ -20,6 +23,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.evolver.memory import MigrationResult
 from agentos.evolver.policy import FailureClass, Policy
 from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
 from agentos.ports import (
@@ -38,19 +42,8 @@ from agentos.ports import (
     Snapshots,
 )
 
-# Imports tool files (second argument) among a resource's files in a box: a sentence for each fault.
+# As ``promote.ProbeContext.load`` and ``memory.MigrationContext.migrate``.
 Load = Callable[[Mapping[str, bytes], Sequence[str]], Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationResult:
-    """What a harness' ``migrate.py`` returned in a box, unchecked; ``fault`` says why it returned nothing."""
-
-    output: Json = None
-    fault: str = ""
-
-
-# Calls ``migrate`` of a file (second argument) among a harness' files in a box, with texts by memory.
 Migrate = Callable[[Mapping[str, bytes], str, Mapping[str, str]], MigrationResult]
 
 
@@ -78,9 +71,13 @@ _GONE = EvolutionState.ROLLED_BACK
 LATELY = 50  # roll-backs that are looked through for the reason of one
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Wired by the daemon with the real adapters, by tests with fakes."""
+@dataclass(slots=True)
+class Dependencies:
+    """Wired by the daemon with the real adapters, by tests with fakes.
+
+    Nothing sets a field after that. It is not frozen because a Protocol's attribute can only be fitted by one that
+    can be set.
+    """
 
     snapshots: Snapshots
     candidates: CandidateStore
