@@ -47,8 +47,7 @@ from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.racing import leader
 from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.select import InheritanceContext
-from agentos.evolver.select.curate import TaskSets, choose_sets, varying
-from agentos.evolver.select.regression_sets import with_inherited
+from agentos.evolver.select.curate import TaskSets, choose_sets, varying, with_inherited
 from agentos.evolver.select.renaming import bound_to_names
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
 from agentos.evolver.verdict.overfitting import goes_by_names

@@ -23,8 +23,8 @@ from agentos.evolver.diagnose import DiagnosisContext
 from agentos.evolver.diagnose.layer_order import PROMOTED_TWICE, ladder
 from agentos.evolver.find.agent_failures import failed_below, telling_step
 from agentos.evolver.find.harness_signs import ANOTHER_ORDER, SOMETHING_ELSE
+from agentos.evolver.find.holding_back import runs_of
 from agentos.evolver.find.mining import tool_path
-from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.policy import FailureClass
 
 SHARED_BY = 3  # tools that fail with one and the same message: none of them is to blame

@@ -1,4 +1,4 @@
-"""Which of the failing tasks no proposer is shown, and when the hold-out has to give some of its own away.
+"""Which of the failing tasks no proposer is shown, and which runs of the others it may see.
 
 From ``held_back`` failing tasks on, one of each so many stays hidden: an edit that fits what was shown and
 not what the tasks have in common fails on these. Which ones is decided by a keyed hash of the work under the
@@ -12,8 +12,9 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentos.domain import Evidence, Run, Share
+from agentos.domain import IMPORT, Evidence, Result, Run, Share, Task
 from agentos.evolver.find import HoldBackContext, ReadContext
+from agentos.ports import ObservedRun
 
 GIVEN = "given:"  # cursors: the hold-out gave work of this key away, for good
 
@@ -42,3 +43,27 @@ def is_open(parts: ReadContext, run: Run) -> bool:
 
 def _place(key: bytes, task_key: str) -> bytes:
     return hmac.digest(key, f"held-back:{task_key}".encode(), "sha256")
+
+
+RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any
+
+
+def runs_of(parts: ReadContext, tasks: Sequence[Task]) -> tuple[ObservedRun, ...]:
+    """Open live runs of these tasks' work: first the failing ones of all, then those that pass; each newest first."""
+    failing: list[ObservedRun] = []
+    passing: list[ObservedRun] = []
+    for task in tasks:
+        found: list[ObservedRun] = []
+        for run in parts.journal.runs_of(task.key, parts.policy.look_back.shown):
+            if is_open(parts, run) and run.outcome is not None and run.sandbox != IMPORT:
+                found.append(ObservedRun(task, run, tuple(parts.journal.steps(run.id))))
+        passed = [seen for seen in found if seen.passed][:RUNS_A_TASK]
+        failed = [seen for seen in found if _failed(seen)][: RUNS_A_TASK - bool(passed)]
+        failing += failed
+        passing += passed[: RUNS_A_TASK - len(failed)]
+    return (*failing, *passing)
+
+
+def _failed(seen: ObservedRun) -> bool:
+    outcome = seen.run.outcome
+    return outcome is not None and outcome.result in (Result.FAILED, Result.TIMEOUT, Result.BUDGET)

@@ -20,8 +20,7 @@ from agentos.errors import ModelFailed
 from agentos.evolver.advice.quoting import WIDE, quoted, told
 from agentos.evolver.advice.replies import Line, Unusable, json_in, spoken
 from agentos.evolver.advice.requests import RequestDraft, texts, with_data
-from agentos.evolver.find.holding_back import shown_part
-from agentos.evolver.history.open_runs import runs_of
+from agentos.evolver.find.holding_back import runs_of, shown_part
 from agentos.evolver.promote import ReviewContext, VouchContext
 
 PURPOSE = "review"

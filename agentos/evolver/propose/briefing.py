@@ -28,8 +28,8 @@ from agentos.domain import (
     Verdict,
     is_memory,
 )
+from agentos.evolver.find.holding_back import runs_of
 from agentos.evolver.find.mining import inspect
-from agentos.evolver.history.open_runs import runs_of
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.propose import BriefContext

@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.evolver.select import ComparisonContext, LooksContext, RenamingContext
+from agentos.evolver.find import InspectContext
+from agentos.evolver.select import LooksContext, RenamingContext
 from agentos.evolver.states import TaskReader
 
 if TYPE_CHECKING:
     from agentos.ports import Blobs, Executor, Journal, Replayer, Snapshots
 
 
-class ReplayContext(ComparisonContext, RenamingContext, LooksContext, TaskReader, Protocol):
+class ReplayContext(InspectContext, RenamingContext, LooksContext, TaskReader, Protocol):
     """What trials are made and stored with."""
 
     executor: Executor

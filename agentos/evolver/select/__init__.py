@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.evolver.find import HoldBackContext, InspectContext
+from agentos.evolver.find import HoldBackContext
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.states import EvolutionReader
 
@@ -18,13 +18,6 @@ class RenamingContext(Protocol):
 
     blobs: Blobs
     consent_key: bytes
-
-
-class ComparisonContext(InspectContext, Protocol):
-    """What it is told with which trials fail as the evidence did."""
-
-    blobs: Blobs
-    records: Records
 
 
 class LooksContext(EvolutionReader, Protocol):

@@ -8,20 +8,24 @@ from the day they were first seen; no proposer's brief is made from this module'
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import zip_longest
 
 from agentos.domain import (
     IMPORT,
+    Candidate,
     Evidence,
     Evolution,
     EvolutionState,
     Feedback,
     Json,
+    Kind,
     Mode,
     Rating,
+    ResourceId,
     Result,
     Run,
     Task,
@@ -33,9 +37,11 @@ from agentos.domain import (
 from agentos.errors import NotFound
 from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.history import HistoryContext
-from agentos.evolver.select import SelectionContext
+from agentos.evolver.history.content import content_of
+from agentos.evolver.history.proposer_order import STANDS
+from agentos.evolver.history.retirement import uses
+from agentos.evolver.select import InheritanceContext, SelectionContext
 from agentos.evolver.select.looks import used_up
-from agentos.evolver.select.proven import proven
 from agentos.ports import Case
 
 # Results that say something of the work, not of the machinery.
@@ -253,3 +259,118 @@ def is_hidden(parts: SelectionContext, task: Task) -> bool:
     """A hold-out task that an earlier promotion repaired stays hidden: guards are shown to proposers."""
     runs = parts.journal.runs_of(task.key, 1)
     return bool(runs) and not is_open(parts, runs[0])
+
+
+def with_inherited(
+    parts: InheritanceContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
+) -> TaskSets:
+    """The sets, and the tests of each resource that the candidate changes and they were not drawn for.
+
+    An edit that goes further than the place that was diagnosed, such as one that makes one skill of two that are
+    alike, must keep what the resource did that it rewrites: what promotions of it repaired, and what passed with
+    its help. So what is merged passes the tests of both parents.
+
+    At most as many as an evolution's own; hidden work stays hidden. The same where there is none.
+    """
+    there = {str(name): name for name in parts.snapshots.names(candidate.base)}
+    touched = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+    drawn = {site.resource for site in evolution.diagnosis.sites} if evolution.diagnosis else set()
+    found = dict.fromkeys(
+        task_id
+        for name in sorted(touched & there.keys() - drawn)
+        for task_id in (*_repaired(parts, there[name]), *_helped(parts, there[name]))
+    )
+    rules = parts.policy.evidence
+    known = {task.key for task in parts.tasks((*sets.evidence, *sets.guards, *sets.hold_out))}
+    guards: list[str] = []
+    hold_out: list[str] = []
+    for task in parts.tasks(tuple(found)):
+        own, most = (hold_out, rules.max_hold_out) if is_hidden(parts, task) else (guards, rules.max_guards)
+        if task.checks and task.key not in known and len(own) < most:
+            known.add(task.key)
+            own.append(task.id)
+    return replace(
+        sets,
+        guards=(*sets.guards, *guards),
+        hold_out=(*sets.hold_out, *hold_out),
+        varying=(*sets.varying, *varying(parts, (*guards, *hold_out))),
+    )
+
+
+def _repaired(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
+    """What the resource's versions were made for, newest first."""
+    for version in parts.evolvable.versions(resource)[: parts.policy.look_back.versions]:
+        if version.evolution is None:
+            continue
+        try:
+            made_by = parts.evolution(version.evolution)
+        except NotFound:  # of a ledger before this one
+            continue
+        if made_by.state in STANDS and made_by.candidate_id is not None:
+            for verdict in parts.records.find(Verdict, candidate_id=made_by.candidate_id):
+                yield from verdict.fixed
+
+
+def _helped(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
+    """Work that passed with it, newest first. That a skill was listed is no help."""
+    runs = parts.journal.recent_runs(str(resource), parts.policy.look_back.retired)
+    passed = [run for run in runs if run.outcome is not None and run.outcome.result is Result.PASSED]
+    for run in proven(parts, passed):
+        if resource.kind is not Kind.SKILL or any(
+            uses(step, resource) for step in parts.journal.steps(run.id)
+        ):
+            yield run.task_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsettled:
+    """A promotion on probation: what it touched, what that was before, and since when it stands."""
+
+    touched: tuple[str, ...]
+    before: str
+    since: datetime | None
+
+
+def proven(parts: HistoryContext, runs: Sequence[Run]) -> list[Run]:
+    """Of these passing runs those whose work has also passed without any version that is on probation now.
+
+    A success that only such a version ever gave is its own witness. As a guard it would protect that version
+    from the edit that mends it.
+    """
+    unsettled = [found for evolution in _on_probation(parts) if (found := _unsettled(parts, evolution))]
+    if not unsettled:
+        return list(runs)
+    return [run for run in runs if _seen_without(parts, run, unsettled)]
+
+
+def _on_probation(parts: HistoryContext) -> Sequence[Evolution]:
+    return parts.records.find(Evolution, state=EvolutionState.PROBATION)
+
+
+def _unsettled(parts: HistoryContext, evolution: Evolution) -> _Unsettled | None:
+    if evolution.candidate_id is None:
+        return None
+    files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
+    touched = tuple(sorted({"/".join(path.split("/")[:2]) for path in files}))
+    before = content_of(parts.snapshots, evolution.base, touched)
+    return _Unsettled(touched, before, evolution.ended_at)
+
+
+def _seen_without(parts: HistoryContext, run: Run, unsettled: Sequence[_Unsettled]) -> bool:
+    if _is_without(parts, run, unsettled):
+        return True
+    return any(
+        other.outcome is not None
+        and other.outcome.result is Result.PASSED
+        and _is_without(parts, other, unsettled)
+        for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.successes)
+    )
+
+
+def _is_without(parts: HistoryContext, run: Run, unsettled: Sequence[_Unsettled]) -> bool:
+    return all(
+        not {*item.touched} & {*run.resources}
+        or (item.since is not None and run.finished_at is not None and run.finished_at < item.since)
+        or content_of(parts.snapshots, run.snapshot, item.touched) == item.before
+        for item in unsettled
+    )
