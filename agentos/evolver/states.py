@@ -1,4 +1,4 @@
-"""What the stages ask of an evolution's own record and of the tasks it is about."""
+"""What the stages ask of the time, of an evolution's own record and of the tasks it is about."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agentos.domain import Evolution, EvolutionEnding, EvolutionState, Task
     from agentos.ports import Journal
+
+
+class Clock(Protocol):
+    """The time, of which a test makes its own."""
+
+    def now(self) -> datetime:
+        """The time."""
+        ...
 
 
 class TaskReader(Protocol):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.evolver.states import EvolutionStates, TaskReader
+from agentos.evolver.states import Clock, EvolutionStates, TaskReader
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import FailureClass, Policy
@@ -28,14 +27,10 @@ class InspectContext(Protocol):
     taxonomy: tuple[FailureClass, ...]
 
 
-class MineContext(ReadContext, InspectContext, Protocol):
+class MineContext(Clock, ReadContext, InspectContext, Protocol):
     """What finished runs are mined with."""
 
     audit: Audit
-
-    def now(self) -> datetime:
-        """The time."""
-        ...
 
 
 class HoldBackContext(TaskReader, Protocol):
@@ -45,7 +40,7 @@ class HoldBackContext(TaskReader, Protocol):
     policy: Policy
 
 
-class TriageContext(EvolutionStates, TaskReader, Protocol):
+class TriageContext(Clock, EvolutionStates, TaskReader, Protocol):
     """What evidence is sealed with, and evolutions are opened."""
 
     audit: Audit
@@ -54,7 +49,3 @@ class TriageContext(EvolutionStates, TaskReader, Protocol):
     records: Records
     snapshots: Snapshots
     taxonomy: tuple[FailureClass, ...]
-
-    def now(self) -> datetime:
-        """The time."""
-        ...

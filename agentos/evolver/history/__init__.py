@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.evolver.find import ReadContext
-from agentos.evolver.states import TaskReader
+from agentos.evolver.states import Clock, TaskReader
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import Policy
@@ -20,7 +19,7 @@ class HistoryContext(ReadContext, TaskReader, Protocol):
     snapshots: Snapshots
 
 
-class RetirementContext(Protocol):
+class RetirementContext(Clock, Protocol):
     """What unused skills are found with."""
 
     cursor: Cursor
@@ -28,7 +27,3 @@ class RetirementContext(Protocol):
     journal: Journal
     policy: Policy
     snapshots: Snapshots
-
-    def now(self) -> datetime:
-        """The time."""
-        ...

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.domain import Json
+from agentos.evolver.states import Clock
 
 if TYPE_CHECKING:
     from agentos.ports import Audit, Evolvable, Records, Snapshots
@@ -34,14 +34,10 @@ class MigrationContext(Protocol):
         ...
 
 
-class MemoryProposalContext(Protocol):
+class MemoryProposalContext(Clock, Protocol):
     """What proposals of runs are settled with."""
 
     audit: Audit
     evolvable: Evolvable
     records: Records
     snapshots: Snapshots
-
-    def now(self) -> datetime:
-        """The time."""
-        ...

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.evolver.find import TriageContext
 from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
 from agentos.evolver.history import HistoryContext
-from agentos.evolver.states import EvolutionStates
+from agentos.evolver.states import Clock, EvolutionStates
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import Policy
@@ -35,16 +34,12 @@ class CanaryContext(Protocol):
     policy: Policy
 
 
-class VouchContext(Protocol):
+class VouchContext(Clock, Protocol):
     """What is known of the snapshots that may drive runs."""
 
     audit: Audit
     records: Records
     snapshots: Snapshots
-
-    def now(self) -> datetime:
-        """The time."""
-        ...
 
 
 class ProbeContext(SuiteContext, CanaryContext, VouchContext, Protocol):
@@ -55,15 +50,11 @@ class ProbeContext(SuiteContext, CanaryContext, VouchContext, Protocol):
         ...
 
 
-class ReviewContext(HistoryContext, Protocol):
+class ReviewContext(Clock, HistoryContext, Protocol):
     """What a second model's review is asked for with."""
 
     audit: Audit
     reviewer: Adviser | None
-
-    def now(self) -> datetime:
-        """The time."""
-        ...
 
 
 class RebaseContext(SafetyContext, Protocol):

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.evolver.diagnose import DiagnosisContext
 from agentos.evolver.memory import MigrationContext
 from agentos.evolver.select import SelectionContext
-from agentos.evolver.states import EvolutionStates
+from agentos.evolver.states import Clock, EvolutionStates
 
 if TYPE_CHECKING:
     from agentos.domain import Layer
     from agentos.ports import Audit, Benches, CandidateStore, Proposer
 
 
-class BriefContext(DiagnosisContext, SelectionContext, Protocol):
+class BriefContext(Clock, DiagnosisContext, SelectionContext, Protocol):
     """What a proposer is told is gathered with."""
-
-    def now(self) -> datetime:
-        """The time."""
-        ...
 
 
 class BehaviourContext(SelectionContext, Protocol):

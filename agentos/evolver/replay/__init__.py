@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.evolver.find import InspectContext
 from agentos.evolver.select import LooksContext, RenamingContext
-from agentos.evolver.states import TaskReader
+from agentos.evolver.states import Clock, TaskReader
 
 if TYPE_CHECKING:
     from agentos.ports import Blobs, Executor, Journal, Replayer, Snapshots
@@ -24,14 +23,10 @@ class ReplayContext(InspectContext, RenamingContext, LooksContext, TaskReader, P
         ...
 
 
-class RerunContext(Protocol):
+class RerunContext(Clock, Protocol):
     """What one recorded run is gone through again with."""
 
     blobs: Blobs
     executor: Executor
     journal: Journal
     snapshots: Snapshots
-
-    def now(self) -> datetime:
-        """The time."""
-        ...

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.promote import RollBackContext
-from agentos.evolver.states import EvolutionStates
+from agentos.evolver.states import Clock, EvolutionStates
 
 if TYPE_CHECKING:
     from agentos.ports import Blobs, Evolvable, Executor
@@ -19,12 +18,8 @@ class ChangeContext(HistoryContext, EvolutionStates, Protocol):
     evolvable: Evolvable
 
 
-class ProbationContext(HistoryContext, RollBackContext, Protocol):
+class ProbationContext(Clock, HistoryContext, RollBackContext, Protocol):
     """What live runs are compared with, and a promotion that hurts is taken back."""
 
     blobs: Blobs
     executor: Executor
-
-    def now(self) -> datetime:
-        """The time."""
-        ...

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.evolver.states import TaskReader
+from agentos.evolver.states import Clock, TaskReader
 
 if TYPE_CHECKING:
     from agentos.domain import ResourceId, Snapshot
@@ -15,15 +14,11 @@ if TYPE_CHECKING:
     from agentos.ports import Blobs, Executor, Records, Replayer, Snapshots
 
 
-class ChallengeContext(Protocol):
+class ChallengeContext(Clock, Protocol):
     """What a harness is called in a box with, beside its trials."""
 
     policy: Policy
     snapshots: Snapshots
-
-    def now(self) -> datetime:
-        """The time."""
-        ...
 
     def executor_with(self, files: Mapping[str, bytes], without: frozenset[ResourceId], /) -> Executor:
         """See ``safety_probes.ExecutorWith``."""
