@@ -15,7 +15,7 @@ from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
 from agentos.evolver.promote.probing import vouch
 from agentos.home import Home
-from agentos.ledger.connect import require_ledger
+from agentos.ledger.postgres.address import require_ledger
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import claim_uid, first_settings, load_settings
