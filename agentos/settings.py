@@ -195,6 +195,7 @@ class Settings(_Table):
     log_mb: int = Field(10, ge=1, le=1000)
     web: bool = False
     web_port: int = Field(8420, ge=1, le=65535)
+    database: str = Field("", max_length=1000, pattern=r"^(postgres(ql)?://[^\s]+)?$")
     otlp: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
     audit_heads: list[str] = Field(default_factory=list)
     model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")

@@ -71,9 +71,7 @@ def open_to_read(path: Path) -> LedgerConnection:
 
         return PostgresConnection(address, read_only=True)
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    return sqlite3.connect(
-        uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-    )
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
 
 
 def refuse_other(path: Path, connection: LedgerConnection) -> None:
@@ -85,6 +83,24 @@ def refuse_other(path: Path, connection: LedgerConnection) -> None:
             f"the ledger {path} is of an older release (schema {version or 'none'}, now {HEAD}): "
             "type `agentos init` to bring it up to date"
         )
+
+
+class WriteWatcher:
+    """Tells whether anything was written to the ledger, by any process; asking costs one small statement."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = open_to_read(path)
+        in_file = isinstance(self._connection, sqlite3.Connection)
+        self._sql = "PRAGMA data_version" if in_file else "SELECT CAST(pg_current_snapshot() AS text)"
+
+    def version(self) -> object:
+        """Another value after each commit; in PostgreSQL after one in any other database too. Raises sqlite3.Error."""
+        (version,) = self._connection.execute(self._sql).fetchone()
+        return version
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._connection.close()
 
 
 @contextmanager

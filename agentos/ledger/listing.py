@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, TaskState
 from agentos.errors import NotFound
 from agentos.ledger.reading import Reader, TaskView
-from agentos.ledger.rows.statements import SEEN
 from agentos.ledger.rows.codec import from_text
+from agentos.ledger.rows.statements import SEEN
 
 R = TypeVar("R")
 _DAYS_MAX = 2_000  # newest sightings of a failure that are counted by day

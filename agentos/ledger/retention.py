@@ -22,7 +22,6 @@ from datetime import datetime
 from typing import Any
 
 from agentos.domain import Json
-from agentos.errors import Unavailable
 from agentos.ledger.digests import RECORDS, of_run
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread

@@ -73,21 +73,19 @@ class PostgresConnection:
         self._address = address
         self._read_only = read_only
         self._raw = self._connect()
+        self._begun = False
 
     @property
     def in_transaction(self) -> bool:
-        """Whether one was begun and not ended, also one that failed."""
-        return self._raw.info.transaction_status in (
-            psycopg.pq.TransactionStatus.INTRANS,
-            psycopg.pq.TransactionStatus.INERROR,
-        )
+        """Whether one was begun and not ended, also one that failed or whose server is gone."""
+        return self._begun
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> LedgerCursor:
         """As sqlite3 does; what it gives is in memory. Raises what sqlite3 raises."""
         try:
             return self._once(sql, values)
         except psycopg.Error as error:
-            if not self._raw.closed or sql in ("COMMIT", "ROLLBACK") or self._begun:
+            if not self._raw.closed or self._begun:  # half a transaction is not gone on with
                 raise self._fault(error) from error
         self._raw = self._connect()  # the server went away while nothing was under way
         try:
@@ -122,10 +120,16 @@ class PostgresConnection:
             self._raw.close()
 
     def _once(self, sql: str, values: Sequence[Any]) -> LedgerCursor:
-        self._begun = self.in_transaction
         if found := _BEGINS.get(sql):
-            return self._raw.execute(found.encode(), prepare=False)
-        return self._raw.execute(statement(sql).encode(), values or None)
+            self._raw.execute(found.encode(), prepare=False)
+            self._begun = True
+            return self._raw.cursor()
+        if sql == "ROLLBACK":
+            self._begun = False
+        done = self._raw.execute(statement(sql).encode(), values or None)
+        if sql == "COMMIT":
+            self._begun = False
+        return done
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         try:

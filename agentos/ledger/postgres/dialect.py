@@ -1,6 +1,6 @@
 """The ledger's statements and migrations as PostgreSQL takes them. They are written once, as SQLite takes them.
 
-Placeholders are numbered, and what has no end is said otherwise. All else that differs is made equal on PostgreSQL's
+Placeholders are numbered; no end and an empty list are said otherwise. All else that differs is made equal on PostgreSQL's
 side: it is given SQLite's functions by their names, texts are compared byte by byte, numbers of rows are one more
 than the largest, and the triggers of the migrations refuse what they refuse there.
 """
@@ -51,7 +51,7 @@ def statement(sql: str) -> str:
         newest = max(newest, number)
         return f"${number}"
 
-    return _MARK.sub(mark, sql).replace("LIMIT -1", "LIMIT ALL")
+    return _MARK.sub(mark, sql).replace("LIMIT -1", "LIMIT ALL").replace(" IN ()", " IN (NULL)")
 
 
 def migration(sql: str) -> str:
@@ -73,8 +73,8 @@ def _numbering(table: str, column: str) -> str:
         f"{table}_0_number",
         "INSERT",
         table,
-        f"IF NEW.{column} IS NULL THEN "
-        f"SELECT coalesce(max({column}), 0) + 1 INTO NEW.{column} FROM {table}; END IF; RETURN NEW;",  # noqa: S608
+        f"IF NEW.{column} IS NULL THEN "  # noqa: S608 - names of the migrations
+        f"SELECT coalesce(max({column}), 0) + 1 INTO NEW.{column} FROM {table}; END IF; RETURN NEW;",
     )
 
 
