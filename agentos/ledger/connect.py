@@ -46,15 +46,19 @@ def damage_of(path: Path, seconds: float = 20.0) -> str:
     return "" if answer == "ok" else " ".join(str(answer).split())
 
 
-def open_ledger(path: Path) -> LedgerConnection:
+def open_ledger(path: Path, address: str | None = None) -> LedgerConnection:
     """A connection to the ledger at ``path``, created or migrated to this program's schema first.
+
+    Where it lies, the settings beside ``path`` say, unless an ``address`` is given; "" is the file.
 
     One thread at a time may use it. Raises NotFound when the folder is missing, UserError when a newer release wrote the file,
     Unavailable when the disk is full or the file damaged.
     """
     if not path.parent.is_dir():
         raise NotFound(f"there is no folder {path.parent}: type `agentos init` first")
-    if address := address_of(path):
+    if address is None:
+        address = address_of(path)
+    if address:
         return _open_in_postgres(path, address)
     try:
         if _version(path) != HEAD:

@@ -147,6 +147,19 @@ def test_eight_processes_write_one_chain_in_one_order(
     assert ledger.head().count == 135
 
 
+def _cut_off(server: PostgresServer, ledger: Ledger) -> None:
+    """A transaction whose server dies, as by kill -9 of all of it, and is there again."""
+    with ledger._writing() as connection:
+        connection.execute("UPDATE task SET state = 'done'")
+        server.run("pg_ctl", "-m", "immediate", "stop")
+        with pytest.raises(Unavailable):
+            ledger.task("task-1")
+        server.up()
+        for _ in range(2):
+            with pytest.raises(sqlite3.Error):  # on another connection it would stand alone
+                connection.execute("UPDATE task SET name = 'other'")
+
+
 @pytest.mark.slow
 def test_a_server_that_is_restarted_is_found_again(tmp_path: Path, make_task: Callable[..., Task]) -> None:
     path = tmp_path / "ledger.db"
@@ -154,15 +167,8 @@ def test_a_server_that_is_restarted_is_found_again(tmp_path: Path, make_task: Ca
         (tmp_path / "agentos.toml").write_text(f'database = "{address}"\n')
         with closing(Ledger(path)) as ledger:
             ledger.add_task(make_task("task-1"), Share.OPEN)
-            with pytest.raises(Unavailable), ledger._writing() as connection:  # nothing of it is done
-                connection.execute("UPDATE task SET state = 'done'")
-                server.run("pg_ctl", "-m", "immediate", "stop")  # as by kill -9 of all of it
-                with pytest.raises(Unavailable):
-                    Reader(path)
-                server.up()
-                for _ in range(2):
-                    with pytest.raises(sqlite3.Error):  # on another connection it would stand alone
-                        connection.execute("UPDATE task SET name = 'other'")
+            with pytest.raises(Unavailable):
+                _cut_off(server, ledger)
             assert ledger.task_view("task-1").state is TaskState.QUEUED
             ledger.add_task(make_task("task-2"), Share.OPEN)
             assert [view.task.id for view in Reader(path).tasks()] == ["task-1", "task-2"]
