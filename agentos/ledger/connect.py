@@ -190,6 +190,8 @@ def _open_in_postgres(path: Path, address: str) -> LedgerConnection:
 def _migrate(path: Path) -> None:
     from sqlalchemy.exc import DBAPIError
 
+    from agentos.ledger.migrations.upgrading import upgrade
+
     with open(path.with_name(path.name + ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _version(path) == HEAD:  # another process was faster
@@ -203,17 +205,6 @@ def _migrate(path: Path) -> None:
             raise unavailable(path, error.orig or error) from error
         finally:
             engine.dispose()
-
-
-def upgrade(connection: object) -> None:
-    """All migrations that are missing, on a connection of SQLAlchemy's, in its transaction."""
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", "agentos.ledger:migrations")
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
 
 
 def _keep_copy(path: Path) -> None:

@@ -25,10 +25,10 @@ from agentos.errors import NotFound, Unavailable
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, faults
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import all_rows, tables_of
-from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
 from agentos.ledger.rows.codec import data_of, from_text, plain
+from agentos.ledger.rows.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")

@@ -22,9 +22,9 @@ from datetime import datetime
 from typing import Any
 
 from agentos.domain import Json
-from agentos.ledger.digests import RECORDS, of_run
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
+from agentos.ledger.rows.digests import RECORDS, of_run
 
 EVENT = "retention.pruned"
 BATCH = 500  # runs in one transaction

@@ -38,10 +38,10 @@ from agentos.errors import Conflict, NotFound
 from agentos.ledger.audit import HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger, transaction
-from agentos.ledger.digests import RECORDS, Rows, of_records, of_run
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.rows.codec import from_text, kept, plain, time_text, to_text
+from agentos.ledger.rows.digests import RECORDS, Rows, of_records, of_run
 from agentos.ledger.rows.packing import pack
 from agentos.ledger.rows.queue_rows import run_row, task_row
 from agentos.ledger.rows.record_types import column_value, id_of, shelf_of

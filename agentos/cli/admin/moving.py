@@ -15,6 +15,11 @@ app = noun("Where what this home keeps lies.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
+@app.callback()
+def home() -> None:
+    """Where what this home keeps lies."""
+
+
 @app.command()
 def move(
     to: Annotated[str, typer.Option("--to", help="postgresql://user@host/database, or the word file.")],
@@ -27,8 +32,7 @@ def move(
     """
     from agentos.daemon.upkeep.moving import move_home
 
-    home = Home.find()
-    moved = move_home(home, to)
+    moved = move_home(Home.find(), to)
     if as_json:
         print_json(
             {"to": to, "tables": moved.tables, "rows": moved.rows, "head": moved.head, "again": moved.again}

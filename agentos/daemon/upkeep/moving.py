@@ -14,8 +14,8 @@ from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.connect import tables_of
+from agentos.ledger.moving import LedgerMove, move_ledger
 from agentos.ledger.postgres.address import address_of, checked
-from agentos.ledger.postgres.moving import LedgerMove, move_ledger
 from agentos.settings import load_settings
 
 FILE = "file"  # the word for the home's own ledger.db
