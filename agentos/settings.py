@@ -352,6 +352,7 @@ def first_settings(run_uid: int | None) -> str:
 # log_mb = 10              # size at which a log is rotated; three old ones are kept
 # web = false              # true: the daemon keeps the page up, on web_port
 # web_port = 8420
+# database = ""            # postgresql://user@host/name: the ledger there; `agentos home move` brings it and sets this
 # otlp = ""                # an OpenTelemetry collector that gets spans of every run: http://localhost:4318
 # audit_heads = []         # where heads of the audit log go: ["/mnt/other/heads", "http://localhost:4318"]
 # model = "main"           # the model resource that agents use as "default"; `agentos model add` sets it

@@ -68,8 +68,6 @@ chromium() {
 # Only the tests need it: they run a server of their own. Debian keeps initdb off the PATH.
 postgres() {
     command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && return
-    # a server of the package's own would only take memory
-    if [ "$(id -u)" = 0 ]; then mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' >> /etc/postgresql-common/createcluster.conf; fi
     apt_install postgresql && compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
         fail "PostgreSQL was not found, which the tests of the ledger there need; type: sudo apt-get install postgresql"
 }

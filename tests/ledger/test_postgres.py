@@ -211,6 +211,7 @@ def test_a_trigger_that_is_not_understood_is_not_left_out() -> None:
         "ledger.db",
         "postgresql://me:secret@host/db",
         "postgresql://host/db?password=secret",
+        "postgresql://host/db?sslmode=require&sslpassword=secret",
         "postgresql://[host/db",
     ],
 )
@@ -235,3 +236,19 @@ def test_one_leads_a_database(database: str, tmp_path: Path) -> None:
     with closing(LeaderLock(address, "another one leads")), pytest.raises(UserError, match="another one"):
         LeaderLock(address, "another one leads")
     LeaderLock(address, "nobody leads").close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        ('database = "postgresql://h/d"', "postgresql://h/d"),
+        (' "database" = "postgresql://h/d"  # there', "postgresql://h/d"),
+        ('web = true\r\ndatabase = ""', ""),
+        ('# database = "postgresql://h/d"', ""),
+        ('[providers.x]\ndatabase = "postgresql://h/d"', ""),
+        ("\ufeff", ""),
+    ],
+)
+def test_the_settings_say_where_it_lies(settings: str, address: str, tmp_path: Path) -> None:
+    (tmp_path / "agentos.toml").write_text(settings)
+    assert address_of(tmp_path / "ledger.db") == address

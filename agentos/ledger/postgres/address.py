@@ -6,6 +6,7 @@ Standard library only: each command asks it.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from agentos.errors import NotFound, UserError
 
 SCHEMES = ("postgresql", "postgres")
+_NAMED = re.compile(rb"""^[ \t]*["']?database""", re.MULTILINE)  # in a comment it is not
 
 
 def address_of(ledger: Path) -> str:
@@ -27,7 +29,7 @@ def address_of(ledger: Path) -> str:
         text = settings.read_bytes()
     except OSError:
         return ""
-    if b"database" not in text:  # parsing takes each command of a home with a file a millisecond
+    if not _NAMED.search(text):  # parsing takes each command of a home with a file a millisecond
         return ""
     try:
         return checked(str(tomllib.loads(text.decode()).get("database", "")))
@@ -49,7 +51,7 @@ def fault_of(address: str) -> str:
     try:
         parts = urlsplit(address)
         given = parse_qs(parts.query)
-        secret = parts.password is not None or "password" in given
+        secret = parts.password is not None or not given.keys().isdisjoint({"password", "sslpassword"})
     except ValueError as error:
         return f"it is no address: {error}"
     if parts.scheme not in SCHEMES:
