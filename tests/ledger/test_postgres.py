@@ -175,6 +175,18 @@ def test_a_server_that_is_restarted_is_found_again(tmp_path: Path, make_task: Ca
 
 
 @IN_POSTGRES
+def test_who_waits_too_long_for_the_others_can_write_afterwards(database: str, tmp_path: Path) -> None:
+    address = address_of(tmp_path / "ledger.db")
+    with closing(PostgresConnection(address)) as slow, closing(PostgresConnection(address)) as waiting:
+        waiting.execute("SET lock_timeout = '20ms'")
+        with transaction(slow), pytest.raises(sqlite3.OperationalError, match="lock timeout"):
+            waiting.execute("BEGIN IMMEDIATE")
+        with transaction(waiting):
+            waiting.execute("INSERT INTO memo (key, value) VALUES (?, ?)", ("k", "1"))
+        assert slow.execute("SELECT value FROM memo").fetchall() == [("1",)]
+
+
+@IN_POSTGRES
 def test_texts_and_bytes_come_back_as_they_were(database: str, raw: LedgerConnection) -> None:
     values = ["", "plain", "a\0b", "\x01bcmFj", "\x01s", "ä\ud7ff\U0001f600", b"", b"\x01\x00\xff", b"{}"]
     for value in values:

@@ -104,14 +104,20 @@ class PostgresConnection:
 
     def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """The rows of a large result without having them all in memory; within a transaction."""
-        with self._raw.cursor("stream") as cursor:
-            cursor.itersize = 1000
-            cursor.execute(sql.encode())
-            yield from cursor
+        try:
+            with self._raw.cursor("stream") as cursor:
+                cursor.itersize = 1000
+                cursor.execute(sql.encode())
+                yield from cursor
+        except psycopg.Error as error:
+            raise self._fault(error) from error
 
     def columns(self, table: str) -> list[str]:
         """Names of a table's columns."""
-        found = self._raw.execute(f"SELECT * FROM {table} LIMIT 0".encode())  # noqa: S608 - of this package
+        try:
+            found = self._raw.execute(f"SELECT * FROM {table} LIMIT 0".encode())  # noqa: S608 - of this package
+        except psycopg.Error as error:
+            raise self._fault(error) from error
         return [column.name for column in found.description or ()]
 
     def close(self) -> None:
@@ -121,7 +127,12 @@ class PostgresConnection:
 
     def _once(self, sql: str, values: Sequence[Any]) -> LedgerCursor:
         if found := _BEGINS.get(sql):
-            self._raw.execute(found.encode(), prepare=False)
+            try:
+                self._raw.execute(found.encode(), prepare=False)
+            except psycopg.Error:
+                if not self._raw.closed:  # begun, and waited too long for the lock
+                    self._raw.execute(b"ROLLBACK")
+                raise
             self._begun = True
             return self._raw.cursor()
         if sql == "ROLLBACK":
