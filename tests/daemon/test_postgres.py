@@ -102,7 +102,7 @@ def test_a_move_is_whole_sealed_and_can_be_asked_for_again(home: Home, postgres_
         assert ledger.head().count == before.count + 1
         after = ledger.head()
     assert move_home(home, FILE).head == str(after)
-    assert "database" not in home.settings.read_text()
+    assert address_of(home.ledger) == ""
     with closing(Ledger(home.ledger)) as ledger:
         ledger.note("went on", "here", {})
     with pytest.raises(UserError, match="another ledger"):  # what was left there is not what is here
