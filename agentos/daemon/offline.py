@@ -19,7 +19,7 @@ from agentos.evolver.promote.consent import read_key
 from agentos.evolver.safety_probes import SafetyProbe, load_probes
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.connect import require_ledger
+from agentos.ledger.postgres.address import require_ledger
 from agentos.shipped import folder
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import fcntl
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentos.domain import Json, digest
 from agentos.errors import UserError
+from agentos.ledger.rows.schema import LedgerConnection
 
 _HEAD = re.compile(r"(\d+):([0-9a-f]{12,64})")
 SHORT = 16  # hex digits of a head that is shown to be noted
@@ -132,7 +132,7 @@ class HeadFile:
         except OSError:
             return None
 
-    def publish(self, connection: sqlite3.Connection) -> None:
+    def publish(self, connection: LedgerConnection) -> None:
         """Move on to the newest committed entry, unless the chain does not contain the old head.
 
         A crash before this leaves the head a little behind, which is still true of the chain; the
@@ -156,13 +156,13 @@ class HeadFile:
             os.close(file)
 
 
-def newest(connection: sqlite3.Connection) -> AuditHead:
+def newest(connection: LedgerConnection) -> AuditHead:
     """The head of the chain in the ledger."""
     row = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     return AuditHead(*row) if row else AuditHead()
 
 
-def contains(connection: sqlite3.Connection, head: AuditHead) -> bool:
+def contains(connection: LedgerConnection, head: AuditHead) -> bool:
     """Whether the chain in the ledger goes through the head."""
     return _hash_at(connection, head) == head.hash
 
@@ -172,7 +172,7 @@ def text_of(head: AuditHead) -> str:
     return f"{head.count:020d}:{head.hash}"
 
 
-def _hash_at(connection: sqlite3.Connection, head: AuditHead) -> str | None:
+def _hash_at(connection: LedgerConnection, head: AuditHead) -> str | None:
     """The hash of the entry with the head's number, as the ledger has it."""
     if head.count == 0:
         return AuditHead().hash

@@ -25,6 +25,7 @@ from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
+from agentos.ledger.postgres.address import address_of
 from agentos.ledger.reading import Reader
 from agentos.models.keys import read_keys
 from agentos.models.secrets import secrets_of
@@ -210,7 +211,8 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
 
 
 def _ledger(home: Home) -> Iterator[DoctorFinding]:
-    for path in (home.ledger, home.engine):
+    in_files = () if address_of(home.ledger) else (home.ledger, home.engine)
+    for path in in_files:
         if path.exists():
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
                 try:
