@@ -28,7 +28,7 @@ def meanings(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for match in re.finditer(r"\(([A-Z]{2,6})\)", text):
         short = match[1]
-        words = text[: match.start()].rpartition("\n")[2].split()[-len(short) :]
+        words = text[: match.start()].split()[-len(short) :]
         initials = "".join(word[0] for word in words).upper()
         if initials == short:
             found.setdefault(short, " ".join(words))
@@ -38,7 +38,9 @@ def meanings(text: str) -> dict[str, str]:
 def run(input: Input) -> Output:
     text = Path(input.path).read_text(encoding="utf-8")
     uses = Counter(re.findall(r"\b[A-Z]{2,6}\b", text))
-    known = meanings(text)
+    known: dict[str, str] = {}
+    for line in text.splitlines():
+        known = meanings(line) | known
     return Output(
         meanings=dict(sorted(known.items())),
         unexplained=sorted(set(uses) - set(known)),

@@ -13,6 +13,9 @@ TOOL = {
 }
 
 
+CENT = Decimal("0.01")
+
+
 class Input(BaseModel):
     costs: dict[str, Decimal]
     markup: int = Field(ge=0, description="percent")
@@ -26,7 +29,7 @@ class Output(BaseModel):
 def charm(price: Decimal) -> Decimal:
     """The least price of the form N.99 from this one on."""
     whole = math.ceil(price)
-    return whole - Decimal("0.01")
+    return whole - CENT
 
 
 def run(input: Input) -> Output:
@@ -36,4 +39,4 @@ def run(input: Input) -> Output:
     for article, cost in sorted(input.costs.items()):
         prices[article] = charm(cost * factor)
         margin += prices[article] - cost
-    return Output(prices=prices, margin=margin.quantize(Decimal("0.01")))
+    return Output(prices=prices, margin=margin.quantize(CENT))

@@ -29,7 +29,7 @@ def run(input: Input) -> Output:
         if word == "--":
             files.extend(words)
         elif word.startswith("--") and "=" in word:
-            key, value = word[2:].split("=")[:2]
+            key, value = word[2:].rsplit("=", 1)
             options[key] = value
         elif word.startswith("--"):
             flags.add(word[2:])

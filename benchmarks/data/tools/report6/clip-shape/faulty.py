@@ -40,9 +40,8 @@ def run(input: Input) -> Output:
     ratios = {}
     shapes: dict[str, list[str]] = {"upright": [], "wide": [], "square": []}
     for clip in input.clips:
-        width, height = clip.width, clip.height
-        divisor = gcd(width, height)
-        ratios[clip.name] = f"{width // divisor}:{height // divisor}"
-        shapes[shape(width, height)].append(clip.name)
+        divisor = gcd(clip.width, clip.height)
+        ratios[clip.name] = f"{clip.width // divisor}:{clip.height // divisor}"
+        shapes[shape(clip.width, clip.height)].append(clip.name)
     usual = Counter(ratios.values()).most_common(1)
     return Output(ratios=ratios, shapes=shapes, usual=usual[0][0] if usual else None)

@@ -30,14 +30,10 @@ class Scale:
         self.top = top
 
     def of(self, amount: int) -> float:
-        hundredths = 0
-        below = 0
         for limit, percent in self.tiers:
             if amount <= limit:
-                return (hundredths + (amount - below) * percent) / 100
-            hundredths += limit * percent
-            below = limit
-        return (hundredths + (amount - below) * self.top) / 100
+                return amount * percent / 100
+        return amount * self.top / 100
 
 
 def run(input: Input) -> Output:

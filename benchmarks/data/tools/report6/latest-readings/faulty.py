@@ -26,20 +26,24 @@ class Output(BaseModel):
     last_device: str | None
 
 
-def read(path: str) -> list[tuple[str, datetime, float]]:
+def when(text: str) -> datetime:
+    return datetime.strptime(text, FORM)
+
+
+def read(path: str) -> list[tuple[str, str, float]]:
     readings = []
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         if line.strip():
             device, moment, value = line.split(";")
-            readings.append((device.strip(), datetime.strptime(moment.strip(), FORM), float(value)))
+            readings.append((device.strip(), moment.strip(), float(value)))
     return readings
 
 
 def run(input: Input) -> Output:
-    newest: dict[str, tuple[datetime, float]] = {}
+    newest: dict[str, tuple[str, float]] = {}
     for device, moment, value in read(input.path):
-        if device not in newest or moment.strftime(FORM) >= newest[device][0].strftime(FORM):
+        if device not in newest or moment >= newest[device][0]:
             newest[device] = (moment, value)
-    times = {device: moment.strftime(FORM) for device, (moment, _) in sorted(newest.items())}
-    last = max(sorted(newest), key=lambda device: newest[device][0], default=None)
+    times = {device: moment for device, (moment, _) in sorted(newest.items())}
+    last = max(sorted(newest), key=lambda device: when(newest[device][0]), default=None)
     return Output(newest={device: newest[device][1] for device in times}, times=times, last_device=last)
