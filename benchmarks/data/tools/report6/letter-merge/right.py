@@ -9,7 +9,7 @@ from pydantic import BaseModel
 TOOL = {
     "name": "letter_merge",
     "description": "Write one letter for each row of a table as letter-N.txt: {column} stands for the row's value, {column|text} for the text where it is empty; name the columns that were empty and had no such text",
-    "effects": ["write"],
+    "effects": ["read", "write"],
     "dependencies": [],
 }
 
