@@ -187,7 +187,7 @@ def repairs(
         ground.places,
         [(given[c].task_id, lines[c]) for c in ground.working],
     )
-    cases = (*given, *generate(given, effort.generated, brief.source))
+    cases = (*given, *generate(given, effort.generated, ground.program.tree))
     least_s, most_s = effort.timeouts_s
     timeout_s = min(most_s, max(least_s, 5 * probed.slowest_s))
     with ExitStack() as stack:
