@@ -176,7 +176,6 @@ def test_where_there_is_nothing_to_search_nothing_is_proposed(given: Brief) -> N
     [
         (Desk(cpu_s=0.1), range(10, 14)),
         (Desk(cpu_s=0.1, pause_s=0.2), range(10, 14)),  # a busy machine: as many tries as on an idle one
-        (Desk(pause_s=0.1), range(1, 14)),  # nobody measures CPU time: by the clock
     ],
 )
 def test_the_search_ends_with_its_budget_of_cpu_time(desk: Desk, runs: range) -> None:

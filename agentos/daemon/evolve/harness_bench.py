@@ -168,7 +168,8 @@ def _execute(executor: Executor, task: Task, snapshot: Snapshot, timeout_s: floa
     except BoxDied as error:
         return _Done(passed=False, output={"error": "died", "message": str(error)})
     outcome = done.outcome
-    wall_s, cpu_s = outcome.cost.wall_s, outcome.cost.cpu_s
+    wall_s = outcome.cost.wall_s
+    cpu_s = outcome.cost.cpu_s or wall_s  # without control groups nobody measures
     wrong = kind_of(outcome.fault) is KernelFault.CHECK
     if outcome.result is not Result.PASSED and not wrong:
         kind = outcome.fault.type if outcome.fault else outcome.result.value

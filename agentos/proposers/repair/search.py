@@ -185,7 +185,7 @@ class Search:
 class MeteredBench:
     """A bench for one source, which notes what that used, and whether it hung.
 
-    By CPU time where the bench measures it (else by the clock): on the clock of a busy machine any source may seem to hang.
+    By CPU time where the bench measures it: on the clock of a busy machine any source may seem to hang.
     """
 
     bench: Bench
@@ -199,7 +199,7 @@ class MeteredBench:
         waited_s = time.monotonic() - began
         late = any(timed_out(output) for output in tried.outputs)
         slept = late and tried.cpu_s < self.slow_s  # an endless loop uses its limit up by computing
-        self.used_s += waited_s if slept or not tried.cpu_s else tried.cpu_s
+        self.used_s += waited_s if slept else tried.cpu_s
         if late or (tried.cpu_s or waited_s) > self.slow_s * len(cases):
             self.hung = True
         return tried
