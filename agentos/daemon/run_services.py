@@ -11,7 +11,7 @@ from functools import partial
 
 from agentos.daemon.evolve.benches import load_tools
 from agentos.daemon.evolve.coding_agent import BoxAgentRunner
-from agentos.daemon.evolve.evolver_models import Advice, another
+from agentos.daemon.evolve.evolver_models import Advice, another, speed_in
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.tool_schemas import ToolSchemas
 from agentos.daemon.live_config import LiveConfig
@@ -141,7 +141,9 @@ class RunServicesFactory:
             found = spec()
         except NotFound:
             return None
-        return Advice(found.name, self._models, spec, self._settings.budget.run)
+        return Advice(
+            found.name, self._models, spec, self._settings.budget.run, partial(speed_in, self._home)
+        )
 
     def workshop(self) -> BoxAgentRunner:
         """Where coding agents work: the same boxes and models."""
@@ -161,7 +163,13 @@ class RunServicesFactory:
         def find(wanted: str) -> ModelSpec:
             return spec_of(self._registry, self._registry.stable(), wanted, self._current.model())
 
-        return Advice(name, self._models, lambda: another(find, name, author), self._settings.budget.run)
+        return Advice(
+            name,
+            self._models,
+            lambda: another(find, name, author),
+            self._settings.budget.run,
+            partial(speed_in, self._home),
+        )
 
     def _tools(self, asking: RunContext) -> ToolAsks:
         return ToolAsks(asking, RunServers(self._servers, asking))
