@@ -200,6 +200,20 @@ def test_a_rule_that_asks_does_not_lift_one_that_refuses(world: World) -> None:
     assert world.run(task, answered(world, question, "allow")).answer == [[False, None, "refused"]]
 
 
+@pytest.mark.parametrize("five", ["", "refuse"])
+def test_what_a_person_allows_has_the_arguments_that_another_rule_writes(world: World, five: str) -> None:
+    world.rule("args.n > 10", "replace", replace="n = 5", name="small")
+    world.rule("args.n > 10", "ask", name="asks")
+    if five:  # what is written has to pass all others, whatever the person said
+        world.rule("args.n == 5", five, name="five", advice="Not five.")
+    task = world.harness(CALLS % "[50]")
+    assert world.run(task).outcome.result is Result.WAITING
+    (question,) = world.ledger.find(Question)
+    assert '"n": 5' in question.text
+    done = world.run(task, answered(world, question, "allow")).answer
+    assert done == ([[False, None, "refused"]] if five else [[True, {"n": 10}, None]])
+
+
 def test_a_replay_on_rules_that_came_later_is_held_to_them(world: World) -> None:
     """A recording is older than a rule: the replay drifts where the rule acts, and its record says which rule did."""
     task = world.harness(CALLS % "[1, 2]")
