@@ -32,10 +32,11 @@ from agentos.errors import Invalid
 from agentos.evolver.history.recordings import recording_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt, Plan
+from agentos.ports import Attempt, ObservedRun, Plan
 from agentos.registry.store import Registry
+from agentos.resources.effects import recorded_effects
 from agentos.rules.document import read_rule
-from agentos.rules.trying import in_run
+from agentos.rules.trying import RuleHitInRun, in_run
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels
 from tests.daemon.test_blackbox import EXAMPLE, shell
@@ -269,10 +270,11 @@ def test_rules_of_a_skill_hold_where_it_is_used_and_no_box_sees_them(world: Worl
 
 
 def test_a_rule_is_tried_on_what_is_on_record(world: World) -> None:
-    done = world.run(world.harness(CALLS % "[1, 2, 3]"))
+    task = world.harness(CALLS % "[1, 2, 3]")
+    done = world.run(task)
     run = Run(
         "run-1",
-        "t",
+        task.id,
         "k",
         Share.OPEN,
         1,
@@ -282,13 +284,19 @@ def test_a_rule_is_tried_on_what_is_on_record(world: World) -> None:
         datetime.now(UTC),
         answer=done.answer,
     )
-    found = in_run(
-        read_rule("rule/a/resource.toml", rule("args.n >= 2").encode()), run, done.steps, lambda path: ()
-    )
-    assert found is not None
-    assert (found.times, done.steps[found.step or 0].action["args"]) == (2, {"n": 2})
-    other = read_rule("rule/a/resource.toml", rule("args.n == 9").encode())
-    assert in_run(other, run, done.steps, lambda path: ()) is None
+    seen = ObservedRun(task, run, done.steps)
+
+    def found(when: str) -> RuleHitInRun | None:
+        made = read_rule("rule/a/resource.toml", rule(when).encode())
+        return in_run(made, seen, recorded_effects(world.registry))
+
+    hit = found("args.n >= 2")
+    assert hit is not None
+    assert (hit.times, done.steps[hit.step or 0].action["args"]) == (2, {"n": 2})
+    assert found("args.n == 9") is None
+    # whose run it was and what its tools do are on record as well
+    assert found("agent == 'own' && goal == 'do it' && 'pure' in effects") is not None
+    assert found("agent == 'other' || 'external' in effects") is None
 
 
 # --- ways around ------------------------------------------------------------------------------
