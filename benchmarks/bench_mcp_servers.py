@@ -184,15 +184,12 @@ def hold(root: Path, sandbox: str, names: list[str]) -> None:
         signal.pause()
 
 
+def row(it: ServerResult) -> str:
+    numbers = f"{it.added_s:>8.1f}{it.started_s:>9.1f}{it.tools:>7}{it.answered:>10}{it.errors:>8}{it.call_ms:>8.0f}"
+    return f"{it.name:<12}{numbers}  {it.fault or it.over}"
+
+
 def show(results: list[ServerResult], before: int, left: int) -> None:
-    print(
-        f"{'server':<12}{'add s':>8}{'start s':>9}{'tools':>7}{'answered':>10}{'errors':>8}{'ms':>8}  remark"
-    )
-    for it in results:
-        print(
-            f"{it.name:<12}{it.added_s:>8.1f}{it.started_s:>9.1f}{it.tools:>7}{it.answered:>10}{it.errors:>8}"
-            f"{it.call_ms:>8.0f}  {it.fault or it.over}"
-        )
     answered, tools = sum(it.answered for it in results), sum(it.tools for it in results)
     print(f"{answered} of {tools} tools answered; killed with {before} processes at work, {left} left")
 
@@ -213,7 +210,13 @@ def main() -> None:
         home = Home(root)
         init_home(home)
         with closing(Choice(root, load_settings(home.settings).run_uid, given.sandbox)) as sandbox:
-            results = [measured(home, sandbox, name, mark) for name in given.only]
+            print(
+                f"{'server':<12}{'add s':>8}{'start s':>9}{'tools':>7}{'answered':>10}{'errors':>8}{'ms':>8}  remark"
+            )
+            results = []
+            for name in given.only:
+                results.append(measured(home, sandbox, name, mark))
+                print(row(results[-1]), flush=True)
         whole = [it.name for it in results if not it.fault]
         before, left = left_after_kill(root, given.sandbox, whole, mark)
     show(results, before, left)

@@ -3,7 +3,8 @@
     python examples/agents-together/run.py [--home FOLDER] [--strict]
 
 No model. The planner's runs fail because the worker's do; the evolution names the worker and its tool, the search mends
-the tool, and what is promoted has to pass on whole trees of runs. With --strict the exit code is 1 when something that is
+the tool, and the edit has to pass on whole trees of runs. A person is asked then, because guards ran the tool only below the
+planner, where nobody sees how far into it; here the script says yes. With --strict the exit code is 1 when something that is
 promised here did not happen.
 """
 
@@ -31,7 +32,14 @@ PARTS = (
     "agent/planner",
 )
 RIGHT, WRONG = 'float(line.replace(",", ""))', "float(line)"  # it forgets that 1,200.50 has a comma
-PLAIN = [["12.00", "3.50"], ["7.25", "0.75"], ["80.00", "-5.25"], ["2.00", "-1.00"], ["9.10", "0.90"], ["5.00", "5.00"]]
+PLAIN = [
+    ["12.00", "3.50"],
+    ["7.25", "0.75"],
+    ["80.00", "-5.25"],
+    ["2.00", "-1.00"],
+    ["9.10", "0.90"],
+    ["5.00", "5.00"],
+]
 COMMAS = [["1,200.50", "19.50"], ["2,000.00", "0.75"], ["3,100.00", "-100.00"]]
 
 
@@ -45,6 +53,7 @@ def play(console: Console, folder: Path) -> list[str]:
     try:
         documents = [ledger(folder, number, amounts) for number, amounts in enumerate([*PLAIN, *COMMAS])]
         first = submit(agentos, documents, folder, console, "Ledgers, with a faulty worker")
+        consent(console, agentos, watch(agentos, console, leave=True))
         evolutions = watch(agentos, console, leave=True)
         again = submit(agentos, documents, folder, console, "The same ledgers again")
         return told(console, agentos, evolutions, (first.passed, again.passed))
@@ -81,6 +90,14 @@ def ledger(folder: Path, number: int, amounts: list[str]) -> Json:
     }
 
 
+def consent(console: Console, agentos: Agentos, evolutions: list[Json]) -> None:
+    """Say yes to what is asked about the worker's tool, as a person would."""
+    for one in evolutions:
+        if one["state"] == "awaiting_consent" and one["resource"] == "tool/sum-amounts":
+            console.print(f"A person is asked: {one['reason']}")
+            console.print(agentos("evolution", "approve", one["id"], "--yes"))
+
+
 def told(console: Console, agentos: Agentos, evolutions: list[Json], passed: tuple[int, int]) -> list[str]:
     """What came of it, as the commands say it."""
     lacking = []
@@ -94,9 +111,15 @@ def told(console: Console, agentos: Agentos, evolutions: list[Json], passed: tup
     elif "agent/worker" not in agentos("evolution", "show", mended[0]["id"]):
         lacking.append("the evolution names the worker")
     if passed != (len(PLAIN), whole):
-        lacking.append(f"only ledgers with commas fail, and none does after ({passed[0]} and {passed[1]} of {whole})")
+        lacking.append(
+            f"only ledgers with commas fail, and none does after ({passed[0]} and {passed[1]} of {whole})"
+        )
     return lacking
 
 
 if __name__ == "__main__":
-    sys.exit(command(str(__doc__).partition("\n")[0], HERE.parent.parent / ".agents-together", play, sandboxes=False))
+    sys.exit(
+        command(
+            str(__doc__).partition("\n")[0], HERE.parent.parent / ".agents-together", play, sandboxes=False
+        )
+    )
