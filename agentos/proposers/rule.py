@@ -21,7 +21,7 @@ from agentos.ports import Brief, ObservedRun, Proposal, Snapshots
 from agentos.resources.effects import recorded_effects
 from agentos.rules.document import read_rule
 from agentos.rules.predicate import compiled
-from agentos.rules.trying import faults_of, in_run
+from agentos.rules.trying import EffectsAt, faults_of, in_run
 
 TASKS_MIN = 2
 _PROPOSED_MAX = 3
@@ -71,7 +71,7 @@ class RuleProposer:
         taken = {str(name) for name in self._snapshots.names(brief.base)}
         effects = recorded_effects(self._snapshots)
         proposed = 0
-        for tool, condition in self._conditions(failing, good):
+        for tool, condition in _conditions(failing, good, effects):
             path = f"rule/{_free_name(condition.name, taken)}/resource.toml"
             text = _document(tool, condition)
             try:
@@ -85,43 +85,46 @@ class RuleProposer:
             if proposed == _PROPOSED_MAX:
                 return
 
-    def _conditions(
-        self, failing: Sequence[ObservedRun], good: Sequence[ObservedRun]
-    ) -> Iterator[tuple[str, _Condition]]:
-        bad_calls = [self._calls(seen) for seen in failing]
-        good_calls = [self._calls(seen, every=True) for seen in good]
-        shared = set.intersection(*({*calls} for calls in bad_calls))
-        tools = sorted(tool for tool in shared if _TOOL.fullmatch(tool))
-        kinds = (_by_words, _by_value, _by_amount, _by_tool)
-        for kind in kinds:
-            for tool in tools:
-                bad = [calls[tool] for calls in bad_calls]
-                right = [calls.get(tool, ()) for calls in good_calls]
-                yield from ((tool, condition) for condition in kind(tool, bad, right))
-        if all(_was_stopped(seen) for seen in failing):
-            for tool in tools:
-                bad = [calls[tool] for calls in bad_calls]
-                right = [calls.get(tool, ()) for calls in good_calls]
-                yield from ((tool, condition) for condition in _by_count(tool, bad, right))
 
-    def _calls(self, seen: ObservedRun, *, every: bool = False) -> dict[str, list[Mapping[str, Json]]]:
-        """What the run called, by tool: what changes something, unless ``every`` call is asked for."""
-        effects = recorded_effects(self._snapshots)
-        every = every or _was_stopped(seen)
-        found: dict[str, list[Mapping[str, Json]]] = {}
-        for step in seen.steps:
-            action = step.action
-            if (
-                step.node != "act"
-                or not isinstance(action, Mapping)
-                or not isinstance(action.get("args"), Mapping)
-            ):
-                continue
-            if every or (
-                step.fault is None and _CHANGES & {*effects(seen.run.snapshot, str(action.get("path", "")))}
-            ):
-                found.setdefault(str(action.get("tool")), []).append(action["args"])
-        return found
+def _conditions(
+    failing: Sequence[ObservedRun], good: Sequence[ObservedRun], effects: EffectsAt
+) -> Iterator[tuple[str, _Condition]]:
+    bad_calls = [_calls(seen, effects) for seen in failing]
+    good_calls = [_calls(seen, effects, every=True) for seen in good]
+    shared = set.intersection(*({*calls} for calls in bad_calls))
+    tools = sorted(tool for tool in shared if _TOOL.fullmatch(tool))
+    kinds = (_by_words, _by_value, _by_amount, _by_tool)
+    for kind in kinds:
+        for tool in tools:
+            bad = [calls[tool] for calls in bad_calls]
+            right = [calls.get(tool, ()) for calls in good_calls]
+            yield from ((tool, condition) for condition in kind(tool, bad, right))
+    if all(_was_stopped(seen) for seen in failing):
+        for tool in tools:
+            bad = [calls[tool] for calls in bad_calls]
+            right = [calls.get(tool, ()) for calls in good_calls]
+            yield from ((tool, condition) for condition in _by_count(tool, bad, right))
+
+
+def _calls(
+    seen: ObservedRun, effects: EffectsAt, *, every: bool = False
+) -> dict[str, list[Mapping[str, Json]]]:
+    """What the run called, by tool: what changes something, unless ``every`` call is asked for."""
+    every = every or _was_stopped(seen)
+    found: dict[str, list[Mapping[str, Json]]] = {}
+    for step in seen.steps:
+        action = step.action
+        if (
+            step.node != "act"
+            or not isinstance(action, Mapping)
+            or not isinstance(action.get("args"), Mapping)
+        ):
+            continue
+        if every or (
+            step.fault is None and _CHANGES & {*effects(seen.run.snapshot, str(action.get("path", "")))}
+        ):
+            found.setdefault(str(action.get("tool")), []).append(action["args"])
+    return found
 
 
 def _went_wrong(seen: ObservedRun) -> bool:
