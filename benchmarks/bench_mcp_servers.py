@@ -190,8 +190,13 @@ def row(it: ServerResult) -> str:
 
 
 def show(results: list[ServerResult], before: int, left: int) -> None:
+    whole = [it for it in results if not it.fault]
     answered, tools = sum(it.answered for it in results), sum(it.tools for it in results)
-    print(f"{answered} of {tools} tools answered; killed with {before} processes at work, {left} left")
+    print(
+        f"| public MCP servers that work | {len(whole)} of {len(results)} | | the others refused in a sentence |"
+    )
+    print(f"| their tools that answered | {answered} of {tools} | | arguments made from the schema |")
+    print(f"| their processes after SIGKILL | {left} | {before} before | within {_GONE_S:.0f} s |")
 
 
 def main() -> None:
