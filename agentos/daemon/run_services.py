@@ -42,7 +42,7 @@ from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
 from agentos.resources import read
-from agentos.resources.servers import ServerTool
+from agentos.resources.servers import LOCK, ServerTool
 from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
 from agentos.settings import Settings
@@ -71,6 +71,7 @@ class RunServicesFactory:
             self._egress,
             People(self._ledger).answerer,
             partial(accept, home),
+            self._wheels,
         )
         self._models = models
         self._storage = Storage(home.index)
@@ -180,6 +181,10 @@ class RunServicesFactory:
         modules = self._registry.wheels_of(files).get(tool.resource, {})
         brings = archive(self._home, tool.brings) if tool.brings else None
         return program_of(tool, modules, brings)
+
+    def _wheels(self, snapshot: Snapshot, resource: str) -> bytes | None:
+        path = f"{resource}/{LOCK}"
+        return self._registry.files(snapshot, path).get(path)
 
     def _egress(self, asking: RunContext, server: ServerTool | None = None) -> Egress:
         return Egress(self._settings.egress, asking, self._vault, server)

@@ -50,6 +50,8 @@ from agentos.models.redaction import redactor_of
 from agentos.ports import Adviser, Durable, Proposer, Sandbox
 from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.model import ModelProposer
+from agentos.proposers.pin import PinProposer
+from agentos.proposers.rule import RuleProposer
 from agentos.proposers.skill import SkillProposer
 from agentos.registry.store import Registry
 from agentos.sandboxes.choice import Choice
@@ -350,8 +352,12 @@ def service(
 
         def proposers(adviser: Adviser | None) -> Mapping[Layer, tuple[Proposer, ...]]:
             writer = ModelProposer(adviser, registry, rules.form) if adviser else None
-            learning = (LessonProposer(adviser), SkillProposer(registry))
-            own = proposers_of(benches, runs, settings.parallel, writer, learning)
+            plain = (
+                SkillProposer(registry),
+                RuleProposer(registry),
+                PinProposer(registry, registry.contents),
+            )
+            own = proposers_of(benches, runs, settings.parallel, writer, (LessonProposer(adviser), *plain))
             return with_coder(with_plugins(own, adviser, registry), home, served.workshop(), ledger)
 
         parts = replace(

@@ -20,6 +20,7 @@ class Layer(StrEnum):
     TOOL = "tool"
     AGENT = "agent"
     ENVIRONMENT = "environment"
+    RULE = "rule"  # what runs are held to
     HARNESS = "harness"
 
 

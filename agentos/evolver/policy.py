@@ -44,6 +44,8 @@ class SurfacePolicy:
         "harness/*/*.py",
         "harness/*/resource.toml",
         "rule/*/resource.toml",
+        "skill/*/wheels.lock",
+        "tool/*/wheels.lock",
     )
     max_files: int = 3
     max_changed_lines: int = 20
@@ -179,6 +181,7 @@ class LookBack:
     successes: int = 50
     watched: int = 400
     lessons: int = 300
+    rules: int = 200
     retired: int = 100
     canaries: int = 50
     sightings: int = 5_000

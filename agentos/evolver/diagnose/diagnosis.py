@@ -26,6 +26,7 @@ from agentos.evolver.find.harness_signs import ANOTHER_ORDER, SOMETHING_ELSE
 from agentos.evolver.find.holding_back import runs_of
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.policy import FailureClass
+from agentos.programs import MANIFEST
 
 SHARED_BY = 3  # tools that fail with one and the same message: none of them is to blame
 LATELY = 20  # promotions of a resource that are looked at
@@ -58,7 +59,7 @@ def _of_a_call(
     fingerprint = evidence.fingerprint
     run = parts.journal.runs_of(task.key, 1)
     used = run[0].resources if run else ()
-    path = tool_path(task.call, used)
+    path = _tool_file(parts, base, tool_path(task.call, used))
     files = parts.snapshots.files(base, path) if path else {}
     harness = fingerprint.resource
     if not harness.startswith(f"{Kind.HARNESS.value}/"):
@@ -89,6 +90,13 @@ def _of_a_call(
         return [tool, in_harness], why
     why = f"{klass.says}; every failing run executed {path} and nothing else that may evolve"
     return [tool], why
+
+
+def _tool_file(parts: DiagnosisContext, base: Snapshot, path: str) -> str:
+    """The file of the tool: its source, or the document of one that is a program or has a server."""
+    document = f"{path.removesuffix('.py')}/{MANIFEST}"
+    known = parts.snapshots.files(base, path.removesuffix(".py")) if path.endswith(".py") else {}
+    return document if document in known else path
 
 
 def _below(parts: DiagnosisContext, evidence: Evidence) -> str:

@@ -34,7 +34,7 @@ from agentos.ports import ObservedRun
 from agentos.resources import read
 
 PROMOTED_TWICE = 2
-LADDER = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS)
+LADDER = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.RULE, Layer.HARNESS)
 _STOPS = frozenset({"limit", "loop", "steps", "empty", "malformed", "nonsense"})  # of the loop, not of a tool
 _NO_TOOL = frozenset({"unknown_tool"})
 
@@ -156,8 +156,8 @@ def _agent(parts: DiagnosisContext, base: Snapshot, name: str) -> Mapping[str, s
 def _site(
     parts: DiagnosisContext, base: Snapshot, layer: Layer, agent: str, settings: Mapping[str, str]
 ) -> EditTarget:
-    """A new skill or tool is the agent's matter: what uses the agent is what it may break."""
-    if layer in (Layer.SKILL, Layer.TOOL):
+    """A new skill, tool or rule is the agent's matter: what uses the agent is what it may break."""
+    if layer in (Layer.SKILL, Layer.TOOL, Layer.RULE):
         return EditTarget(layer, f"agent/{agent}", "")
     name, file = {
         Layer.MEMORY: ("default", "memory.md"),

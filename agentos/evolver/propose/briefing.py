@@ -34,6 +34,7 @@ from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.propose import BriefContext
 from agentos.evolver.propose.agent_calls import calls_in
+from agentos.evolver.propose.rule_alarms import good_runs
 from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
 from agentos.ports import Brief, KnownLesson, ObservedRun
 
@@ -51,6 +52,7 @@ _SHOWN = {
     Layer.TOOL: (Kind.TOOL, Kind.SKILL),
     Layer.AGENT: (Kind.AGENT,),
     Layer.ENVIRONMENT: (Kind.ENVIRONMENT,),
+    Layer.RULE: (Kind.RULE,),
     Layer.HARNESS: (Kind.HARNESS,),
 }
 
@@ -87,7 +89,7 @@ def brief_for(
         surface=parts.policy.surface.allow,
         memories=fared_of(parts, files) if remembers else (),
         wished=_wished(parts, tasks) if remembers else (),
-        successes=_successes(parts, sets) if site.layer is Layer.SKILL else (),
+        successes=_successes(parts, evolution.base, sets, site.layer),
         faults=_faults(parts, evolution, sets, runs),
     )
 
@@ -124,10 +126,12 @@ def _wished(parts: BriefContext, tasks: Sequence[Task]) -> tuple[str, ...]:
     return tuple(wish.text for wish in waiting if wish.task_key in keys)
 
 
-def _successes(parts: BriefContext, sets: TaskSets) -> tuple[ObservedRun, ...]:
-    """Passing runs of the guards that a proposer may see, whose checks it may not."""
+def _successes(parts: BriefContext, base: Snapshot, sets: TaskSets, layer: Layer) -> tuple[ObservedRun, ...]:
+    """Passing runs that a proposer may see, whose checks it may not: of the guards, or all that a rule may not hold back."""
+    if layer is Layer.RULE:
+        return good_runs(parts, base)
     found = []
-    for task in shown_guards(parts, sets):
+    for task in shown_guards(parts, sets) if layer is Layer.SKILL else ():
         runs = [run for run in parts.journal.runs_of(task.key, RUNS_BACK) if run.share is Share.OPEN]
         run = next((run for run in runs if run.outcome and run.outcome.result is Result.PASSED), None)
         if task.call is None and run is not None:

@@ -35,6 +35,7 @@ from agentos.evolver.memory.lessons import emptied, only_removes
 from agentos.evolver.memory.migration import bring_over, unwritten
 from agentos.evolver.propose import ProposalContext
 from agentos.evolver.propose.briefing import brief_for
+from agentos.evolver.propose.rule_alarms import rule_fault
 from agentos.evolver.propose.validation import screen
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.no_memory_control import is_asked
@@ -164,6 +165,7 @@ def _refusal(
     return (
         reason
         or parts.taken_back(proposal.files)
+        or rule_fault(parts, evolution, proposal)
         or _pinned(parts, evolution, proposal)
         or defused(old, proposal.files, brief.faults, checked=bool(checks))
         or _shadowing(parts, evolution, proposal)
