@@ -230,7 +230,7 @@ def test_rivals_that_are_no_question_still_share_in_the_belief(
         [{"missing": 30}],
         [{"missing": 0}],
         weight=weight,
-        rivals=[*standing, rival("cand-9", 0.9, "int('x')")],  # passes nothing
+        rivals=standing,
         policy=replace(Policy(), replay=ReplayPolicy(mutants=0)),
     )
     assert candidate.behaviour is not None
