@@ -22,7 +22,7 @@ tool_sets: Any = importlib.util.module_from_spec(spec)
 sys.modules["tool_sets"] = tool_sets  # dataclasses look their module up
 spec.loader.exec_module(tool_sets)
 
-SETS = ("develop", "report", "report6")
+SETS = ("develop", "report")
 TOOLS = [folder for which in SETS for folder in tool_sets.folders(which)]
 UNSTEADY = {"random", "secrets", "uuid", "time", "os", "socket", "subprocess", "urllib", "threading"}
 CLOCK = {"now", "utcnow", "today", "time", "localtime", "random", "choice", "shuffle"}

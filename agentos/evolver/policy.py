@@ -130,6 +130,9 @@ class ReplayPolicy:
         0.2  # of inputs at which it shows: an edit that leaves so many mended what was shown
     )
     rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
+    share_min: float = (
+        0.5  # of that belief in all edits that pass: with less it is likelier that another one is meant
+    )
     prior_min: float = 1.5e-4  # of all that could be tried: what is as unlikely passes by luck too often
 
 
@@ -374,7 +377,14 @@ def load_policy(path: Path) -> Policy:
 _BEFORE: Mapping[str, Mapping[str, Any]] = {
     "judge": {"hidden_share": 0.0, "hidden_gain": 0.0},
     "screen": {"ask": ()},
-    "replay": {"mutants": 0, "stepped": 0, "symptom_min": 0, "spelled": 0, "prior_min": 0.0},
+    "replay": {
+        "mutants": 0,
+        "stepped": 0,
+        "symptom_min": 0,
+        "spelled": 0,
+        "prior_min": 0.0,
+        "share_min": 0.0,
+    },
 }
 
 

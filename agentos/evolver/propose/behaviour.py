@@ -21,6 +21,7 @@ from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.ambiguity import findings
 from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
+from agentos.evolver.propose.unread_names import unread
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.evolver.select.renaming import RenamedTask, renamed
@@ -97,6 +98,8 @@ def behaves(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> tu
             unmended=found.unmended,
             breaks=found.breaks,
             loosened=told.loosened or (f"the effect of {found.idle}" if found.idle else ""),
+            unread=unread(old[seen.path], candidate.edit.files[seen.path]),
+            share=round(found.share, 3),
         )
     return told, why
 
