@@ -194,6 +194,8 @@ class Index:
         bodies = self._bodies(connection, view, kinds, terms)
         looked = dict.fromkeys(leading(in_words, depth, lambda entry: view.places[entry].key(entry)))
         looked |= dict.fromkeys(self._told_of(view, bodies, in_words, depth))
+        if len(looked) < depth and any(body.few is None for body in bodies.values()):
+            looked |= dict.fromkeys(scope.entries)  # only bodies tell of it, and many do
         near: dict[int, float] = {}
         if self._embedder is not None and scope.entries:
             rows, matrix = self._matrix(connection, view, kinds, self._embedder.name)

@@ -20,7 +20,7 @@ from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, without_share
 from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step
 from agentos.errors import UserError
-from agentos.evolver.find.ungranted import yours
+from agentos.evolver.ungranted import yours
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 

@@ -19,8 +19,8 @@ from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of,
 from agentos.evolver.find.harness_signs import mistold
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
-from agentos.evolver.find.ungranted import passed_without, ungranted
 from agentos.evolver.parts import Parts
+from agentos.evolver.ungranted import passed_without, ungranted
 
 CURSOR = "mine"
 BATCH = 500

@@ -23,7 +23,7 @@ from agentos.domain import (
 )
 from agentos.evolver.find.mining import flag, mine
 from agentos.evolver.find.triage import triage
-from agentos.evolver.find.ungranted import GRANT, yours
+from agentos.evolver.ungranted import GRANT, yours
 from tests.evolver.conftest import World
 
 SAYS = "api.example.org is not a host that runs may reach: add it to 'egress' in agentos.toml"

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from agentos.domain import Fault, KernelFault, Origin, Outcome, Result, Run, Step, kind_of, origin_of
-from agentos.evolver.history.recordings import FETCH
 from agentos.evolver.parts import Parts
 
+FETCH = "fetch"  # the node of such a request
 GRANT = "grant"  # in what the kernel answered: a person could allow it
 _LOOKED_AT = 20  # newest runs of equal work
 _LEAST = 20  # characters of a sentence of the kernel's that a fault has to hold
