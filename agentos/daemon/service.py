@@ -37,7 +37,7 @@ from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode
-from agentos.errors import AgentOSError, ModelAway, Unavailable
+from agentos.errors import AgentOSError, ModelAway, ModelMissing, Unavailable
 from agentos.evolver import cycle
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import WaitPolicy
@@ -219,6 +219,8 @@ class Service:
     def _given_up(self, evolution_id: str, error: AgentOSError) -> str:
         if not isinstance(error, ModelAway):
             return str(error)
+        if isinstance(error, ModelMissing):
+            return f"{error}; when that is settled, type `agentos evolution retry {evolution_id}`"
         waited = f"after {self.parts.policy.wait.models_s:g} s ([wait] models_s in policy.toml)"
         return (
             f"{error}; given up {waited}. When `agentos model test` says that it answers, type "
@@ -272,6 +274,8 @@ class _Held:
         return self.steps.step(name, held)
 
     def _most(self, error: Unavailable) -> float:
+        if isinstance(error, ModelMissing):
+            return 0.0
         return self.patience.models_s if isinstance(error, ModelAway) else self.patience.machinery_s
 
     def _try(self, work: Callable[[], T]) -> T:

@@ -108,12 +108,14 @@ def _read(path: Path) -> bytes:
 def settle(parts: Dependencies, ledger: Ledger, grader: Grader) -> int:
     """Hold every word that was kept since the last call against its run; how many were looked at.
 
-    Raises Unavailable when the machinery failed: then the word is looked at again. Safe to repeat.
+    One that was taken back before that is not held. Raises Unavailable when the machinery failed: then the word is
+    looked at again. Safe to repeat.
     """
     done = ledger.read(CURSOR)
     fresh = ledger.find(Feedback)[done:]
     for number, word in enumerate(fresh, done + 1):
-        if word.checks:
+        opposed = words.taken_back(ledger.find(Feedback, run_id=word.run_id))
+        if word.checks and word.id not in opposed:
             _hold(parts, ledger, grader, word)
         ledger.advance(CURSOR, number, [])
     return len(fresh)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentos.domain import SHARED, Cost, Fault, KernelFault, Kind, Outcome, Result, Run, Step, Task, kind_of
+from agentos.errors import ModelAway, ModelMissing
 from agentos.evolver.find import InspectContext
 from agentos.evolver.find.signals import Signal, read_signals
 
@@ -70,3 +71,14 @@ def no_model(outcome: Outcome) -> str:
         return ""
     said = outcome.fault.message
     return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
+
+
+def without_model(outcome: Outcome, what: str) -> ModelAway | None:
+    """What to raise where no model answered: ``what`` says what came to nothing. None where one did.
+
+    A budget of the day is there again tomorrow; a model that is not set up, and the evolution's budget, are not.
+    """
+    if not (why := no_model(outcome)):
+        return None
+    returns = kind_of(outcome.fault) is KernelFault.DAY_BUDGET
+    return (ModelAway if returns else ModelMissing)(f"{what}: {why}")

@@ -16,10 +16,11 @@ from agentos.errors import NotFound, UserError
 from agentos.evolver.find import InspectContext, MineContext
 from agentos.evolver.find.agent_failures import HandedFailure, failed_below
 from agentos.evolver.find.budget_failures import as_failed
-from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of
+from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, of_refusal
 from agentos.evolver.find.harness_signs import mistold
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
+from agentos.evolver.ungranted import passed_without, ungranted
 
 CURSOR = "mine"
 BATCH = 500
@@ -43,7 +44,7 @@ def flag(parts: MineContext, run: Run) -> Sighting:
     """A person says that this run matters: one such sighting is enough to open evidence."""
     if not is_open(parts, run):
         raise UserError(f"{run.id} belongs to a hidden hold-out task, which may not become evidence.")
-    failure = inspect(parts, run)
+    failure = _as_it_says(parts, run)
     if failure is None:
         raise UserError(f"{run.id} did not fail; give the task a check that fails, then run it again.")
     return _flagged(parts, run, failure)
@@ -54,7 +55,7 @@ def flag_regraded(parts: MineContext, run: Run, said_at: datetime) -> Sighting |
 
     It is seen when it is said: a word on an old run is news also after a repair of the same file.
     """
-    failure = inspect(parts, run)
+    failure = _as_it_says(parts, run)
     return _flagged(parts, run, failure, said_at) if failure else None
 
 
@@ -67,6 +68,18 @@ def _flagged(parts: MineContext, run: Run, failure: Failure, seen_at: datetime |
 
 def inspect(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
     """The failure that a run shows, or None. ``steps`` are its own where the journal does not know it."""
+    failure = _as_it_says(parts, run, steps)
+    if failure is None or failure.broken is None:
+        return failure
+    of_run = parts.journal.steps(run.id) if steps is None else steps
+    refused = ungranted(run.outcome, failure.broken, of_run)
+    if refused is None or passed_without(parts.journal, run, refused):
+        return failure
+    return of_refusal(failure, refused, parts.taxonomy)
+
+
+def _as_it_says(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
+    """As ``inspect``, with no regard to what a person could allow."""
     task = parts.journal.task(run.task_id)
     run = as_failed(parts, task, run, steps)
     if task.call is not None:

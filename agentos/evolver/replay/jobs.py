@@ -24,7 +24,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import ModelAway, NotFound, Unavailable
-from agentos.evolver.find.budget_failures import no_model
+from agentos.evolver.find.budget_failures import without_model
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.select.curate import TaskSets
@@ -265,8 +265,8 @@ def _attempt(parts: ReplayContext, job: TrialJob, name: str, plan: Plan) -> Atte
             if attempt == retries or isinstance(error, ModelAway):  # to ask again at once gains nothing
                 raise
             continue
-        if away := no_model(done.outcome):
-            raise ModelAway(f"the trial of {job.task.name} says nothing of the code: {away}")
+        if away := without_model(done.outcome, f"the trial of {job.task.name} says nothing of the code"):
+            raise away
         if done.outcome.result not in VOID:
             return done
     raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")

@@ -35,6 +35,7 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.errors import NotFound
+from agentos.evolver.find.feedback import taken_back
 from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
@@ -210,6 +211,8 @@ def _spoken(parts: SelectionContext, resources: Sequence[str]) -> list[Run]:
     """Runs of these resources that people called good, as their words grade them, newest first."""
     found: list[Run] = []
     for word in parts.records.newest(Feedback, parts.policy.look_back.sets, rating=Rating.GOOD):
+        if taken_back(parts.records.find(Feedback, run_id=word.run_id)).get(word.id):
+            continue
         with suppress(NotFound):  # a word without a check, or one that its check did not bear out
             runs = parts.journal.runs_of(parts.journal.task(word.task_id).key, 1)
             found += [run for run in runs if {*resources} & {*run.resources}]

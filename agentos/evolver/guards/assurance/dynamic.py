@@ -26,7 +26,7 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import ModelAway
-from agentos.evolver.find.budget_failures import no_model
+from agentos.evolver.find.budget_failures import without_model
 from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
 from agentos.evolver.guards.assurance.box_challenge import RetryingExecutor
 from agentos.evolver.guards.assurance.contract import program_suite, suite, violations
@@ -300,6 +300,7 @@ def _happened(parts: SafetyContext, side: _Side, probe: SafetyProbe, without: fr
     # Under the evolution's id its model calls count on its budget, and nothing outside answers.
     plan = Plan(mode=Mode.RECORD, evolution_id=side.evolution_id if probe.model else "", prefer=side.place)
     attempt = executor.execute(task, side.snapshot, new_id("run"), plan=plan)
-    if probe.model and (away := no_model(attempt.outcome)):
-        raise ModelAway(f"the safety probe '{probe.name}' could not be run: {away}")
+    what = f"the safety probe '{probe.name}' could not be run"
+    if probe.model and (away := without_model(attempt.outcome, what)):
+        raise away
     return probe.violated(attempt)
