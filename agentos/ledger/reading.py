@@ -451,16 +451,14 @@ class Reader:
 
         ``noted`` is a head that was kept elsewhere. ``newest_only``: what the newest entries follow is taken as it is.
         """
-        # The file first: it is never ahead of what was committed, so a writer in between cannot
-        # make a whole chain look cut.
+        # the file first: it is never ahead, so a writer in between makes no whole chain look cut
         kept = HeadFile(self._path.with_name("audit.head")).read()
         with self._connection() as connection:
             after = before_newest(connection, kept) if newest_only else AuditHead()
-            rows = connection.execute(
-                f"SELECT {_ENTRY} FROM audit WHERE seq > ? ORDER BY seq", (after.count,)
-            )
-            given = [(noted, "the head you gave")] if noted else []
-            return faults((Entry(*row) for row in rows), kept, given, after)
+            where = f"WHERE seq > {after.count:d}" if after.count else ""
+            rows = connection.execute(f"SELECT {_ENTRY} FROM audit {where} ORDER BY seq")
+            heads = [(noted, "the head you gave")] if noted else []
+            return faults((Entry(*row) for row in rows), kept, heads, after)
 
     def head(self) -> AuditHead:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""

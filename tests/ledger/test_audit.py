@@ -51,6 +51,12 @@ def tamper(path: Path, *statements: str) -> None:
         (["DELETE FROM audit WHERE seq = 3"], "entry 3 is missing"),
         (["DELETE FROM audit WHERE seq = 1"], "entry 1 is missing"),
         (
+            [
+                "INSERT INTO audit SELECT 0, at, event, subject, detail, previous, hash FROM audit WHERE seq = 1"
+            ],
+            "entry 0",
+        ),
+        (
             ["DELETE FROM audit WHERE seq = 3", "UPDATE audit SET seq = seq - 1 WHERE seq > 3"],
             "entry 3 does not continue entry 2",
         ),
