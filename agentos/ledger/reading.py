@@ -451,8 +451,7 @@ class Reader:
 
         ``noted`` is a head that was kept elsewhere. ``newest_only``: what the newest entries follow is taken as it is.
         """
-        # the file first: it is never ahead, so a writer in between makes no whole chain look cut
-        kept = HeadFile(self._path.with_name("audit.head")).read()
+        kept = HeadFile(self._path.with_name("audit.head")).read()  # first: it is never ahead of the rows
         with self._connection() as connection:
             after = before_newest(connection, kept) if newest_only else AuditHead()
             where = f"WHERE seq > {after.count:d}" if after.count else ""
