@@ -177,6 +177,11 @@ def before_newest(connection: sqlite3.Connection, kept: AuditHead | None) -> Aud
     return AuditHead(*row) if row else AuditHead()
 
 
+def beyond(head: AuditHead) -> str:
+    """The condition on entries that follow a head; after the first one also those numbered 0 or less, which are none."""
+    return f"WHERE seq > {head.count:d}" if head.count else ""
+
+
 def contains(connection: sqlite3.Connection, head: AuditHead) -> bool:
     """Whether the chain in the ledger goes through the head."""
     return _hash_at(connection, head) == head.hash

@@ -42,7 +42,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import NotFound, UserError
-from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, faults, newest
+from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyond, faults, newest
 from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.rows.codec import from_bundle, from_text, plain, time_text
 from agentos.ledger.rows.record_types import SHELVES, column_value, condition, id_of, matches, shelf_of
@@ -454,10 +454,9 @@ class Reader:
         kept = HeadFile(self._path.with_name("audit.head")).read()  # first: it is never ahead of the rows
         with self._connection() as connection:
             after = before_newest(connection, kept) if newest_only else AuditHead()
-            where = f"WHERE seq > {after.count:d}" if after.count else ""
-            rows = connection.execute(f"SELECT {_ENTRY} FROM audit {where} ORDER BY seq")
-            heads = [(noted, "the head you gave")] if noted else []
-            return faults((Entry(*row) for row in rows), kept, heads, after)
+            rows = connection.execute(f"SELECT {_ENTRY} FROM audit {beyond(after)} ORDER BY seq")
+            given = [(noted, "the head you gave")] if noted else []
+            return faults((Entry(*row) for row in rows), kept, given, after)
 
     def head(self) -> AuditHead:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""
