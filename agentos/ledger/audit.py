@@ -21,6 +21,7 @@ from agentos.errors import UserError
 from agentos.ledger.rows.schema import LedgerConnection
 
 _HEAD = re.compile(r"(\d+):([0-9a-f]{12,64})")
+_NEWEST = 1_000  # entries
 SHORT = 16  # hex digits of a head that is shown to be noted
 
 
@@ -80,13 +81,19 @@ def chained(head: AuditHead, at: str, event: str, subject: str, detail_text: str
 Noted = tuple[AuditHead, str]  # a head that was kept elsewhere, and where
 
 
-def faults(entries: Iterable[Entry], kept: AuditHead | None, noted: Sequence[Noted] = ()) -> list[str]:
+def faults(
+    entries: Iterable[Entry],
+    kept: AuditHead | None,
+    noted: Sequence[Noted] = (),
+    after: AuditHead = AuditHead(),
+) -> list[str]:
     """What is wrong, one sentence each; empty when the chain is whole.
 
-    ``kept`` is the head in the file, None when there is none; ``noted`` are those kept elsewhere.
+    ``kept`` is the head in the file, None when there is none; ``noted`` are those kept elsewhere. ``after`` is the
+    head that the entries follow.
     """
     found: list[str] = []
-    head = AuditHead()
+    head = after
     wanted: dict[int, list[Noted]] = {}
     for known, where in (*(((kept, "the file audit.head"),) if kept else ()), *noted):
         wanted.setdefault(known.count, []).append((known, where))
@@ -160,6 +167,19 @@ def newest(connection: LedgerConnection) -> AuditHead:
     """The head of the chain in the ledger."""
     row = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     return AuditHead(*row) if row else AuditHead()
+
+
+def before_newest(connection: LedgerConnection, kept: AuditHead | None) -> AuditHead:
+    """The head before the newest entries, and before the one that ``audit.head`` knows; the first where there is none."""
+    seq = newest(connection).count - _NEWEST
+    seq = min(seq, kept.count - 1) if kept else seq
+    row = connection.execute("SELECT seq, hash FROM audit WHERE seq = ?", (seq,)).fetchone()
+    return AuditHead(*row) if row else AuditHead()
+
+
+def beyond(head: AuditHead) -> str:
+    """The condition on entries that follow a head; after the first one also those numbered 0 or less, which are none."""
+    return f"WHERE seq > {head.count:d}" if head.count else ""
 
 
 def contains(connection: LedgerConnection, head: AuditHead) -> bool:

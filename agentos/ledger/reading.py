@@ -42,7 +42,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import NotFound, UserError
-from agentos.ledger.audit import AuditHead, Entry, HeadFile, faults, newest
+from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyond, faults, newest
 from agentos.ledger.connect import open_to_read, refuse_other
 from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.retention import pruned_so_far
@@ -443,18 +443,17 @@ class Reader:
         sql = f"SELECT {_ENTRY} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
         return [Entry(*row) for row in self._rows(sql, seq, limit)]
 
-    def verify(self, noted: AuditHead | None = None) -> list[str]:
+    def verify(self, noted: AuditHead | None = None, newest_only: bool = False) -> list[str]:
         """What is wrong with the audit log, one sentence each; empty when it is whole.
 
-        ``noted`` is a head that was kept elsewhere.
+        ``noted`` is a head that was kept elsewhere. ``newest_only``: what the newest entries follow is taken as it is.
         """
-        # The file first: it is never ahead of what was committed, so a writer in between cannot
-        # make a whole chain look cut.
-        kept = HeadFile(self._path.with_name("audit.head")).read()
+        kept = HeadFile(self._path.with_name("audit.head")).read()  # first: it is never ahead of the rows
         with self._connection() as connection:
-            rows = connection.execute(f"SELECT {_ENTRY} FROM audit ORDER BY seq")
+            after = before_newest(connection, kept) if newest_only else AuditHead()
+            rows = connection.execute(f"SELECT {_ENTRY} FROM audit {beyond(after)} ORDER BY seq")
             given = [(noted, "the head you gave")] if noted else []
-            return faults((Entry(*row) for row in rows), kept, given)
+            return faults((Entry(*row) for row in rows), kept, given, after)
 
     def head(self) -> AuditHead:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""

@@ -330,6 +330,12 @@ class Registry:
 
         return check(self.repository)
 
+    def check_newest(self) -> Report:
+        """Look at what is served and the newest commits alone; see check.check_newest."""
+        from agentos.registry.check import check_newest
+
+        return check_newest(self.repository)
+
     def repair(self) -> int:
         """Write version tags that a killed writer left out; how many were missing."""
         with self.repository.lock():
