@@ -28,7 +28,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.find.mining import inspect
-from agentos.evolver.propose.agent_calls import calls_in
+from agentos.evolver.propose.briefing import calls_in
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import ObservedRun

@@ -3,45 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from agentos.domain import (
     Arm,
+    Call,
     Candidate,
     Decision,
     EarlierAttempt,
     EditTarget,
     Evolution,
     Fault,
+    Json,
     Kind,
     Layer,
     MemoryProposal,
     ProposalState,
     ResourceId,
     Result,
+    Run,
     Share,
     Snapshot,
     Task,
     Trial,
     TrialSet,
     Verdict,
+    digest,
     is_memory,
+    is_reference,
 )
+from agentos.evolver.find.agent_failures import HandedFailure
 from agentos.evolver.find.holding_back import runs_of
-from agentos.evolver.find.mining import inspect
+from agentos.evolver.find.mining import inspect, run_below
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.propose import BriefContext
-from agentos.evolver.propose.agent_calls import calls_in
 from agentos.evolver.propose.rule_alarms import good_runs
 from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
-from agentos.ports import Brief, KnownLesson, ObservedRun
+from agentos.ports import Brief, Case, KnownLesson, ObservedRun
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together
 WISHES_BACK = 100  # open proposals of runs to look through
 HISTORY = 12  # evolutions of the same failure to tell of
+CALLS_MAX = 10  # that agents made of the tool, of those that failed and of those that worked
 RUNS_BACK = 5  # of a guard's work to find a passing one in
 
 # What an edit of a layer may touch, and what belongs beside it: the kinds whose files are shown.
@@ -195,3 +201,54 @@ def _end(parts: BriefContext, past: Evolution, candidate: Candidate) -> str:
     if any(trial.set is TrialSet.HOLD_OUT for trial in tried):
         return "it was tried, and not promoted"
     return f"{verdict.decision.value}: {verdict.reasons[0]}"
+
+
+# --- the calls of the tool at fault that agents made: where a task names none, a search tries these ---------------
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCalls:
+    """Calls of the tool that failed, and those that worked with what they gave."""
+
+    failing: tuple[Case, ...] = ()
+    working: tuple[tuple[Case, Json], ...] = ()
+
+
+def calls_in(
+    parts: BriefContext, runs: Sequence[ObservedRun], guards: Sequence[Task], path: str
+) -> AgentCalls:
+    """Those of the tool at ``path``, where tasks name no call: in failing runs and below them, and in runs of the guards
+    that may be shown those that worked. What failed has no check, which only the trials of the whole task supply; what
+    worked has to give what it gave."""
+    failing: dict[str, Case] = {}
+    working: dict[str, tuple[Case, Json]] = {}
+    if not path.startswith(("tool/", "skill/")):
+        return AgentCalls()
+    roots = [(seen.task, seen.run) for seen in runs if not seen.passed]
+    roots += [(task, run) for task in guards for run in parts.journal.runs_of(task.key, 1)]
+    for root, above in roots:
+        if root.call is not None:
+            continue
+        for task, run in _tree(parts, root, above):
+            inputs = {item.path: parts.blobs.get(item.sha256) for item in task.inputs}
+            for step in parts.journal.steps(run.id):
+                action, came = step.action, step.observation
+                if step.node != "act" or not isinstance(action, dict) or action.get("path") != path:
+                    continue
+                case = Case(task.id, Call(str(action["tool"]), action["args"]), inputs, ())
+                key = digest([case.call, sorted(inputs)])
+                if step.fault is not None and step.fault.resource:
+                    failing[key] = case
+                elif step.fault is None and isinstance(came, dict) and not is_reference(came):
+                    working[key] = (case, came.get("output"))
+    return AgentCalls(tuple(failing.values())[:CALLS_MAX], tuple(working.values())[:CALLS_MAX])
+
+
+def _tree(parts: BriefContext, task: Task, run: Run) -> Iterator[tuple[Task, Run]]:
+    """The run, and all that it handed work to."""
+    yield task, run
+    for step in parts.journal.steps(run.id):
+        if step.node == "delegate" and isinstance(step.observation, dict):
+            handed = HandedFailure(step.index, "", str(step.observation.get("task")))
+            if (below := run_below(parts, handed)) is not None:
+                yield from _tree(parts, parts.journal.task(below.task_id), below)
