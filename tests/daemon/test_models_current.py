@@ -111,8 +111,8 @@ def test_the_evolver_asks_a_model_from_when_there_is_one(home: Home, first: Mode
         def names() -> list[str]:
             return [proposer.name for proposer in made.parts.proposers.get(Layer.TOOL, ())]
 
-        assert names() == ["repair"]
+        assert names() == ["pin", "repair"]
         assert made.parts.proposers.get(Layer.PROMPT) == ()
         add_model(home, first)
-        assert names() == ["repair", "model"]
+        assert names() == ["pin", "repair", "model"]
         assert made.parts.has_model(made.registry.stable(), "default")
