@@ -45,7 +45,11 @@ class Unavailable(AgentOSError):
 
 
 class ModelAway(Unavailable):
-    """No model answers: its server is away, or none is set up, or a budget that all share is used up."""
+    """No model answers: its server is away, or a budget that all share is used up."""
+
+
+class ModelMissing(ModelAway):
+    """None is set up, or the evolution's own budget is used up: that does not change by waiting."""
 
 
 class BoxDied(Unavailable):

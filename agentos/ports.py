@@ -512,7 +512,7 @@ class Brief:
     wished: tuple[str, ...] = ()  # of the memory layer: what runs of this work asked to be remembered
     successes: tuple[
         ObservedRun, ...
-    ] = ()  # of the skill layer: passing runs of other work, without its checks
+    ] = ()  # of the skill and rule layers: passing runs of other work, without its checks
     calibration: Mapping[str, str] = field(default_factory=dict)  # by proposer: what its edits came to
     faults: tuple[Fault, ...] = ()  # how the evidence failed: a raise that one came from has to stay
 

@@ -195,6 +195,7 @@ class Settings(_Table):
     log_mb: int = Field(10, ge=1, le=1000)
     web: bool = False
     web_port: int = Field(8420, ge=1, le=65535)
+    database: str = Field("", max_length=1000, pattern=r"^(postgres(ql)?://[^\s]+)?$")
     otlp: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
     audit_heads: list[str] = Field(default_factory=list)
     model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")
@@ -351,6 +352,7 @@ def first_settings(run_uid: int | None) -> str:
 # log_mb = 10              # size at which a log is rotated; three old ones are kept
 # web = false              # true: the daemon keeps the page up, on web_port
 # web_port = 8420
+# database = ""            # postgresql://user@host/name: the ledger there; `agentos home move` brings it and sets this
 # otlp = ""                # an OpenTelemetry collector that gets spans of every run: http://localhost:4318
 # audit_heads = []         # where heads of the audit log go: ["/mnt/other/heads", "http://localhost:4318"]
 # model = "main"           # the model resource that agents use as "default"; `agentos model add` sets it

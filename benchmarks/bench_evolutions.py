@@ -41,10 +41,10 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.cycle import evolve, finish_promotion
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.guards.static import check
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import EvidencePolicy, Policy, load_taxonomy
 from agentos.evolver.promote.promotion import approve
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
@@ -113,7 +113,7 @@ class Home:
             registry.commit(files, "Skills that grow", "edit")
         self.ledger = Ledger(root / "ledger.db")
         policy = Policy(evidence=EvidencePolicy(max_guards=3, max_hold_out=1))
-        self.parts = Parts(
+        self.parts = Dependencies(
             snapshots=self.registry,
             candidates=self.registry,
             evolvable=self.registry,

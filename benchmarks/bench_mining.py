@@ -34,9 +34,9 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_taxonomy
 from agentos.evolver.verdict.judge import judge
 from agentos.ledger.store import Ledger
@@ -52,9 +52,9 @@ def report(what: str, value: str, beside: str, remarks: str) -> None:
     print(f"| {what} | {value} | {beside} | {remarks} |", flush=True)
 
 
-def parts_on(ledger: Ledger) -> Parts:
+def parts_on(ledger: Ledger) -> Dependencies:
     registry = FakeRegistry({"skill/x/SKILL.md": "x"})
-    return Parts(
+    return Dependencies(
         snapshots=registry,
         candidates=registry,
         evolvable=registry,

@@ -4,7 +4,7 @@
     python benchmarks/bench_retrieval_commands.py cheat-2.5.1/cheat/cheatsheets [--half tune]
 
 Entries are the pages of the machine's sections 1 and 8: name, the line of NAME with the beginning of DESCRIPTION, and
-more of DESCRIPTION as the body. Queries are the comments of the sheets, written by other people; those that name
+the rest of the page as the body. Queries are the comments of the sheets, written by other people; those that name
 their command are left out. Halves by a hash of the command's name.
 """
 
@@ -26,8 +26,8 @@ from agentos.retrieval.embedding import WordLlama
 from agentos.retrieval.index import Index
 from agentos.testing.registry import FakeRegistry
 
-PLACES = (1, 5, 12, 100)
-_DESCRIPTION, _BODY = 300, 2_000  # characters
+PLACES = (1, 5, 12, 36, 100)
+_DESCRIPTION = 300  # characters
 
 
 def pages() -> dict[str, tuple[str, str]]:
@@ -45,9 +45,10 @@ def pages() -> dict[str, tuple[str, str]]:
             sections = {part.partition("\n")[0].strip().strip('"').upper(): part for part in parts}
             line = plain(sections.get("NAME", "")).partition(" - ")[2]
             more = plain(sections.get("DESCRIPTION", ""))
+            rest = [plain(part) for title, part in sections.items() if title not in ("NAME", "DESCRIPTION")]
             if len(line) > 5 and line not in seen:
                 seen.add(line)
-                found[name] = (f"{line}. {more[:_DESCRIPTION]}", more[_DESCRIPTION:_BODY])
+                found[name] = (f"{line}. {more[:_DESCRIPTION]}", " ".join([more[_DESCRIPTION:], *rest]))
     return found
 
 
@@ -82,7 +83,7 @@ def half_of(command: str) -> str:
 
 
 def main() -> None:
-    """Recall at 1, 5, 12 and 100 places, by query and by command (each command counts once)."""
+    """Recall at 1, 5, 12, 36 and 100 places, by query and by command (each command counts once)."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sheets", type=Path)
     parser.add_argument("--half", choices=("tune", "report"), default="tune")

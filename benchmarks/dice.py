@@ -32,9 +32,9 @@ from agentos.domain import (
     Trial,
 )
 from agentos.evolver.cycle import evolve
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import retry, triage
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, ProposePolicy, load_taxonomy
 from agentos.ports import Attempt, Plan, Proposal
 from agentos.shipped import folder
@@ -84,7 +84,7 @@ class Home:
 
     def __post_init__(self) -> None:
         self.numbers = count(1)
-        self.parts = Parts(
+        self.parts = Dependencies(
             self.registry, self.registry, self.registry, self.ledger, self.ledger, self.ledger, self.ledger,
             MemoryBlobs(), self, _InTurn(), {Layer.SKILL: (self.proposer,)}, POLICY, TAXONOMY, bytes(32),
             lambda: datetime.now(UTC), image_of=lambda sandbox: "",

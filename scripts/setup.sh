@@ -65,10 +65,18 @@ chromium() {
         fail "chromium was not found, which the tests of the page need; type: sudo apt-get install chromium"
 }
 
+# Only the tests need it: they run a server of their own. Debian keeps initdb off the PATH.
+postgres() {
+    command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && return
+    apt_install postgresql && compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
+        fail "PostgreSQL was not found, which the tests of the ledger there need; type: sudo apt-get install postgresql"
+}
+
 case ${1:-} in
     environment) environment "$2" ;;
     bubblewrap) bubblewrap ;;
     systemd) systemd ;;
     chromium) chromium ;;
-    *) fail "expected 'environment DIR', 'bubblewrap', 'systemd' or 'chromium', got '${1:-}'" ;;
+    postgres) postgres ;;
+    *) fail "expected 'environment DIR', 'bubblewrap', 'systemd', 'chromium' or 'postgres', got '${1:-}'" ;;
 esac

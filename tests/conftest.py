@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.command_server import ForkedPopen
+from tests.postgres import PostgresServer, programs
 
 
 @functools.cache
@@ -38,7 +39,7 @@ def _engine_answers() -> bool:
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "sandbox": ("bubblewrap", lambda: shutil.which("bwrap") is not None),
     "docker": ("docker", _engine_answers),
-    "postgres": ("postgres", lambda: "AGENTOS_TEST_POSTGRES" in os.environ),
+    "postgres": ("postgres", lambda: programs() is not None),
     "browser": (
         "browser",
         lambda: importlib.util.find_spec("playwright") is not None and shutil.which("chromium") is not None,
@@ -103,10 +104,7 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (place / "no-home-was-set").write_text("a test that needs a home makes one in its tmp_path\n")
     with pytest.MonkeyPatch.context() as patch:
         for name in [*os.environ]:
-            if name.startswith(("GIT_", "AGENTOS_")) and name not in (
-                "AGENTOS_REQUIRE",
-                "AGENTOS_TEST_POSTGRES",
-            ):
+            if name.startswith(("GIT_", "AGENTOS_", "PG")) and name != "AGENTOS_REQUIRE":
                 patch.delenv(name)
         patch.setenv("HOME", str(place))
         patch.setenv("XDG_CONFIG_HOME", str(place / "config"))
@@ -116,3 +114,17 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(socket.socket, "connect_ex", _guarded(socket.socket.connect_ex))
         patch.setattr(subprocess, "Popen", ForkedPopen)
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A PostgreSQL of this process of the suite, begun by the first test that wants one."""
+    with PostgresServer.start() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_address(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a database with an empty ledger, of one test."""
+    with postgres_server.database() as address:
+        yield address

@@ -99,7 +99,8 @@ def test_the_contracts_of_imports_are_kept() -> None:
     ("file", "line", "contract"),
     [
         ("evolver/select/curate.py", "import agentos.evolver.replay.trials", "stages"),
-        ("evolver/verdict/judge.py", "import agentos.evolver.parts", "verdict"),
+        ("evolver/verdict/judge.py", "import agentos.evolver.dependencies", "verdict"),
+        ("evolver/find/triage.py", "import agentos.evolver.dependencies", "stages"),
         ("worker/job.py", "import agentos.domain", "sandbox"),
         ("ledger/store.py", "import agentos.registry.store", "strangers"),
         ("domain/runs.py", "def later() -> None:\n    import agentos.ports", "strangers"),
@@ -114,6 +115,21 @@ def test_an_arrow_back_up_is_found(tmp_path: Path, file: str, line: str, contrac
     broken = [row for row in done.stdout.splitlines() if row.endswith("BROKEN")]
     assert done.returncode == 1
     assert any(contract in row.lower() for row in broken), done.stdout
+
+
+def test_a_stage_asks_for_few_ports_beside_those_of_the_stages_it_calls() -> None:
+    faces = [
+        node for path in (PACKAGE / "evolver").rglob("__init__.py") for node in parse(path.read_text()).body
+    ]
+    contexts = {
+        node.name: node.body for node in faces if isinstance(node, ast.ClassDef) and "Context" in node.name
+    }
+    asked = {
+        name: sum(isinstance(item, ast.AnnAssign | ast.FunctionDef) for item in body)
+        for name, body in contexts.items()
+    }
+    assert len(asked) > 20
+    assert {name: ports for name, ports in asked.items() if ports > 7} == {}
 
 
 def test_no_folder_is_crowded() -> None:

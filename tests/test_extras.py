@@ -18,6 +18,7 @@ from agentos.domain import Budget, Mode
 from agentos.errors import ModelFailed, Unavailable, UserError
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
+from agentos.ledger.reading import Reader
 from agentos.ports import Grant
 from agentos.rules.predicate import compiled, environment
 from agentos.sandboxes.choice import Choice
@@ -46,7 +47,7 @@ def imported() -> Iterator[tuple[str, str]]:
 @pytest.mark.slow
 def test_what_is_imported_is_declared() -> None:
     declared = named(PROJECT["dependencies"])
-    for extra in ("models", "docker", "embeddings", "keyring", "mcp", "rules", "web"):
+    for extra in ("models", "docker", "embeddings", "keyring", "mcp", "postgres", "rules", "web"):
         declared |= named(PROJECT["optional-dependencies"][extra])
     homes = packages_distributions()
     names = {top: {it.lower().replace("_", "-") for it in homes.get(top, [top])} for _, top in imported()}
@@ -105,3 +106,13 @@ def test_without_the_extra_a_rule_says_what_to_type(without: Callable[[str], Non
     with pytest.raises(Unavailable, match=r"agentos-daemon\[rules\]"):
         compiled("tool == 'x'")
     environment.cache_clear()
+
+
+def test_without_the_extra_a_ledger_in_postgresql_says_what_to_type(
+    tmp_path: Path, without: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "agentos.ledger.postgres.connection", raising=False)
+    without("psycopg")
+    (tmp_path / "agentos.toml").write_text('database = "postgresql://host/agentos"\n')
+    with pytest.raises(UserError, match=r"agentos-daemon\[postgres\]"):
+        Reader(tmp_path / "ledger.db")

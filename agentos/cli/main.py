@@ -69,6 +69,7 @@ COMMANDS = {
         "Take part in another agent's skills: watch its folder, give edits back.",
     ),
     "sandbox": ("agentos.cli.admin.sandbox", "What the sandbox holds back on this machine."),
+    "home": ("agentos.cli.admin.moving", "Where what a home keeps lies: move its ledger."),
     "audit": ("agentos.cli.admin.audit", "Verify and read the log of decisions."),
     "backup": ("agentos.cli.admin.backup", "Write all of a home into one file, while the daemon works."),
     "restore": ("agentos.cli.admin.backup", "Make a home from such a file."),

@@ -51,25 +51,30 @@ class Steps:
 
 
 class Engine:
-    """One durable engine in a process. ``bodies`` maps a kind of workflow to its body."""
+    """One durable engine in a process. ``bodies`` maps a kind of workflow to its body.
+
+    It lies in the file ``path``, or where ``address`` names a PostgreSQL database, there in a schema of its own.
+    """
 
     def __init__(
         self,
         path: Path,
         bodies: Mapping[str, Callable[[Steps, str], None]],
         on_end: Callable[[str, str], None],
+        address: str = "",
     ) -> None:
         self._on_end = on_end
         self._lock = threading.Lock()
         self._active: dict[str, str] = {}
         self._failed: set[str] = set()  # the engine may not have been able to write down that they ended
         self.failures: dict[str, BaseException] = {}  # why the last workflow on a subject failed
-        self._path = path
-        _look_at(path)
-        self._database = _database(path)
+        self._place = address or str(path)
+        if not address:
+            _look_at(path)
+        self._database = _database_at(address) if address else _database(path)
         config: DBOSConfig = {
             "name": "agentos",
-            "system_database_url": f"sqlite:///{path}",
+            "system_database_url": address or f"sqlite:///{path}",
             "system_database_engine": self._database,
             "application_version": VERSION,
             "executor_id": "local",
@@ -78,6 +83,8 @@ class Engine:
             "notification_listener_polling_interval_sec": 2.0,
             "scheduler_polling_interval_sec": 3600.0,
         }
+        if address:
+            config["use_listen_notify"] = False  # nothing of ours waits for a message
         DBOS(config=config)
         self._workflows = {kind: self._workflow(kind, body) for kind, body in bodies.items()}
 
@@ -111,7 +118,7 @@ class Engine:
             if others := [item.workflow_id for item in alive if item.app_version != VERSION]:
                 DBOS.delete_workflows(others)
         except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error) as error:
-            raise _unusable(self._path, error) from error
+            raise _unusable(self._place, error) from error
 
     def start(self, kind: str, subject: str, workflow_id: str | None = None) -> bool:
         """Start the workflow on ``subject`` unless it was started before.
@@ -167,13 +174,17 @@ def _look_at(path: Path) -> None:
         if answer != "ok":
             raise sqlite3.DatabaseError(" ".join(str(answer).split())[:200])
     except sqlite3.Error as error:
-        raise _unusable(path, error) from error
+        raise _unusable(str(path), error) from error
 
 
-def _unusable(path: Path, error: Exception) -> Unavailable:
+def _unusable(place: str, error: Exception) -> Unavailable:
     cause = getattr(error, "orig", None) or error
+    if not place.startswith("/"):
+        return Unavailable(
+            f"the engine's tables in {place} cannot be used ({cause}): see that the server runs"
+        )
     return Unavailable(
-        f"the engine's database {path} cannot be used ({cause}): if the disk is not full, move the file "
+        f"the engine's database {place} cannot be used ({cause}): if the disk is not full, move the file "
         "away; what was under way then begins again from the ledger"
     )
 
@@ -188,3 +199,9 @@ def _database(path: Path) -> sqlalchemy.Engine:
         connection.execute("PRAGMA synchronous = FULL")
 
     return engine
+
+
+def _database_at(address: str) -> sqlalchemy.Engine:
+    """Connections for as many workflows as may run; one that the server dropped is replaced before it is used."""
+    url = sqlalchemy.make_url(address).set(drivername="postgresql+psycopg")
+    return sqlalchemy.create_engine(url, pool_size=8, max_overflow=56, pool_pre_ping=True)

@@ -5,9 +5,9 @@ All other settings are those of its start. What cannot be read changes nothing, 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 import structlog
 
@@ -27,6 +27,8 @@ class LiveConfig:
     def __init__(self, home: Home, settings: Settings) -> None:
         """Raises UserError when others may read the file of keys."""
         self._home = home
+        # as text: this is looked at several times in each run
+        self._paths = [str(path) for path in (home.settings, home.keys, home.secrets)]
         self._lock = threading.Lock()
         self._seen = self._stamps()
         self._take(settings)
@@ -63,12 +65,12 @@ class LiveConfig:
         self._setup = Setup.of(settings)
 
     def _stamps(self) -> Sequence[tuple[int, ...]]:
-        return [_stamp(path) for path in (self._home.settings, self._home.keys, self._home.secrets)]
+        return [_stamp(path) for path in self._paths]
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(path: str) -> tuple[int, ...]:
     try:
-        about = path.stat()
+        about = os.stat(path)
     except OSError:
         return ()
     return about.st_ino, about.st_mtime_ns, about.st_size

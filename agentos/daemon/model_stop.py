@@ -6,7 +6,7 @@ from contextlib import closing
 
 from agentos.errors import Conflict
 from agentos.home import Home
-from agentos.ledger.connect import require_ledger
+from agentos.ledger.postgres.address import require_ledger
 from agentos.ledger.store import Ledger
 from agentos.models.stopping import let_models_go_on, model_stop, stop_models
 

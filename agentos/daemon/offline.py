@@ -19,11 +19,11 @@ from agentos.evolver.promote.consent import read_key
 from agentos.evolver.safety_probes import SafetyProbe, load_probes
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.connect import require_ledger
+from agentos.ledger.postgres.address import require_ledger
 from agentos.shipped import folder
 
 if TYPE_CHECKING:
-    from agentos.evolver.parts import Parts
+    from agentos.evolver.dependencies import Dependencies
     from agentos.ports import Attempt, Plan
 
 T = TypeVar("T")
@@ -66,9 +66,9 @@ def _own_or_shipped(home: Home, name: str) -> Path:
 
 
 @contextmanager
-def offline_context(home: Home) -> Iterator[Parts]:
+def offline_context(home: Home) -> Iterator[Dependencies]:
     """The evolver's parts for decisions. Raises UserError on a home that is not initialised."""
-    from agentos.evolver.parts import Parts
+    from agentos.evolver.dependencies import Dependencies
     from agentos.ledger.store import Ledger
     from agentos.registry.store import Registry
 
@@ -76,7 +76,7 @@ def offline_context(home: Home) -> Iterator[Parts]:
     ledger = Ledger(home.ledger)
     try:
         registry = Registry(home.registry)
-        yield Parts(
+        yield Dependencies(
             snapshots=registry,
             candidates=registry,
             evolvable=registry,

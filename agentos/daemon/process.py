@@ -12,7 +12,8 @@ import logging
 import os
 import resource
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -72,6 +73,19 @@ def run_daemon(home: Home, *, console: bool) -> NoReturn:
         lock.release()
 
 
+@contextmanager
+def _leading(database: str) -> Iterator[None]:
+    """One daemon works on a database, whatever home it is of."""
+    if not database:
+        yield
+        return
+    from agentos.ledger.postgres.connection import LeaderLock
+
+    why = f"another daemon works on {database}, or its ledger is being moved: one home has one database"
+    with closing(LeaderLock(database, why)):
+        yield
+
+
 def _be_the_daemon(
     home: Home, settings: Settings, signals: Signals, lock: DaemonLock, *, console: bool
 ) -> NoReturn:
@@ -81,13 +95,13 @@ def _be_the_daemon(
     for leftover in leftovers(home.root):
         log.warning("left by a daemon that was killed", kind=leftover.kind, what=leftover.what)
         reap([leftover])
-    damage = damage_of(home.ledger) if home.ledger.exists() else ""
-    with service(home, settings) as parts:
+    damage = damage_of(home.ledger) if home.ledger.exists() and not settings.database else ""
+    with _leading(settings.database), service(home, settings) as parts:
         note_plugins(parts.ledger)
         _note_boot(parts)
         parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
         tick = Tick(parts)
-        tick.engine = Engine(home.engine, parts.bodies(), tick.ended)
+        tick.engine = Engine(home.engine, parts.bodies(), tick.ended, settings.database)
         parts.sandbox.start()
         if lacks := parts.sandbox.lacks:
             log.warning("the sandbox lacks something", what=lacks)

@@ -11,7 +11,7 @@ from functools import partial
 
 from agentos.daemon.evolve.benches import load_tools
 from agentos.daemon.evolve.coding_agent import BoxAgentRunner
-from agentos.daemon.evolve.evolver_models import Advice, another
+from agentos.daemon.evolve.evolver_models import Advice, another, speed_in
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.tool_schemas import ToolSchemas
 from agentos.daemon.live_config import LiveConfig
@@ -42,7 +42,7 @@ from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
 from agentos.resources import read
-from agentos.resources.servers import ServerTool
+from agentos.resources.servers import LOCK, ServerTool
 from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
 from agentos.settings import Settings
@@ -71,6 +71,7 @@ class RunServicesFactory:
             self._egress,
             People(self._ledger).answerer,
             partial(accept, home),
+            self._wheels,
         )
         self._models = models
         self._storage = Storage(home.index)
@@ -141,7 +142,9 @@ class RunServicesFactory:
             found = spec()
         except NotFound:
             return None
-        return Advice(found.name, self._models, spec, self._settings.budget.run)
+        return Advice(
+            found.name, self._models, spec, self._settings.budget.run, partial(speed_in, self._home)
+        )
 
     def workshop(self) -> BoxAgentRunner:
         """Where coding agents work: the same boxes and models."""
@@ -161,7 +164,13 @@ class RunServicesFactory:
         def find(wanted: str) -> ModelSpec:
             return spec_of(self._registry, self._registry.stable(), wanted, self._current.model())
 
-        return Advice(name, self._models, lambda: another(find, name, author), self._settings.budget.run)
+        return Advice(
+            name,
+            self._models,
+            lambda: another(find, name, author),
+            self._settings.budget.run,
+            partial(speed_in, self._home),
+        )
 
     def _tools(self, asking: RunContext) -> ToolAsks:
         return ToolAsks(asking, RunServers(self._servers, asking))
@@ -172,6 +181,10 @@ class RunServicesFactory:
         modules = self._registry.wheels_of(files).get(tool.resource, {})
         brings = archive(self._home, tool.brings) if tool.brings else None
         return program_of(tool, modules, brings)
+
+    def _wheels(self, snapshot: Snapshot, resource: str) -> bytes | None:
+        path = f"{resource}/{LOCK}"
+        return self._registry.files(snapshot, path).get(path)
 
     def _egress(self, asking: RunContext, server: ServerTool | None = None) -> Egress:
         return Egress(self._settings.egress, asking, self._vault, server)

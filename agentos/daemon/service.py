@@ -37,9 +37,9 @@ from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode
-from agentos.errors import AgentOSError, ModelAway, Unavailable
+from agentos.errors import AgentOSError, ModelAway, ModelMissing, Unavailable
 from agentos.evolver import cycle
-from agentos.evolver.parts import Parts
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import WaitPolicy
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
@@ -50,6 +50,8 @@ from agentos.models.redaction import redactor_of
 from agentos.ports import Adviser, Durable, Proposer, Sandbox
 from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.model import ModelProposer
+from agentos.proposers.pin import PinProposer
+from agentos.proposers.rule import RuleProposer
 from agentos.proposers.skill import SkillProposer
 from agentos.registry.store import Registry
 from agentos.sandboxes.choice import Choice
@@ -102,7 +104,7 @@ class Service:
     ledger: Ledger
     registry: Registry
     sandbox: Choice
-    parts: Parts
+    parts: Dependencies
     tasks: TaskRunner
     stopping: StopSignal
     served: RunServicesFactory
@@ -217,6 +219,8 @@ class Service:
     def _given_up(self, evolution_id: str, error: AgentOSError) -> str:
         if not isinstance(error, ModelAway):
             return str(error)
+        if isinstance(error, ModelMissing):
+            return f"{error}; when that is settled, type `agentos evolution retry {evolution_id}`"
         waited = f"after {self.parts.policy.wait.models_s:g} s ([wait] models_s in policy.toml)"
         return (
             f"{error}; given up {waited}. When `agentos model test` says that it answers, type "
@@ -270,6 +274,8 @@ class _Held:
         return self.steps.step(name, held)
 
     def _most(self, error: Unavailable) -> float:
+        if isinstance(error, ModelMissing):
+            return 0.0
         return self.patience.models_s if isinstance(error, ModelAway) else self.patience.machinery_s
 
     def _try(self, work: Callable[[], T]) -> T:
@@ -350,8 +356,12 @@ def service(
 
         def proposers(adviser: Adviser | None) -> Mapping[Layer, tuple[Proposer, ...]]:
             writer = ModelProposer(adviser, registry, rules.form) if adviser else None
-            learning = (LessonProposer(adviser), SkillProposer(registry))
-            own = proposers_of(benches, runs, settings.parallel, writer, learning)
+            plain = (
+                SkillProposer(registry),
+                RuleProposer(registry),
+                PinProposer(registry, registry.contents),
+            )
+            own = proposers_of(benches, runs, settings.parallel, writer, (LessonProposer(adviser), *plain))
             return with_coder(with_plugins(own, adviser, registry), home, served.workshop(), ledger)
 
         parts = replace(

@@ -15,7 +15,7 @@ from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
 from agentos.evolver.promote.probing import vouch
 from agentos.home import Home
-from agentos.ledger.connect import require_ledger
+from agentos.ledger.postgres.address import has_ledger, require_ledger
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import claim_uid, first_settings, load_settings
@@ -43,9 +43,9 @@ def init_home(home: Home) -> bool:
         raise UserError(
             f"{root} is not empty and is no agentos home; give another place with --home or AGENTOS_HOME"
         )
-    parts = (home.settings, home.ledger, home.registry, home.consent_key)
+    parts = (home.settings, home.registry, home.consent_key)
     folders = (home.run, home.logs, home.blobs, home.skills)
-    fresh = not all(part.exists() for part in (*parts, *folders))
+    fresh = not all(part.exists() for part in (*parts, *folders)) or not has_ledger(home.ledger)
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not home.settings.exists():  # first, so that an interrupted init knows its own
         _write(home.settings, first_settings(claim_uid(root) if os.geteuid() == 0 else None))

@@ -38,8 +38,10 @@ class ChecksOf:
 
 def is_check_file(path: str) -> bool:
     """Whether the registry path is a file of checks that ships with a skill. No box ever sees one."""
+    if not path.endswith(_SUFFIXES):  # most are spared being taken apart
+        return False
     parts = PurePosixPath(path).parts
-    return len(parts) > 3 and parts[0] == Kind.SKILL and parts[2] == FOLDER and path.endswith(_SUFFIXES)
+    return len(parts) > 3 and parts[0] == Kind.SKILL and parts[2] == FOLDER
 
 
 def of_skill(skill: str, files: Mapping[str, bytes]) -> tuple[Check, ...]:

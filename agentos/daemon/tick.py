@@ -7,7 +7,6 @@ costs one PRAGMA when nothing happened.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections import Counter, deque
@@ -43,6 +42,7 @@ from agentos.evolver.history.retirement import unused_skills
 from agentos.evolver.memory.memory_proposals import settle_wishes
 from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
+from agentos.ledger.connect import WriteWatcher
 from agentos.ledger.reading import TaskView
 from agentos.models.redaction import redactor_of
 
@@ -77,8 +77,8 @@ class Tick:
         self.wake = threading.Event()
         self._service = service
         self._ledger = service.ledger
-        self._watcher = sqlite3.connect(service.home.ledger, isolation_level=None, check_same_thread=False)
-        self._version = -1
+        self._watcher = WriteWatcher(service.home.ledger)
+        self._version: object = -1
         self._audited = -1
         self._waiting: deque[str] = deque()
         self._again: set[str] = set()
@@ -205,9 +205,9 @@ class Tick:
     # --- tasks --------------------------------------------------------------------------------
 
     def _changed(self) -> bool:
-        (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+        version = self._watcher.version()
         changed, self._version = version != self._version, version
-        return bool(changed)
+        return changed
 
     def _look_for_news(self) -> None:
         """Whatever mining may act on is audited: runs, flags, ends of evolutions, reverts by hand.

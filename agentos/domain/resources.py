@@ -97,6 +97,8 @@ def tier_of(paths: Iterable[str]) -> Tier:
     tiers = [TIER_OF[Kind(kind)] if kind in list(Kind) else Tier.HIGH for kind in kinds]
     if any(path.startswith("skill/") and path.split("/")[2:3] == ["rules"] for path in paths):
         tiers.append(Tier.HIGH)  # what runs are held to
+    if any(path.endswith("/wheels.lock") for path in paths):
+        tiers.append(Tier.HIGH)  # whose packages run here is a person's to say
     return max(tiers, key=order.index, default=Tier.HIGH)
 
 

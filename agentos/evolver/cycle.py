@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from agentos.domain import (
     Arm,
@@ -29,7 +30,7 @@ from agentos.evolver.diagnose.diagnosis import diagnose
 from agentos.evolver.find.holding_back import shown_part, to_hide
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
-from agentos.evolver.parts import Parts
+from agentos.evolver.promote import PromotionContext, ReviewContext
 from agentos.evolver.promote.promotion import (
     consent_by_policy,
     probe_fault,
@@ -39,12 +40,14 @@ from agentos.evolver.promote.promotion import (
     why_asked,
 )
 from agentos.evolver.promote.review import held_back
+from agentos.evolver.propose import BehaviourContext, ProposalContext
 from agentos.evolver.propose.behaviour import behaves
 from agentos.evolver.propose.proposing import propose, why_fixed, workable
+from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.racing import leader
 from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
-from agentos.evolver.select.curate import TaskSets, choose_sets, varying
-from agentos.evolver.select.regression_sets import with_inherited
+from agentos.evolver.select import InheritanceContext
+from agentos.evolver.select.curate import TaskSets, choose_sets, varying, with_inherited
 from agentos.evolver.select.renaming import bound_to_names
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
 from agentos.evolver.verdict.overfitting import goes_by_names
@@ -52,10 +55,23 @@ from agentos.evolver.verdict.paired_tests import too_few
 from agentos.evolver.verdict.safety import judged_rates
 from agentos.ports import Durable
 
+
+class CycleContext(
+    InheritanceContext,
+    BehaviourContext,
+    ProposalContext,
+    ReplayContext,
+    PromotionContext,
+    ReviewContext,
+    Protocol,
+):
+    """What the stages need that one evolution goes through; each is handed its own part of it."""
+
+
 SCREENED = "screened"  # what trying a candidate came to, beside the decisions
 
 
-def evolve(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
+def evolve(parts: CycleContext, evolution_id: str, durable: Durable) -> EvolutionState:
     """Take one evolution as far as it goes; returns its end state, or AWAITING_CONSENT."""
     failing = durable.step("reproduce", lambda: reproduce(parts, evolution_id))
     if not failing:
@@ -79,14 +95,14 @@ def evolve(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
     return parts.evolution(evolution_id).state
 
 
-def finish_promotion(parts: Parts, evolution_id: str, durable: Durable) -> EvolutionState:
+def finish_promotion(parts: CycleContext, evolution_id: str, durable: Durable) -> EvolutionState:
     """After a person's approval: promote, or end as stale."""
     durable.step("probe", lambda: probe_promotion(parts, parts.evolution(evolution_id)).state.value)
     durable.step("promote", lambda: promote_if_consented(parts, evolution_id))
     return parts.evolution(evolution_id).state
 
 
-def reproduce(parts: Parts, evolution_id: str) -> list[str]:
+def reproduce(parts: CycleContext, evolution_id: str) -> list[str]:
     """The evidence that fails again on the base; ends the evolution when none does.
 
     In every trial; where the outcome varies, often enough for half of it to be gained (``flakiness``). Where trials
@@ -134,7 +150,7 @@ def _not_failing(trials: Sequence[Trial], results: Mapping[str, set[bool]]) -> s
     return "its tasks pass now" + (f"; {lost} more cannot be replayed" if lost else "")
 
 
-def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> list[list[str]]:
+def diagnose_and_curate(parts: CycleContext, evolution_id: str, failing: list[str]) -> list[list[str]]:
     """Evidence, guards, hold-out, which of them vary, and which are held back, as ids; [] ends the evolution.
 
     It ends when nothing here may be edited, or when what an edit of it does could not be told.
@@ -162,7 +178,7 @@ def diagnose_and_curate(parts: Parts, evolution_id: str, failing: list[str]) -> 
     return [list(ids) for ids in (sets.evidence, sets.guards, sets.hold_out, sets.varying, sets.held_back)]
 
 
-def _seemed_steady(parts: Parts, evolution: Evolution) -> list[Trial]:
+def _seemed_steady(parts: CycleContext, evolution: Evolution) -> list[Trial]:
     """The base's trials of evidence that was not known to vary; of what goes by its names, under these alone."""
     made = [
         trial
@@ -173,7 +189,7 @@ def _seemed_steady(parts: Parts, evolution: Evolution) -> list[Trial]:
     return [trial for trial in made if not (trial.renamed and trial.task_id in bound)]
 
 
-def _too_few(parts: Parts, sets: TaskSets) -> str:
+def _too_few(parts: CycleContext, sets: TaskSets) -> str:
     """Why no candidate for evidence that varies could be judged, "" if one can: before any is paid for."""
     if not sets.ids(TrialSet.EVIDENCE, varying=True):
         return ""
@@ -182,7 +198,7 @@ def _too_few(parts: Parts, sets: TaskSets) -> str:
     return too_few(tasks, needed) if tasks < needed else ""
 
 
-def propose_candidates(parts: Parts, evolution_id: str, sets: TaskSets) -> list[str]:
+def propose_candidates(parts: CycleContext, evolution_id: str, sets: TaskSets) -> list[str]:
     """Ids of screened candidates, best first."""
     evolution = parts.move(parts.evolution(evolution_id), EvolutionState.PROPOSING)
     if evolution.diagnosis is None:
@@ -190,14 +206,14 @@ def propose_candidates(parts: Parts, evolution_id: str, sets: TaskSets) -> list[
     return propose(parts, evolution, evolution.diagnosis, sets)
 
 
-def race(parts: Parts, evolution_id: str, candidate_ids: Sequence[str], sets: TaskSets) -> str:
+def race(parts: CycleContext, evolution_id: str, candidate_ids: Sequence[str], sets: TaskSets) -> str:
     """Which of the candidates is tried next."""
     evolution = parts.move(parts.evolution(evolution_id), EvolutionState.REPLAYING)
     candidates = [parts.records.get(Candidate, candidate_id) for candidate_id in candidate_ids]
     return leader(parts, evolution, candidates, sets).id
 
 
-def try_candidate(parts: Parts, candidate_id: str, sets: TaskSets) -> str:
+def try_candidate(parts: CycleContext, candidate_id: str, sets: TaskSets) -> str:
     """Replay and judge one candidate; the verdict is stored, its decision returned.
 
     One that breaks the contract of a harness is screened instead, before a trial is spent on it.
@@ -226,7 +242,9 @@ def try_candidate(parts: Parts, candidate_id: str, sets: TaskSets) -> str:
     return verdict.decision.value
 
 
-def _beside_what_was_shown(parts: Parts, candidate: Candidate, sets: TaskSets) -> tuple[Candidate, str]:
+def _beside_what_was_shown(
+    parts: CycleContext, candidate: Candidate, sets: TaskSets
+) -> tuple[Candidate, str]:
     """The candidate with what was seen of it on generated inputs, and why it is refused for that, if it is."""
     behaviour, fitted = behaves(parts, candidate, sets)
     if behaviour != candidate.behaviour:
@@ -235,17 +253,17 @@ def _beside_what_was_shown(parts: Parts, candidate: Candidate, sets: TaskSets) -
     return candidate, fitted
 
 
-def trials_of(parts: Parts, candidate: Candidate) -> list[Trial]:
+def trials_of(parts: CycleContext, candidate: Candidate) -> list[Trial]:
     """The stored trials that the candidate is judged on."""
     return judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
 
 
-def rates_of(parts: Parts, candidate: Candidate) -> list[SafetyRate]:
+def rates_of(parts: CycleContext, candidate: Candidate) -> list[SafetyRate]:
     """The stored rates of the safety probes that the candidate is judged on."""
     return judged_rates(candidate, parts.records.find(SafetyRate, evolution_id=candidate.evolution_id))
 
 
-def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decisions: list[str]) -> str:
+def conclude(parts: CycleContext, evolution_id: str, candidate_ids: list[str], decisions: list[str]) -> str:
     """Name the best accepted candidate, or the end state when there is none."""
     evolution = charged(parts, parts.evolution(evolution_id))
     if Decision.PROMOTE.value in decisions:
@@ -271,7 +289,7 @@ def conclude(parts: Parts, evolution_id: str, candidate_ids: list[str], decision
     return ""
 
 
-def _nothing_to_try(parts: Parts, evolution: Evolution) -> str:
+def _nothing_to_try(parts: CycleContext, evolution: Evolution) -> str:
     if refused := parts.records.find(Candidate, evolution_id=evolution.id):
         which = "the only proposal was" if len(refused) == 1 else f"all {len(refused)} proposals were"
         last = "" if len(refused) == 1 else "the last one: "
@@ -287,7 +305,7 @@ def _nothing_to_try(parts: Parts, evolution: Evolution) -> str:
     return reason
 
 
-def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str]) -> None:
+def _end_without_any(parts: CycleContext, evolution: Evolution, candidate_ids: list[str]) -> None:
     """A plateau is told from candidates that did something, but not enough or not only good."""
     candidates = [parts.records.get(Candidate, candidate_id) for candidate_id in candidate_ids]
     verdicts = [verdict_on(parts, candidate.id) for candidate in candidates if not candidate.screened]
@@ -319,7 +337,7 @@ def _end_without_any(parts: Parts, evolution: Evolution, candidate_ids: list[str
         parts.move(evolution, EvolutionState.NO_IMPROVEMENT, f"{which} {how} how any task ends", end=True)
 
 
-def seek_consent(parts: Parts, evolution_id: str) -> str:
+def seek_consent(parts: CycleContext, evolution_id: str) -> str:
     """The policy's consent at once, or wait for a person's; nobody's where a review fails the edit."""
     evolution = parts.evolution(evolution_id)
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
@@ -338,7 +356,7 @@ def seek_consent(parts: Parts, evolution_id: str) -> str:
 _NOT_PROMOTED = (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD, EvolutionState.ROLLED_BACK)
 
 
-def probe_if_consented(parts: Parts, evolution_id: str) -> str:
+def probe_if_consented(parts: CycleContext, evolution_id: str) -> str:
     """Probe what is about to be promoted, unless it waits for a person, or was held."""
     evolution = parts.evolution(evolution_id)
     if evolution.state in _NOT_PROMOTED:
@@ -346,7 +364,7 @@ def probe_if_consented(parts: Parts, evolution_id: str) -> str:
     return probe_promotion(parts, evolution).state.value
 
 
-def promote_if_consented(parts: Parts, evolution_id: str) -> str:
+def promote_if_consented(parts: CycleContext, evolution_id: str) -> str:
     """Promote unless it waits for a person, was held, or failed its probe."""
     evolution = parts.evolution(evolution_id)
     if evolution.state in _NOT_PROMOTED:
@@ -354,7 +372,7 @@ def promote_if_consented(parts: Parts, evolution_id: str) -> str:
     return promote(parts, evolution).state.value
 
 
-def _untouchable(parts: Parts, evolution: Evolution) -> str:
+def _untouchable(parts: CycleContext, evolution: Evolution) -> str:
     """Why no proposer may or can work on the diagnosed resource, "" when one can."""
     diagnosis = evolution.diagnosis
     if diagnosis is None:

@@ -44,6 +44,8 @@ class SurfacePolicy:
         "harness/*/*.py",
         "harness/*/resource.toml",
         "rule/*/resource.toml",
+        "skill/*/wheels.lock",
+        "tool/*/wheels.lock",
     )
     max_files: int = 3
     max_changed_lines: int = 20
@@ -121,13 +123,10 @@ class ReplayPolicy:
     broad_share: float = 0.5  # of the answers next to guards: who mends a slip changes few
     spelled: int = 32  # inputs with a word that has a text of the edit, or a sign of one, in it
     mutants: int = 32  # of an edit, which are held against it as its proposer's other edits are
-    symptom_min: int = (
-        3  # right answers that must have what failing ones lack for it to be a symptom; 0: none is looked for
-    )
-    symptom_share: float = (
-        0.2  # of inputs at which it shows: an edit that leaves so many mended what was shown
-    )
+    symptom_min: int = 3  # right answers with what failing ones lack, for a symptom; 0: none is sought
+    symptom_share: float = 0.2  # of inputs that show it: who leaves so many mended what was shown
     rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
+    share_min: float = 0.5  # of that belief in all edits that pass: with less, another one is meant
     prior_min: float = 1.5e-4  # of all that could be tried: what is as unlikely passes by luck too often
 
 
@@ -179,6 +178,7 @@ class LookBack:
     successes: int = 50
     watched: int = 400
     lessons: int = 300
+    rules: int = 200
     retired: int = 100
     canaries: int = 50
     sightings: int = 5_000
@@ -371,7 +371,14 @@ def load_policy(path: Path) -> Policy:
 _BEFORE: Mapping[str, Mapping[str, Any]] = {
     "judge": {"hidden_share": 0.0, "hidden_gain": 0.0},
     "screen": {"ask": ()},
-    "replay": {"mutants": 0, "stepped": 0, "symptom_min": 0, "spelled": 0, "prior_min": 0.0},
+    "replay": {
+        "mutants": 0,
+        "stepped": 0,
+        "symptom_min": 0,
+        "spelled": 0,
+        "prior_min": 0.0,
+        "share_min": 0.0,
+    },
 }
 
 

@@ -18,6 +18,7 @@ from agentos.gateway.budgets import BudgetAccount, plus, reserve
 from agentos.gateway.calls import Bodies, CallRecord, CallTotals, ProviderCall, body_of, envelope
 from agentos.gateway.sessions import LIFE_S, Session, Tokens
 from agentos.gateway.setup import GatewayLimits
+from agentos.gateway.speed import FRESH_S
 from agentos.models.canonical import effective, request_key
 from agentos.models.redaction import Redactor
 from agentos.models.replies import FAULTS, Usage, finding_of, usage_of, with_usage
@@ -282,6 +283,7 @@ class CallService:
         return _Wanted(session, spec, asked, call, None if live else texts, before)
 
     async def _ask(self, wanted: _Wanted, deadline: float) -> GatewayReply:
+        self._refuse_hopeless(wanted, deadline - time.monotonic())
         hold = reserve(self._accounts_for(wanted), _spent(wanted.call))
         call: ProviderCall | None = None
         body = b""
@@ -302,6 +304,18 @@ class CallService:
         if call.fault in _FINAL:
             raise CallEnded(call)
         return GatewayReply(call, body)
+
+    def _refuse_hopeless(self, wanted: _Wanted, left_s: float) -> None:
+        """Raises ModelFailed("slow") for what a server of one's own cannot answer in time: it is not sent or paid."""
+        spec, size = wanted.spec, wanted.call.input_tokens
+        if spec.fallbacks or not self._providers.arguments(spec).get("api_base"):
+            return
+        if self._record.speed(spec.name, time.time() - FRESH_S).hopeless(size, left_s):
+            raise ModelFailed(
+                "slow",
+                f"{spec.model} was not asked: by its last calls it cannot answer about {size:,} tokens in "
+                f"{left_s:.0f} s; give the run more time (limits: wall_s), the agent fewer tools, or take a faster model",
+            )
 
     async def _room_before(self, deadline: float) -> None:
         try:

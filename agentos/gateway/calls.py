@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from agentos.domain import Json, canonical, digest
 from agentos.errors import ModelFailed, Unavailable
+from agentos.gateway.speed import CALLS_MAX, CallTiming, ModelSpeed
 
 VERSION = 1
 _SCHEMA = f"""
@@ -255,6 +256,17 @@ class CallReading:
             )
             for model in sorted({row[0] for row in rows})
         ]
+
+    def speed(self, model: str, since: float) -> ModelSpeed:
+        """How quick the model's calls since that moment were, those that it answered itself at the first try."""
+        rows = self._connection.execute(
+            "SELECT input_tokens, output_tokens, latency_ms / 1e3, fault = 'slow' FROM calls "
+            "WHERE started_at >= ? AND model = ? AND served_from = '' AND (fault = 'slow' OR "
+            "(state = 'done' AND answered_by = model AND estimated = 0 AND tries = 1)) "
+            "ORDER BY started_at DESC, rowid DESC LIMIT ?",
+            (since, model, CALLS_MAX),
+        )
+        return ModelSpeed([CallTiming(read, written, s, bool(slow)) for read, written, s, slow in rows])
 
     def close(self) -> None:
         """Release the file."""

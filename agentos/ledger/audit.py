@@ -12,15 +12,16 @@ import fcntl
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentos.domain import Json, digest
 from agentos.errors import UserError
+from agentos.ledger.rows.schema import LedgerConnection
 
 _HEAD = re.compile(r"(\d+):([0-9a-f]{12,64})")
+_NEWEST = 1_000  # entries
 SHORT = 16  # hex digits of a head that is shown to be noted
 
 
@@ -80,13 +81,19 @@ def chained(head: AuditHead, at: str, event: str, subject: str, detail_text: str
 Noted = tuple[AuditHead, str]  # a head that was kept elsewhere, and where
 
 
-def faults(entries: Iterable[Entry], kept: AuditHead | None, noted: Sequence[Noted] = ()) -> list[str]:
+def faults(
+    entries: Iterable[Entry],
+    kept: AuditHead | None,
+    noted: Sequence[Noted] = (),
+    after: AuditHead = AuditHead(),
+) -> list[str]:
     """What is wrong, one sentence each; empty when the chain is whole.
 
-    ``kept`` is the head in the file, None when there is none; ``noted`` are those kept elsewhere.
+    ``kept`` is the head in the file, None when there is none; ``noted`` are those kept elsewhere. ``after`` is the
+    head that the entries follow.
     """
     found: list[str] = []
-    head = AuditHead()
+    head = after
     wanted: dict[int, list[Noted]] = {}
     for known, where in (*(((kept, "the file audit.head"),) if kept else ()), *noted):
         wanted.setdefault(known.count, []).append((known, where))
@@ -132,7 +139,7 @@ class HeadFile:
         except OSError:
             return None
 
-    def publish(self, connection: sqlite3.Connection) -> None:
+    def publish(self, connection: LedgerConnection) -> None:
         """Move on to the newest committed entry, unless the chain does not contain the old head.
 
         A crash before this leaves the head a little behind, which is still true of the chain; the
@@ -156,13 +163,26 @@ class HeadFile:
             os.close(file)
 
 
-def newest(connection: sqlite3.Connection) -> AuditHead:
+def newest(connection: LedgerConnection) -> AuditHead:
     """The head of the chain in the ledger."""
     row = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     return AuditHead(*row) if row else AuditHead()
 
 
-def contains(connection: sqlite3.Connection, head: AuditHead) -> bool:
+def before_newest(connection: LedgerConnection, kept: AuditHead | None) -> AuditHead:
+    """The head before the newest entries, and before the one that ``audit.head`` knows; the first where there is none."""
+    seq = newest(connection).count - _NEWEST
+    seq = min(seq, kept.count - 1) if kept else seq
+    row = connection.execute("SELECT seq, hash FROM audit WHERE seq = ?", (seq,)).fetchone()
+    return AuditHead(*row) if row else AuditHead()
+
+
+def beyond(head: AuditHead) -> str:
+    """The condition on entries that follow a head; after the first one also those numbered 0 or less, which are none."""
+    return f"WHERE seq > {head.count:d}" if head.count else ""
+
+
+def contains(connection: LedgerConnection, head: AuditHead) -> bool:
     """Whether the chain in the ledger goes through the head."""
     return _hash_at(connection, head) == head.hash
 
@@ -172,7 +192,7 @@ def text_of(head: AuditHead) -> str:
     return f"{head.count:020d}:{head.hash}"
 
 
-def _hash_at(connection: sqlite3.Connection, head: AuditHead) -> str | None:
+def _hash_at(connection: LedgerConnection, head: AuditHead) -> str | None:
     """The hash of the entry with the head's number, as the ledger has it."""
     if head.count == 0:
         return AuditHead().hash

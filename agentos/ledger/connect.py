@@ -1,4 +1,6 @@
-"""Opens the ledger for writing: a connection with the right pragmas, and migrations under a lock.
+"""Opens the ledger: a connection with the right pragmas, and migrations under a lock.
+
+Where the settings name a PostgreSQL database it is opened there, by the same two functions.
 
 By itself a SQLite transaction takes the write lock at its first write only, so two processes that
 read and then write both believe they won (measured: 183 of 600 jobs claimed twice). Here every
@@ -15,24 +17,16 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agentos.errors import NotFound
-from agentos.ledger.rows.schema import HEAD, refuse_newer, unavailable, version_of
+from agentos.errors import NotFound, UserError
+from agentos.ledger.postgres.address import address_of
+from agentos.ledger.rows.schema import HEAD, LedgerConnection, refuse_newer, unavailable, version_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 BUSY_S = 30.0
-
-
-def require_ledger(path: Path) -> None:
-    """A home's ledger is made by `init` alone: one that got lost must not begin anew unnoticed."""
-    if not path.exists() or path.stat().st_size == 0:
-        raise NotFound(
-            f"the ledger {path} is missing or empty: restore it from a backup, "
-            "or type `agentos init` to begin with an empty one"
-        )
 
 
 def damage_of(path: Path, seconds: float = 20.0) -> str:
@@ -52,14 +46,20 @@ def damage_of(path: Path, seconds: float = 20.0) -> str:
     return "" if answer == "ok" else " ".join(str(answer).split())
 
 
-def open_ledger(path: Path) -> sqlite3.Connection:
+def open_ledger(path: Path, address: str | None = None) -> LedgerConnection:
     """A connection to the ledger at ``path``, created or migrated to this program's schema first.
+
+    Where it lies, the settings beside ``path`` say, unless an ``address`` is given; "" is the file.
 
     One thread at a time may use it. Raises NotFound when the folder is missing, UserError when a newer release wrote the file,
     Unavailable when the disk is full or the file damaged.
     """
     if not path.parent.is_dir():
         raise NotFound(f"there is no folder {path.parent}: type `agentos init` first")
+    if address is None:
+        address = address_of(path)
+    if address:
+        return _open_in_postgres(path, address)
     try:
         if _version(path) != HEAD:
             _migrate(path)
@@ -68,8 +68,47 @@ def open_ledger(path: Path) -> sqlite3.Connection:
         raise unavailable(path, error) from error
 
 
+def open_to_read(path: Path) -> LedgerConnection:
+    """A connection that cannot write. Raises NotFound without a ledger, UserError when it is of another release."""
+    if address := address_of(path):
+        from agentos.ledger.postgres.connection import PostgresConnection
+
+        return PostgresConnection(address, read_only=True)
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+
+
+def refuse_other(path: Path, connection: LedgerConnection) -> None:
+    """Raise UserError for a ledger that another release wrote."""
+    version = version_of(connection)
+    refuse_newer(path, version)
+    if version != HEAD:
+        raise UserError(
+            f"the ledger {path} is of an older release (schema {version or 'none'}, now {HEAD}): "
+            "type `agentos init` to bring it up to date"
+        )
+
+
+class WriteWatcher:
+    """Tells whether anything was written to the ledger, by any process; asking costs one small statement."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = open_to_read(path)
+        in_file = isinstance(self._connection, sqlite3.Connection)
+        self._sql = "PRAGMA data_version" if in_file else "SELECT CAST(pg_current_snapshot() AS text)"
+
+    def version(self) -> object:
+        """Another value after each commit; in PostgreSQL after one in any other database too. Raises sqlite3.Error."""
+        (version,) = self._connection.execute(self._sql).fetchone()
+        return version
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._connection.close()
+
+
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: LedgerConnection) -> Iterator[None]:
     """All that is done inside is on disk afterwards, or none of it."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -79,6 +118,29 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # something was raised; a full disk has rolled it back already
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
+
+
+def tables_of(connection: LedgerConnection) -> list[str]:
+    """Names of all tables, also of those that a later release brings."""
+    sql = (
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        if isinstance(connection, sqlite3.Connection)
+        else "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+    )
+    return sorted(name for (name,) in connection.execute(sql))
+
+
+def all_rows(connection: LedgerConnection, table: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+    """The columns of a table, and its rows one by one; within a transaction."""
+    sql = f"SELECT * FROM {table}"  # noqa: S608 - a name of ``tables_of``
+    if isinstance(connection, sqlite3.Connection):
+        found = connection.execute(sql)
+        return [column[0] for column in found.description], iter(found)
+    from agentos.ledger.postgres.connection import PostgresConnection
+
+    if not isinstance(connection, PostgresConnection):
+        raise TypeError(f"{type(connection).__name__} is no database of the ledger")
+    return connection.columns(table), connection.stream(sql)
 
 
 def _engine(path: Path) -> Engine:
@@ -110,23 +172,35 @@ def _version(path: Path) -> str:
     return version
 
 
+def _open_in_postgres(path: Path, address: str) -> LedgerConnection:
+    from agentos.ledger.postgres.connection import PostgresConnection
+    from agentos.ledger.postgres.migrating import migrate
+
+    try:
+        connection = PostgresConnection(address)
+        version = version_of(connection)
+        refuse_newer(path, version)
+        if version != HEAD:
+            migrate(address)
+    except sqlite3.DatabaseError as error:
+        raise unavailable(path, error) from error
+    return connection
+
+
 def _migrate(path: Path) -> None:
-    from alembic import command
-    from alembic.config import Config
     from sqlalchemy.exc import DBAPIError
+
+    from agentos.ledger.migrations.upgrading import upgrade
 
     with open(path.with_name(path.name + ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _version(path) == HEAD:  # another process was faster
             return
         _keep_copy(path)
-        config = Config()
-        config.set_main_option("script_location", "agentos.ledger:migrations")
         engine = _engine(path)
         try:
             with engine.begin() as connection:  # one transaction: all migrations or none
-                config.attributes["connection"] = connection
-                command.upgrade(config, "head")
+                upgrade(connection)
         except DBAPIError as error:
             raise unavailable(path, error.orig or error) from error
         finally:

@@ -24,11 +24,12 @@ from agentos.domain import Evidence, Json, Run, Task, Trial, digest, is_referenc
 from agentos.errors import NotFound, Unavailable
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, faults
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
+from agentos.ledger.connect import all_rows, tables_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
 from agentos.ledger.rows.codec import data_of, from_text, plain
-from agentos.ledger.rows.schema import unavailable
+from agentos.ledger.rows.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
+from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")
 _SPOKEN = ("feedback", "standing_check")  # records of people: each has its entry
@@ -42,7 +43,7 @@ def _text(value: bytes) -> str:
 class LedgerSnapshot(Reader):
     """Sees one moment of the ledger, whatever is written meanwhile. Use as a context manager, on one thread."""
 
-    _one: sqlite3.Connection | None = None
+    _one: LedgerConnection | None = None
     _kept: AuditHead | None = None
 
     def __enter__(self) -> LedgerSnapshot:
@@ -50,9 +51,9 @@ class LedgerSnapshot(Reader):
         # make a whole chain look cut.
         self._kept = HeadFile(self._path.with_name("audit.head")).read()
         self._one = self._open()
-        self._one.text_factory = (
-            _text  # what somebody wrote there is a fault to be told, and no reason to stop
-        )
+        if isinstance(self._one, sqlite3.Connection):
+            # what somebody wrote there is a fault to be told, and no reason to stop
+            self._one.text_factory = _text
         with self._connection() as connection:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM memo").fetchone()  # the moment is that of the first read
@@ -65,7 +66,7 @@ class LedgerSnapshot(Reader):
         self.close()
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self) -> Iterator[LedgerConnection]:
         if self._one is None:
             with super()._connection() as connection:
                 yield connection
@@ -78,6 +79,18 @@ class LedgerSnapshot(Reader):
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """What a statement gives."""
         return self._rows(sql, *values)
+
+    def tables(self) -> list[str]:
+        """Names of all tables."""
+        with self._connection() as connection:
+            return tables_of(connection)
+
+    def every_row(self, table: str) -> Iterator[Mapping[str, Any]]:
+        """All rows of a table by column, never all of them in memory."""
+        with self._connection() as connection:
+            columns, rows = all_rows(connection, table)
+            for row in rows:
+                yield dict(zip(columns, row, strict=True))
 
     def chain_faults(self, noted: Sequence[Noted] = ()) -> list[str]:
         """As ``verify``, of this moment."""

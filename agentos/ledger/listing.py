@@ -16,6 +16,7 @@ from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, T
 from agentos.errors import NotFound
 from agentos.ledger.reading import Reader, TaskView
 from agentos.ledger.rows.codec import from_text
+from agentos.ledger.rows.statements import SEEN
 
 R = TypeVar("R")
 _DAYS_MAX = 2_000  # newest sightings of a failure that are counted by day
@@ -92,9 +93,8 @@ def newest_open_runs(reader: Reader, limit: int) -> Sequence[Run]:
 
 def failure_groups(reader: Reader, limit: int) -> Sequence[FailureGroup]:
     """Failures by fingerprint, the one that was seen last first."""
-    seen = "json_extract(body, '$.hidden') IS NOT 1"
     rows = reader._rows(
-        f"SELECT count(*), min(seq), max(seq) FROM sighting WHERE {seen} "
+        f"SELECT count(*), min(seq), max(seq) FROM sighting WHERE {SEEN} "
         f"GROUP BY fingerprint ORDER BY max(seq) DESC LIMIT {limit:d}"
     )
     groups = []
@@ -106,9 +106,8 @@ def failure_groups(reader: Reader, limit: int) -> Sequence[FailureGroup]:
 
 def failure_group(reader: Reader, fingerprint_id: str) -> FailureGroup:
     """One of them. Raises NotFound, also for a failure of hidden work alone."""
-    seen = "json_extract(body, '$.hidden') IS NOT 1"
     ((count, first, last),) = reader._rows(
-        f"SELECT count(*), min(seq), max(seq) FROM sighting WHERE fingerprint = ? AND {seen}", fingerprint_id
+        f"SELECT count(*), min(seq), max(seq) FROM sighting WHERE fingerprint = ? AND {SEEN}", fingerprint_id
     )
     if not count:
         raise NotFound(
@@ -123,7 +122,7 @@ def failures_by_day(reader: Reader, fingerprint_id: str, since: datetime) -> Map
     day = "substr(json_extract(body, '$.seen_at'), 1, 10)"
     rows = reader._rows(
         f"SELECT {day}, count(*) FROM (SELECT body FROM sighting WHERE fingerprint = ? ORDER BY seq DESC "
-        f"LIMIT {_DAYS_MAX}) WHERE json_extract(body, '$.hidden') IS NOT 1 AND {day} >= ? GROUP BY {day}",
+        f"LIMIT {_DAYS_MAX}) AS newest WHERE {SEEN} AND {day} >= ? GROUP BY {day}",
         fingerprint_id,
         f"{since:%Y-%m-%d}",
     )
@@ -132,7 +131,7 @@ def failures_by_day(reader: Reader, fingerprint_id: str, since: datetime) -> Map
 
 def odd_cursors(reader: Reader, prefix: str) -> frozenset[str]:
     """What stands behind the prefix in the names of cursors whose position is odd."""
-    sql = "SELECT substr(name, length(?1) + 1) FROM cursor WHERE name > ?1 AND name < ?1 || '~' AND position % 2"
+    sql = "SELECT substr(name, length(?1) + 1) FROM cursor WHERE name > ?1 AND name < ?1 || '~' AND position % 2 <> 0"
     return frozenset(str(name) for (name,) in reader._rows(sql, prefix))
 
 

@@ -1,6 +1,6 @@
 """Reads the ledger, for the daemon and for commands that must start fast.
 
-Standard library ``sqlite3`` on read-only connections: it never blocks a writer, works while the
+Read-only connections, of the standard library's ``sqlite3`` where the ledger is a file: it never blocks a writer, works while the
 daemon writes, and cannot change anything. What comes back are domain records.
 """
 
@@ -42,11 +42,13 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import NotFound, UserError
-from agentos.ledger.audit import AuditHead, Entry, HeadFile, faults, newest
+from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyond, faults, newest
+from agentos.ledger.connect import open_to_read, refuse_other
+from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.rows.codec import from_bundle, from_text, plain, time_text
 from agentos.ledger.rows.record_types import SHELVES, column_value, condition, id_of, matches, shelf_of
-from agentos.ledger.rows.schema import HEAD, refuse_missing, refuse_newer, unavailable, version_of
+from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 R = TypeVar("R")
 
@@ -103,7 +105,7 @@ class EvolutionRecords:
     probes: tuple[Probe, ...] = ()
 
 
-def _close_all(connections: deque[sqlite3.Connection]) -> None:
+def _close_all(connections: deque[LedgerConnection]) -> None:
     while connections:
         connections.pop().close()
 
@@ -117,27 +119,24 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._idle: deque[sqlite3.Connection] = deque()
+        self._idle: deque[LedgerConnection] = deque()
         # A connection is in a cycle with its own cache: one that is dropped keeps its files open for long.
         weakref.finalize(self, _close_all, self._idle)
         # by evolution: up to which row they were read, and they
         self._trials: dict[str, tuple[int, tuple[Trial, ...]]] = {}
-        refuse_missing(path)
-        with self._connection() as connection:
-            version = version_of(connection)
-        refuse_newer(path, version)
-        if version != HEAD:
-            raise UserError(
-                f"the ledger {path} is of an older release (schema {version or 'none'}, now {HEAD}): "
-                "type `agentos init` to bring it up to date"
+        if not has_ledger(path):
+            raise NotFound(
+                f"there is no ledger at {path}: type `agentos init` first, or name the home by --home"
             )
+        with self._connection() as connection:
+            refuse_other(path, connection)
 
     def close(self) -> None:
         """Close what is idle; the reader may still be used."""
         _close_all(self._idle)
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self) -> Iterator[LedgerConnection]:
         connection = self._take()
         try:
             yield connection
@@ -146,18 +145,15 @@ class Reader:
         finally:
             self._idle.append(connection)
 
-    def _take(self) -> sqlite3.Connection:
+    def _take(self) -> LedgerConnection:
         try:
             return self._idle.pop()
         except IndexError:
             return self._open()
 
-    def _open(self) -> sqlite3.Connection:
-        address = f"{self._path.absolute().as_uri()}?mode=ro"
+    def _open(self) -> LedgerConnection:
         try:
-            return sqlite3.connect(
-                address, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False
-            )
+            return open_to_read(self._path)
         except sqlite3.DatabaseError as error:
             raise unavailable(self._path, error) from error
 
@@ -351,7 +347,7 @@ class Reader:
             "AND fingerprint NOT IN (SELECT substr(name, length(?1) + 1) FROM cursor "
             "WHERE ?1 <> '' AND name > ?1 AND name < ?1 || '~' AND position >= "
             "(SELECT max(seq) FROM sighting WHERE fingerprint = substr(name, length(?1) + 1))) "
-            f"AND json_extract(body, '$.fingerprint.klass') IN ({', '.join('?' * len(classes))})) "
+            f"AND json_extract(body, '$.fingerprint.klass') IN ({', '.join('?' * len(classes))})) AS found "
             f"WHERE place <= {_ALIKE} ORDER BY seq DESC LIMIT {limit:d}"
         )
         return [from_text(Sighting, body) for (body,) in self._rows(sql, closed, *classes)][::-1]
@@ -404,7 +400,8 @@ class Reader:
         if rows := self._rows(f"SELECT id FROM {kind} WHERE id = ?", fragment):
             return str(rows[0][0])  # a whole id is looked up; for a part of one all are looked through
         matches = (
-            "id = ?1 OR substr(id, 1, length(?1)) = ?1 OR substr(id, -length(?1)) = ?1 "
+            "id = ?1 OR substr(id, 1, length(?1)) = ?1 OR (length(id) > length(?1) "
+            "AND substr(id, length(id) - length(?1) + 1) = ?1) "
             "OR substr(id, instr(id, '-') + 1, length(?1)) = ?1"
         )
         if kind == "task":
@@ -446,18 +443,17 @@ class Reader:
         sql = f"SELECT {_ENTRY} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
         return [Entry(*row) for row in self._rows(sql, seq, limit)]
 
-    def verify(self, noted: AuditHead | None = None) -> list[str]:
+    def verify(self, noted: AuditHead | None = None, newest_only: bool = False) -> list[str]:
         """What is wrong with the audit log, one sentence each; empty when it is whole.
 
-        ``noted`` is a head that was kept elsewhere.
+        ``noted`` is a head that was kept elsewhere. ``newest_only``: what the newest entries follow is taken as it is.
         """
-        # The file first: it is never ahead of what was committed, so a writer in between cannot
-        # make a whole chain look cut.
-        kept = HeadFile(self._path.with_name("audit.head")).read()
+        kept = HeadFile(self._path.with_name("audit.head")).read()  # first: it is never ahead of the rows
         with self._connection() as connection:
-            rows = connection.execute(f"SELECT {_ENTRY} FROM audit ORDER BY seq")
+            after = before_newest(connection, kept) if newest_only else AuditHead()
+            rows = connection.execute(f"SELECT {_ENTRY} FROM audit {beyond(after)} ORDER BY seq")
             given = [(noted, "the head you gave")] if noted else []
-            return faults((Entry(*row) for row in rows), kept, given)
+            return faults((Entry(*row) for row in rows), kept, given, after)
 
     def head(self) -> AuditHead:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""

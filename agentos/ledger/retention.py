@@ -13,20 +13,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sqlite3
 import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from agentos.domain import Json
-from agentos.errors import Unavailable
-from agentos.ledger.digests import RECORDS, of_run
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
+from agentos.ledger.rows.digests import RECORDS, of_run
 
 EVENT = "retention.pruned"
 BATCH = 500  # runs in one transaction
@@ -205,8 +203,10 @@ def tasks_without_inputs(rows: Rows, gone: PrunedTotals) -> frozenset[str]:
     return frozenset(found - needed)
 
 
-def still_named(rows: Rows, blobs: frozenset[str], gone: PrunedTotals) -> set[str]:
-    """Those of ``blobs`` that any row of any table speaks of, but for what is pruned.
+def still_named(
+    rows: Rows, tables: Mapping[str, Iterable[Mapping[str, Any]]], blobs: frozenset[str], gone: PrunedTotals
+) -> set[str]:
+    """Those of ``blobs`` that any row of any of the ``tables`` speaks of, but for what is pruned.
 
     Every column of every table is looked through for the names, whatever the table is for: one that a later release
     brings is then safe as well.
@@ -214,32 +214,17 @@ def still_named(rows: Rows, blobs: frozenset[str], gone: PrunedTotals) -> set[st
     found: set[str] = set()
     wanted = {name.encode() for name in blobs}
     idle = tasks_without_inputs(rows, gone)
-    for (table,) in rows("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
-        if table == "audit":  # it has digests of records, and names no blob
+    for table, content in tables.items():
+        if table in ("audit", "run_resource"):  # digests of records, and keys: they name no blob
             continue
-        columns = [name for _, name, *_ in rows(f"PRAGMA table_info({table})")]
-        for row in _all_rows(rows, table):
-            fields = dict(zip(columns, row, strict=True))
+        for fields in content:
             if not (table == "task" and fields["id"] in idle) and not _is_gone(table, fields, gone):
-                for value in row:
+                for value in fields.values():
                     if isinstance(value, (str, bytes)):
                         found |= {
                             name.decode() for name in wanted.intersection(_NAME.findall(_readable(value)))
                         }
     return found
-
-
-def _all_rows(rows: Rows, table: str) -> Iterator[tuple[Any, ...]]:
-    """In pieces, so that a large table is never in memory."""
-    key = "rowid"
-    try:
-        rows(f"SELECT rowid FROM {table} LIMIT 1")
-    except (sqlite3.OperationalError, Unavailable):  # a table without one: keys only, no content
-        return
-    last = -1
-    while found := rows(f"SELECT {key}, * FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT 1000", last):
-        last = found[-1][0]
-        yield from (row[1:] for row in found)
 
 
 def _is_gone(table: str, row: Mapping[str, Any], gone: PrunedTotals) -> bool:

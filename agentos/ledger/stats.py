@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentos.ledger.reading import Reader
+from agentos.ledger.rows.statements import SEEN
 
 # Each resource once, by stepping over its uses: DISTINCT would read all of them.
 _RESOURCES = (
@@ -57,10 +58,10 @@ class LedgerStats(Reader):
     def spent(self) -> Mapping[str, SpentTotals]:
         """By evolution. A trial that was taken over from another evolution is counted there, where it was made."""
         rows = self._rows(
-            "SELECT evolution_id, sum(trials), total(cpu_s) FROM (SELECT evolution_id, count(*) AS trials, "
-            "total(json_extract(body, '$.outcome.cost.cpu_s')) AS cpu_s FROM trial "
+            "SELECT evolution_id, sum(trials), sum(cpu_s) FROM (SELECT evolution_id, count(*) AS trials, "
+            "coalesce(sum(CAST(json_extract(body, '$.outcome.cost.cpu_s') AS double precision)), 0.0) AS cpu_s FROM trial "
             "WHERE coalesce(json_extract(body, '$.taken_from'), '') = '' GROUP BY evolution_id "
-            "UNION ALL SELECT evolution_id, trials, cpu_s FROM trial_pack) GROUP BY evolution_id"
+            "UNION ALL SELECT evolution_id, trials, cpu_s FROM trial_pack) AS used GROUP BY evolution_id"
         )
         return {name: SpentTotals(int(trials), float(cpu_s)) for name, trials, cpu_s in rows}
 
@@ -68,7 +69,7 @@ class LedgerStats(Reader):
         """Every sighting, oldest first; without those of hidden tasks."""
         rows = self._rows(
             "SELECT run_id, fingerprint, json_extract(body, '$.seen_at') FROM sighting "
-            "WHERE json_extract(body, '$.hidden') IS NOT 1 ORDER BY seq"
+            f"WHERE {SEEN} ORDER BY seq"
         )
         return [SeenTotals(run_id, name, datetime.fromisoformat(at)) for run_id, name, at in rows]
 

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from sqlite3 import Connection
 
 from agentos.domain import (
     Evolution,
@@ -39,14 +38,14 @@ from agentos.errors import Conflict, NotFound
 from agentos.ledger.audit import HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger, transaction
-from agentos.ledger.digests import RECORDS, Rows, of_records, of_run
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.rows.codec import from_text, kept, plain, time_text, to_text
+from agentos.ledger.rows.digests import RECORDS, Rows, of_records, of_run
 from agentos.ledger.rows.packing import pack
 from agentos.ledger.rows.queue_rows import run_row, task_row
 from agentos.ledger.rows.record_types import column_value, id_of, shelf_of
-from agentos.ledger.rows.schema import unavailable
+from agentos.ledger.rows.schema import LedgerConnection, unavailable
 from agentos.ledger.rows.statements import body_of, first_value, insert, update, upsert
 from agentos.ports import Noted
 
@@ -72,7 +71,7 @@ class Ledger(Reader):
             self._writer.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _writing(self) -> Iterator[LedgerConnection]:
         # The lock keeps threads of one process off SQLite's own, which waits by sleeping.
         with self._lock:
             try:
@@ -386,23 +385,23 @@ class Ledger(Reader):
                 raise unavailable(self._path.with_name("audit.head"), error) from error
 
 
-def _move(connection: Connection, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
+def _move(connection: LedgerConnection, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
     states = [state.value for state in from_states]
     sql = f"UPDATE task SET state = ? WHERE id = ? AND state IN ({', '.join('?' * len(states))})"
     return connection.execute(sql, (to.value, id, *states)).rowcount == 1
 
 
-def _note_use(connection: Connection, run: Run, seq: int) -> None:
+def _note_use(connection: LedgerConnection, run: Run, seq: int) -> None:
     for name in run.resources:
         insert(connection, "run_resource", {"resource": name, "task_key": run.task_key, "seq": seq})
 
 
-def _next_seq(connection: Connection) -> int:
+def _next_seq(connection: LedgerConnection) -> int:
     # The transaction holds the write lock, so numbers are in the order of commits.
     return int(first_value(connection, "SELECT max(seq) FROM run") or 0) + 1
 
 
-def _put(connection: Connection, record: object) -> None:
+def _put(connection: LedgerConnection, record: object) -> None:
     shelf = shelf_of(type(record))
     row = {name: column_value(getattr(record, name)) for name in shelf.columns}
     text = to_text(record)
@@ -418,12 +417,12 @@ def _put(connection: Connection, record: object) -> None:
         update(connection, shelf.table, row)
 
 
-def _rows_in(connection: Connection) -> Rows:
+def _rows_in(connection: LedgerConnection) -> Rows:
     """Runs statements of ``digests`` within the transaction."""
     return lambda sql, *values: connection.execute(sql, values)
 
 
-def _about_run(connection: Connection, run: Run) -> Json:
+def _about_run(connection: LedgerConnection, run: Run) -> Json:
     """What the entry of a run's end says: its result, and the digest of its row and its steps."""
     sha256 = of_run(_rows_in(connection), run.id, to_text(run))
     result = run.outcome.result if run.outcome else None
@@ -431,7 +430,7 @@ def _about_run(connection: Connection, run: Run) -> Json:
 
 
 def _note(
-    connection: Connection, event: str, subject: str, detail: Json, records: Sequence[object] = ()
+    connection: LedgerConnection, event: str, subject: str, detail: Json, records: Sequence[object] = ()
 ) -> None:
     if records:
         detail = {**detail, **of_records(_rows_in(connection), records)}

@@ -58,7 +58,7 @@ KINDS: Mapping[str, PluginKind] = {
         PluginKind(
             "proposers",
             "proposes edits",
-            ("repair", "model", "command", "lesson", "skill"),
+            ("repair", "model", "command", "lesson", "skill", "rule", "pin"),
             ("propose",),
             makes=True,
         ),

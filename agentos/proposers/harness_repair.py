@@ -8,17 +8,17 @@ of a tool, so the likeliest edits of all files go first: docs/understand/source-
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from math import inf
 from typing import Protocol
 
-from agentos.domain import Json, Layer, ResourceId, Snapshot
+from agentos.domain import Json, Layer, ResourceId, SearchEffort, Snapshot
 from agentos.ports import Benches, BenchResult, Brief, Case, Proposal
 from agentos.proposers.repair.prior import EditStock, RankedEdit, ranked, totals
 from agentos.proposers.repair.proposer import (
+    PATIENCE,
     Baseline,
     Effort,
     SuspectFile,
@@ -72,14 +72,14 @@ class HarnessRepairProposer:
         known = counts if counts is not None else shipped_counts()
         self._counts = {kind: share * GLUE.get(kind, 1.0) for kind, share in known.items()}
 
-    def propose(self, brief: Brief) -> Iterator[Proposal]:
-        """Edits, best first, all of one file; none when nothing within reach passes.
+    def propose(self, brief: Brief) -> Generator[Proposal, None, SearchEffort | None]:
+        """Edits, best first, all of one file; none when nothing within reach passes: then how far it came.
 
         Raises Unavailable when the machinery is away.
         """
         if brief.layer is not Layer.HARNESS or not brief.cases:
-            return  # runs that think are not the same twice: a search learns nothing from one
-        deadline = time.monotonic() + brief.budget_s
+            return None  # runs that think are not the same twice: a search learns nothing from one
+        until = time.monotonic() + PATIENCE * brief.budget_s
         traced = self._benches.trace(brief.base, brief.resource, given_cases(brief), TIMEOUTS_S[1])
         grounds = list(grounds_of(brief, traced))
         firsts = [next(stocks_in(ground), EditStock(())) for ground in grounds]
@@ -88,16 +88,38 @@ class HarnessRepairProposer:
             list(islice(ranked(stock, shares(self._counts, ground.probed), among), EDITS_MAX))
             for ground, stock in zip(grounds, firsts, strict=True)
         ]
-        effort = Effort(
-            deadline, inf, self._workers, self._counts, GENERATED, TIMEOUTS_S, HOPELESS, partial=False
-        )
+        every = all(stock.part == 1.0 for stock in firsts) and all(len(o) < EDITS_MAX for o in orders)
+        come = SearchEffort(0, sum(map(len, orders)), 0.0, exhausted=every)
+        cpu_s = brief.budget_s * self._workers
         for least, most in _rounds(orders):
             for ground, order in zip(grounds, orders, strict=True):
                 part = [each for each in order if least <= each.probability < most]
-                found = repairs(ground, partial(iter, part), self._benches, effort).proposals if part else ()
-                yield from found
-                if found or time.monotonic() >= deadline:
-                    return
+                if not part:
+                    continue
+                found = repairs(
+                    ground, partial(iter, part), self._benches, self._effort(cpu_s - come.cpu_s, until)
+                )
+                come = _together(come, found.effort)
+                yield from found.proposals
+                if found.proposals:
+                    return None
+                if come.cpu_s >= cpu_s or time.monotonic() >= until:
+                    return replace(come, exhausted=False)
+        return come
+
+    def _effort(self, cpu_s: float, until: float) -> Effort:
+        return Effort(
+            until, cpu_s, self._workers, self._counts, GENERATED, TIMEOUTS_S, HOPELESS, partial=False
+        )
+
+
+def _together(come: SearchEffort, part: SearchEffort) -> SearchEffort:
+    return replace(
+        come,
+        tried=come.tried + part.tried,
+        cpu_s=come.cpu_s + part.cpu_s,
+        exhausted=come.exhausted and part.exhausted,
+    )
 
 
 def _rounds(orders: Sequence[Sequence[RankedEdit]]) -> Iterator[tuple[float, float]]:

@@ -28,6 +28,7 @@ _OURS = {"core.hookspath": "/dev/null", "core.fsmonitor": "false"}
 _CLAIMS = ", and nothing of what it says of itself (that this program made it, and why) is true"
 _HARMLESS_FSCK = ("dangling ", "notice: ", "Checking ", "unreachable ")
 STALE_S = 3_600
+_NEWEST = 100  # versions that the newest commits made, as far as `check_newest` looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,8 @@ def check(repository: Repository) -> Report:
         main = tip(repository)
     except Unavailable as error:
         return Report(0, (str(error), *_fsck(repository)), (), 0)
-    faults: list[str] = []
-    warnings: list[str] = [*_settings(repository)]
-    if external_commits.foreign(repository):
-        moved = f"main was moved to {main.commit[:12]} with git itself; the daemon takes that in like a push"
-        claims = "Origin" in versions.said(repository.commit(main.commit))
-        (faults if claims else warnings).append(f"{moved}{_CLAIMS if claims else ''}")
-    repaired = _versions(repository, faults)
+    faults, warnings = _main(repository, main)
+    repaired = _versions(repository, versions.line(repository), faults)
     count = 0
     try:
         for resource, tree in reading.resources(repository, main.tree):
@@ -63,6 +59,20 @@ def check(repository: Repository) -> Report:
         faults.append(str(error))
     faults += [fault for fault in _fsck(repository) if fault not in faults]
     return Report(count, tuple(faults), tuple(warnings), repaired)
+
+
+def check_newest(repository: Repository) -> Report:
+    """Look at where ``main`` stands, the settings and what the newest commits made: what a kill or a stray hand leaves.
+
+    Takes as long in a registry of any size. Of the resources none is looked at.
+    """
+    try:
+        main = tip(repository)
+    except Unavailable as error:
+        return Report(0, (str(error),), (), 0)
+    faults, warnings = _main(repository, main)
+    repaired = _versions(repository, _newest(repository), faults)
+    return Report(0, tuple(faults), tuple(warnings), repaired)
 
 
 def leftovers(repository: Repository, now: float | None = None) -> list[Path]:
@@ -91,10 +101,31 @@ def _settings(repository: Repository) -> Iterator[str]:
             yield f"registry.git/config sets {entry.name} = {value!r}, which this program ignores"
 
 
-def _versions(repository: Repository, faults: list[str]) -> int:
+def _main(repository: Repository, main: Snapshot) -> tuple[list[str], list[str]]:
+    """What is wrong with the settings and where ``main`` stands: faults and warnings."""
+    faults: list[str] = []
+    warnings = [*_settings(repository)]
+    if external_commits.foreign(repository):
+        moved = f"main was moved to {main.commit[:12]} with git itself; the daemon takes that in like a push"
+        claims = "Origin" in versions.said(repository.commit(main.commit))
+        (faults if claims else warnings).append(f"{moved}{_CLAIMS if claims else ''}")
+    return faults, warnings
+
+
+def _newest(repository: Repository) -> Iterator[pygit2.Commit]:
+    """The newest commits, as long as they made few versions together."""
+    made = 0
+    for commit in versions.line(repository):
+        made += max(1, len(versions.versions_of(commit)))
+        if made > _NEWEST:
+            return
+        yield commit
+
+
+def _versions(repository: Repository, line: Iterator[pygit2.Commit], faults: list[str]) -> int:
     repaired = 0
     try:
-        commits = [*versions.line(repository)][::-1]
+        commits = [*line][::-1]
     except AgentOSError as error:
         faults.append(str(error))
         return 0

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pygit2
 
-from agentos.domain import ResourceId, Snapshot
+from agentos.domain import ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid
 from agentos.registry import wheels
 from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import Repository
 from agentos.registry.writing import CommitInfo, advance, tip, tree_faults
 from agentos.resources import examine, path_fault, read
+from agentos.resources.servers import is_server, without_server_locks
 
 CANDIDATES = "refs/candidates/"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
@@ -113,6 +114,14 @@ def why_fixed(repository: Repository, main: Snapshot, resource: ResourceId) -> s
     return "" if read(resource, files).evolvable else f"{resource} says evolvable = false"
 
 
+def contents(repository: Repository, resource: ResourceId) -> Iterator[tuple[Version, Mapping[str, bytes]]]:
+    """Each version of the resource with its files, newest first; without those that retire it."""
+    for version in versions.lineage(repository, resource):
+        if version.digest:
+            tree = repository.snapshot(version.commit).tree
+            yield version, reading.files(repository, tree, str(resource))
+
+
 def _faults_of(repository: Repository, base: str, tree: pygit2.Oid) -> list[str]:
     """One sentence for each reason for which no evolution may bring ``tree`` about on top of ``base``."""
     changed, _ = reading.touched(repository, base, str(tree))
@@ -136,11 +145,23 @@ def _change_fault(repository: Repository, base: str, tree: str, resource: Resour
     after = reading.files(repository, tree, str(resource))
     if not after:
         return f"An evolution may not retire {resource}"
-    if not wheels.same_needs(before, after):
-        return f"An evolution may not change what {resource} depends on"
+    if is_server(before) and without_server_locks(before) != without_server_locks(after):
+        return f"An evolution may not change the MCP server {resource}, but for wheels that it had before"
+    if not wheels.same_needs(before, after) and not _goes_back(repository, resource, before, after):
+        return f"An evolution may not change what {resource} depends on, but for wheels that it had before"
     found = examine(resource, after).resource
     shut = found is not None and not found.evolvable
     return f"An evolution may not set evolvable = false in {resource}" if shut else ""
+
+
+def _goes_back(
+    repository: Repository, resource: ResourceId, before: Mapping[str, bytes], after: Mapping[str, bytes]
+) -> bool:
+    """Whether all that differs is that a person's earlier choice of wheels, all of which are here, holds again."""
+    if not wheels.goes_back(before, after, (files for _, files in contents(repository, resource))):
+        return False
+    lock = wheels.locked(after)
+    return lock is not None and not wheels.Wheels(wheels.place(repository.path)).missing(lock)
 
 
 def _promoted_before(

@@ -54,9 +54,9 @@ class Registry:
     @cached_property
     def wheels(self) -> Wheels:
         """The distributions that tools depend on, as they were locked."""
-        from agentos.registry.wheels import Wheels
+        from agentos.registry.wheels import Wheels, place
 
-        return Wheels(self.repository.path.parent / "wheels")
+        return Wheels(place(self.repository.path))
 
     @classmethod
     def init(
@@ -154,6 +154,12 @@ class Registry:
     def versions(self, resource: ResourceId) -> Sequence[Version]:
         """Newest first; empty when there never was such a resource."""
         return versions.lineage(self.repository, resource)
+
+    def contents(self, resource: ResourceId) -> Iterator[tuple[Version, Mapping[str, bytes]]]:
+        """Each version of the resource with its files, newest first; without those that retire it."""
+        from agentos.registry import promotion
+
+        return promotion.contents(self.repository, resource)
 
     def latest(self, resource: ResourceId) -> Version | None:
         """The newest version (a retired one has digest "")."""
@@ -323,6 +329,12 @@ class Registry:
         from agentos.registry.check import check
 
         return check(self.repository)
+
+    def check_newest(self) -> Report:
+        """Look at what is served and the newest commits alone; see check.check_newest."""
+        from agentos.registry.check import check_newest
+
+        return check_newest(self.repository)
 
     def repair(self) -> int:
         """Write version tags that a killed writer left out; how many were missing."""

@@ -18,7 +18,7 @@ import sysconfig
 import tempfile
 import threading
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,6 +137,22 @@ def same_needs(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bool:
     return needs(before) == needs(after)
 
 
+def goes_back(
+    before: Mapping[str, bytes], after: Mapping[str, bytes], earlier: Iterable[Mapping[str, bytes]]
+) -> bool:
+    """Whether the lock alone differs of what a resource depends on, and is that of an earlier content of it, byte for
+    byte: for what is declared now, and for this machine's kind."""
+    path = next((path for path in before if path.endswith("/" + LOCK_FILE)), "")
+    if not path or path not in after or needed(before) != needed(after):
+        return False
+    try:
+        old, new = locked(before), locked(after)
+    except Invalid:
+        return False
+    alike = old is not None and new is not None and (old.requires, old.machine) == (new.requires, new.machine)
+    return alike and any(files.get(path) == after[path] for files in earlier)
+
+
 def _wrong(requires: Sequence[str]) -> list[str]:
     return [
         f"its dependency {text[:200]!r} is not a NAME, perhaps with versions, such as 'tabulate>=0.9,<1'"
@@ -208,6 +224,11 @@ def machine() -> str:
 
 
 # --- the wheels -------------------------------------------------------------------------------
+
+
+def place(registry: Path) -> Path:
+    """Where the wheels of a home lie, beside its registry."""
+    return registry.parent / "wheels"
 
 
 class Wheels:

@@ -79,6 +79,11 @@ def server_tool(path: str, content: bytes) -> ServerTool | None:
         return None
 
 
+def is_server(files: Mapping[str, bytes]) -> bool:
+    """Whether a resource of these files is an MCP server."""
+    return any(server_tool(path, content) for path, content in files.items())
+
+
 def definition_of(tool: Mapping[str, Json]) -> str:
     """The digest of what a server says of a tool: of all that a caller goes by."""
     return digest({key: tool[key] for key in _DEFINED if tool.get(key) is not None})

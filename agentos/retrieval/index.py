@@ -25,22 +25,22 @@ from agentos.retrieval.ranking import (
     best_first,
     blended,
     bm25,
+    coverage,
     leading,
+    rarity,
     total,
-    with_bodies,
 )
 from agentos.retrieval.storage import Storage, one_state, stems, transaction
-from agentos.retrieval.texts import SEARCHED, IndexedText, entries, lessons, telling_words, words
+from agentos.retrieval.texts import SEARCHED, STOP_WORDS, IndexedText, entries, lessons, telling_words, words
 
 _VIEWS = 4  # snapshots that are held in memory
 _QUERY_CHARACTERS = 4_000
 _QUERY_WORDS = 48  # each costs about a millisecond at 10,000 resources
 _BATCH = 500  # resources in one transaction: others may write between
 _SPARE = 2_000  # entries of versions of the past that are kept before they are cleared away
-_MEANING = 1.0  # the worth of the score by meaning where that by words has 1
-_FEW = 200  # entries of which all words are looked at
+_FEW = 200  # entries of which all words are looked at; a word in the bodies of more brings none by itself
 _TELLING = 3  # words that are enough to leave out those that stand everywhere
-_DEPTH = 100  # places of a ranking, at least, whose bodies are looked at, and that count when two become one
+_DEPTH = 100  # places of each ranking, at least, that are looked at when they become one
 
 
 class Digests(Snapshots, Protocol):
@@ -80,9 +80,9 @@ class _View:
     places: Mapping[int, _Place]
     scopes: dict[tuple[Kind, ...], SearchScope] = field(default_factory=dict)
     vectors: dict[tuple[Kind, ...], Any] = field(default_factory=dict)
-    common: set[tuple[tuple[Kind, ...], str]] = field(
-        default_factory=set
-    )  # stems that stand almost everywhere
+    # stems that stand almost everywhere; and in how many entries those stand that many bodies hold
+    common: set[tuple[tuple[Kind, ...], str]] = field(default_factory=set)
+    often: dict[tuple[tuple[Kind, ...], str], int] = field(default_factory=dict)
 
     def scope(self, kinds: tuple[Kind, ...], weights: Weights) -> SearchScope:
         if kinds not in self.scopes:
@@ -93,6 +93,14 @@ class _View:
             }
             self.scopes[kinds] = SearchScope.of(lengths, weights)
         return self.scopes[kinds]
+
+
+@dataclass(frozen=True, slots=True)
+class _BodyTerm:
+    """One term of the query in all of the text: what it is worth, and whose bodies hold it where these are few."""
+
+    rarity: float
+    few: Sequence[int] | None
 
 
 class Index:
@@ -178,24 +186,31 @@ class Index:
     def _search(
         self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], query: str, depth: int
     ) -> dict[int, float]:
-        """Entry -> score. ``depth`` places of each ranking count where two become one."""
+        """Entry -> score: shares of the best by words, coverage and meaning, of the ``depth`` that lead by one of them."""
         scope = view.scope(kinds, self._weights)
         asked = telling_words(query)[:_QUERY_WORDS]
         terms = self._terms(connection, view, kinds, asked)
-        if self._embedder is None or not scope.entries:
-            return self._with_bodies(connection, view, terms, scope, depth)
-        rows, matrix = self._matrix(connection, view, kinds, self._embedder.name)
-        nearness = _nearness(matrix, self._embedder.encode([query])[0])
-        nearest = _nearest([*rows], nearness, depth)
-        scores = self._with_bodies(connection, view, terms, scope, depth, nearest)
-        # both scores of whatever leads by one of them: a place outside the other's first is no zero
-        near = {entry: float(nearness[rows[entry]]) for entry in {*scores, *nearest} if entry in rows}
-        names = {view.places[entry].key(entry): entry for entry in {*scores, *near}}
-        rankings = [
-            (weight, {name: ranking[entry] for name, entry in names.items() if entry in ranking})
-            for weight, ranking in ((1.0, scores), (_MEANING, near))
-        ]
-        return {names[name]: score for name, score in blended(rankings).items()}
+        in_words = total((terms[stem] for stem in sorted(terms)), self._weights.k1)
+        bodies = self._bodies(connection, view, kinds, terms)
+        looked = dict.fromkeys(leading(in_words, depth, lambda entry: view.places[entry].key(entry)))
+        looked |= dict.fromkeys(self._told_of(view, bodies, in_words, depth))
+        if len(looked) < depth and any(body.few is None for body in bodies.values()):
+            looked |= dict.fromkeys(scope.entries)  # only bodies tell of it, and many do
+        near: dict[int, float] = {}
+        if self._embedder is not None and scope.entries:
+            rows, matrix = self._matrix(connection, view, kinds, self._embedder.name)
+            nearness = _nearness(matrix, self._embedder.encode([query])[0])
+            looked |= dict.fromkeys(_nearest([*rows], nearness, depth))
+            near = {entry: float(nearness[rows[entry]]) for entry in looked if entry in rows}
+        rarities = {stem: body.rarity for stem, body in bodies.items()}
+        holds = self._held(connection, [*looked], terms, bodies)
+        return blended(
+            [
+                (1.0, {entry: in_words[entry] for entry in looked if entry in in_words}),
+                (self._weights.coverage, coverage(rarities, holds)),
+                (self._weights.meaning, near),
+            ]
+        )
 
     def _terms(
         self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], asked: Sequence[str]
@@ -218,34 +233,65 @@ class Index:
             found |= dict(zip(common, bm25(scope, _occurrences(connection, common)), strict=True))
         return found
 
-    def _with_bodies(
+    def _bodies(
         self,
         connection: sqlite3.Connection,
         view: _View,
-        found: Mapping[str, TermScores],
-        scope: SearchScope,
-        depth: int,
-        also: Sequence[int] = (),
-    ) -> dict[int, float]:
-        """Entry -> score of the best by name, description and headings (and of ``also``), with what their
-        bodies add.
+        kinds: tuple[Kind, ...],
+        terms: Mapping[str, TermScores],
+    ) -> dict[str, _BodyTerm]:
+        """By stem. Those that stand in many bodies are counted once in a snapshot."""
+        entries = view.scope(kinds, self._weights).worth[COLUMNS[0]]
+        found: dict[str, _BodyTerm] = {}
+        for stem, term in terms.items():
+            count, few = view.often.get((kinds, stem)), None
+            if count is None:
+                rows = connection.execute("SELECT doc FROM body_terms WHERE term = ?", (stem,))
+                held = [entry for (entry,) in rows if entry in entries]
+                count = len({*held, *term.often})
+                if len(held) > _FEW:
+                    view.often[kinds, stem] = count
+                else:
+                    few = held
+            found[stem] = _BodyTerm(rarity(len(entries), count), few)
+        return found
 
-        Where fewer than ``depth`` have any of the words there, the bodies of all are looked at.
-        """
-        terms = [found[stem] for stem in sorted(found)]
-        scores = total(terms, self._weights.k1)
-        best = leading(scores, depth, lambda entry: view.places[entry].key(entry))
-        looked = [*dict.fromkeys((*best, *also))] if len(best) == depth else scope.entries
-        held: dict[int, Sequence[int]] = dict.fromkeys((*best, *also), ())
-        marks = [f" {stem} " for stem in sorted(found)]
-        for start in range(0, len(looked), _BATCH):
+    def _told_of(
+        self, view: _View, bodies: Mapping[str, _BodyTerm], in_words: Mapping[int, float], depth: int
+    ) -> list[int]:
+        """The entries whose bodies hold most of what is rare, with what the rest of them is worth."""
+        whole = sum(body.rarity for body in bodies.values()) or 1.0
+        best = max(in_words.values(), default=1.0)
+        scores: dict[int, float] = {}
+        for stem in sorted(bodies):
+            share = self._weights.coverage * bodies[stem].rarity / whole
+            for entry in bodies[stem].few or ():
+                scores[entry] = scores.get(entry, in_words.get(entry, 0.0) / best) + share
+        return leading(scores, depth, lambda entry: view.places[entry].key(entry))
+
+    def _held(
+        self,
+        connection: sqlite3.Connection,
+        looked: Sequence[int],
+        terms: Mapping[str, TermScores],
+        bodies: Mapping[str, _BodyTerm],
+    ) -> dict[int, set[str]]:
+        """Entry -> the terms that stand anywhere in it."""
+        held: dict[int, set[str]] = {entry: set() for entry in looked}
+        for stem, term in terms.items():
+            for entry in held:
+                if entry in term.often:
+                    held[entry].add(stem)
+            for entry in bodies[stem].few or ():
+                if entry in held:
+                    held[entry].add(stem)
+        marks = [(stem, f" {stem} ") for stem in terms if bodies[stem].few is None]
+        for start in range(0, len(looked) if marks else 0, _BATCH):
             some = looked[start : start + _BATCH]
-            wanted = f"SELECT id, body FROM entries WHERE id IN ({','.join('?' * len(some))})"  # noqa: S608
-            rows = connection.execute(wanted, some)
-            for entry, body in rows:
-                if numbers := [number for number, mark in enumerate(marks) if mark in body]:
-                    held[entry] = numbers
-        return total(with_bodies(terms, held, self._weights.body), self._weights.k1)
+            wanted = f"SELECT rowid, stems FROM bodies WHERE rowid IN ({','.join('?' * len(some))})"  # noqa: S608
+            for entry, body in connection.execute(wanted, some):
+                held[entry].update(stem for stem, mark in marks if mark in body)
+        return held
 
     def _matrix(
         self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], model: str
@@ -357,6 +403,7 @@ class Index:
             for (entry,) in connection.execute("SELECT id FROM entries").fetchall():
                 if entry not in keep:
                     connection.execute("DELETE FROM texts WHERE rowid = ?", (entry,))
+                    connection.execute("DELETE FROM bodies WHERE rowid = ?", (entry,))
                     connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
                     connection.execute("DELETE FROM vectors WHERE entry = ?", (entry,))
             connection.execute("UPDATE pruned SET times = times + 1")
@@ -372,9 +419,9 @@ def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, 
     key = (resource, digest, part)
     columns = [words(text) for text in (entry.name, entry.description, entry.headings)]
     made = connection.execute(
-        "INSERT OR IGNORE INTO entries (resource, digest, part, name, description, headings, body)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (*key, *map(len, columns), f" {' '.join(stems(words(entry.body)))} "),
+        "INSERT OR IGNORE INTO entries (resource, digest, part, name, description, headings)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (*key, *map(len, columns)),
     )
     if made.rowcount:
         name, *rest = columns
@@ -382,6 +429,9 @@ def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, 
             name = [*name, "".join(name)]
         row = (made.lastrowid, *(" ".join(column) for column in (name, *rest)))
         connection.execute("INSERT INTO texts (rowid, name, description, headings) VALUES (?, ?, ?, ?)", row)
+        if entry.body:
+            body = f" {' '.join(stems(sorted({*words(entry.body)} - STOP_WORDS)))} "
+            connection.execute("INSERT INTO bodies (rowid, stems) VALUES (?, ?)", (made.lastrowid, body))
         return int(made.lastrowid or 0)
     row = connection.execute(
         "SELECT id FROM entries WHERE resource = ? AND digest = ? AND part = ?", key

@@ -15,6 +15,7 @@ from agentos.retrieval.storage import Storage
 from agentos.retrieval.texts import entries
 
 _KEPT = 50_000  # texts of versions that are kept in memory
+_BODY = 2_000  # characters of a body that a plug-in is given
 
 
 def index_of(name: str, storage: Storage, snapshots: Digests) -> Index:
@@ -53,7 +54,7 @@ class InstalledIndex(Index):
             if len(self._texts) >= _KEPT:
                 self._texts.clear()
             read = entries(resource, self._registry.files(snapshot, str(resource)))
-            self._texts[key] = [f"{entry.whole} {entry.body}".strip() for entry in read]
+            self._texts[key] = [f"{entry.whole} {entry.body[:_BODY]}".strip() for entry in read]
         return self._texts[key]
 
     def _asked(self, query: str, texts: list[str]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Scores, as pure functions: BM25 over weighted columns, the body last, and how two rankings become one.
+"""Scores, as pure functions: BM25 over weighted columns, coverage of the whole text, and how rankings become one.
 
 Statistics are taken over the entries of the snapshot alone, not over the whole index (as FTS5's own
 ``bm25()`` would): a goal and a snapshot have to give the same bundle today and in a replay, however
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 COLUMNS = ("name", "description", "headings")
@@ -17,10 +17,11 @@ COLUMNS = ("name", "description", "headings")
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """BM25F (Robertson and Zaragoza 2009, section 3.6). Chosen on the dev half of benchmarks/data."""
+    """BM25F (Robertson and Zaragoza 2009, section 3.6). Chosen on the first halves of both sources (docs/use/retrieval.md)."""
 
     columns: tuple[float, float, float] = (2.0, 1.5, 1.0)
-    body: float = 0.5  # of a word that stands in the body, however often
+    coverage: float = 2.0  # of a text that holds all words of the query, where the best BM25 has 1
+    meaning: float = 2.0  # of the nearest vector
     b: tuple[float, float, float] = (0.3, 0.5, 0.75)  # how much a long column counts less
     k1: float = 2.0  # how soon a repeated word adds nothing more
 
@@ -68,8 +69,7 @@ def bm25(scope: SearchScope, terms: Iterable[Occurrences]) -> list[TermScores]:
         for entry, column in term.places:
             if (worth := scope.worth[column].get(entry)) is not None:
                 often[entry] = often.get(entry, 0.0) + worth
-        rarity = math.log(1 + (len(scope.entries) - len(often) + 0.5) / (len(often) + 0.5))
-        found.append(TermScores(rarity, often))
+        found.append(TermScores(rarity(len(scope.entries), len(often)), often))
     return found
 
 
@@ -82,20 +82,26 @@ def total(terms: Iterable[TermScores], k1: float) -> dict[int, float]:
     return scores
 
 
-def with_bodies(
-    terms: Sequence[TermScores], bodies: Mapping[int, Sequence[int]], weight: float
-) -> list[TermScores]:
-    """The same of the entries in ``bodies`` alone: entry -> the numbers of the terms that its body holds."""
-    found = [{entry: term.often[entry] for entry in bodies if entry in term.often} for term in terms]
-    for entry, numbers in bodies.items():
-        for number in numbers:
-            found[number][entry] = found[number].get(entry, 0.0) + weight
-    return [TermScores(term.rarity, often) for term, often in zip(terms, found, strict=True)]
+def rarity(entries: int, found: int) -> float:
+    """What a term is worth that stands in ``found`` of so many entries."""
+    return math.log(1 + (entries - found + 0.5) / (found + 0.5))
 
 
-def blended(rankings: Sequence[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
+def coverage(rarities: Mapping[str, float], holds: Mapping[int, Collection[str]]) -> dict[int, float]:
+    """Entry -> the share of the query that stands anywhere in its text, a rare term being a larger part of it.
+
+    However long the text is, a term counts once: what a thing is for is told somewhere in it, in passing.
+    """
+    whole = sum(rarities[stem] for stem in sorted(rarities)) or 1.0
+    return {
+        entry: sum(rarities[stem] for stem in sorted(rarities) if stem in held) / whole
+        for entry, held in holds.items()
+    }
+
+
+def blended(rankings: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, float]:
     """Weighted sum of scores, each ranking's taken in shares of its best one: name -> score."""
-    scores: dict[str, float] = {}
+    scores: dict[int, float] = {}
     for weight, ranking in rankings:
         best = max(ranking.values(), default=0.0)
         for name, score in ranking.items():

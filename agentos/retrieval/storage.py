@@ -19,17 +19,19 @@ from agentos.errors import Unavailable
 
 T = TypeVar("T")
 
-_FORMAT = 3  # of the tables and of the texts in them: another number, and the file is made anew
+_FORMAT = 4  # of the tables and of the texts in them: another number, and the file is made anew
 _PATIENCE_S = 20.0
 
 _SCHEMA = """
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY, resource TEXT, digest TEXT, part INTEGER,
     name INTEGER, description INTEGER, headings INTEGER,  -- words in each column
-    body TEXT,  -- the stems that stand in it, each once, between spaces
     UNIQUE (resource, digest, part));
 CREATE VIRTUAL TABLE texts USING fts5 (name, description, headings, tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);
+CREATE VIRTUAL TABLE bodies USING fts5 (  -- the stems of each body, each once
+    stems, tokenize = 'unicode61 remove_diacritics 2', detail = none, columnsize = 0);
+CREATE VIRTUAL TABLE body_terms USING fts5vocab (bodies, instance);
 CREATE TABLE vectors (entry INTEGER, model TEXT, vector BLOB, UNIQUE (entry, model));
 CREATE TABLE cards (key TEXT PRIMARY KEY, cards TEXT) WITHOUT ROWID;
 CREATE TABLE pruned (times INTEGER);

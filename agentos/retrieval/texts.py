@@ -19,7 +19,8 @@ from agentos.syntax import parse
 
 SEARCHED = (Kind.TOOL, Kind.SKILL, Kind.MEMORY)
 
-_HEAD = 2_000  # characters of a body that count: what a skill is about stands at its beginning
+_BODY = 60_000  # characters of a body that count
+_TOOLS = 4_000  # of what its tools say
 _LESSONS = 2_000  # of one memory
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -43,7 +44,7 @@ STOP_WORDS = frozenset(_STOPS.split())
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """The columns that are searched, by what a match in them is worth. The body only breaks ties."""
+    """The columns that are searched, by what a match in them is worth. Of the body only counts what stands in it."""
 
     name: str
     description: str
@@ -62,7 +63,7 @@ def entries(resource: ResourceId, files: Mapping[str, bytes]) -> list[IndexedTex
     description = reading.description if reading else ""
     if resource.kind is Kind.MEMORY:
         return [IndexedText(resource.name, text, description) for text in lessons(files, resource) or [""]]
-    tools = " ".join(_tools_text(files))[: 2 * _HEAD]
+    tools = " ".join(_tools_text(files))[:_TOOLS]
     if resource.kind is not Kind.SKILL:
         return [IndexedText(resource.name, description, tools)]
     try:
@@ -70,7 +71,7 @@ def entries(resource: ResourceId, files: Mapping[str, bytes]) -> list[IndexedTex
     except ValueError:
         body = ""
     found = [match[1] for match in _HEADING.finditer(_CODE.sub("", body))]
-    return [IndexedText(resource.name, description, f"{' '.join(found[:_HEADINGS])} {tools}", body[:_HEAD])]
+    return [IndexedText(resource.name, description, f"{' '.join(found[:_HEADINGS])} {tools}", body[:_BODY])]
 
 
 def lessons(files: Mapping[str, bytes], memory: ResourceId) -> list[str]:

@@ -88,10 +88,12 @@ class RunRule:
 
 def is_rule_file(path: str) -> bool:
     """Whether the registry path is a rule's document. No box ever sees one."""
+    if not path.endswith(_SUFFIXES):  # most are spared being taken apart
+        return False
     parts = PurePosixPath(path).parts
     if parts[:1] == (Kind.RULE.value,):
         return len(parts) == 3 and parts[2] == "resource.toml"
-    return len(parts) == 4 and parts[0] == Kind.SKILL and parts[2] == FOLDER and path.endswith(_SUFFIXES)
+    return len(parts) == 4 and parts[0] == Kind.SKILL and parts[2] == FOLDER
 
 
 def rule_name(path: str) -> str:

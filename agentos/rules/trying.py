@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from agentos.domain import Json, Run, Step
+from agentos.domain import Json, Snapshot, Step
+from agentos.ports import ObservedRun
 from agentos.rules.document import RunRule
 from agentos.rules.facts import call_arguments
 from agentos.rules.watching import RuleDecision, RunRules
@@ -30,7 +32,7 @@ EXAMPLE_KEYS = frozenset(
         "usd",
     }
 )
-_EffectsOf = Callable[[str], Sequence[str]]  # of the tool at a registry path, as the run had it
+EffectsAt = Callable[[Snapshot, str], Sequence[str]]  # of the tool at a registry path, as a run had it
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,17 @@ def _at(rules: RunRules, rule: RunRule, example: Mapping[str, Any]) -> RuleDecis
             return rules.before_answer(example.get("answer"), example.get("files", []))
 
 
-def in_run(rule: RunRule, run: Run, steps: Sequence[Step], effects: _EffectsOf) -> RuleHitInRun | None:
+def in_run(rule: RunRule, seen: ObservedRun, effects: EffectsAt) -> RuleHitInRun | None:
     """The first act of the rule in a run on record; None where it would have let all pass.
 
     What a model was asked is not on record word for word, so rules at ``before_model`` see its name alone.
     """
-    rules = RunRules([rule])
+    run, steps = seen.run, seen.steps
+    rules = RunRules([rule], seen.task.agent, seen.task.goal)
     calls_seen = any(step.node == "act" for step in steps)
     hits: list[tuple[int | None, str]] = []
     for step in steps:
-        for decision in _decisions(rules, step, effects, black_box=not calls_seen):
+        for decision in _decisions(rules, step, partial(effects, run.snapshot), black_box=not calls_seen):
             hits += [(step.index, act.reason) for act in decision.acts]
         rules.saw(step)
     decision = rules.before_answer(run.answer, [file.path for file in run.outputs])
@@ -112,7 +115,7 @@ def in_run(rule: RunRule, run: Run, steps: Sequence[Step], effects: _EffectsOf) 
 
 
 def _decisions(
-    rules: RunRules, step: Step, effects: _EffectsOf, *, black_box: bool
+    rules: RunRules, step: Step, effects: Callable[[str], Sequence[str]], *, black_box: bool
 ) -> Iterator[RuleDecision]:
     action = step.action if isinstance(step.action, dict) else {}
     if step.node == "act" and isinstance(action.get("args"), dict):

@@ -88,7 +88,7 @@ class RunRules:
         event = {"tool": tool, "args": args, "effects": sorted(map(str, effects))}
         with self._lock:
             decision = self._decide(RuleTrigger.BEFORE_CALL, event, args)
-            if decision.enforce is Enforcement.REPLACE:
+            if decision.enforce in (Enforcement.REPLACE, Enforcement.ASK):
                 decision = self._replaced(decision, event)
             if decision.enforce in (None, Enforcement.REPLACE):
                 self._calls[tool] += 1
@@ -159,16 +159,23 @@ class RunRules:
             del seen[next(iter(seen))]
 
     def _replaced(self, decision: RuleDecision, event: Mapping[str, Json]) -> RuleDecision:
-        """With the arguments that stand in their place, which the other rules have to let pass as well."""
+        """With the arguments that stand in their place, which the other rules have to let pass as well.
+
+        A question to a person stays one: what is allowed then is the call with these arguments.
+        """
+        writes = [act for act in decision.acts if act.rule.enforce is Enforcement.REPLACE]
+        if not writes:
+            return decision
         args = dict(event["args"])
-        for act in decision.acts:
-            if act.rule.enforce is Enforcement.REPLACE:
-                args |= act.rule.replace
+        for act in writes:
+            args |= act.rule.replace
         again = self._decide(RuleTrigger.BEFORE_CALL, {**event, "args": args}, args)
-        stronger = tuple(
-            act for act in again.acts if STRENGTH[act.rule.enforce] > STRENGTH[Enforcement.REPLACE]
-        )
-        return RuleDecision(stronger or decision.acts, args)
+        stronger = [act for act in again.acts if STRENGTH[act.rule.enforce] > STRENGTH[Enforcement.REPLACE]]
+        if decision.enforce is Enforcement.ASK:
+            held = {act.rule.name for act in decision.acts}
+            more = [act for act in stronger if act.rule.name not in held]
+            stronger = sorted([*decision.acts, *more], key=lambda act: -STRENGTH[act.rule.enforce])
+        return RuleDecision(tuple(stronger) or decision.acts, args)
 
     def _decide(self, on: RuleTrigger, event: Mapping[str, Json], content: Json) -> RuleDecision:
         rules = self._by_trigger[on]

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentos.domain import Json, Result, Run, Step
 from agentos.evolver.find.step_failures import tool_of
-from agentos.supervisor.watching import CHECKPOINTS, WARNED, Norms, RunUsage, RunWatch
+from agentos.supervisor.watching import CHECKPOINTS, Norms, RunUsage, RunWatch
 
 RUNS_MIN = 8  # passed runs of the same work, before one can be far beyond them
 AGENT_RUNS_MIN = 30  # of an agent's, whatever the work
@@ -82,7 +82,7 @@ def fit(past: Iterable[PastRun]) -> PastNorms:
             watch.saw(step)
             if watch.moves != before and watch.moves in CHECKPOINTS:
                 trouble[watch.moves].append((watch.trouble(), one.passed))
-            if step.node == "act" and not (step.fault and step.fault.message.startswith(WARNED)):
+            if step.node == "act":
                 tools[tool_of(step)].append(step.duration_ms / 1000)
         if one.passed and not one.run.resumes:  # what goes on from a record takes less
             work[one.run.task_key].append(watch.used)

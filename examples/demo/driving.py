@@ -26,6 +26,7 @@ AT_WORK = {"mined", "reproducing", "proposing", "replaying", "promoting"}
 LIVE = {"probation", "promoted"}
 STYLE = {"promoted": "green", "probation": "green", "cannot_fix": "red", "rejected": "yellow"}
 QUIET_S = 3.0  # nothing at work for this long: it is done
+_RUNS = 10  # of one task: attempts, and what its agent hands to others
 DEADLINE_S = 1200.0  # in containers, on a busy machine
 
 Json = dict[str, Any]
@@ -139,7 +140,7 @@ def submit(
         bar = progress.add_task(title, total=len(documents))
 
         def done() -> bool:
-            for run in agentos.json("run", "list", "--limit", str(2 * len(documents))):
+            for run in agentos.json("run", "list", "--limit", str(_RUNS * len(documents))):
                 if run["task_id"] in names and run["outcome"]:
                     if lines and names[run["task_id"]] not in results:
                         progress.console.print(f"  {run['outcome']['result']:<8} {names[run['task_id']]}")

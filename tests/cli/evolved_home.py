@@ -28,9 +28,9 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound
 from agentos.evolver.cycle import evolve
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
-from agentos.evolver.parts import Parts
 from agentos.functions import MARK, marked
 from agentos.home import Home
 from agentos.ports import Attempt, Proposal
@@ -107,7 +107,7 @@ def commit_fault(registry: Registry) -> None:
     registry.commit({PATH: FAULTY.encode(), f"{SKILL}/SKILL.md": page}, "A skill with a fault", "edit")
 
 
-def run_all(parts: Parts, registry: Registry) -> None:
+def run_all(parts: Dependencies, registry: Registry) -> None:
     """Live runs that fail and pass, and a flag."""
     ledger: Any = parts.records
     script = tool_script(registry)
@@ -135,7 +135,7 @@ def tool_script(registry: Registry) -> Callable[[Task, Snapshot], Attempt]:
     return script
 
 
-def without_boxes(parts: Parts, registry: Registry) -> Parts:
+def without_boxes(parts: Dependencies, registry: Registry) -> Dependencies:
     """The pipeline with a scripted proposer, and runs in this process."""
 
     def given(task: Task, snapshot: Snapshot) -> str:

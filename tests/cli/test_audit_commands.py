@@ -196,7 +196,7 @@ def test_trials_verdict_and_consent_rewritten_in_anothers_name(agentos: Agentos,
     done = agentos("evolution", "verify", evolution.id, code=None)
     assert done.returncode == 1
     assert "was not given with this home's key" in done.stderr
-    assert any("person:ceo" in line for line in agentos("doctor", code=None).stdout.splitlines())
+    assert any("person:ceo" in line for line in agentos("doctor", "--full", code=None).stdout.splitlines())
 
 
 def test_a_token_alone_is_not_enough_to_be_somebody(agentos: Agentos, home: Home) -> None:
@@ -348,7 +348,7 @@ def test_a_forged_commit_with_an_invented_evolution(agentos: Agentos, home: Home
     )
     assert says in faults(agentos)
     assert says in json.loads(agentos("registry", "check", "--json", code=1).stdout)["faults"]
-    assert any(says in line for line in agentos("doctor", code=None).stdout.splitlines())
+    assert any(says in line for line in agentos("doctor", "--full", code=None).stdout.splitlines())
 
 
 def test_a_forged_commit_that_our_committer_signed_is_set_aside(home: Home) -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.domain import Evolution, EvolutionState, EvolutionWait
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -99,6 +100,32 @@ def test_doctor_reads_every_document_that_a_daemon_reads_when_it_starts(agentos:
     assert [next(name for name in documents if name in what) for what in found] == list(documents)
 
 
+def test_doctor_takes_a_working_daemons_word_for_what_it_started_with(agentos: Agentos, home: Home) -> None:
+    lock = DaemonLock(home)
+    lock.ready()
+    (home.root / "policy.toml").write_text("nonsense = [")
+    whose = home.run / "daemon.json"
+    for hours, version, code in ((-1, None, 1), (1, None, 0), (1, "0.0.1", 1)):
+        began = datetime.now(UTC) + timedelta(hours=hours)
+        said = json.loads(whose.read_text()) | {"started_at": began.isoformat()}
+        whose.write_text(json.dumps(said | ({"version": version} if version else {})))
+        done = agentos("doctor", "--json", options=("-X", "importtime"), code=None)
+        found = [item["what"] for item in json.loads(done.stdout)["findings"]]
+        assert any("policy.toml" in what for what in found) == bool(code), found
+        assert bool(code) == ("pydantic" in done.stderr)
+    lock.release()
+
+
+def test_doctor_looks_at_what_the_newest_commit_made(agentos: Agentos, home: Home) -> None:
+    git = Registry(home.registry).repository.git
+    git.references.delete("refs/tags/harness/default@1.0.0")
+    (found,) = json.loads(agentos("doctor", "--json").stdout)["findings"]
+    assert (found["mended"], "version tag" in found["what"]) == (True, True)
+    assert "refs/tags/harness/default@1.0.0" in git.references
+    git.references.delete("refs/heads/main")
+    assert "has lost its branch main" in agentos("doctor", code=1).stdout
+
+
 def test_doctor_tells_damage_that_only_a_person_can_mend(agentos: Agentos, home: Home) -> None:
     Ledger(home.ledger).close()
     data = bytearray(home.ledger.read_bytes())
@@ -109,7 +136,7 @@ def test_doctor_tells_damage_that_only_a_person_can_mend(agentos: Agentos, home:
     victim = next(path for path in (home.registry / "objects").rglob("*") if path.is_file())
     victim.chmod(0o600)
     victim.write_bytes(b"junk")
-    said = agentos("doctor", "--fix", code=1).stdout
+    said = agentos("doctor", "--fix", "--full", code=1).stdout
     assert "ledger" in said
     assert "registry" in said
     assert "Traceback" not in said

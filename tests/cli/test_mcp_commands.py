@@ -48,7 +48,7 @@ def test_a_server_is_added_listed_tried_and_removed(agentos: Agentos) -> None:
         ["count-up", "look", "wrong"],
     )
     tools = json.loads(agentos("skill", "show", "counter", "--json").stdout)
-    assert not tools["evolves"]
+    assert tools["evolves"]  # its wheels alone: tests/daemon/test_pinning.py
     assert "same: count-up, look, wrong" in agentos("mcp", "test", "counter").stdout
     assert "is removed" in agentos("mcp", "remove", "counter", "--yes").stdout
     assert "No MCP server was added" in agentos("mcp", "list").stdout

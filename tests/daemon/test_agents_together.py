@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -27,7 +28,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.find.mining import inspect
-from agentos.evolver.propose.agent_calls import calls_in
+from agentos.evolver.propose.briefing import calls_in
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import ObservedRun
@@ -36,6 +37,7 @@ from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.taskfile import read_drafts
 from agentos.testing import call, say
 from agentos.testing.modelserver.replies import ServerReply
+from tests.command_server import command_server
 from tests.daemon.conftest import Daemon, until
 from tests.daemon.thinking_world import KEY, KEY_ENV, turn_of
 from tests.daemon.thinking_world import world as model_world
@@ -205,6 +207,19 @@ def test_the_same_with_a_model(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
         finally:
             daemon.close()
             ledger.close()
+
+
+@pytest.mark.slow
+def test_a_planted_fault_is_blamed_mended_and_promoted(tmp_path: Path) -> None:
+    """By the example's own script: the real command and the real daemon."""
+    done = command_server().run(
+        *("--strict", "--home", str(tmp_path / "together")),
+        script=EXAMPLE / "run.py",
+        env=os.environ | {"NO_COLOR": "1"},
+        patience_s=900,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "agent/worker" in done.stdout
 
 
 def test_the_example_stands_alone(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_kills_at_random_points_promote_once_and_damage_nothing(daemon: Daemon, 
         assert recompute(verdict, candidate, trials_of(parts, candidate), parts.policy, rates=rates) == []
     assert registry.stable().tree == verdict.candidate_tree == candidate.snapshot.tree
     assert Reader(home.ledger).verify() == []
-    assert [finding.what for finding in examine(home, fix=False)] == []
+    assert [finding.what for finding in examine(home, fix=False, full=True)] == []
 
 
 def test_one_failure_waits_and_a_flag_makes_it_evidence(daemon: Daemon, home: Home) -> None:

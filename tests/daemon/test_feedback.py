@@ -37,7 +37,8 @@ from agentos.domain import (
 from agentos.errors import UserError
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
-from agentos.evolver.select.curate import choose_sets
+from agentos.evolver.select.curate import _spoken, choose_sets
+from agentos.evolver.watch.health import words
 from agentos.home import Home
 from agentos.ledger.rows.codec import plain
 from agentos.ledger.store import Ledger
@@ -147,6 +148,36 @@ def test_a_bad_word_on_a_passed_run_is_evidence(
     assert verify_home(home).faults == ()
 
 
+@pytest.mark.parametrize("held", [True, False], ids=["after it was held", "before"])
+def test_the_newer_of_two_words_stands(
+    home: Home, ledger: Ledger, ran: Callable[..., Run], settled: Callable[[], list[Evolution]], held: bool
+) -> None:
+    run, other = ran(prices=[3, 4], shipping=2), ran(prices=[3, 5], shipping=2)
+    speak(home, other.id, Rating.BAD, FeedbackDetails(expect=("total=10",)))
+    (older,) = speak(home, run.id, Rating.GOOD, FeedbackDetails(expect=("total=5",)))
+    if held:
+        settled()
+    (newer,) = speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=9",)), "person:other")
+    settled()
+    assert {run.regrades for run in ledger.runs()} >= {other.id}
+    assert any(it.id == older.regraded_id for it in ledger.runs()) is held
+    assert any(it.id == newer.regraded_id for it in ledger.runs())
+    told = command_server().run("--home", str(home.root), "run", "show", run.id, env=os.environ).stdout
+    assert "taken back by person:other" in told
+    with offline_context(home) as parts:
+        assert older.regraded_id not in {it.id for it in _spoken(parts, run.resources)}
+    rows = {row.principal: row for row in words(ledger.find(Feedback), (), ())}
+    assert (rows[older.principal].wrong, rows["person:other"].wrong) == (1, 0)
+
+
+def test_a_word_against_an_older_one_says_so(home: Home, ran: Callable[..., Run]) -> None:
+    run = ran(prices=[3, 4], shipping=2)
+    command = ["--home", str(home.root), "run"]
+    first = command_server().run(*command, "bad", run.id, "--expect", "total=9", env=os.environ)
+    second = command_server().run(*command, "good", run.id, "--expect", "total=5", env=os.environ)
+    assert ["the newer word" in done.stdout for done in (first, second)] == [False, True]
+
+
 def test_a_word_on_an_old_run_is_news_after_a_repair(
     home: Home, ledger: Ledger, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
 ) -> None:
@@ -232,9 +263,10 @@ def test_a_check_of_foreign_code_is_judged_in_a_box(
 ) -> None:
     file = tmp_path / "checks.yaml"
     file.write_text("- python: |\n    assert answer['total'] >= 7\n")
-    run = ran(prices=[3, 4], shipping=2)
+    runs = [ran(prices=[3, 4], shipping=2) for _ in range(2)]
     bad, good = (
-        speak(home, run.id, rating, FeedbackDetails(check=file))[0] for rating in (Rating.BAD, Rating.GOOD)
+        speak(home, run.id, rating, FeedbackDetails(check=file))[0]
+        for run, rating in zip(runs, (Rating.BAD, Rating.GOOD), strict=True)
     )
     assert len(settled()) == 1
     assert ledger.has_run(bad.regraded_id)

@@ -114,7 +114,7 @@ def test_ordinary_tasks_go_on_beside_harnesses_that_want_to_stop_the_daemon(
     info = daemon_info(home)
     assert info is not None
     assert info.overdue == ()
-    assert [found.what for found in examine(home, fix=False)] == []
+    assert [found.what for found in examine(home, fix=False, full=True)] == []
     status = Path(f"/proc/{info.pid}/status").read_text()
     peak_kb = int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1])
     assert peak_kb < 500 << 10

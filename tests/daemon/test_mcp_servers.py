@@ -34,7 +34,9 @@ from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 pytestmark = pytest.mark.sandbox
 
 SERVER = Path(__file__).parent / "mcp_servers"
-COMMAND = ("python3", "{server}/server.py")
+# Other tests start the same server at the same time: by this word it is told which are ours.
+OURS = f"ours-{os.urandom(8).hex()}"
+COMMAND = ("python3", "-X", OURS, "{server}/server.py")
 FILES = pack(SERVER)
 
 
@@ -413,7 +415,7 @@ def test_a_run_that_ends_takes_its_server_along(sandbox: Bubblewrap) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
     yield
-    assert not marked("/ws/server/server.py")
+    assert not marked(OURS)
 
 
 LIBRARY = """

@@ -117,7 +117,7 @@ def test_a_storm_of_kills_loses_no_call_and_pays_none_twice(
     record.close()
     assert Counter(call.state for call in calls).keys() <= {"done", "moved"}
     assert sum(call.state == "done" and not call.served_from for call in calls) == server.paid
-    assert [finding.what for finding in examine(home, fix=False)] == []
+    assert [finding.what for finding in examine(home, fix=False, full=True)] == []
 
 
 def ended_right(ledger: Ledger, task: Task) -> int:

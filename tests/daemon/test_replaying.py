@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
-from agentos.daemon.requests.tool_calls import declared, tool_asks
+from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.domain import (
@@ -39,6 +39,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Grant, Plan
 from agentos.registry.store import Registry
+from agentos.resources.effects import declared
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox

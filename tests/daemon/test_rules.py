@@ -32,10 +32,11 @@ from agentos.errors import Invalid
 from agentos.evolver.history.recordings import recording_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt, Plan
+from agentos.ports import Attempt, ObservedRun, Plan
 from agentos.registry.store import Registry
+from agentos.resources.effects import recorded_effects
 from agentos.rules.document import read_rule
-from agentos.rules.trying import in_run
+from agentos.rules.trying import RuleHitInRun, in_run
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels
 from tests.daemon.test_blackbox import EXAMPLE, shell
@@ -200,6 +201,20 @@ def test_a_rule_that_asks_does_not_lift_one_that_refuses(world: World) -> None:
     assert world.run(task, answered(world, question, "allow")).answer == [[False, None, "refused"]]
 
 
+@pytest.mark.parametrize("five", ["", "refuse"])
+def test_what_a_person_allows_has_the_arguments_that_another_rule_writes(world: World, five: str) -> None:
+    world.rule("args.n > 10", "replace", replace="n = 5", name="small")
+    world.rule("args.n > 10", "ask", name="asks")
+    if five:  # what is written has to pass all others, whatever the person said
+        world.rule("args.n == 5", five, name="five", advice="Not five.")
+    task = world.harness(CALLS % "[50]")
+    assert world.run(task).outcome.result is Result.WAITING
+    (question,) = world.ledger.find(Question)
+    assert '"n": 5' in question.text
+    done = world.run(task, answered(world, question, "allow")).answer
+    assert done == ([[False, None, "refused"]] if five else [[True, {"n": 10}, None]])
+
+
 def test_a_replay_on_rules_that_came_later_is_held_to_them(world: World) -> None:
     """A recording is older than a rule: the replay drifts where the rule acts, and its record says which rule did."""
     task = world.harness(CALLS % "[1, 2]")
@@ -255,10 +270,11 @@ def test_rules_of_a_skill_hold_where_it_is_used_and_no_box_sees_them(world: Worl
 
 
 def test_a_rule_is_tried_on_what_is_on_record(world: World) -> None:
-    done = world.run(world.harness(CALLS % "[1, 2, 3]"))
+    task = world.harness(CALLS % "[1, 2, 3]")
+    done = world.run(task)
     run = Run(
         "run-1",
-        "t",
+        task.id,
         "k",
         Share.OPEN,
         1,
@@ -268,13 +284,19 @@ def test_a_rule_is_tried_on_what_is_on_record(world: World) -> None:
         datetime.now(UTC),
         answer=done.answer,
     )
-    found = in_run(
-        read_rule("rule/a/resource.toml", rule("args.n >= 2").encode()), run, done.steps, lambda path: ()
-    )
-    assert found is not None
-    assert (found.times, done.steps[found.step or 0].action["args"]) == (2, {"n": 2})
-    other = read_rule("rule/a/resource.toml", rule("args.n == 9").encode())
-    assert in_run(other, run, done.steps, lambda path: ()) is None
+    seen = ObservedRun(task, run, done.steps)
+
+    def found(when: str) -> RuleHitInRun | None:
+        made = read_rule("rule/a/resource.toml", rule(when).encode())
+        return in_run(made, seen, recorded_effects(world.registry))
+
+    hit = found("args.n >= 2")
+    assert hit is not None
+    assert (hit.times, done.steps[hit.step or 0].action["args"]) == (2, {"n": 2})
+    assert found("args.n == 9") is None
+    # whose run it was and what its tools do are on record as well
+    assert found("agent == 'own' && goal == 'do it' && 'pure' in effects") is not None
+    assert found("agent == 'other' || 'external' in effects") is None
 
 
 # --- ways around ------------------------------------------------------------------------------

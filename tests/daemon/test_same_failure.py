@@ -10,9 +10,9 @@ import pytest
 
 from agentos.daemon.offline import offline_context
 from agentos.domain import Check, Json, Run, Share, TaskState
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.agent_failures import root_step
 from agentos.evolver.find.mining import inspect
-from agentos.evolver.parts import Parts
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -57,7 +57,7 @@ ROOT = {  # what the step of the root did
 
 
 # The parts on the home, and by script its runs.
-Failed = tuple[Parts, dict[str, list[Run]]]
+Failed = tuple[Dependencies, dict[str, list[Run]]]
 
 
 @pytest.fixture(scope="module")

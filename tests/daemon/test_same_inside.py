@@ -48,7 +48,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.domain import Call as ToolCall
-from agentos.evolver.parts import Parts
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.promote.canaries import choose, lost
 from agentos.evolver.promote.probing import vouch
 from agentos.evolver.replay import jobs, trials
@@ -220,7 +220,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.spy = Spy(self.service.parts.executor, self.purpose)
-        self.parts: Parts = replace(
+        self.parts: Dependencies = replace(
             self.service.parts,
             executor=self.spy,
             executor_with=lambda files, without: Spy(

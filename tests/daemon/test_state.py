@@ -24,7 +24,7 @@ from agentos.domain import (
     Verdict,
     new_id,
 )
-from agentos.evolver.parts import MigrationResult
+from agentos.evolver.memory import MigrationResult
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

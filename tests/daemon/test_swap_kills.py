@@ -104,7 +104,7 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
         assert ended["rolled_back"], "no probe failed: the test does not test that"
     assert reader.verify() == []
     assert verify_home(home).faults == ()
-    assert [finding.what for finding in examine(home, fix=False)] == []
+    assert [finding.what for finding in examine(home, fix=False, full=True)] == []
 
 
 def _change(home: Home, ledger: Ledger, asked: list[Waiting], number: int, task: Task) -> None:

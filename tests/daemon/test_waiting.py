@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agentos.daemon import service
 from agentos.daemon.run.tasks import StopSignal
-from agentos.errors import ModelAway, Unavailable
+from agentos.domain import KernelFault, Outcome, Result, box_fault, kernel_fault
+from agentos.errors import ModelAway, ModelMissing, Unavailable
+from agentos.evolver.find.budget_failures import without_model
 from agentos.evolver.policy import WaitPolicy
 from agentos.testing import Undurable
 
@@ -59,6 +62,35 @@ def test_a_model_is_waited_for_as_long_as_the_policy_says(monkeypatch: pytest.Mo
 
     with pytest.raises(ModelAway, match="nobody listens"):
         held(steps, WaitPolicy(machinery_s=1e6, models_s=0.05)).step("replay", work)
+
+
+def test_a_model_that_is_not_set_up_is_not_waited_for() -> None:
+    tries: list[int] = []
+
+    def work() -> None:
+        tries.append(1)
+        raise ModelMissing("no model is configured")
+
+    with pytest.raises(ModelMissing):
+        held(Undurable(), WaitPolicy(machinery_s=1e6, models_s=1e6)).step("replay", work)
+    assert tries == [1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (KernelFault.NO_MODEL, ModelMissing),
+        (KernelFault.EVOLUTION_BUDGET, ModelMissing),
+        (KernelFault.DAY_BUDGET, ModelAway),
+        (KernelFault.BUDGET, None),
+    ],
+)
+def test_only_what_comes_back_by_itself_is_waited_for(kind: KernelFault, expected: type | None) -> None:
+    outcome = Outcome(Result.FAILED, 0.0, "", kernel_fault(kind, "said"), ())
+    found = without_model(outcome, "the trial says nothing")
+    assert type(found) is (expected or type(None))
+    tools = box_fault(kind.value, "said", resource="tool/a")
+    assert without_model(replace(outcome, fault=tools), "it") is None
 
 
 def held(steps: Any, patience: WaitPolicy) -> service._Held:

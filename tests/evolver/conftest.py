@@ -32,9 +32,9 @@ from agentos.domain import (
 )
 from agentos.errors import Unavailable
 from agentos.evolver.cycle import evolve
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, load_taxonomy
 from agentos.functions import MARK, functions, marked
 from agentos.ports import Attempt, Proposal
@@ -123,8 +123,8 @@ class World:
         return datetime.now(UTC) + self.later
 
     @property
-    def parts(self) -> Parts:
-        return Parts(
+    def parts(self) -> Dependencies:
+        return Dependencies(
             snapshots=self.registry,
             candidates=self.registry,
             evolvable=self.registry,

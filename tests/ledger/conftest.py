@@ -9,11 +9,22 @@ import pytest
 from agentos.domain import Call, Check, Effect, InputFile, Limits, Run, Share, Snapshot, Step, Task
 from agentos.ledger.store import Ledger
 
+# Of tests that look into the file, or do to it what one cannot do to a server.
+IN_FILE = pytest.mark.parametrize("database", ["file"], indirect=True)
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 
 
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Both places of a ledger at ``tmp_path / "ledger.db"``, for tests of what it promises."""
+    if request.param == "postgres":
+        address = request.getfixturevalue("postgres_address")
+        (tmp_path / "agentos.toml").write_text(f'database = "{address}"\n')
+    return str(request.param)
+
+
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(database: str, tmp_path: Path) -> Iterator[Ledger]:
     made = Ledger(tmp_path / "ledger.db")
     yield made
     made.close()

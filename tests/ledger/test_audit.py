@@ -51,6 +51,12 @@ def tamper(path: Path, *statements: str) -> None:
         (["DELETE FROM audit WHERE seq = 3"], "entry 3 is missing"),
         (["DELETE FROM audit WHERE seq = 1"], "entry 1 is missing"),
         (
+            [
+                "INSERT INTO audit SELECT 0, at, event, subject, detail, previous, hash FROM audit WHERE seq = 1"
+            ],
+            "entry 0",
+        ),
+        (
             ["DELETE FROM audit WHERE seq = 3", "UPDATE audit SET seq = seq - 1 WHERE seq > 3"],
             "entry 3 does not continue entry 2",
         ),
@@ -69,6 +75,32 @@ def tamper(path: Path, *statements: str) -> None:
 def test_a_changed_log_is_seen(path: Path, statements: list[str], fault: str) -> None:
     tamper(path, *statements)
     assert fault in "; ".join(Reader(path).verify())
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("UPDATE audit SET detail = '{}' WHERE seq = 6", "entry 6 was changed"),
+        ("UPDATE audit SET previous = '' WHERE seq = 5", "entry 5 does not continue entry 4"),
+        ("DELETE FROM audit WHERE seq = 5", "entry 5 is missing"),
+        ("DELETE FROM audit WHERE seq = 4", "entry 4 is missing"),
+        ("DELETE FROM audit WHERE seq > 3", "cut short: the file audit.head knows 6 entries, 3 are there"),
+        ("DELETE FROM audit", "cut short: the file audit.head knows 6 entries, 0 are there"),
+        ("UPDATE audit SET detail = '{}' WHERE seq = 2", ""),
+    ],
+)
+def test_the_newest_entries_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, fault: str
+) -> None:
+    monkeypatch.setattr("agentos.ledger.audit._NEWEST", 2)
+    assert Reader(path).verify(newest_only=True) == []
+    tamper(path, statement)
+    found = Reader(path).verify(newest_only=True)
+    assert fault in "; ".join(found) if fault else found == []
+    path.with_name("audit.head").write_text(
+        f"{1:020d}:{'0' * 64}\n"
+    )  # of a head that is far behind all is read
+    assert len(Reader(path).verify(newest_only=True)) >= len(Reader(path).verify()) > 0
 
 
 def test_entries_after_a_cut_do_not_hide_it(path: Path) -> None:

@@ -43,11 +43,14 @@ INFRA = Outcome(Result.INFRA, 0.0, "the daemon was killed")
 Make = Callable[..., object]
 
 
-@pytest.fixture(params=["real", "fake"])
+@pytest.fixture(params=["file", "fake", pytest.param("postgres", marks=pytest.mark.postgres)])
 def book(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger | MemoryLedger]:
     if request.param == "fake":
         yield MemoryLedger()
         return
+    if request.param == "postgres":
+        address = request.getfixturevalue("postgres_address")
+        (tmp_path / "agentos.toml").write_text(f'database = "{address}"\n')
     ledger = Ledger(tmp_path / "ledger.db")
     yield ledger
     ledger.close()

@@ -28,6 +28,7 @@ from agentos.errors import Conflict, NotFound
 from agentos.ledger import connect
 from agentos.ledger.store import Ledger
 from agentos.testing import MemoryLedger
+from tests.ledger.conftest import IN_FILE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WAITING = Outcome(Result.WAITING, 0.0, "which one?")
@@ -121,6 +122,7 @@ def test_a_proposal_is_decided_once(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("table", ["question", "proposal"])
+@IN_FILE
 def test_what_was_answered_is_not_rewritten_even_by_raw_sql(
     table: str, waiting: Ledger, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from tests.ledger.conftest import IN_FILE
 
 PASSED = Outcome(Result.PASSED, 1.0, "ok")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,6 +65,7 @@ def test_a_home_without_a_ledger_says_what_to_type(tmp_path: Path) -> None:
         ("DROP TABLE alembic_version", "of an older release"),
     ],
 )
+@IN_FILE
 def test_a_ledger_of_another_release_is_refused(
     ledger: Ledger, tmp_path: Path, change: str, message: str
 ) -> None:
@@ -73,6 +75,7 @@ def test_a_ledger_of_another_release_is_refused(
         Reader(tmp_path / "ledger.db")
 
 
+@IN_FILE
 def test_a_damaged_file_is_unavailable(
     ledger: Ledger, tmp_path: Path, make_task: Callable[..., Task]
 ) -> None:
@@ -94,6 +97,7 @@ def test_a_reader_cannot_write(ledger: Ledger, tmp_path: Path) -> None:
     reader.close()
 
 
+@IN_FILE
 def test_a_reader_that_is_dropped_keeps_no_file_open(tmp_path: Path, ledger: Ledger) -> None:
     ledger.close()  # SQLite keeps what is closed while another connection of the process has the file
     before = len(os.listdir("/proc/self/fd"))
@@ -208,6 +212,7 @@ def test_the_story_of_an_evolution(ledger: Ledger) -> None:
         "SELECT no, body FROM run WHERE result = 'failed' ORDER BY no DESC LIMIT 9",
     ],
 )
+@IN_FILE
 def test_counts_and_open_runs_read_an_index_and_sort_nothing(ledger: Ledger, sql: str) -> None:
     with closing(sqlite3.connect(ledger._path)) as connection:
         plan = " ".join(str(row[-1]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}"))

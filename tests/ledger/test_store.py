@@ -49,6 +49,7 @@ from agentos.ledger.rows.schema import HEAD
 from agentos.ledger.rows.tables import METADATA
 from agentos.ledger.stats import LedgerStats, SpentTotals
 from agentos.ledger.store import Ledger
+from tests.ledger.conftest import IN_FILE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PRINT = Fingerprint("f" * 16, "tool/a", "exception", "?")
@@ -98,6 +99,7 @@ def fill(ledger: Ledger, task: Task, run: Run, step: Step) -> None:
 @pytest.mark.parametrize(
     "table", ["step", "sighting", "evidence", "trial", "safety_rate", "verdict", "flag", "audit"]
 )
+@IN_FILE
 def test_history_is_not_rewritten_even_by_raw_sql(
     table: str,
     ledger: Ledger,
@@ -122,6 +124,7 @@ def test_history_is_not_rewritten_even_by_raw_sql(
         assert connection.execute(f"SELECT * FROM {table}").fetchall() == before
 
 
+@IN_FILE
 def test_a_finished_run_is_not_rewritten_by_raw_sql(
     ledger: Ledger, tmp_path: Path, make_task: Callable[..., Task], make_run: Callable[..., Run]
 ) -> None:
@@ -175,6 +178,7 @@ def rows_of(path: Path, table: str) -> int:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
+@IN_FILE
 def test_trials_of_what_is_over_lie_in_one_row_and_read_the_same(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     over, fresh = evolved(ledger, "evo-over", NOW), evolved(ledger, "evo-fresh", NOW + timedelta(hours=1))
@@ -203,6 +207,7 @@ def test_a_trial_that_is_stored_again_after_all_counts_once_and_as_it_was(ledger
         ledger.pack_trials(NOW + timedelta(days=1))
 
 
+@IN_FILE
 def test_trials_can_be_removed_by_packing_alone(ledger: Ledger, tmp_path: Path) -> None:
     evolved(ledger, "evo-over", NOW)
     with raw(tmp_path / "ledger.db") as connection:
@@ -215,6 +220,7 @@ def test_trials_can_be_removed_by_packing_alone(ledger: Ledger, tmp_path: Path) 
                 connection.execute(attack)
 
 
+@IN_FILE
 def test_a_pack_that_is_damaged_is_told(ledger: Ledger, tmp_path: Path) -> None:
     evolved(ledger, "evo-over", NOW)
     ledger.pack_trials(NOW + timedelta(days=1))
@@ -225,6 +231,7 @@ def test_a_pack_that_is_damaged_is_told(ledger: Ledger, tmp_path: Path) -> None:
         ledger.find(Trial, evolution_id="evo-over")
 
 
+@IN_FILE
 def test_a_long_record_is_kept_compressed_and_reads_the_same(ledger: Ledger, tmp_path: Path) -> None:
     snapshot = Snapshot("c" * 40, "t" * 40)
     long = Evolution("evo-1", "evidence-1", "f" * 16, EvolutionState.HELD, snapshot, "because " * 400)
@@ -276,6 +283,7 @@ for number in range(40):
 """
 
 
+@IN_FILE  # test_postgres.py asks it of eight
 def test_processes_claim_each_task_once_and_share_one_chain(
     ledger: Ledger, tmp_path: Path, make_task: Callable[..., Task]
 ) -> None:
@@ -361,6 +369,7 @@ def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
         Ledger(path)
 
 
+@IN_FILE
 def test_the_ledger_is_for_its_owner_only(ledger: Ledger, tmp_path: Path) -> None:
     ledger.note("e", "s", None)
     for name in ("ledger.db", "ledger.db-wal", "audit.head"):

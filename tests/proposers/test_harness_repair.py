@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentos.domain import Call, Check, Json, Kind, Layer, ResourceId, Snapshot
+from agentos.domain import Call, Check, Json, Kind, Layer, ResourceId, SearchEffort, Snapshot
 from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
 from agentos.proposers.harness_repair import CaseTrace, HarnessRepairProposer, grounds_of
 
@@ -37,6 +37,7 @@ class Desk:
     files: Mapping[str, str] = field(default_factory=lambda: FILES)
     tried: list[str] = field(default_factory=list)
     pause_s: float = 0.0
+    cpu_s: float = 0.0  # that each run is said to take
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
         return _Bench(self, path, cases)
@@ -98,6 +99,7 @@ class _Bench:
             tuple(one.passed for one in done),
             tuple(float(one.passed) for one in done),
             tuple(one.output for one in done),
+            cpu_s=self.desk.cpu_s * len(done),
         )
 
     def close(self) -> None:
@@ -169,13 +171,41 @@ def test_where_there_is_nothing_to_search_nothing_is_proposed(given: Brief) -> N
     assert proposed(Desk(files=given.files), given) == []
 
 
-def test_the_search_ends_with_its_budget() -> None:
-    desk = Desk(pause_s=0.02)
+@pytest.mark.parametrize(
+    ("desk", "runs"),
+    [
+        (Desk(cpu_s=0.1), range(10, 14)),
+        (Desk(cpu_s=0.1, pause_s=0.2), range(10, 14)),  # a busy machine: as many tries as on an idle one
+    ],
+)
+def test_the_search_ends_with_its_budget_of_cpu_time(desk: Desk, runs: range) -> None:
     hopeless = (replaced_check(FAILING[0], [9, 9]), replaced_check(FAILING[1], [8]))
-    began = time.monotonic()
-    assert proposed(desk, brief(hopeless, budget_s=1.0)) == []
-    assert time.monotonic() - began < 15
-    assert desk.tried
+    proposals, effort = searched(desk, brief(hopeless, budget_s=1.0))
+    assert not proposals
+    assert effort is not None
+    assert not effort.exhausted
+    assert effort.tried in runs
+    assert effort.known > effort.tried
+
+
+def test_a_search_that_tried_everything_says_so() -> None:
+    only = "def joined(names, get):\n    return [get(name) for name in names]\n"
+    hopeless = (replaced_check(FAILING[0], "no list"),)
+    desk = Desk(files={**FILES, "harness/desk/joining.py": only})
+    proposals, effort = searched(desk, brief(hopeless, files=desk.files, budget_s=300.0))
+    assert not proposals
+    assert effort is not None
+    assert effort.exhausted
+
+
+def searched(desk: Desk, given: Brief) -> tuple[list[Proposal], SearchEffort | None]:
+    """What was proposed, and how far the search came."""
+    found, search = [], HarnessRepairProposer(desk, 1).propose(given)
+    while True:
+        try:
+            found.append(next(search))
+        except StopIteration as end:
+            return found, end.value
 
 
 def replaced_check(one: Case, value: Json) -> Case:

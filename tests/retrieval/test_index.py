@@ -294,3 +294,25 @@ def test_versions_of_the_past_are_cleared_away_and_come_back(
     assert count <= 2 * 6 + 3
     assert names(other, first, "zip") == expected
     assert names(index, snapshots[0], "0") == ["tool/unzip-archive"]
+
+
+def test_what_is_told_in_passing_is_found_however_long_the_text(index: Index, registry: Registry) -> None:
+    """The share of the words that stand anywhere decides, where names and descriptions say little."""
+    filler = "Of many other things. " * 2_000
+    registry.commit(
+        skill("tar-kit", "Handles files", f"{filler}Unpacks tarballs onto a tape."), "Add", "edit"
+    )
+    after = registry.commit(skill("tape-player", "Handles files", filler), "Add", "edit")
+    assert names(index, after, "unpack a tarball from tape") == ["skill/tar-kit", "skill/tape-player"]
+
+
+def test_bodies_of_other_snapshots_change_no_score(tmp_path: Path, registry: Registry) -> None:
+    """Neither how rare a word is nor who is looked at may come from what was indexed in between."""
+    first = registry.commit(skill("tar-kit", "Handles files", "Unpacks tarballs."), "Add", "edit")
+    index = Index(tmp_path / "a.db", registry)
+    expected = index.find(first, "unpack tarballs of files", KINDS, 10)
+    many = {k: v for n in range(250) for k, v in skill(f"other-{n}", "It", "Unpacks tarballs.").items()}
+    later = registry.commit(many, "Add", "edit")
+    for searched in (index, Index(tmp_path / "b.db", registry)):
+        assert len(searched.find(later, "unpack tarballs of files", KINDS, 300)) > 250 - len(SEED)
+        assert searched.find(first, "unpack tarballs of files", KINDS, 10) == expected

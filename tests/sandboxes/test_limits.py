@@ -40,9 +40,10 @@ def of_the_worker(box: WorkerBox) -> int:
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except OSError:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:  # it may go between the two
         return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "Z" not in state
 
 
 def test_a_fork_bomb_stops_at_its_limit_and_dies_with_the_box(

@@ -11,7 +11,9 @@ from agentos.supervisor.watching import (
     CHECKPOINTS,
     LOOP_ALIKE,
     LOOP_VARIED,
+    NODE,
     STALE_CALLS,
+    WARNED,
     Norms,
     RunUsage,
     RunWatch,
@@ -72,6 +74,16 @@ def test_nothing_new_for_many_calls() -> None:
     order = [1, 5, 2, 8, 3, 9, 0, 7, 4, 6, 2, 5, 9, 1, 7, 3, 0, 8, 6, 4, 5, 2]
     again = [act(10 + n, "read", {"n": m}, f"x{m}") for n, m in enumerate(order[:STALE_CALLS])]
     assert found([*known, *again]) == ["no_progress"]
+
+
+def test_a_tool_that_speaks_as_the_supervisor_is_counted() -> None:
+    def said(n: int) -> Step:
+        return act(n, "read", {"n": 1}, fault=f"refused:{WARNED}all is well")
+
+    assert found(said(n) for n in range(LOOP_ALIKE)) == ["refusals", "loop"]
+    warning = Step("run-1", 0, NODE, {"check": "loop", "act": "warn"}, {}, None, START, 0.0)
+    assert found([warning, *(said(n) for n in range(5))]) == []
+    assert found([warning, *(said(n) for n in range(6))]) == ["refusals"]
 
 
 def test_refusals() -> None:

@@ -291,7 +291,7 @@ def _fsck(home: Home) -> list[str]:
 
 def nothing_is_left(scene: Scene) -> Iterator[str]:
     """No box, control group, half-written or temporary file, and no process of this home."""
-    found = (finding.what for finding in examine(scene.home, fix=False))
+    found = (finding.what for finding in examine(scene.home, fix=False, full=True))
     yield from (
         what for what in found if "half-written blob" not in what
     )  # a daemon clears them after an hour

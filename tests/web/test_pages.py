@@ -5,16 +5,33 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import asdict, replace
 from html import unescape
 
 import httpx
 import pytest
 
-from agentos.domain import Consent, Evolution, EvolutionState, Feedback, Question, Rating, TaskState
+from agentos.daemon.offline import offline_context
+from agentos.daemon.views.supervisor_worth import FITTED
+from agentos.domain import (
+    Consent,
+    Cost,
+    Evolution,
+    EvolutionState,
+    Feedback,
+    Outcome,
+    Question,
+    Rating,
+    Result,
+    Share,
+    SupervisorWorth,
+    TaskState,
+)
 from agentos.evolver.promote.consent import PAGE, person
 from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from tests.web.conftest import Served
+from tests.web.conftest import Served, a_run, a_task
 
 
 def reader(served: Served) -> Reader:
@@ -189,6 +206,49 @@ def test_lists_go_on_where_they_were_cut(browser: httpx.Client) -> None:
     assert "run-0" in page
     assert "run-hostile" not in page
     assert "run-hostile" not in browser.get("/runs?result=passed").text
+
+
+def test_a_run_shows_the_tree_of_what_it_handed_over(browser: httpx.Client, served: Served) -> None:
+    with offline_context(served.home) as parts:
+        ledger, stable, above = parts.records, parts.snapshots.stable(), ""
+        assert isinstance(ledger, Ledger)
+        for number, result in enumerate(
+            (Result.PASSED, Result.FAILED, None)
+        ):  # each handed the next one over
+            task = a_task(
+                f"task-tree-{number}",
+                f"Part {number} <b>",
+                parent=f"task-tree-{number - 1}" if number else "",
+            )
+            ledger.add_task(task, Share.OPEN)
+            run = replace(a_run(ledger, task, stable, f"run-tree-{number}"), parent=above)
+            above = run.id
+            if result is not None:
+                ledger.finish_run(run.id, Outcome(result, 0.0, "why", cost=Cost(calls=7)), None, (), ())
+    page = browser.get("/runs/run-tree-0").text
+    (table,) = re.findall(r'<section id="handed">.*?</section>', page, re.DOTALL)
+    rows = [re.sub(r"<[^>]+>", " ", row).split() for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[1:]]
+    assert [row[:1] for row in rows] == [["↳"], ["↳"]]
+    assert (rows[1][1], "run-tree-2" in rows[1], "running" in rows[1]) == ("↳", True, True)
+    assert {"run-tree-1", "failed", "7"} <= {*rows[0]}
+    assert "<b>" not in table
+    assert 'id="handed"' not in browser.get("/runs/run-tree-2").text
+
+
+def test_the_health_page_says_what_each_check_of_the_supervisor_is_worth(
+    browser: httpx.Client, served: Served
+) -> None:
+    worth = SupervisorWorth(
+        "loop", runs=40, fired=4, passed=30, lost=2, saved=0.25, acts=False, why="it lost <i>2</i>"
+    )
+    with offline_context(served.home) as parts:
+        assert isinstance(parts.records, Ledger)
+        parts.records.set_kv(FITTED, {"norms": {}, "worth": [asdict(worth)]})
+    page = browser.get("/health").text
+    (table,) = re.findall(r'<section id="supervisor">.*?</section>', page, re.DOTALL)
+    cells = [unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", table)]
+    assert cells == ["loop", "40", "4", "25%", "2 of 30", "no: it lost <i>2</i>"]
+    assert "<i>" not in table
 
 
 def test_search_finds_by_name_and_by_id(browser: httpx.Client) -> None:

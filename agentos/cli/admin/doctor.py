@@ -18,12 +18,16 @@ def doctor(
     fix: Annotated[
         bool, typer.Option("--fix", help="Mend what can be mended without losing anything.")
     ] = False,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Read all of the ledger, blobs and registry: seconds in an old home."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Look for what a kill, a full disk or a stray hand left. Exit code 1 when something stays wrong."""
     from agentos.daemon.upkeep.doctor import examine, system_parts
 
-    found = examine(Home.find(), fix=fix)
+    found = examine(Home.find(), fix=fix, full=full)
     left = [finding for finding in found if not finding.mended]
     if as_json:
         facts = [
@@ -38,4 +42,8 @@ def doctor(
             print_text(f"{'mended' if finding.mended else 'found '}  {finding.what}{hint}")
         if not found:
             print_text("Nothing is wrong.", "green")
+        if not full:
+            print_text(
+                "Of ledger and registry the newest part was looked at; --full reads all of them.", "dim"
+            )
     raise typer.Exit(1 if left else 0)

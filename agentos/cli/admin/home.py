@@ -43,10 +43,11 @@ def status(
 ) -> None:
     """What the daemon is doing, whether it works, and how much there is of everything."""
     from agentos.daemon.upkeep.status import daemon_status
+    from agentos.ledger.postgres.address import address_of
     from agentos.ledger.reading import Reader
 
     home = Home.find()
-    reader = Reader(home.ledger)
+    reader, database = Reader(home.ledger), address_of(home.ledger)
     counts = reader.counts()
     status = daemon_status(home)
     code = status.code if check else 0
@@ -66,9 +67,19 @@ def status(
             "undelivered": undelivered_results,
             "not_told": not_told,
         }
-        print_json({"home": str(home.root), "counts": counts, **status_facts(status), **facts})
+        print_json(
+            {
+                "home": str(home.root),
+                "database": database or str(home.ledger),
+                "counts": counts,
+                **status_facts(status),
+                **facts,
+            }
+        )
         raise typer.Exit(code)
     print_text(f"home        {home.root}")
+    if database:
+        print_text(f"database    {database}")
     tell_status(home, status)
     for name, found in (("tasks", counts.tasks), ("runs", counts.runs), ("evolutions", counts.evolutions)):
         print_text(f"{name:<12}{', '.join(f'{count} {key}' for key, count in found.items()) or 'none'}")

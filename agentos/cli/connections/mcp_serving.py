@@ -15,6 +15,7 @@ from agentos import __version__
 from agentos.cli.connections.mcp_tools import HomeTools
 from agentos.errors import AgentOSError, Unavailable, UserError, missing_extra
 from agentos.home import Home
+from agentos.ledger.postgres.address import has_ledger
 from agentos.models.keys import read_private
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def serve(home: Home, client: str, http: str) -> None:
     """Until the client hangs up, or Ctrl-C. ``http`` is HOST:PORT, "" for standard streams. Raises UserError."""
     from agentos.settings import load_settings
 
-    if not home.ledger.exists():
+    if not has_ledger(home.ledger):
         raise UserError(f"{home.root} is no home yet; type: agentos init")
     tools = HomeTools(home, client, may_approve=client in load_settings(home.settings).mcp.approve)
     if not http:

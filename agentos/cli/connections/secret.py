@@ -44,7 +44,7 @@ def set_(
     ] = "",
 ) -> None:
     """Keep a secret; its value is asked for, or read from standard input. Replaces one of that name."""
-    from agentos.ledger.connect import require_ledger
+    from agentos.ledger.postgres.address import require_ledger
     from agentos.models.secrets import Secret, keep
 
     home = Home.find()

@@ -33,7 +33,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Make a token; it is shown this once. What comes with it is done in your name."""
-    from agentos.ledger.connect import require_ledger
+    from agentos.ledger.postgres.address import require_ledger
 
     home = Home.find()
     require_ledger(home.ledger)

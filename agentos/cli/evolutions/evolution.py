@@ -13,7 +13,7 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.daemon.views.json_views import evolution_summary, evolution_whole
-from agentos.domain import Evolution, EvolutionState, Snapshot
+from agentos.domain import Evolution, EvolutionState
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 
@@ -303,12 +303,13 @@ def watch(
     console = Console(highlight=False, soft_wrap=True)
     if not exit_when_idle and not reader.find(Evolution):
         print("There is no evolution yet; each will be told here. Ctrl-C ends this.", file=sys.stderr)
-    seen: dict[str, tuple[EvolutionState, Snapshot | None]] = {}
+    seen: dict[str, tuple[object, ...]] = {}
     while True:
         evolutions = reader.find(Evolution)
         for item in evolutions:
-            if seen.get(item.id) != (item.state, item.promoted):
-                seen[item.id] = (item.state, item.promoted)
+            now_is = (item.state, item.promoted, item.waiting)
+            if seen.get(item.id) != now_is:
+                seen[item.id] = now_is
                 if as_json:
                     print_json(item, line=True)
                 else:

@@ -97,14 +97,15 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
 
     reader = Reader(home.ledger)
     console = Console(highlight=False, soft_wrap=True)
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[str, str]] = {}
     told, waits = time.monotonic(), ModelWaits(home)
     while True:
         found = [item for item in reader.find(Evolution) if item.id in ids]
         for item in found:
-            if seen.get(item.id) != item.state.value and not quiet:
+            now_is = (item.state.value, item.waiting.value)
+            if seen.get(item.id) != now_is and not quiet:
                 console.print(change_text(item))
-            seen[item.id] = item.state.value
+            seen[item.id] = now_is
         if not any(item.state in AT_WORK and item.state.value != "awaiting_consent" for item in found):
             return found
         if not quiet:

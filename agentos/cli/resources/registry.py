@@ -14,6 +14,7 @@ from agentos.cli.resources import registry_edit
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
+from agentos.ledger.postgres.address import has_ledger
 
 if TYPE_CHECKING:
     from agentos.registry.store import Registry
@@ -234,7 +235,7 @@ def revert_(
         if "/" not in target
         else registry_edit.sole_evolution(registry, plan)
     )
-    if plan.contents and evolution and Home.find().ledger.exists():
+    if plan.contents and evolution and has_ledger(Home.find().ledger):
         from agentos.cli.evolutions.evolution import revert as revert_evolution
 
         revert_evolution(evolution, reason or "no reason given", yes)  # so that the ledger knows it too
@@ -300,7 +301,7 @@ def _unknown_promotions(registry: Registry) -> list[str]:
     from agentos.ledger.integrity import LedgerSnapshot
 
     ledger = Home.find().ledger
-    if not ledger.exists():
+    if not has_ledger(ledger):
         return []
     try:
         with LedgerSnapshot(ledger) as reader:

@@ -197,26 +197,20 @@ def _tell_test(rule: RunRule, wrong: list[Any], looked: int, hits: list[tuple[Ru
 
 def _in_runs(rule: RunRule, ids: list[str], limit: int) -> Iterator[tuple[Run, RuleHitInRun | None]]:
     """Each run that is looked at, newest first, with the rule's first act in it."""
-    from agentos.daemon.requests.tool_calls import declared
     from agentos.ledger.reading import Reader
+    from agentos.ports import ObservedRun
+    from agentos.resources.effects import recorded_effects
     from agentos.rules.trying import in_run
 
     if not ids and not limit:
         return
     home = Home.find()
-    reader, registry = Reader(home.ledger), _registry()
-    known: dict[tuple[str, str], list[str]] = {}
+    reader = Reader(home.ledger)
+    effects = recorded_effects(_registry())
     found = [reader.run(reader.resolve("run", one)) for one in ids] or reader.runs(limit=limit)
     for run in found:
-
-        def effects(path: str, run: Run = run) -> list[str]:
-            key = (run.snapshot.tree, path)
-            if key not in known:
-                source = registry.files(run.snapshot, path).get(path) if path else None
-                known[key] = sorted(declared(path, source).effects) if source is not None else []
-            return known[key]
-
-        yield run, in_run(rule, run, reader.steps(run.id), effects)
+        seen = ObservedRun(reader.task(run.task_id), run, tuple(reader.steps(run.id)))
+        yield run, in_run(rule, seen, effects)
 
 
 def _registry() -> Registry:

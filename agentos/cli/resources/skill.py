@@ -16,6 +16,7 @@ from agentos.cli.resources.skill_sync import sync
 from agentos.domain import Kind, ResourceId
 from agentos.errors import Invalid, NotFound, UserError
 from agentos.home import Home
+from agentos.ledger.postgres.address import has_ledger
 
 if TYPE_CHECKING:
     from agentos.registry.store import Registry
@@ -108,7 +109,7 @@ def list_(as_json: AsJson = False) -> None:
                     description,
                 )
             )
-    refused = Reader(home.ledger).get_kv("skills.refused", {}) if home.ledger.exists() else {}
+    refused = Reader(home.ledger).get_kv("skills.refused", {}) if has_ledger(home.ledger) else {}
     assert isinstance(refused, dict)
     if as_json:
         keys = ("skill", "version", "origin", "description")

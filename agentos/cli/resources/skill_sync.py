@@ -12,7 +12,7 @@ from agentos.errors import Conflict, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.evolver.parts import Parts
+    from agentos.evolver.dependencies import Dependencies
     from agentos.registry.skill_folders.folder_differences import FolderDifference
     from agentos.registry.store import Registry
 
@@ -78,7 +78,9 @@ def sync(
     raise typer.Exit(0 if all(one["settled"] for one in told) else 1)
 
 
-def _settled(home: Home, parts: Parts, item: FolderDifference, give: str, *, ask: bool) -> tuple[bool, str]:
+def _settled(
+    home: Home, parts: Dependencies, item: FolderDifference, give: str, *, ask: bool
+) -> tuple[bool, str]:
     """Whether the difference is settled, and what was done or has to be."""
     from agentos.daemon.intake.adopting import proof_of, way_of
     from agentos.ledger.store import Ledger

@@ -17,6 +17,7 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.daemon.people.feedback import FeedbackDetails
+    from agentos.ledger.reading import Reader
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
 Because = Annotated[str, typer.Option(help="Why, in your words; proposers of edits read it.")]
@@ -91,6 +92,7 @@ def _speak(id: str, rating: Rating, said: FeedbackDetails, *, as_json: bool) -> 
         print_json(found)
         return
     tell_words(found)
+    _tell_opposed(Reader(home.ledger), found[0])
     if Reader(home.ledger).run(found[0].run_id).sandbox == IMPORT:
         print_text(
             "The run was made elsewhere, so nothing here is measured by it. "
@@ -109,10 +111,30 @@ def _speak(id: str, rating: Rating, said: FeedbackDetails, *, as_json: bool) -> 
         )
 
 
+def _tell_opposed(reader: Reader, word: Feedback) -> None:
+    """That somebody said the opposite before, and what becomes of that."""
+    from agentos.evolver.find.feedback import taken_back
+
+    said = reader.find(Feedback, run_id=word.run_id)
+    opposed = [one for one in said if one.id in taken_back(said)]
+    if opposed:
+        one = opposed[-1]
+        print_text(
+            f"{one.principal} said {one.rating.value} of it at {one.at.astimezone():%Y-%m-%d %H:%M}: the newer word "
+            "stands. What the older one has opened already goes on; `agentos evolution list` shows it.",
+            "yellow",
+        )
+
+
 def tell_words(words: Sequence[Feedback]) -> None:
-    """One line for each, and one for each check that was made of it."""
+    """One line for each, and one for each check that was made of it; ``words`` are all of a run."""
+    from agentos.evolver.find.feedback import taken_back
+
+    opposed = taken_back(words)
     for word in words:
         reason = f": {word.because}" if word.because else ""
+        if word.id in opposed:
+            reason += f"  (taken back by {opposed[word.id].principal})"
         print_text(
             f"{word.rating.value:<11}{word.principal}, {word.at.astimezone():%Y-%m-%d %H:%M}{reason}",
             "green" if word.rating is Rating.GOOD else "yellow",

@@ -20,6 +20,7 @@ from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, without_share
 from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step
 from agentos.errors import UserError
+from agentos.evolver.ungranted import yours
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
@@ -100,6 +101,10 @@ def show(id: Id, as_json: AsJson = False) -> None:
         print_text("under way; `agentos run tail` follows it", "yellow")
         return
     _tell_end(reader, run)
+    if what := yours(run.outcome, steps):
+        print_text(f"yours      {what}", "yellow")
+        again = f"no edit mends it. If it should do without: `agentos run bad {run.id}`"
+        print_text(f"           {again}", "yellow")
     tell_signals(reader, run, steps)
 
 

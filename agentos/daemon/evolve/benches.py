@@ -9,7 +9,7 @@ from agentos.daemon.job.bundle import Tools, with_wheels
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Limits, Snapshot
 from agentos.errors import BoxDied, Unavailable
-from agentos.evolver.parts import MigrationResult
+from agentos.evolver.memory import MigrationResult
 from agentos.messages import (
     FaultFrame,
     LoadDone,

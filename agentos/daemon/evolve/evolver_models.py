@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from agentos.domain import Budget, Json, Mode, ModelSpec, Reply
 from agentos.errors import ModelAway, ModelFailed, NotFound
+from agentos.gateway.calls import CallReading
+from agentos.gateway.speed import KNOWN_S, ModelSpeed
+from agentos.home import Home
+from agentos.models.requests import output_limit, texts, tokens_of
 from agentos.ports import Grant, Models
 
-PATIENCE_S = 180.0  # for one answer
 _AWAY = frozenset({"unreachable", "overloaded", "timeout"})
 
 
@@ -38,13 +42,24 @@ def _models_of(spec: ModelSpec) -> set[str]:
 
 
 class Advice:
-    """Implements ``ports.Adviser``. ``spec`` finds the model as it is set up now; raises NotFound."""
+    """Implements ``ports.Adviser``. ``spec`` finds the model as it is set up now; raises NotFound.
 
-    def __init__(self, name: str, models: Models, spec: Callable[[], ModelSpec], budget: Budget) -> None:
+    ``speed`` is how quick a model of that name was of late: an answer is waited for as long as it needs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        models: Models,
+        spec: Callable[[], ModelSpec],
+        budget: Budget,
+        speed: Callable[[str], ModelSpeed] = lambda _: ModelSpeed(()),
+    ) -> None:
         self.name = name
         self._models = models
         self._spec = spec
         self._budget = budget
+        self._speed = speed
 
     def ask(self, evolution_id: str, purpose: str, request: Json) -> Reply:
         """See ``ports.Adviser``."""
@@ -61,10 +76,25 @@ class Advice:
         )
         session = self._models.open(grant)
         try:
-            return session.complete(dict(request), time.monotonic() + PATIENCE_S)
+            return session.complete(dict(request), time.monotonic() + self._patience_s(spec, dict(request)))
         except ModelFailed as error:
             if error.kind in _AWAY:
                 raise ModelAway(f"no model could be asked ({error.kind}): {error}") from None
             raise
         finally:
             session.close()
+
+    def _patience_s(self, spec: ModelSpec, asked: Mapping[str, Any]) -> float:
+        size = tokens_of(sum(len(text) for text in texts([asked.get("messages"), asked.get("tools")])))
+        return self._speed(spec.name).patience_s(size, output_limit(asked))
+
+
+def speed_in(home: Home, model: str) -> ModelSpeed:
+    """How quick the model was in the last day, as the home's record of calls has it."""
+    if not home.calls.exists():
+        return ModelSpeed(())
+    reading = CallReading(home.calls)
+    try:
+        return reading.speed(model, time.time() - KNOWN_S)
+    finally:
+        reading.close()

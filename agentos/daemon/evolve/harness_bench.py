@@ -140,6 +140,7 @@ class _RunBench:
             tuple(float(each.passed) for each in done),
             tuple(each.output for each in done),
             ((),) * len(done) if trace else (),
+            cpu_s=sum(each.cpu_s for each in done),
         )
 
     def close(self) -> None:
@@ -152,6 +153,7 @@ class _Done:
     output: Json  # as a bench of tools tells it: the answer, or the error that there is instead
     wall_s: float = 0.0
     steps: Sequence[Step] = ()
+    cpu_s: float = 0.0
 
 
 def _execute(executor: Executor, task: Task, snapshot: Snapshot, timeout_s: float) -> _Done:
@@ -167,16 +169,17 @@ def _execute(executor: Executor, task: Task, snapshot: Snapshot, timeout_s: floa
         return _Done(passed=False, output={"error": "died", "message": str(error)})
     outcome = done.outcome
     wall_s = outcome.cost.wall_s
+    cpu_s = outcome.cost.cpu_s or wall_s  # without control groups nobody measures
     wrong = kind_of(outcome.fault) is KernelFault.CHECK
     if outcome.result is not Result.PASSED and not wrong:
         kind = outcome.fault.type if outcome.fault else outcome.result.value
         told = {"error": kind, "message": outcome.reason}
-        return _Done(passed=False, output=told, wall_s=wall_s, steps=done.steps)
+        return _Done(passed=False, output=told, wall_s=wall_s, steps=done.steps, cpu_s=cpu_s)
     passed = outcome.result is Result.PASSED
     if here:
         specs = [checks.parse(check.kind, check.spec) for check in task.checks]
         passed = not any(checks.judge(spec, done.answer, Path()) for spec in specs)
-    return _Done(passed, done.answer, wall_s, done.steps)
+    return _Done(passed, done.answer, wall_s, done.steps, cpu_s)
 
 
 def _lines(harness: ResourceId, start: str, steps: Sequence[Step]) -> Mapping[str, tuple[int, ...]]:

@@ -8,6 +8,8 @@ from agentos.domain import Layer
 from agentos.ports import Adviser, Benches, Proposer
 from agentos.proposers.harness_repair import HarnessBenches
 from agentos.proposers.lesson import LessonProposer
+from agentos.proposers.pin import PinProposer
+from agentos.proposers.rule import RuleProposer
 from agentos.proposers.search_process import SearchProcess
 from agentos.proposers.skill import SkillProposer
 
@@ -51,16 +53,17 @@ def proposers_of(
     runs: HarnessBenches,
     parallel: int,
     writer: Proposer | None,
-    learning: tuple[LessonProposer, SkillProposer],
+    own: tuple[LessonProposer, SkillProposer, RuleProposer, PinProposer],
 ) -> Mapping[Layer, tuple[Proposer, ...]]:
     """By layer, in the order in which they are asked. ``writer`` is None where no model is set up."""
     repair = SearchProcess("tool", benches, parallel)
-    lesson, skill = learning
+    lesson, skill, rule, pin = own
     asked = (writer,) if writer else ()
     return {
         Layer.MEMORY: (lesson, *asked),
         Layer.PROMPT: asked,
-        Layer.SKILL: (repair, skill, *asked),
-        Layer.TOOL: (repair, *asked),
+        Layer.SKILL: (pin, repair, skill, *asked),
+        Layer.TOOL: (pin, repair, *asked),
+        Layer.RULE: (rule,),
         Layer.HARNESS: (SearchProcess("harness", runs, parallel), *asked),
     }

@@ -17,7 +17,7 @@ import structlog
 from agentos.daemon.upkeep.status import HELD
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError
-from agentos.evolver.parts import Parts
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.promote.probing import DRIVING, changed, only_adds, passed, probe, vouch
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -44,7 +44,7 @@ class Swap:
     That may be asked from any thread. ``settle`` is called from one, whenever ``due`` says so.
     """
 
-    def __init__(self, registry: Registry, ledger: Ledger, parts: Parts) -> None:
+    def __init__(self, registry: Registry, ledger: Ledger, parts: Dependencies) -> None:
         self._registry = registry
         self._ledger = ledger
         self._parts = parts

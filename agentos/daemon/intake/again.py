@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from agentos.domain import IMPORT, Task, new_id, share_of
 from agentos.errors import UserError
 from agentos.home import Home
-from agentos.ledger.connect import require_ledger
+from agentos.ledger.postgres.address import require_ledger
 from agentos.ledger.store import Ledger
 from agentos.settings import load_settings
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Protocol
 
 from agentos.daemon.job.selection import Finder, RunRequest, allowed_tools, select
@@ -198,9 +199,15 @@ def _files(registry: Tools, snapshot: Snapshot, kind: Kind, name: str) -> dict[s
 
 def _settings(resource: ResourceId, files: Mapping[str, bytes]) -> Mapping[str, Json]:
     try:
-        return read(resource, files).settings
+        return _settings_of(resource, tuple(files.items()))
     except Invalid as error:
         raise Mismatch(KernelFault.NOT_FOUND, str(error), str(resource)) from None
+
+
+@lru_cache(maxsize=32)
+def _settings_of(resource: ResourceId, files: tuple[tuple[str, bytes], ...]) -> Mapping[str, Json]:
+    """They follow from the files alone, which the registry gives out as the same objects from run to run."""
+    return read(resource, dict(files)).settings
 
 
 def _least(limits: Limits, allowed: Mapping[str, Json]) -> Limits:

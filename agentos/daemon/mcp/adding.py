@@ -245,8 +245,6 @@ def _main(name: str, served: McpServed) -> str:
         "---",
         f"name: {name}",
         f"description: {json.dumps(_short(about))}",
-        "metadata:",
-        '  agentos-evolvable: "false"',
         "---",
     ]
     long = [

@@ -13,9 +13,9 @@ from agentos.daemon.offline import offline_context
 from agentos.daemon.run.grading import grade
 from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
 from agentos.errors import UserError
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find import feedback as words
 from agentos.evolver.find.mining import flag, flag_regraded, inspect
-from agentos.evolver.parts import Parts
 from agentos.evolver.promote.consent import person
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -105,21 +105,23 @@ def _read(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def settle(parts: Parts, ledger: Ledger, grader: Grader) -> int:
+def settle(parts: Dependencies, ledger: Ledger, grader: Grader) -> int:
     """Hold every word that was kept since the last call against its run; how many were looked at.
 
-    Raises Unavailable when the machinery failed: then the word is looked at again. Safe to repeat.
+    One that was taken back before that is not held. Raises Unavailable when the machinery failed: then the word is
+    looked at again. Safe to repeat.
     """
     done = ledger.read(CURSOR)
     fresh = ledger.find(Feedback)[done:]
     for number, word in enumerate(fresh, done + 1):
-        if word.checks:
+        opposed = words.taken_back(ledger.find(Feedback, run_id=word.run_id))
+        if word.checks and word.id not in opposed:
             _hold(parts, ledger, grader, word)
         ledger.advance(CURSOR, number, [])
     return len(fresh)
 
 
-def _hold(parts: Parts, ledger: Ledger, grader: Grader, word: Feedback) -> None:
+def _hold(parts: Dependencies, ledger: Ledger, grader: Grader, word: Feedback) -> None:
     run = ledger.run(word.run_id)
     if run.sandbox == IMPORT:
         return  # what made it is not here, so nothing here can be measured by it: `task from-run` takes its checks

@@ -33,6 +33,7 @@ from agentos.domain import (
     kind_of,
 )
 from agentos.errors import NotFound
+from agentos.evolver.ungranted import yours
 from agentos.ledger.audit import Entry
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -187,7 +188,7 @@ def change_of(reader: Reader, entry: Entry) -> Change | None:
         return None
     last = next(iter(reader.newest(Notification, 1, subject=found.subject)), None)
     if found.event == "recovered":
-        return found if last is not None and last.event in ("failed", "budget") else None
+        return found if last is not None and last.event in ("failed", "budget", "needs_you") else None
     return None if last is not None and last.event == found.event else found
 
 
@@ -196,7 +197,7 @@ def _changes(reader: Reader, entry: Entry) -> Iterator[Change]:
         run = reader.run(entry.subject)
         task = reader.task(run.task_id)
         if not task.parent:  # else a part of what is told of
-            yield from _of_run(task, run)
+            yield from _of_run(reader, task, run)
     elif entry.event == "task.given_up":
         task = reader.task(entry.subject)
         text = f"The machinery could not bring it to an end: agentos task show {task.id}"
@@ -210,7 +211,7 @@ def _changes(reader: Reader, entry: Entry) -> Iterator[Change]:
         )
 
 
-def _of_run(task: Task, run: Run) -> Iterator[Change]:
+def _of_run(reader: Reader, task: Task, run: Run) -> Iterator[Change]:
     outcome = run.outcome
     if outcome is None:
         return
@@ -223,6 +224,9 @@ def _of_run(task: Task, run: Run) -> Iterator[Change]:
         yield Change(f"budget:{day:%Y-%m-%d}", "budget", "The budget of the day is used up", see)
     elif outcome.result is Result.BUDGET:
         yield Change(subject, "budget", f"{task.name} used up its budget", see)
+    elif yours(outcome, reader.steps(run.id)):
+        text = f"Allow it, or call it a fault with `agentos run bad`: agentos run show {run.id}"
+        yield Change(subject, "needs_you", f"{task.name} needs what you did not allow", text)
     elif outcome.result in _BAD:
         yield Change(subject, "failed", f"{task.name} failed", f"It ended as {outcome.result.value}. {see}")
     elif outcome.result is Result.PASSED:

@@ -22,11 +22,18 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
+from agentos.daemon.requests.run_requests import (
+    Denied,
+    RequestHandler,
+    RunContext,
+    RunEnds,
+    Ungranted,
+)
 from agentos.daemon.requests.secret_requests import FilledRequest, Vault, fill
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.errors import Unavailable
 from agentos.evolver.history.recordings import FETCH, fetch_key
+from agentos.evolver.ungranted import GRANT
 from agentos.resources.servers import ServerTool
 
 BODY_MAX = 4 << 20  # of a response
@@ -88,20 +95,20 @@ class Egress(RequestHandler):
 
     def _made(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> dict[str, Json]:
         """What came of it, as it is recorded: an answer, or the ``type`` of a fault and its ``error``."""
-        target, host = self._allowed(url)
         patience_s = min(_PATIENCE_S, self._asking.deadline - time.monotonic())
         if patience_s <= 0:
             raise Unavailable("the run's time is over")
         until = time.monotonic() + patience_s
+        granted = self._server.secrets if self._server else None
         try:
-            granted = self._server.secrets if self._server else None
+            target, host = self._allowed(url)
             filled = fill(self._vault, self._asking, target, headers, content, granted)
         except Denied as error:  # on record: somebody may want to know what was tried
-            return {"type": error.fault.type, "error": error.fault.message}
+            return _refusal(error)
         try:
             seen = self._answered(method, filled, host, until)
         except Denied as error:  # it may quote what was sent
-            raise Denied(error.fault.type, str(filled.redact(error.fault.message))) from None
+            seen = _refusal(error)
         return {name: filled.redact(value) for name, value in seen.items()}
 
     def _answered(self, method: str, filled: FilledRequest, host: str, until: float) -> dict[str, Json]:
@@ -152,12 +159,10 @@ class Egress(RequestHandler):
         if self._server is not None and not is_named(place, self._server.hosts):
             name = self._server.resource.partition("/")[2]
             why = f"{place} is not a host that the MCP server {name} may reach: name it by `agentos mcp add --host`"
-            raise Denied("effect", why)
+            raise Ungranted(why)
         if is_named(place, self._hosts):
             return target, host
-        raise Denied(
-            "effect", f"{place} is not a host that runs may reach: add it to 'egress' in agentos.toml"
-        )
+        raise Ungranted(f"{place} is not a host that runs may reach: add it to 'egress' in agentos.toml")
 
     def _addresses(self, host: str, port: int, until: float) -> list[_Address]:
         """Where the host is, as far as a run may go there. Raises Denied, OSError."""
@@ -167,8 +172,7 @@ class Egress(RequestHandler):
             address for address in found if _is_public(address) or any(address in net for net in named)
         ]
         if not allowed:
-            raise Denied(
-                "effect",
+            raise Ungranted(
                 f"{host} leads to {', '.join(map(str, found)) or 'nowhere'}, which is not public: "
                 "add that address, or its network, to 'egress' in agentos.toml",
             )
@@ -181,6 +185,12 @@ def is_named(place: str, hosts: Sequence[str]) -> bool:
         place == allowed or (allowed.startswith("*.") and place.endswith(allowed[1:]))
         for allowed in map(str.lower, hosts)
     )
+
+
+def _refusal(error: Denied) -> dict[str, Json]:
+    """As it is recorded, and answered."""
+    said: dict[str, Json] = {"type": error.fault.type, "error": error.fault.message}
+    return said | {GRANT: True} if isinstance(error, Ungranted) else said
 
 
 def _literal(text: str) -> _Address | None:

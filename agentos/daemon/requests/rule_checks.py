@@ -51,7 +51,9 @@ class RuleChecks:
         if not decision.acts:
             checked = CallCheck(args)
         else:
-            event = {"tool": tool, "args": args}
+            event: dict[str, Json] = {"tool": tool, "args": args}
+            if decision.enforce is Enforcement.ASK and decision.args != args:
+                event["instead"] = decision.args  # what a person allows is what will be called
             advice = self._act(decision, RuleTrigger.BEFORE_CALL, event)
             if decision.enforce is Enforcement.ASK:
                 self.rules.allowed(tool)

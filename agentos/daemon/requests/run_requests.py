@@ -61,6 +61,13 @@ class Denied(Exception):
         super().__init__(message)
 
 
+class Ungranted(Denied):
+    """What a person could allow and did not; ``message`` says how. It stands in the record, made by the kernel alone."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("effect", message)
+
+
 @dataclass
 class RunSpending:
     """What a run's model calls used so far, those of the agents it handed work to included."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import SplitResult, quote, quote_plus
 
-from agentos.daemon.requests.run_requests import Denied, RunContext
+from agentos.daemon.requests.run_requests import Denied, RunContext, Ungranted
 from agentos.domain import Json
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
@@ -119,25 +119,20 @@ def _allowed(
     except UserError as error:
         raise Denied("effect", str(error)) from None
     if granted is not None and name not in granted:
-        raise Denied(
-            "effect",
+        raise Ungranted(
             f"this MCP server was not given the secret {name}: name it by `agentos mcp add --secret`",
         )
     if granted is None and name not in _declared(asking):
         raise Denied("effect", f"no tool of this run declares the secret {name}: add it to TOOL's 'secrets'")
     if secret is None:
-        raise Denied(
-            "effect", f"there is no secret {name}; a person types: agentos secret set {name} --host HOST"
-        )
+        raise Ungranted(f"there is no secret {name}; a person types: agentos secret set {name} --host HOST")
     if not secret.any_task and name not in asking.task.secrets:
-        raise Denied("effect", f"the task does not allow the secret {name}: add it to its 'secrets'")
+        raise Ungranted(f"the task does not allow the secret {name}: add it to its 'secrets'")
     host = (target.hostname or "").rstrip(".")
     place = host if target.port is None else f"{host}:{target.port}"
     if not secret.is_for(target.scheme, place):
         where = f"{target.scheme}://{place}"
-        raise Denied(
-            "effect", f"the secret {name} is not bound to {where}: it goes to {', '.join(secret.hosts)}"
-        )
+        raise Ungranted(f"the secret {name} is not bound to {where}: it goes to {', '.join(secret.hosts)}")
     assert vault is not None
     try:
         return vault.value(name)

@@ -43,6 +43,7 @@ class ServerParts:
     accept: Callable[[str, McpServed], object] | None = (
         None  # what is done where a person takes it as it is now
     )
+    wheels: Callable[[Snapshot, str], bytes | None] | None = None  # the lock of a server on a snapshot
 
 
 @dataclass
@@ -80,6 +81,13 @@ class RunServers:
                     self._end(server)
                 return {"observation": {"ok": False}, "fault": error.fault.model_dump()}
         return self._told(tool, result)
+
+    def has_other_wheels(self, tool: ServerTool) -> bool:
+        """Whether it runs on other wheels than those of the recording, which so says nothing of it."""
+        recording, wheels = self._asking.plan.recording, self._parts.wheels
+        if recording is None or wheels is None or not self._asking.plan.replays:
+            return False
+        return wheels(recording.snapshot, tool.resource) != wheels(self._asking.snapshot, tool.resource)
 
     def was_served(self, tool: ServerTool, args: Mapping[str, Json]) -> None:
         """A call was answered from the record: a server that is started later has to be brought that far."""

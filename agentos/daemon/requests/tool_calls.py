@@ -6,12 +6,10 @@ the worker says. docs/understand/replay.md has the table of what happens to whic
 
 from __future__ import annotations
 
-import ast
 import json
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agentos.daemon.job.bundle import Bundle, is_kernel_file
@@ -32,43 +30,12 @@ from agentos.errors import Unavailable, UserError
 from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
 from agentos.messages import WHEELS
 from agentos.ports import Plan, Snapshots
-from agentos.programs import SCRIPT_EFFECTS, is_manifest, is_script
 from agentos.resources import tool_path, tool_reference
+from agentos.resources.effects import Effects, declared
 from agentos.resources.servers import ServerTool, server_tool
-from agentos.syntax import parse
 
 _AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and held against the record
 _GO: Mapping[str, Json] = {"go": True}
-
-
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """What a tool's source declares of its effects."""
-
-    effects: frozenset[str]
-    idempotent: bool  # making the same call twice is as good as making it once
-
-
-def declared(path: str, source: bytes) -> Effects:
-    """Read ``TOOL`` without running anything. What cannot be read counts as acting on the outside."""
-    if is_script(path):
-        return Effects(frozenset(SCRIPT_EFFECTS), False)
-    cards = []
-    try:
-        if is_manifest(path):
-            says = json.loads(source)
-            return Effects(frozenset(map(str, says["effects"])), says.get("idempotent") is True)
-        for node in parse(source.decode("utf-8")).body:
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            named = any(isinstance(target, ast.Name) and target.id == "TOOL" for target in targets)
-            if named and isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                cards.append(ast.literal_eval(node.value))
-        # A file that says it twice is held to all that it says.
-        effects = frozenset(str(effect) for card in cards for effect in card["effects"])
-        idempotent = bool(cards) and all(card.get("idempotent") is True for card in cards)
-    except (SyntaxError, ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
-        effects, idempotent = frozenset(), False
-    return Effects(effects or frozenset({Effect.EXTERNAL}), idempotent)
 
 
 def tool_asks(asking: RunContext) -> ToolAsks:
@@ -135,13 +102,15 @@ class ToolAsks(RequestHandler):
     def _of_server(
         self, tool: ServerTool, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
     ) -> Mapping[str, Json]:
-        """From the record where it is on record, whatever its effects: a server is no part of what evolves.
+        """From the record where it is on record, whatever its effects, unless it was made with other wheels.
 
         Else it is made, in a replay too unless it acts on the outside: the server's box is the run's own, and is
         brought first to where the calls before it left it.
         """
         if self._servers is None:
             raise Denied("not_available", "nothing here calls the tools of MCP servers")
+        if self._servers.has_other_wheels(tool):
+            found = None  # what these wheels give is what is asked
         if Effect.EXTERNAL in says.effects:
             answer = self._external(action, says, found, own_code=False)
         else:

@@ -33,6 +33,7 @@ from agentos.durable import flush_folder
 from agentos.errors import Invalid, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
+from agentos.ledger.postgres.address import address_of
 from agentos.registry.git.repository import MAIN, Repository, environment
 from agentos.sandboxes.owner import Owner
 
@@ -78,6 +79,12 @@ def back_up(
         raise UserError(f"there is no home at {home.root}; name it by --home")
     if target.exists() and not replace:
         raise UserError(f"{target} is there already; give another name, or --force to replace it")
+    if address := address_of(home.ledger):
+        raise UserError(
+            f"the ledger lies in PostgreSQL, and its server keeps it: type `pg_dump --format=custom --file=ledger.dump "
+            f"'{address}'`, and copy {home.root} (registry, blobs, keys) after that; or bring the ledger back first, by "
+            "`agentos home move --to file`"
+        )
     if target.is_relative_to(home.root):
         raise UserError(f"{target} lies in the home itself; a backup belongs on another disk")
     if not target.parent.is_dir():

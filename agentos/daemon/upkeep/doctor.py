@@ -1,4 +1,7 @@
-"""Looks for leftovers of what was killed and for damage; mends what can be mended without loss."""
+"""Looks for leftovers of what was killed and for damage; mends what can be mended without loss.
+
+Takes as long in a home of any age: of ledger and registry the newest part is looked at, and all of them if asked.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +16,29 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from agentos import __version__
 from agentos.daemon.control.daemon_lock import daemon_info
-from agentos.daemon.offline import policy_of, probes_of
-from agentos.daemon.upkeep.auditing import verify_home
 from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status
 from agentos.domain import TaskState
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
+from agentos.ledger.postgres.address import address_of
 from agentos.ledger.reading import Reader
 from agentos.models.keys import read_keys
 from agentos.models.secrets import secrets_of
+from agentos.programs import LOCK_FILE
 from agentos.proposers.coders import load_coders
+from agentos.registry.check import Report, sweep
 from agentos.registry.check import leftovers as registry_leftovers
-from agentos.registry.check import sweep
 from agentos.registry.store import Registry
 from agentos.registry.wheels import locked
 from agentos.sandboxes.reaper import leftovers, reap
-from agentos.settings import load_settings
 from agentos.shipped import folder
 
 # Names of our temporary files and folders, those of earlier releases among them.
@@ -51,17 +55,21 @@ class DoctorFinding:
     mended: bool = False
 
 
-def examine(home: Home, *, fix: bool) -> list[DoctorFinding]:
-    """Everything found, with what was mended if ``fix``. Raises UserError without a home."""
+def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]:
+    """Everything found, with what was mended if ``fix``; ``full`` reads the whole ledger, its blobs and the registry.
+
+    Raises UserError without a home.
+    """
     if not home.is_there:
         raise NotFound(f"there is no home at {home.root}; type `agentos init`, or name it by --home")
     found = []
+    ledger, registry = (_whole_ledger, _whole_registry) if full else (_ledger, _registry)
     looks: tuple[Callable[[Home], Iterator[DoctorFinding]], ...] = (
-        *(_process, _queue, _boxes, _sandbox, _files, _key, _settings, _ledger, _registry, _wheels, _swap),
+        *(_process, _queue, _boxes, _sandbox, _files, _key, _settings, ledger, registry, _wheels, _swap),
     )
     if fault := _unwritable(home):  # once, not for each file and commit that cannot be locked
         found.append(DoctorFinding(fault))
-        looks = (_process, _key, _settings, _ledger, _swap)
+        looks = (_process, _key, _settings, ledger, _swap)
     for look in looks:
         try:
             found += list(look(home))
@@ -116,11 +124,15 @@ def _queue(home: Home) -> Iterator[DoctorFinding]:
 def _sandbox(home: Home) -> Iterator[DoctorFinding]:
     """Without one no task runs. Tried where no daemon has done so."""
     info = daemon_info(home)
+    if info is not None and info.ready and info.alive:
+        return
+    from agentos.settings import load_settings
+
     try:
         settings = load_settings(home.settings)
     except UserError:  # told by `_settings`
         return
-    if (info is not None and info.ready and info.alive) or (settings.sandbox != "docker" and _bwrap_works()):
+    if settings.sandbox != "docker" and _bwrap_works():
         return
     from agentos.sandboxes.choice import Choice
 
@@ -194,14 +206,22 @@ def _key(home: Home) -> Iterator[DoctorFinding]:
 
 
 def _settings(home: Home) -> Iterator[DoctorFinding]:
-    documents: tuple[Callable[[], object], ...] = (
-        lambda: load_settings(home.settings),
-        lambda: policy_of(home),
-        lambda: probes_of(home),
+    documents: list[Callable[[], object]] = [
         lambda: load_coders(folder("evolver") / "coders.toml", home.root / "coders.toml"),
         lambda: read_keys(home.keys),
         lambda: secrets_of(home),
-    )
+    ]
+    if not _daemon_read(home):
+        # pydantic, which takes longer to import than all that is looked at here
+        from agentos.daemon.offline import policy_of, probes_of
+        from agentos.settings import load_settings
+
+        documents = [
+            lambda: load_settings(home.settings),
+            lambda: policy_of(home),
+            lambda: probes_of(home),
+            *documents,
+        ]
     for read in documents:
         try:
             read()
@@ -209,27 +229,66 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
             yield DoctorFinding(str(error))
 
 
+def _daemon_read(home: Home) -> bool:
+    """Whether a daemon of this release works with these settings, policy and probes: it starts with no others."""
+    info = daemon_info(home)
+    if info is None or not (info.alive and info.ready) or info.version != __version__:
+        return False
+    began = datetime.fromisoformat(info.started_at).timestamp()
+    paths = (home.settings, home.root / "policy.toml", home.root / "safety_probes.toml")
+    return all(path.stat().st_ctime < began for path in paths if path.exists())
+
+
+def _databases(home: Home) -> tuple[Path, ...]:
+    """The files that ledger and engine lie in; none where PostgreSQL has them."""
+    return () if address_of(home.ledger) else (home.ledger, home.engine)
+
+
 def _ledger(home: Home) -> Iterator[DoctorFinding]:
-    for path in (home.ledger, home.engine):
+    """Whether both databases can be read at all, and the newest entries follow one another up to the head."""
+    for path in _databases(home):
         if path.exists():
-            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-                try:
-                    (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-                except sqlite3.DatabaseError as error:
-                    answer = str(error)
-            if answer != "ok":
-                yield DoctorFinding(f"{path.name} is damaged: {answer}")
+            yield from _damage(path, "SELECT 'ok' FROM sqlite_schema LIMIT 1")
+    for fault in Reader(home.ledger).verify(newest_only=True):
+        yield DoctorFinding(f"audit: {fault}")
+
+
+def _whole_ledger(home: Home) -> Iterator[DoctorFinding]:
+    # with all that a verdict is computed from, which nobody pays for who only looks for leftovers
+    from agentos.daemon.upkeep.auditing import verify_home
+
+    for path in _databases(home):
+        if path.exists():
+            yield from _damage(path, "PRAGMA integrity_check(1)")
     for fault in verify_home(home).faults:
         yield DoctorFinding(f"audit: {fault}")
 
 
+def _damage(path: Path, look: str) -> Iterator[DoctorFinding]:
+    """What a statement finds wrong that answers "ok" for a database that is whole."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        try:
+            (answer,) = connection.execute(look).fetchone() or ("it is empty",)
+        except sqlite3.DatabaseError as error:
+            answer = str(error)
+    if answer != "ok":
+        yield DoctorFinding(f"{path.name} is damaged: {answer}")
+
+
 def _registry(home: Home) -> Iterator[DoctorFinding]:
+    """What is served, and what the newest commits made."""
     registry = Registry(home.registry)
-    report = registry.check()
-    for fault in report.faults:
-        yield DoctorFinding(f"registry: {fault}")
-    for warning in report.warnings:
-        yield DoctorFinding(f"registry: {warning}")
+    yield from _checked(registry, registry.check_newest())
+
+
+def _whole_registry(home: Home) -> Iterator[DoctorFinding]:
+    registry = Registry(home.registry)
+    yield from _checked(registry, registry.check())
+
+
+def _checked(registry: Registry, report: Report) -> Iterator[DoctorFinding]:
+    for told in (*report.faults, *report.warnings):
+        yield DoctorFinding(f"registry: {told}")
     if report.repaired:
         yield DoctorFinding(
             f"registry: {report.repaired} version tag(s) were missing", lambda: None, mended=True
@@ -246,7 +305,7 @@ def _wheels(home: Home) -> Iterator[DoctorFinding]:
     registry = Registry(home.registry)
     main = registry.stable()
     for resource in registry.names(main):
-        lock = locked(registry.files(main, str(resource)))
+        lock = locked(registry.files(main, f"{resource}/{LOCK_FILE}"))
         missing = registry.wheels.missing(lock) if lock is not None else []
         if lock is not None and missing:
             names = ", ".join(wheel.file for wheel in missing)

@@ -94,7 +94,8 @@ def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedTotals, apply: bool
         if _is_old(path)
     }
     with LedgerSnapshot(home.ledger) as frozen:
-        free = sorted(old.keys() - retention.still_named(frozen.rows, frozenset(old), gone))
+        contents = {table: frozen.every_row(table) for table in frozen.tables()}
+        free = sorted(old.keys() - retention.still_named(frozen.rows, contents, frozenset(old), gone))
     freed = [ledger.blobs.remove(name, _ORPHAN_S) if apply else old[name] for name in free]
     return sum(size > 0 for size in freed), sum(freed)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentos.domain import Kind, ResourceId, Version
 from agentos.errors import NotFound
 from agentos.home import Home
+from agentos.ledger.postgres.address import has_ledger
 
 if TYPE_CHECKING:
     from agentos.registry.store import Registry
@@ -81,7 +82,7 @@ def resource_whole(registry: Registry, resource: ResourceId, number: str | None)
 
 def folders_of(home: Home, registry: Registry) -> Mapping[str, Any]:
     """Skill -> the folder that differs from the registry, and which side is ahead."""
-    if not home.ledger.exists():
+    if not has_ledger(home.ledger):
         return {}
     from agentos.ledger.reading import Reader
     from agentos.registry.skill_folders.folder_differences import ADOPTED, folder_differences

@@ -19,19 +19,20 @@ from agentos.domain import (
     Snapshot,
     Task,
 )
+from agentos.evolver.diagnose import DiagnosisContext
 from agentos.evolver.diagnose.layer_order import PROMOTED_TWICE, ladder
 from agentos.evolver.find.agent_failures import failed_below, telling_step
 from agentos.evolver.find.harness_signs import ANOTHER_ORDER, SOMETHING_ELSE
+from agentos.evolver.find.holding_back import runs_of
 from agentos.evolver.find.mining import tool_path
-from agentos.evolver.history.open_runs import runs_of
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import FailureClass
+from agentos.programs import MANIFEST
 
 SHARED_BY = 3  # tools that fail with one and the same message: none of them is to blame
 LATELY = 20  # promotions of a resource that are looked at
 
 
-def diagnose(parts: Parts, evidence: Evidence, base: Snapshot) -> Diagnosis:
+def diagnose(parts: DiagnosisContext, evidence: Evidence, base: Snapshot) -> Diagnosis:
     """Layer, resource and file, and the reason in a sentence."""
     klass = next(item for item in parts.taxonomy if item.name == evidence.fingerprint.klass)
     tasks = parts.tasks(evidence.task_ids)
@@ -52,13 +53,13 @@ def diagnose(parts: Parts, evidence: Evidence, base: Snapshot) -> Diagnosis:
 
 
 def _of_a_call(
-    parts: Parts, evidence: Evidence, base: Snapshot, task: Task, klass: FailureClass
+    parts: DiagnosisContext, evidence: Evidence, base: Snapshot, task: Task, klass: FailureClass
 ) -> tuple[list[EditTarget], str]:
     """Where a task that names its tool went wrong, the likeliest first, and why there."""
     fingerprint = evidence.fingerprint
     run = parts.journal.runs_of(task.key, 1)
     used = run[0].resources if run else ()
-    path = tool_path(task.call, used)
+    path = _tool_file(parts, base, tool_path(task.call, used))
     files = parts.snapshots.files(base, path) if path else {}
     harness = fingerprint.resource
     if not harness.startswith(f"{Kind.HARNESS.value}/"):
@@ -91,7 +92,14 @@ def _of_a_call(
     return [tool], why
 
 
-def _below(parts: Parts, evidence: Evidence) -> str:
+def _tool_file(parts: DiagnosisContext, base: Snapshot, path: str) -> str:
+    """The file of the tool: its source, or the document of one that is a program or has a server."""
+    document = f"{path.removesuffix('.py')}/{MANIFEST}"
+    known = parts.snapshots.files(base, path.removesuffix(".py")) if path.endswith(".py") else {}
+    return document if document in known else path
+
+
+def _below(parts: DiagnosisContext, evidence: Evidence) -> str:
     """Which agent below the failing runs failed first, in a sentence; "" where none did."""
     agents = {
         handed[0].agent
@@ -111,7 +119,7 @@ def _why_harness(fingerprint: Fingerprint, harness: str) -> str:
     return f"the fault was raised in {harness}, not in the tool"
 
 
-def _outside_tools(parts: Parts, evidence: Evidence) -> str:
+def _outside_tools(parts: DiagnosisContext, evidence: Evidence) -> str:
     """The node of the step that failed in every run though no call did; "" where there is none."""
     nodes = set()
     for run_id in evidence.run_ids:
@@ -121,7 +129,7 @@ def _outside_tools(parts: Parts, evidence: Evidence) -> str:
     return nodes.pop() if len(nodes) == 1 and "act" not in nodes else ""
 
 
-def _promotions(parts: Parts, resource: str, klass: FailureClass) -> int:
+def _promotions(parts: DiagnosisContext, resource: str, klass: FailureClass) -> int:
     """Standing promotions of the resource for failures of this class, of late."""
     standing = [
         evolution
@@ -132,14 +140,16 @@ def _promotions(parts: Parts, resource: str, klass: FailureClass) -> int:
     return classes.count(klass.name)
 
 
-def _in_harness(parts: Parts, base: Snapshot, harness: str, fingerprint: Fingerprint) -> EditTarget:
+def _in_harness(
+    parts: DiagnosisContext, base: Snapshot, harness: str, fingerprint: Fingerprint
+) -> EditTarget:
     """The harness' file that the fault names, else the one that its runs begin in."""
     files = parts.snapshots.files(base, f"{harness}/")
     named = [path for path in files if path.endswith(".py") and path in fingerprint.signature]
     return EditTarget(Layer.HARNESS, harness, max(named, key=len, default=f"{harness}/harness.py"))
 
 
-def _shared_by(parts: Parts, fingerprint: Fingerprint) -> int:
+def _shared_by(parts: DiagnosisContext, fingerprint: Fingerprint) -> int:
     """How many resources failed with this message, if they are enough to clear each of them; else 0."""
     message = fingerprint.signature.rpartition(" | ")[2]
     if not message:
@@ -152,7 +162,7 @@ def _shared_by(parts: Parts, fingerprint: Fingerprint) -> int:
     return len(resources) if len(resources) >= SHARED_BY else 0
 
 
-def _steps(parts: Parts, evidence: Evidence, *, called: bool) -> tuple[str, ...]:
+def _steps(parts: DiagnosisContext, evidence: Evidence, *, called: bool) -> tuple[str, ...]:
     """For each run of the evidence, the step by which its failure is told."""
     found = []
     for run_id in evidence.run_ids:

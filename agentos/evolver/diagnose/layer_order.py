@@ -24,23 +24,23 @@ from agentos.domain import (
     Snapshot,
 )
 from agentos.errors import Invalid
+from agentos.evolver.diagnose import DiagnosisContext
 from agentos.evolver.find.agent_failures import failed_below
 from agentos.evolver.find.harness_signs import astray
 from agentos.evolver.find.triage import PAST, WITHOUT_SUCCESS
 from agentos.evolver.history.proposer_order import archive, by_layer, ordered
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import FailureClass
 from agentos.ports import ObservedRun
 from agentos.resources import read
 
 PROMOTED_TWICE = 2
-LADDER = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS)
+LADDER = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.RULE, Layer.HARNESS)
 _STOPS = frozenset({"limit", "loop", "steps", "empty", "malformed", "nonsense"})  # of the loop, not of a tool
 _NO_TOOL = frozenset({"unknown_tool"})
 
 
 def ladder(
-    parts: Parts, evidence: Evidence, base: Snapshot, runs: Sequence[ObservedRun]
+    parts: DiagnosisContext, evidence: Evidence, base: Snapshot, runs: Sequence[ObservedRun]
 ) -> tuple[list[EditTarget], str]:
     """The sites in the order in which they are tried, and why the first one is first.
 
@@ -108,7 +108,7 @@ def _end(seen: ObservedRun) -> str:
 
 
 def _faulty_tool(
-    parts: Parts, base: Snapshot, runs: Sequence[ObservedRun], evidence: Evidence
+    parts: DiagnosisContext, base: Snapshot, runs: Sequence[ObservedRun], evidence: Evidence
 ) -> Iterator[EditTarget]:
     """The tool that the failure is named by, as one below the runs may be; else whose fault most failing runs hold."""
     failing = [seen for seen in runs if not seen.passed]
@@ -132,7 +132,7 @@ def _broken(seen: ObservedRun) -> Iterator[str]:
             yield step.action["path"]
 
 
-def _tried(parts: Parts, evidence: Evidence) -> tuple[Counter[Layer], Counter[Layer]]:
+def _tried(parts: DiagnosisContext, evidence: Evidence) -> tuple[Counter[Layer], Counter[Layer]]:
     """By layer: evolutions of this failure that ended without success, and promotions."""
     failed: Counter[Layer] = Counter()
     promoted: Counter[Layer] = Counter()
@@ -145,7 +145,7 @@ def _tried(parts: Parts, evidence: Evidence) -> tuple[Counter[Layer], Counter[La
     return failed, promoted
 
 
-def _agent(parts: Parts, base: Snapshot, name: str) -> Mapping[str, str]:
+def _agent(parts: DiagnosisContext, base: Snapshot, name: str) -> Mapping[str, str]:
     resource = ResourceId(Kind.AGENT, name)
     try:
         return read(resource, parts.snapshots.files(base, f"{resource}/")).settings
@@ -153,9 +153,11 @@ def _agent(parts: Parts, base: Snapshot, name: str) -> Mapping[str, str]:
         return {}
 
 
-def _site(parts: Parts, base: Snapshot, layer: Layer, agent: str, settings: Mapping[str, str]) -> EditTarget:
-    """A new skill or tool is the agent's matter: what uses the agent is what it may break."""
-    if layer in (Layer.SKILL, Layer.TOOL):
+def _site(
+    parts: DiagnosisContext, base: Snapshot, layer: Layer, agent: str, settings: Mapping[str, str]
+) -> EditTarget:
+    """A new skill, tool or rule is the agent's matter: what uses the agent is what it may break."""
+    if layer in (Layer.SKILL, Layer.TOOL, Layer.RULE):
         return EditTarget(layer, f"agent/{agent}", "")
     name, file = {
         Layer.MEMORY: ("default", "memory.md"),

@@ -1,1 +1,51 @@
 """Which finished runs failed, in which way, and which failures have become evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from agentos.evolver.states import Clock, EvolutionStates, TaskReader
+
+if TYPE_CHECKING:
+    from agentos.evolver.policy import FailureClass, Policy
+    from agentos.ports import Audit, Cursor, Journal, Records, Snapshots
+
+
+class ReadContext(Protocol):
+    """What runs are read with, and whether others may see them."""
+
+    cursor: Cursor
+    journal: Journal
+    policy: Policy
+
+
+class InspectContext(Protocol):
+    """What a run's failure is named with."""
+
+    journal: Journal
+    policy: Policy
+    taxonomy: tuple[FailureClass, ...]
+
+
+class MineContext(Clock, ReadContext, InspectContext, Protocol):
+    """What finished runs are mined with."""
+
+    audit: Audit
+
+
+class HoldBackContext(TaskReader, Protocol):
+    """What it is drawn with which evidence no proposer sees."""
+
+    consent_key: bytes
+    policy: Policy
+
+
+class TriageContext(Clock, EvolutionStates, TaskReader, Protocol):
+    """What evidence is sealed with, and evolutions are opened."""
+
+    audit: Audit
+    cursor: Cursor
+    policy: Policy
+    records: Records
+    snapshots: Snapshots
+    taxonomy: tuple[FailureClass, ...]

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentos.domain import SHARED, Cost, Fault, KernelFault, Kind, Outcome, Result, Run, Step, Task, kind_of
+from agentos.errors import ModelAway, ModelMissing
+from agentos.evolver.find import InspectContext
 from agentos.evolver.find.signals import Signal, read_signals
-from agentos.evolver.parts import Parts
 
 # Steps and questions; calls, tokens and money of models. Of a budget that many runs share none is to blame.
 _OWN = frozenset({KernelFault.LIMIT, KernelFault.BUDGET, KernelFault.SUPERVISOR})
 _CIRCLES = frozenset({Signal.RETRY_LOOP, Signal.FORGOTTEN})
 
 
-def as_failed(parts: Parts, task: Task, run: Run, steps: Sequence[Step] | None = None) -> Run:
+def as_failed(parts: InspectContext, task: Task, run: Run, steps: Sequence[Step] | None = None) -> Run:
     """The run, as one that failed where it used up its budget by a fault; else as it is.
 
     ``steps`` are its own where the journal does not know it.
@@ -39,7 +40,7 @@ def as_failed(parts: Parts, task: Task, run: Run, steps: Sequence[Step] | None =
     return replace(run, outcome=replace(outcome, result=Result.FAILED, fault=fault))
 
 
-def _was_enough(parts: Parts, run: Run, outcome: Outcome, steps: int) -> bool:
+def _was_enough(parts: InspectContext, run: Run, outcome: Outcome, steps: int) -> bool:
     """Whether equal work passed with no more than the run had used when it was stopped."""
     return any(
         other.outcome is not None
@@ -70,3 +71,14 @@ def no_model(outcome: Outcome) -> str:
         return ""
     said = outcome.fault.message
     return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
+
+
+def without_model(outcome: Outcome, what: str) -> ModelAway | None:
+    """What to raise where no model answered: ``what`` says what came to nothing. None where one did.
+
+    A budget of the day is there again tomorrow; a model that is not set up, and the evolution's budget, are not.
+    """
+    if not (why := no_model(outcome)):
+        return None
+    returns = kind_of(outcome.fault) is KernelFault.DAY_BUDGET
+    return (ModelAway if returns else ModelMissing)(f"{what}: {why}")

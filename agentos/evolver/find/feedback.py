@@ -139,6 +139,22 @@ def named(expected: Sequence[Check], made_by: str) -> tuple[Check, ...]:
     return tuple(Check(check.kind, {**check.spec, "made_by": made_by}) for check in expected)
 
 
+def taken_back(said: Sequence[Feedback]) -> dict[str, Feedback]:
+    """Of words by their id that a later one on the same run says the opposite of: that later one, whoever said it.
+
+    The newest word on a run stands. A correction says both at once, and takes nothing of itself back.
+    """
+    newest: dict[str, Feedback] = {}
+    for word in said:
+        if word.run_id not in newest or word.at >= newest[word.run_id].at:
+            newest[word.run_id] = word
+    return {
+        word.id: newest[word.run_id]
+        for word in said
+        if newest[word.run_id].rating is not word.rating and newest[word.run_id].at > word.at
+    }
+
+
 def regraded_task(feedback: Feedback, task: Task) -> Task:
     """The work of the run, with what the person expects of it beside its own checks."""
     return replace(

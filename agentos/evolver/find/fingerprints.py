@@ -34,6 +34,9 @@ from agentos.evolver.find.imported_failures import imported_lapse
 from agentos.evolver.policy import FailureClass
 
 MESSAGE_MAX = 200
+NOT_GRANTED = (
+    "kernel:not_granted"  # in the taxonomy; no box can speak it: it is looked up for what the kernel recorded
+)
 
 # Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``spending``).
 FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
@@ -54,6 +57,7 @@ class Failure:
     fault: Fault
     klass: FailureClass
     fingerprint: Fingerprint
+    broken: Fault | None = None  # of a tool's code, where that is what failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,18 @@ def _of_code(fault: Fault, path: str, taxonomy: tuple[FailureClass, ...]) -> Fai
     place = fault.where or path
     message = "" if klass.name == "wrong_answer" else normalise(fault.message)
     signature = " | ".join([path or resource, fault.type, place, message])
-    return Failure(fault, klass, _fingerprint(resource, klass, signature))
+    return Failure(fault, klass, _fingerprint(resource, klass, signature), broken=fault)
+
+
+def of_refusal(failure: Failure, refused: Step, taxonomy: tuple[FailureClass, ...]) -> Failure:
+    """The same failure as what it is: a person's to settle, one for each thing that was refused."""
+    klass = _first(taxonomy, {NOT_GRANTED})
+    if NOT_GRANTED not in klass.faults:  # a taxonomy of a person's own, from before
+        return failure
+    said = refused.observation["error"] if isinstance(refused.observation, dict) else ""
+    resource = failure.fingerprint.resource
+    signature = " | ".join([resource, NOT_GRANTED, " ".join(str(said).split())[:MESSAGE_MAX]])
+    return Failure(failure.fault, klass, _fingerprint(resource, klass, signature))
 
 
 def _fingerprint(resource: str, klass: FailureClass, signature: str) -> Fingerprint:

@@ -13,20 +13,21 @@ from datetime import datetime
 
 from agentos.domain import Call, Fault, Kind, Run, Sighting, Step, Task
 from agentos.errors import NotFound, UserError
+from agentos.evolver.find import InspectContext, MineContext
 from agentos.evolver.find.agent_failures import HandedFailure, failed_below
 from agentos.evolver.find.budget_failures import as_failed
-from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of
+from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, of_refusal
 from agentos.evolver.find.harness_signs import mistold
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
-from agentos.evolver.parts import Parts
+from agentos.evolver.ungranted import passed_without, ungranted
 
 CURSOR = "mine"
 BATCH = 500
 BELOW_MAX = 20  # newest runs of equal work, among which that of a hand-over is looked for
 
 
-def mine(parts: Parts) -> int:
+def mine(parts: MineContext) -> int:
     """Read all runs that finished since the last call; the number of sightings stored, but for hidden ones."""
     stored = 0
     while True:
@@ -39,34 +40,46 @@ def mine(parts: Parts) -> int:
         stored += sum(not sighting.hidden for sighting in sightings)
 
 
-def flag(parts: Parts, run: Run) -> Sighting:
+def flag(parts: MineContext, run: Run) -> Sighting:
     """A person says that this run matters: one such sighting is enough to open evidence."""
     if not is_open(parts, run):
         raise UserError(f"{run.id} belongs to a hidden hold-out task, which may not become evidence.")
-    failure = inspect(parts, run)
+    failure = _as_it_says(parts, run)
     if failure is None:
         raise UserError(f"{run.id} did not fail; give the task a check that fails, then run it again.")
     return _flagged(parts, run, failure)
 
 
-def flag_regraded(parts: Parts, run: Run, said_at: datetime) -> Sighting | None:
+def flag_regraded(parts: MineContext, run: Run, said_at: datetime) -> Sighting | None:
     """As ``flag``, of a run that a person's checks failed; what is of hidden work stays hidden.
 
     It is seen when it is said: a word on an old run is news also after a repair of the same file.
     """
-    failure = inspect(parts, run)
+    failure = _as_it_says(parts, run)
     return _flagged(parts, run, failure, said_at) if failure else None
 
 
-def _flagged(parts: Parts, run: Run, failure: Failure, seen_at: datetime | None = None) -> Sighting:
+def _flagged(parts: MineContext, run: Run, failure: Failure, seen_at: datetime | None = None) -> Sighting:
     sighting = _made(parts, run, failure, flagged=True)
     sighting = replace(sighting, seen_at=seen_at or sighting.seen_at)
     parts.audit.note("run.flag", run.id, {"fingerprint": failure.fingerprint.id}, (sighting,))
     return sighting
 
 
-def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
+def inspect(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
     """The failure that a run shows, or None. ``steps`` are its own where the journal does not know it."""
+    failure = _as_it_says(parts, run, steps)
+    if failure is None or failure.broken is None:
+        return failure
+    of_run = parts.journal.steps(run.id) if steps is None else steps
+    refused = ungranted(run.outcome, failure.broken, of_run)
+    if refused is None or passed_without(parts.journal, run, refused):
+        return failure
+    return of_refusal(failure, refused, parts.taxonomy)
+
+
+def _as_it_says(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
+    """As ``inspect``, with no regard to what a person could allow."""
     task = parts.journal.task(run.task_id)
     run = as_failed(parts, task, run, steps)
     if task.call is not None:
@@ -79,7 +92,7 @@ def inspect(parts: Parts, run: Run, steps: Sequence[Step] | None = None) -> Fail
     return failure and (_of_below(parts, doing.steps()) or failure)
 
 
-def run_below(parts: Parts, handed: HandedFailure) -> Run | None:
+def run_below(parts: InspectContext, handed: HandedFailure) -> Run | None:
     """The newest run of work that was handed over; None where the journal does not know it."""
     try:
         task = parts.journal.task(handed.task_id)
@@ -89,7 +102,7 @@ def run_below(parts: Parts, handed: HandedFailure) -> Run | None:
     return next((run for run in runs if run.task_id == task.id), None)
 
 
-def _of_below(parts: Parts, steps: Sequence[Step]) -> Failure | None:
+def _of_below(parts: InspectContext, steps: Sequence[Step]) -> Failure | None:
     """The failure of whom the run handed work to, where that never succeeded: it is one failure, not two."""
     for handed in failed_below(steps):
         below = run_below(parts, handed)
@@ -98,7 +111,7 @@ def _of_below(parts: Parts, steps: Sequence[Step]) -> Failure | None:
     return None
 
 
-def _of_harness(parts: Parts, task: Task, run: Run, steps: Sequence[Step] | None) -> Failure | None:
+def _of_harness(parts: InspectContext, task: Task, run: Run, steps: Sequence[Step] | None) -> Failure | None:
     """The failure of a call, where it is its harness': one and the same, whichever tool was called."""
     outcome = run.outcome
     name = next((name for name in run.resources if name.startswith(f"{Kind.HARNESS.value}/")), "")
@@ -129,12 +142,12 @@ def tool_path(call: Call | None, resources: tuple[str, ...]) -> str:
     return f"{owner}/tools/{stem}.py" if owner else f"tool/{tool.replace('_', '-')}/tool.py"
 
 
-def _sighting(parts: Parts, run: Run) -> Sighting | None:
+def _sighting(parts: MineContext, run: Run) -> Sighting | None:
     failure = inspect(parts, run)
     return _made(parts, run, failure, flagged=False) if failure else None
 
 
-def _made(parts: Parts, run: Run, failure: Failure, *, flagged: bool) -> Sighting:
+def _made(parts: MineContext, run: Run, failure: Failure, *, flagged: bool) -> Sighting:
     return Sighting(
         run_id=run.id,
         task_id=run.task_id,

@@ -23,8 +23,8 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import Conflict, NotFound
+from agentos.evolver.find import TriageContext
 from agentos.evolver.find.holding_back import GIVEN
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import MinePolicy
 from agentos.ports import Cursor
 
@@ -55,7 +55,7 @@ class RipeFailure:
     fingerprints: frozenset[str]  # of all its sightings: lone failures of one file are several
 
 
-def triage(parts: Parts) -> list[Evolution]:
+def triage(parts: TriageContext) -> list[Evolution]:
     """Seal evidence for every failure that is ripe, and open one evolution for each.
 
     Two processes may do this at once (the daemon, `agentos evolve`): the one that finds the cursor
@@ -90,7 +90,7 @@ def triage(parts: Parts) -> list[Evolution]:
     return opened
 
 
-def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: float) -> bool:
+def settled(parts: TriageContext, *, busy: bool, first_seen: datetime | None, quiet_s: float) -> bool:
     """May triage run now? Tasks come first: it waits until they are done, but not for ever."""
     rules = parts.policy.mine
     if first_seen is not None and parts.now() - first_seen > timedelta(seconds=rules.max_wait_s):
@@ -98,7 +98,7 @@ def settled(parts: Parts, *, busy: bool, first_seen: datetime | None, quiet_s: f
     return not busy and quiet_s >= rules.settle_s
 
 
-def retry(parts: Parts, evolution: Evolution, *, takes_up: str = "") -> Evolution:
+def retry(parts: TriageContext, evolution: Evolution, *, takes_up: str = "") -> Evolution:
     """Open a new evolution on the same evidence, against what is stable now.
 
     ``takes_up``: the candidate whose edit is measured again there, where it still applies.
@@ -122,7 +122,7 @@ def _file(fingerprint: Fingerprint) -> str:
     return fingerprint.signature.split(" | ")[0] or fingerprint.resource
 
 
-def places(parts: Parts, evolution: Evolution) -> frozenset[str]:
+def places(parts: TriageContext, evolution: Evolution) -> frozenset[str]:
     """What it works on, as far as that is known: the failure, and the file and the resource it lies in."""
     found = {evolution.fingerprint_id, evolution.resource}
     with suppress(NotFound):
@@ -131,7 +131,7 @@ def places(parts: Parts, evolution: Evolution) -> frozenset[str]:
     return frozenset(found - {""})
 
 
-def _evidence_fingerprint(parts: Parts, evolution: Evolution) -> Fingerprint:
+def _evidence_fingerprint(parts: TriageContext, evolution: Evolution) -> Fingerprint:
     return parts.records.get(Evidence, evolution.evidence_id).fingerprint
 
 
@@ -152,11 +152,13 @@ def _ripe(sightings: Sequence[Sighting], rules: MinePolicy, now: datetime) -> li
     return [_newest(group) for group in heavy]
 
 
-def _is_hidden(parts: Parts, sighting: Sighting) -> bool:
+def _is_hidden(parts: TriageContext, sighting: Sighting) -> bool:
     return sighting.hidden and not parts.cursor.read(GIVEN + sighting.task_key)
 
 
-def _starved(parts: Parts, seen: Sequence[Sighting], hidden: Collection[Sighting]) -> list[RipeFailure]:
+def _starved(
+    parts: TriageContext, seen: Sequence[Sighting], hidden: Collection[Sighting]
+) -> list[RipeFailure]:
     """Failures that recur only together with hidden tasks: with the oldest of these, as few as will do.
 
     Where there are enough, as many as it takes to hold some of the evidence back again. What was seen before
@@ -196,7 +198,7 @@ def _newest(group: Sequence[Sighting]) -> RipeFailure:
     )
 
 
-def _past(parts: Parts, fingerprint: Fingerprint) -> Sequence[Evolution]:
+def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]:
     """The evolutions of a failure, oldest first; of those before a success nobody asks any more."""
     last = parts.records.newest(Evolution, 1, fingerprint_id=fingerprint.id)
     if last and last[0].state not in WITHOUT_SUCCESS:
@@ -221,14 +223,14 @@ def _unmended(ripe: RipeFailure, past: Sequence[Evolution]) -> Sequence[Sighting
     return ripe.sightings if new and last.state is EvolutionState.CANCELLED else new
 
 
-def _close(parts: Parts, ripe: RipeFailure, end: int) -> None:
+def _close(parts: TriageContext, ripe: RipeFailure, end: int) -> None:
     """What was seen of it up to here is not read again."""
     for name in ripe.fingerprints:
         with suppress(Conflict):  # another process has looked further already
             parts.cursor.advance(CLOSED + name, end, [])
 
 
-def _worth_trying(ripe: RipeFailure, past: Sequence[Evolution], parts: Parts) -> bool:
+def _worth_trying(ripe: RipeFailure, past: Sequence[Evolution], parts: TriageContext) -> bool:
     if not past:
         return True
     last = past[-1]
@@ -248,7 +250,7 @@ def _worth_trying(ripe: RipeFailure, past: Sequence[Evolution], parts: Parts) ->
     return True
 
 
-def _changed_since(evolution: Evolution, parts: Parts) -> bool:
+def _changed_since(evolution: Evolution, parts: TriageContext) -> bool:
     """Has the resource at fault got another content since that attempt?"""
     if evolution.diagnosis is None or evolution.state is EvolutionState.ROLLED_BACK:
         return False
@@ -257,7 +259,7 @@ def _changed_since(evolution: Evolution, parts: Parts) -> bool:
     return dict(then) != dict(parts.snapshots.files(parts.snapshots.stable(), path))
 
 
-def _break_circuit(parts: Parts, last: Evolution, ripe: RipeFailure) -> None:
+def _break_circuit(parts: TriageContext, last: Evolution, ripe: RipeFailure) -> None:
     broken = _evolution(parts, last.evidence_id, ripe.fingerprint.id, "")
     parts.move(
         broken,
@@ -268,7 +270,7 @@ def _break_circuit(parts: Parts, last: Evolution, ripe: RipeFailure) -> None:
     )
 
 
-def _open(parts: Parts, ripe: RipeFailure, sightings: Sequence[Sighting], position: int) -> Evolution:
+def _open(parts: TriageContext, ripe: RipeFailure, sightings: Sequence[Sighting], position: int) -> Evolution:
     chosen = sightings[-parts.policy.evidence.max_tasks :]
     run_ids = tuple(item.run_id for item in chosen)
     task_ids = tuple(item.task_id for item in chosen)
@@ -295,7 +297,7 @@ def _open(parts: Parts, ripe: RipeFailure, sightings: Sequence[Sighting], positi
     return evolution
 
 
-def _evolution(parts: Parts, evidence_id: str, fingerprint_id: str, reason: str) -> Evolution:
+def _evolution(parts: TriageContext, evidence_id: str, fingerprint_id: str, reason: str) -> Evolution:
     return Evolution(
         id=new_id("evo"),
         evidence_id=evidence_id,

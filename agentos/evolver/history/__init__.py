@@ -1,1 +1,29 @@
 """What earlier runs and evolutions left on record: recordings, what proposers achieved, what was observed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from agentos.evolver.find import ReadContext
+from agentos.evolver.states import Clock, TaskReader
+
+if TYPE_CHECKING:
+    from agentos.evolver.policy import Policy
+    from agentos.ports import Cursor, Evolvable, Journal, Records, Snapshots
+
+
+class HistoryContext(ReadContext, TaskReader, Protocol):
+    """What is looked up of earlier runs and evolutions."""
+
+    records: Records
+    snapshots: Snapshots
+
+
+class RetirementContext(Clock, Protocol):
+    """What unused skills are found with."""
+
+    cursor: Cursor
+    evolvable: Evolvable
+    journal: Journal
+    policy: Policy
+    snapshots: Snapshots

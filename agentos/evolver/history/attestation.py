@@ -10,18 +10,20 @@ from collections.abc import Collection, Iterable, Sequence
 
 from agentos.domain import Attestation, Candidate, Evolution, Result, Run, Verdict
 from agentos.evolver.find.fingerprints import FAILING
-from agentos.evolver.parts import Parts
+from agentos.evolver.history import HistoryContext
 
 AT_PROMOTION, AFTER_PROBATION = "promotion", "probation"
 
 
-def attest_replay(parts: Parts, evolution: Evolution, candidate: Candidate, verdict: Verdict) -> Attestation:
+def attest_replay(
+    parts: HistoryContext, evolution: Evolution, candidate: Candidate, verdict: Verdict
+) -> Attestation:
     """Compare the manifest with the replay that promoted the candidate."""
     return _stored(parts, evolution, candidate, AT_PROMOTION, verdict.fixed, verdict.broken)
 
 
 def attest_live(
-    parts: Parts,
+    parts: HistoryContext,
     evolution: Evolution,
     candidate: Candidate,
     fixed: Sequence[str],
@@ -48,7 +50,7 @@ def label(predicted: Collection[str], observed: Collection[str], regressions: Co
 
 
 def _stored(
-    parts: Parts,
+    parts: HistoryContext,
     evolution: Evolution,
     candidate: Candidate,
     when: str,

@@ -22,7 +22,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.parts import Parts
+from agentos.evolver.history import HistoryContext
 from agentos.evolver.verdict.judge import counted, judged_trials
 from agentos.evolver.verdict.sequential import PairTally, log_e_above
 
@@ -31,7 +31,7 @@ DIFF_MAX = 6_000  # characters
 SURE = 0.1  # chance that the lower bound of a gain is too high
 
 
-def parents_for(parts: Parts, evolution: Evolution, site: EditTarget) -> tuple[Parent, ...]:
+def parents_for(parts: HistoryContext, evolution: Evolution, site: EditTarget) -> tuple[Parent, ...]:
     """The edit of an earlier evolution of this failure that came closest without being promoted; or none.
 
     Trials of the hold-out have no part in it, because what is chosen is shown.
@@ -40,7 +40,9 @@ def parents_for(parts: Parts, evolution: Evolution, site: EditTarget) -> tuple[P
     return (close[2],) if close else ()
 
 
-def _close(parts: Parts, evolution: Evolution, site: EditTarget) -> Iterator[tuple[float, str, Parent]]:
+def _close(
+    parts: HistoryContext, evolution: Evolution, site: EditTarget
+) -> Iterator[tuple[float, str, Parent]]:
     """Those that did more good than harm: lower bound of the gain, id, and how it is shown."""
     for past in parts.records.newest(Evolution, PAST, fingerprint_id=evolution.fingerprint_id):
         if past.id == evolution.id:
@@ -103,7 +105,7 @@ def _says(seen: PairTally) -> str:
     )
 
 
-def _diff(parts: Parts, candidate: Candidate) -> str:
+def _diff(parts: HistoryContext, candidate: Candidate) -> str:
     lines: list[str] = []
     for path, text in sorted(candidate.edit.files.items()):
         before = parts.snapshots.files(candidate.base, path).get(path, b"").decode("utf-8", "replace")

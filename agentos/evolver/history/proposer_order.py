@@ -29,8 +29,8 @@ from agentos.domain import (
     Trial,
 )
 from agentos.evolver.find.triage import WITHOUT_SUCCESS
+from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.attestation import AFTER_PROBATION
-from agentos.evolver.parts import Parts
 from agentos.ports import Proposal
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ NOTHING = ProposerYield()
 Archive = Mapping[tuple[str, Layer], ProposerYield]
 
 
-def archive(parts: Parts) -> Archive:
+def archive(parts: HistoryContext) -> Archive:
     """By proposer and layer, what came of asking it in the newest evolutions that are over or on probation."""
     found: dict[tuple[str, Layer], ProposerYield] = {}
     newest = parts.records.newest(Evolution, parts.policy.look_back.evolutions)
@@ -145,7 +145,7 @@ class ProposerMeter:
         return tuple(self._asked)
 
 
-def charged(parts: Parts, evolution: Evolution) -> Evolution:
+def charged(parts: HistoryContext, evolution: Evolution) -> Evolution:
     """The same with what the trials of each proposer's candidates cost; the base's are nobody's."""
     found = parts.records.find(Candidate, evolution_id=evolution.id)
     who = {item.id: (item.proposer, item.manifest.layer) for item in found}

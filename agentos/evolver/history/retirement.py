@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from agentos.domain import Kind, ResourceId, Step
-from agentos.evolver.parts import Parts
+from agentos.evolver.history import RetirementContext
 
 CURSOR = "retiring"
 UNUSED_DAYS = 30
@@ -27,7 +27,7 @@ class Unused:
     reason: str
 
 
-def unused_skills(parts: Parts) -> list[Unused]:
+def unused_skills(parts: RetirementContext) -> list[Unused]:
     """At most once a day: those that are old enough, and that no run of the last days read or used."""
     today = parts.now().toordinal()
     if parts.cursor.read(CURSOR) >= today:
@@ -39,7 +39,7 @@ def unused_skills(parts: Parts) -> list[Unused]:
     return [Unused(skill, why) for skill in skills if _is_unused(parts, skill)]
 
 
-def _is_unused(parts: Parts, skill: ResourceId) -> bool:
+def _is_unused(parts: RetirementContext, skill: ResourceId) -> bool:
     versions = parts.evolvable.versions(skill)
     since = parts.now() - timedelta(days=UNUSED_DAYS)
     if not versions or not all(version.origin in _OURS for version in versions):

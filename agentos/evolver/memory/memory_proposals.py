@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentos.domain import Kind, MemoryProposal, ProposalState, ResourceId, is_memory
+from agentos.evolver.memory import MemoryProposalContext
 from agentos.evolver.memory.lessons import id_of, lessons_in
-from agentos.evolver.parts import Parts
 
 OPEN_MAX = 100  # newest open proposals that are looked through
 
 
-def settle_wishes(parts: Parts) -> list[MemoryProposal]:
+def settle_wishes(parts: MemoryProposalContext) -> list[MemoryProposal]:
     """Close each open proposal whose words are a lesson of a memory by now, and say which brought them."""
     waiting = parts.records.newest(MemoryProposal, OPEN_MAX, state=ProposalState.OPEN)
     known = _remembered(parts) if waiting else {}
@@ -30,7 +30,7 @@ def settle_wishes(parts: Parts) -> list[MemoryProposal]:
     return settled
 
 
-def _remembered(parts: Parts) -> dict[str, ResourceId]:
+def _remembered(parts: MemoryProposalContext) -> dict[str, ResourceId]:
     """The memory that holds each lesson, by the id that the lesson's words give."""
     return {
         id_of(lesson.text): ResourceId(Kind.MEMORY, path.split("/")[1])
@@ -40,7 +40,7 @@ def _remembered(parts: Parts) -> dict[str, ResourceId]:
     }
 
 
-def _brought_by(parts: Parts, memory: ResourceId) -> str:
+def _brought_by(parts: MemoryProposalContext, memory: ResourceId) -> str:
     newest = next(iter(parts.evolvable.versions(memory)), None)
     if newest is None or newest.evolution is None:
         return "the memory says so"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from agentos.domain import Check, Json, Kind, Migration, ResourceId, Snapshot
 from agentos.evolver.guards.static.text_lint import fault_of_text
+from agentos.evolver.memory import MigrationContext
 from agentos.evolver.memory.lessons import lessons_in
-from agentos.evolver.parts import Parts
 from agentos.ports import Snapshots
 from agentos.resources import MAIN_FILE, examine, parse_id, resource_of
 from agentos.resources.documents import DOCUMENT
@@ -58,7 +58,7 @@ class _Step:
 
 
 def bring_over(
-    parts: Parts, base: Snapshot, files: Mapping[str, str], checks: Sequence[Check]
+    parts: MigrationContext, base: Snapshot, files: Mapping[str, str], checks: Sequence[Check]
 ) -> MigratedEdit:
     """The migration that the edit of ``base`` needs, if any. ``checks`` are the evidence's.
 
@@ -76,7 +76,7 @@ def form_faults(snapshots: Snapshots, snapshot: Snapshot) -> list[str]:
     return disagreements(documents)
 
 
-def unwritten(parts: Parts, snapshot: Snapshot, resource: ResourceId) -> str:
+def unwritten(parts: MigrationContext, snapshot: Snapshot, resource: ResourceId) -> str:
     """Why nothing here writes this memory, "" when it may be written (or is none)."""
     path = document_of(resource)
     if resource.kind is not Kind.MEMORY:
@@ -91,7 +91,7 @@ def unwritten(parts: Parts, snapshot: Snapshot, resource: ResourceId) -> str:
 
 
 def _migration(
-    parts: Parts, base: Snapshot, files: Mapping[str, str], checks: Sequence[Check]
+    parts: MigrationContext, base: Snapshot, files: Mapping[str, str], checks: Sequence[Check]
 ) -> Migration | None:
     touched = {path: name for path in files if (name := resource_of(path)) and name.kind in CONCERNED}
     memories = {name for name in touched.values() if name.kind is Kind.MEMORY}
@@ -136,7 +136,7 @@ def _raised(before: Mapping[ResourceId, bytes], after: Mapping[ResourceId, bytes
 
 
 def _brought(
-    parts: Parts, base: Snapshot, files: Mapping[str, str], step: _Step, checks: Sequence[Check]
+    parts: MigrationContext, base: Snapshot, files: Mapping[str, str], step: _Step, checks: Sequence[Check]
 ) -> Migration:
     """The memories of the harness' agents in the new form; nothing to bring over where no agent stands on it."""
     if step.program not in files:
@@ -167,7 +167,11 @@ def _brought(
 
 
 def _migrated(
-    parts: Parts, base: Snapshot, files: Mapping[str, str], step: _Step, old: Mapping[ResourceId, str]
+    parts: MigrationContext,
+    base: Snapshot,
+    files: Mapping[str, str],
+    step: _Step,
+    old: Mapping[ResourceId, str],
 ) -> dict[ResourceId, str]:
     """What the program makes of the texts, twice the same, in whatever order it meets them."""
     own = {path: text.encode() for path, text in files.items() if path.startswith(f"{step.harness}/")}

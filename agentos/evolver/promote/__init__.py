@@ -1,1 +1,89 @@
 """From a verdict to the stable pointer: consent, review, probe, promotion and its way back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from agentos.evolver.find import TriageContext
+from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
+from agentos.evolver.history import HistoryContext
+from agentos.evolver.states import Clock, EvolutionStates
+
+if TYPE_CHECKING:
+    from agentos.evolver.policy import Policy
+    from agentos.ports import (
+        Adviser,
+        Audit,
+        Blobs,
+        CandidateStore,
+        Evolvable,
+        Executor,
+        Journal,
+        Records,
+        Snapshots,
+    )
+
+
+class CanaryContext(Protocol):
+    """What past runs are made once more with."""
+
+    blobs: Blobs
+    executor: Executor
+    journal: Journal
+    policy: Policy
+
+
+class VouchContext(Clock, Protocol):
+    """What is known of the snapshots that may drive runs."""
+
+    audit: Audit
+    records: Records
+    snapshots: Snapshots
+
+
+class ProbeContext(SuiteContext, CanaryContext, VouchContext, Protocol):
+    """What is probed with before it drives runs."""
+
+    def load(self, files: Mapping[str, bytes], tools: Sequence[str], /) -> Sequence[str]:
+        """Import tool files (second argument) among a resource's files in a box: a sentence for each fault."""
+        ...
+
+
+class ReviewContext(Clock, HistoryContext, Protocol):
+    """What a second model's review is asked for with."""
+
+    audit: Audit
+    reviewer: Adviser | None
+
+
+class RebaseContext(SafetyContext, Protocol):
+    """What a candidate is moved to a new base with."""
+
+    audit: Audit
+    candidates: CandidateStore
+    executor: Executor
+
+
+class ConsentContext(TriageContext, Protocol):
+    """What a person's word on an evolution needs: no box."""
+
+    candidates: CandidateStore
+    consent_key: bytes
+
+
+class PromotionContext(ConsentContext, ProbeContext, RebaseContext, HistoryContext, Protocol):
+    """What the stable pointer is moved with."""
+
+    evolvable: Evolvable
+
+    def image_of(self, sandbox: str, /) -> str:
+        """What boxes of a sandbox are made of now, as ``Trial.image``."""
+        ...
+
+
+class RollBackContext(EvolutionStates, Protocol):
+    """What a promotion is taken back with."""
+
+    candidates: CandidateStore
+    records: Records

@@ -13,7 +13,7 @@ from agentos.domain import Mode, Outcome, ResourceId, Result, Run, Share, Snapsh
 from agentos.errors import NotFound
 from agentos.evolver.guards.assurance.box_challenge import RetryingExecutor
 from agentos.evolver.history.recordings import asks, recording_of, whole
-from agentos.evolver.parts import Parts
+from agentos.evolver.promote import CanaryContext
 from agentos.ports import Plan
 
 
@@ -26,7 +26,7 @@ class Canary:
     hidden: bool = False  # of the hold-out
 
 
-def choose(parts: Parts, resources: Sequence[ResourceId]) -> list[Canary]:
+def choose(parts: CanaryContext, resources: Sequence[ResourceId]) -> list[Canary]:
     """Of work that used one of these, as many kinds as the policy says."""
     found: dict[tuple[str, str], Canary] = {}
     for resource in dict.fromkeys(resources):
@@ -40,7 +40,7 @@ def choose(parts: Parts, resources: Sequence[ResourceId]) -> list[Canary]:
     return list(found.values())
 
 
-def _task(parts: Parts, run: Run) -> Task | None:
+def _task(parts: CanaryContext, run: Run) -> Task | None:
     """The work of a run that can be a canary: it passed here, soon, and nobody's run handed it over."""
     outcome = run.outcome
     if outcome is None or outcome.result is not Result.PASSED or not run.is_live:
@@ -54,7 +54,7 @@ def _task(parts: Parts, run: Run) -> Task | None:
     return None if task.parent else task
 
 
-def _canary(parts: Parts, task: Task, run: Run) -> Canary:
+def _canary(parts: CanaryContext, task: Task, run: Run) -> Canary:
     steps = parts.journal.steps(run.id)
     recording = None
     if asks(steps):
@@ -64,7 +64,7 @@ def _canary(parts: Parts, task: Task, run: Run) -> Canary:
     return Canary(task, plan, hidden=run.share is Share.HOLD_OUT)
 
 
-def lost(parts: Parts, canary: Canary, snapshot: Snapshot, base: Snapshot) -> str:
+def lost(parts: CanaryContext, canary: Canary, snapshot: Snapshot, base: Snapshot) -> str:
     """Why it fails on the snapshot, each of two times, and passes on the base, each of two times; else "".
 
     Later proposers read it: of hidden work it says nothing, and of no work what its checks expect.
@@ -78,7 +78,7 @@ def lost(parts: Parts, canary: Canary, snapshot: Snapshot, base: Snapshot) -> st
     return f"{which} passes without the change and fails with it" + ("" if canary.hidden else f": {why}")
 
 
-def _again(parts: Parts, canary: Canary, snapshot: Snapshot) -> str | None:
+def _again(parts: CanaryContext, canary: Canary, snapshot: Snapshot) -> str | None:
     """Why it did not pass, "" when it did, None when its record does not reach so far."""
     executor = RetryingExecutor(parts.executor, parts.policy.replay.infra_retries)
     outcome = executor.execute(canary.task, snapshot, new_id("probe"), plan=canary.plan).outcome

@@ -19,7 +19,7 @@ from agentos.errors import Unavailable
 from agentos.evolver.guards.assurance.box_challenge import ask, content_sha256
 from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.memory.migration import form_faults
-from agentos.evolver.parts import Parts
+from agentos.evolver.promote import ProbeContext, VouchContext
 from agentos.evolver.promote.canaries import Canary, choose, lost
 from agentos.ports import Snapshots
 from agentos.resources import examine
@@ -56,18 +56,18 @@ def only_adds(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
     )
 
 
-def passed(parts: Parts, snapshot: Snapshot) -> Probe | None:
+def passed(parts: VouchContext, snapshot: Snapshot) -> Probe | None:
     """The probe by which the snapshot may drive runs, if there is one: the newest says so."""
     found = parts.records.find(Probe, driving_sha256=driving_sha256(parts.snapshots, snapshot))
     return found[-1] if found and found[-1].passed else None
 
 
-def vouch(parts: Parts, snapshot: Snapshot, why: str) -> Probe:
+def vouch(parts: VouchContext, snapshot: Snapshot, why: str) -> Probe:
     """Let the snapshot count as probed, on somebody's word."""
     return passed(parts, snapshot) or _store(parts, snapshot, why, _Shown(), passed=True)
 
 
-def probe(parts: Parts, snapshot: Snapshot, base: Snapshot, evolution_id: str = "") -> Probe:
+def probe(parts: ProbeContext, snapshot: Snapshot, base: Snapshot, evolution_id: str = "") -> Probe:
     """Probe the snapshot beside the base that serves now; the stored record.
 
     Safe to repeat. Raises Unavailable when the machinery failed: then nothing is known.
@@ -94,7 +94,7 @@ class _Shown:
     seconds: float = 0.0
 
 
-def _store(parts: Parts, snapshot: Snapshot, reason: str, shown: _Shown, *, passed: bool) -> Probe:
+def _store(parts: VouchContext, snapshot: Snapshot, reason: str, shown: _Shown, *, passed: bool) -> Probe:
     made = Probe(
         id=new_id("probe"),
         snapshot=snapshot,
@@ -118,7 +118,7 @@ def _store(parts: Parts, snapshot: Snapshot, reason: str, shown: _Shown, *, pass
 class _Probing:
     """One probe under way. Its methods give what is wrong as a sentence, "" when nothing is."""
 
-    parts: Parts
+    parts: ProbeContext
     snapshot: Snapshot
     base: Snapshot
     deadline: float  # on the monotonic clock

@@ -22,7 +22,7 @@ from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.triage import AT_WORK, retry
 from agentos.evolver.guards.static.check import asked
 from agentos.evolver.history.attestation import attest_replay
-from agentos.evolver.parts import Parts
+from agentos.evolver.promote import ConsentContext, PromotionContext, RollBackContext
 from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
 from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
@@ -37,7 +37,7 @@ from agentos.rules.weakening import weakened
 BY_POLICY = "policy:"  # how the principal of the policy's own consent begins
 
 
-def verdict_on(parts: Parts, candidate_id: str) -> Verdict:
+def verdict_on(parts: RollBackContext, candidate_id: str) -> Verdict:
     """The verdict on a candidate; raises NotFound when it was not judged."""
     found = parts.records.find(Verdict, candidate_id=candidate_id)
     if not found:
@@ -45,7 +45,7 @@ def verdict_on(parts: Parts, candidate_id: str) -> Verdict:
     return found[-1]
 
 
-def why_asked(parts: Parts, candidate: Candidate) -> str:
+def why_asked(parts: ConsentContext, candidate: Candidate) -> str:
     """Why a person has to approve this edit, "" where the policy may."""
     if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
         return "the policy asks a person for this tier"
@@ -54,7 +54,7 @@ def why_asked(parts: Parts, candidate: Candidate) -> str:
     return "; ".join(filter(None, [told, *doubts(candidate, trials, parts.policy)]))
 
 
-def _sources(parts: Parts, candidate: Candidate) -> dict[str, str]:
+def _sources(parts: ConsentContext, candidate: Candidate) -> dict[str, str]:
     """The Python files that stood on its base in the resources that it edits."""
     resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
     return {
@@ -65,13 +65,13 @@ def _sources(parts: Parts, candidate: Candidate) -> dict[str, str]:
     }
 
 
-def consent_by_policy(parts: Parts, candidate: Candidate) -> Consent:
+def consent_by_policy(parts: ConsentContext, candidate: Candidate) -> Consent:
     """The policy's own consent, for tiers that it lets pass."""
     tier = tier_of(candidate.manifest.files)
     return _store(parts, candidate, f"{BY_POLICY}{tier.value}=auto", STANDING)
 
 
-def approve(parts: Parts, evolution: Evolution, principal: str, given: str = "") -> Consent:
+def approve(parts: ConsentContext, evolution: Evolution, principal: str, given: str = "") -> Consent:
     """A person's consent, given as ``given`` says; raises Conflict when there is nothing to approve or it is stale."""
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
         raise Conflict(
@@ -86,14 +86,14 @@ def approve(parts: Parts, evolution: Evolution, principal: str, given: str = "")
     return _store(parts, candidate, principal, given)
 
 
-def _is_remade(parts: Parts, candidate: Candidate) -> bool:
+def _is_remade(parts: PromotionContext, candidate: Candidate) -> bool:
     """Runs would get another interpreter, library or worker than its trials had."""
     trials = parts.records.find(Trial, evolution_id=candidate.evolution_id, candidate_id=candidate.id)
     tried_in = {(trial.sandbox, trial.image) for trial in trials if trial.image}
     return any(parts.image_of(sandbox) != image for sandbox, image in tried_in)
 
 
-def settle_overtaken(parts: Parts, evolution: Evolution) -> bool:
+def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
     """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again.
 
     Where the registry moved and what its trials got is the same, it is put on the new base and goes on waiting.
@@ -107,7 +107,7 @@ def settle_overtaken(parts: Parts, evolution: Evolution) -> bool:
     return True
 
 
-def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
+def decline(parts: RollBackContext, evolution: Evolution, principal: str, reason: str) -> Evolution:
     """A person says no: the same failure is not taken up again until someone reconsiders it."""
     if evolution.state not in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
         raise Conflict(
@@ -122,7 +122,7 @@ def decline(parts: Parts, evolution: Evolution, principal: str, reason: str) -> 
     )
 
 
-def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
+def probe_promotion(parts: PromotionContext, evolution: Evolution) -> Evolution:
     """Under a consent that stands: probe the candidate where it changes what runs are driven by.
 
     One that does not pass ends ROLLED_BACK, and nothing was moved. ``promote`` follows.
@@ -138,7 +138,7 @@ def probe_promotion(parts: Parts, evolution: Evolution) -> Evolution:
     return evolution
 
 
-def promote(parts: Parts, evolution: Evolution) -> Evolution:
+def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     """Move ``main`` to the candidate's tree, under a consent that stands.
 
     STALE when it moved meanwhile, or when the sandbox is made of something else than at the trials.
@@ -178,7 +178,7 @@ def promote(parts: Parts, evolution: Evolution) -> Evolution:
     return _on_probation(parts, evolution, base, promoted)
 
 
-def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, Consent]:
+def _consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate, Verdict, Consent]:
     """The candidate, its verdict, and the consent that stands; raises Conflict when one is missing."""
     if evolution.candidate_id is None:
         raise Conflict(f"{evolution.id} has no accepted candidate.")
@@ -199,7 +199,7 @@ def _consented(parts: Parts, evolution: Evolution) -> tuple[Candidate, Verdict, 
     return candidate, verdict, consent
 
 
-def _weakened(parts: Parts, candidate: Candidate) -> str:
+def _weakened(parts: PromotionContext, candidate: Candidate) -> str:
     """Which rule of the home or of a touched skill it weakens, "" when none: by the trees, whatever the edit says."""
     skills = {"/".join(path.split("/")[:2]) for path in candidate.edit.files if path.startswith("skill/")}
     before, after = (
@@ -215,7 +215,7 @@ def _weakened(parts: Parts, candidate: Candidate) -> str:
     return weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
 
 
-def _is_done(parts: Parts, candidate: Candidate) -> bool:
+def _is_done(parts: PromotionContext, candidate: Candidate) -> bool:
     """It was promoted before a kill, and only the record of that is missing."""
     names = {"/".join(path.split("/")[:2]) for path in candidate.manifest.files}
     return any(
@@ -225,13 +225,13 @@ def _is_done(parts: Parts, candidate: Candidate) -> bool:
     )
 
 
-def _may_drive(parts: Parts, candidate: Candidate) -> bool:
+def _may_drive(parts: PromotionContext, candidate: Candidate) -> bool:
     """Whether it changes nothing of what runs are driven by, or passed its probe."""
     base, snapshot = stands_on(candidate)
     return not concerns(parts.snapshots, snapshot, base) or passed(parts, snapshot) is not None
 
 
-def probe_fault(parts: Parts, candidate: Candidate) -> str:
+def probe_fault(parts: PromotionContext, candidate: Candidate) -> str:
     """Why the candidate may not drive runs, "" when it may, or when it changes nothing of that."""
     base, snapshot = stands_on(candidate)
     if not concerns(parts.snapshots, snapshot, base):
@@ -240,7 +240,7 @@ def probe_fault(parts: Parts, candidate: Candidate) -> str:
     return "" if shown.passed else f"its probe failed, and nothing was moved: {shown.reason}"
 
 
-def measure_again(parts: Parts, evolution: Evolution) -> Evolution:
+def measure_again(parts: ConsentContext, evolution: Evolution) -> Evolution:
     """Take its evidence up again at a person's wish, on what is stable now: the fresh evolution.
 
     One that awaits consent goes stale by it. Raises Conflict for one at work, or that stands promoted.
@@ -256,14 +256,14 @@ def measure_again(parts: Parts, evolution: Evolution) -> Evolution:
     return retry(parts, evolution)
 
 
-def take_back(parts: Parts, evolution: Evolution, principal: str, reason: str) -> Evolution:
+def take_back(parts: RollBackContext, evolution: Evolution, principal: str, reason: str) -> Evolution:
     """Undo a promotion on a person's word: the failure stays closed until someone reconsiders it."""
     why = f"taken back by {principal}: {reason}"
     return roll_back(parts, evolution, why, origin="revert", ending=EvolutionEnding.REVERTED)
 
 
 def roll_back(
-    parts: Parts,
+    parts: RollBackContext,
     evolution: Evolution,
     reason: str,
     *,
@@ -279,7 +279,9 @@ def roll_back(
     return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True, ending=ending)
 
 
-def _on_probation(parts: Parts, evolution: Evolution, base: Snapshot, promoted: Snapshot) -> Evolution:
+def _on_probation(
+    parts: PromotionContext, evolution: Evolution, base: Snapshot, promoted: Snapshot
+) -> Evolution:
     stored = parts.evolution(evolution.id)
     moved = Evolution(
         **{name: getattr(stored, name) for name in Evolution.__dataclass_fields__}
@@ -288,7 +290,7 @@ def _on_probation(parts: Parts, evolution: Evolution, base: Snapshot, promoted: 
     return parts.move(moved, EvolutionState.PROBATION, "promoted, on probation", end=True)
 
 
-def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
+def _stale(parts: PromotionContext, evolution: Evolution, why: str) -> Evolution:
     """The registry moved: what was measured no longer holds, so it is measured again."""
     ended = parts.move(evolution, EvolutionState.STALE, why, end=True)
     stale = [
@@ -302,7 +304,7 @@ def _stale(parts: Parts, evolution: Evolution, why: str) -> Evolution:
     return ended
 
 
-def _store(parts: Parts, candidate: Candidate, principal: str, given: str) -> Consent:
+def _store(parts: ConsentContext, candidate: Candidate, principal: str, given: str) -> Consent:
     verdict = verdict_on(parts, candidate.id)
     expires = expiry(parts.now(), parts.policy.consent.expires_s)
     consent = issue(parts.consent_key, candidate, verdict, principal, expires, given)
@@ -311,7 +313,7 @@ def _store(parts: Parts, candidate: Candidate, principal: str, given: str) -> Co
     return consent
 
 
-def _standing_consent(parts: Parts, candidate: Candidate, verdict: Verdict) -> Consent:
+def _standing_consent(parts: ConsentContext, candidate: Candidate, verdict: Verdict) -> Consent:
     """The newest consent that verifies; raises Conflict with the newest one's fault when none does."""
     faults = []
     for consent in reversed(parts.records.find(Consent, candidate_id=candidate.id)):

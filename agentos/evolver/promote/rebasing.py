@@ -23,7 +23,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, Invalid, Unavailable
 from agentos.evolver.guards.assurance.dynamic import measure
-from agentos.evolver.parts import Parts
+from agentos.evolver.promote import RebaseContext, VouchContext
 from agentos.evolver.verdict.judge import judged_trials
 from agentos.evolver.verdict.safety import judged_rates, ruling
 
@@ -35,12 +35,12 @@ def stands_on(candidate: Candidate) -> tuple[Snapshot, Snapshot]:
     return candidate.rebase.base, candidate.rebase.snapshot
 
 
-def is_overtaken(parts: Parts, candidate: Candidate) -> bool:
+def is_overtaken(parts: VouchContext, candidate: Candidate) -> bool:
     """The registry moved since the candidate was judged, or was put on a newer base."""
     return parts.snapshots.stable().tree != stands_on(candidate)[0].tree
 
 
-def rebased(parts: Parts, candidate: Candidate) -> Candidate | None:
+def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
     """The candidate on what is stable now, stored; None where its verdict does not hold there."""
     base = parts.snapshots.stable()
     if (
@@ -69,7 +69,7 @@ def rebased(parts: Parts, candidate: Candidate) -> Candidate | None:
     return moved
 
 
-def _applies(parts: Parts, candidate: Candidate, base: Snapshot) -> bool:
+def _applies(parts: RebaseContext, candidate: Candidate, base: Snapshot) -> bool:
     """Nobody changed the files that it changes."""
     return all(
         parts.snapshots.files(candidate.base, path).get(path) == parts.snapshots.files(base, path).get(path)
@@ -77,7 +77,9 @@ def _applies(parts: Parts, candidate: Candidate, base: Snapshot) -> bool:
     )
 
 
-def _bundles(parts: Parts, candidate: Candidate, base: Snapshot, snapshot: Snapshot) -> list[tuple[str, str]]:
+def _bundles(
+    parts: RebaseContext, candidate: Candidate, base: Snapshot, snapshot: Snapshot
+) -> list[tuple[str, str]]:
     """(trial, bundle) of all that the verdict was made of, if a run of each would get the same there; else none."""
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
     sides = {Arm.BASE: base, Arm.CANDIDATE: snapshot}
@@ -95,7 +97,7 @@ def _bundles(parts: Parts, candidate: Candidate, base: Snapshot, snapshot: Snaps
     return sorted(seen)
 
 
-def _is_as_safe(parts: Parts, candidate: Candidate, base: Snapshot, snapshot: Snapshot) -> bool:
+def _is_as_safe(parts: RebaseContext, candidate: Candidate, base: Snapshot, snapshot: Snapshot) -> bool:
     """The safety probes get another snapshot, so they are run on it, and stored apart from the verdict's."""
     evolution = parts.records.get(Evolution, candidate.evolution_id)
     apart = f"{evolution.id}-on-{base.commit[:8]}"

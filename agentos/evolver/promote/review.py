@@ -20,9 +20,8 @@ from agentos.errors import ModelFailed
 from agentos.evolver.advice.quoting import WIDE, quoted, told
 from agentos.evolver.advice.replies import Line, Unusable, json_in, spoken
 from agentos.evolver.advice.requests import RequestDraft, texts, with_data
-from agentos.evolver.find.holding_back import shown_part
-from agentos.evolver.history.open_runs import runs_of
-from agentos.evolver.parts import Parts
+from agentos.evolver.find.holding_back import runs_of, shown_part
+from agentos.evolver.promote import ReviewContext, VouchContext
 
 PURPOSE = "review"
 DIFF_MAX = 60_000  # characters; a longer one is no small edit, and nobody could say what is in it
@@ -38,7 +37,7 @@ _OWN = {
 }
 
 
-def held_back(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
+def held_back(parts: ReviewContext, evolution: Evolution, candidate: Candidate) -> str:
     """Why the candidate is not promoted for now, "" when no review is wanted or it does not fail."""
     if not parts.policy.review.wants(tier_of(candidate.manifest.files)):
         return ""
@@ -48,18 +47,18 @@ def held_back(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
     return f"the review of {candidate.id} by {review.model or 'nobody'} fails it: {'; '.join(review.reasons)}"
 
 
-def failing_review(parts: Parts, candidate: Candidate) -> Review | None:
+def failing_review(parts: VouchContext, candidate: Candidate) -> Review | None:
     """A review of this very tree that fails it."""
     review = _stored(parts, candidate)
     return review if review is not None and review.opinion is ReviewOpinion.FAIL else None
 
 
-def _stored(parts: Parts, candidate: Candidate) -> Review | None:
+def _stored(parts: VouchContext, candidate: Candidate) -> Review | None:
     found = parts.records.find(Review, candidate_id=candidate.id)
     return next((one for one in found if one.candidate_tree == candidate.snapshot.tree), None)
 
 
-def _reviewed(parts: Parts, evolution: Evolution, candidate: Candidate) -> Review:
+def _reviewed(parts: ReviewContext, evolution: Evolution, candidate: Candidate) -> Review:
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     # What it says ends up in reasons, and those in the briefs of later evolutions.
     heard = _ask(parts, shown_part(evidence, evolution.held_back), candidate)
@@ -100,7 +99,7 @@ class _Heard:
     reasons: tuple[str, ...]
 
 
-def _ask(parts: Parts, evidence: Evidence, candidate: Candidate) -> _Heard:
+def _ask(parts: ReviewContext, evidence: Evidence, candidate: Candidate) -> _Heard:
     reviewer = parts.reviewer
     if reviewer is None:
         return _Heard("", ReviewOpinion.FAIL, ("the policy wants a review, and no reviewer is set up",))
@@ -140,7 +139,7 @@ def _read(answer: str) -> _Said:
     return said
 
 
-def _diff(parts: Parts, candidate: Candidate) -> str:
+def _diff(parts: ReviewContext, candidate: Candidate) -> str:
     lines: list[str] = []
     brought = candidate.migration.files if candidate.migration else {}
     for path, new in sorted([*candidate.edit.files.items(), *brought.items()]):
@@ -151,6 +150,6 @@ def _diff(parts: Parts, candidate: Candidate) -> str:
     return "\n".join(lines)
 
 
-def _base_text(parts: Parts, candidate: Candidate, path: str) -> str:
+def _base_text(parts: ReviewContext, candidate: Candidate, path: str) -> str:
     files: Mapping[str, bytes] = parts.snapshots.files(candidate.base, path)
     return files.get(path, b"").decode("utf-8", "replace")

@@ -20,8 +20,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from agentos.domain import Ambiguity, Candidate, Json, canonical
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ReplayPolicy
+from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.moot_mutants import idle, near_texts
 from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, spelled, stepped
@@ -46,6 +46,7 @@ class Known:
     weights: Mapping[str, float] = field(default_factory=dict)  # of rivals; one without counts in any case
     least: float = 0.0  # what rivals that answer alike have to weigh together
     hidden: Set[int] = frozenset()  # of the tasks, those whose answers no person is told of
+    weight: float = 0.0  # of the edit itself; 0 where its proposer does not weigh its edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class EditFindings:
     ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
     which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
     that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
+    ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none.
     """
 
     ambiguity: Ambiguity | None = None
@@ -62,9 +64,10 @@ class EditFindings:
     unmended: str = ""
     breaks: str = ""
     idle: str = ""
+    share: float = 0.0
 
 
-def findings(parts: Parts, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
+def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
     """Of an edit of the tool at this path, held against the other candidates of its evolution."""
     assert parts.benches is not None
     # What may be told first: from hidden tasks no input is made that a person, and later a proposer, reads.
@@ -91,6 +94,7 @@ def findings(parts: Parts, candidate: Candidate, path: str, sets: TaskSets) -> E
         {item.id: item.weight for item in others if item.weight},
         rules.rival_share * candidate.weight,
         {number for number, task in enumerate(tasks) if task.id in hidden},
+        candidate.weight,
     )
     old, own = (
         parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace"),
@@ -129,12 +133,21 @@ def examined(
     breaks = _breaks(bench, known, drawn, own, before)
     needed = [number for number in range(count) if done.passed[number]]
     standing = {name: source for name, source in rivals.items() if _passes(bench, source, needed)}
+    # Hidden tasks were not known to the search, so what they leave of its belief is divided anew.
+    left = known.weight + sum(known.weights.get(name, 0.0) for name in standing)
+    seen = EditFindings(
+        None,
+        unguarded,
+        unmended,
+        breaks,
+        _idle(bench, known, drawn, before, old, own),
+        known.weight / left if left else 0.0,
+    )
     if not standing:
-        return EditFindings(None, unguarded, unmended, breaks, _idle(bench, known, drawn, before, old, own))
+        return seen
     about = lines.union(*(edited_lines(old, source) for source in standing.values()))
     chosen = _reaching(before, about, known, len(drawn))
-    asked = _question(bench, known, drawn, own, standing, chosen)
-    return EditFindings(asked, unguarded, unmended, breaks, _idle(bench, known, drawn, before, old, own))
+    return replace(seen, ambiguity=_question(bench, known, drawn, own, standing, chosen))
 
 
 def _passes(bench: Bench, source: str, needed: Sequence[int]) -> bool:

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from agentos.domain import Behaviour, Candidate, Json, Task, canonical
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ReplayPolicy
+from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.ambiguity import findings
 from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
+from agentos.evolver.propose.unread_names import unread
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.evolver.select.renaming import RenamedTask, renamed
@@ -67,7 +68,7 @@ class ObservedBehaviour:
     path: str = ""  # of the tool
 
 
-def behaves(parts: Parts, candidate: Candidate, sets: TaskSets) -> tuple[Behaviour | None, str]:
+def behaves(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> tuple[Behaviour | None, str]:
     """What people are shown of it, and why it is refused ("" if not); None where nothing can be run."""
     seen = _run(parts, candidate, sets)
     if seen is None:
@@ -97,6 +98,8 @@ def behaves(parts: Parts, candidate: Candidate, sets: TaskSets) -> tuple[Behavio
             unmended=found.unmended,
             breaks=found.breaks,
             loosened=told.loosened or (f"the effect of {found.idle}" if found.idle else ""),
+            unread=unread(old[seen.path], candidate.edit.files[seen.path]),
+            share=round(found.share, 3),
         )
     return told, why
 
@@ -200,7 +203,7 @@ def _digests(case: Case) -> Iterator[str]:
 # --- running ------------------------------------------------------------------------------------
 
 
-def _run(parts: Parts, candidate: Candidate, sets: TaskSets) -> ObservedBehaviour | None:
+def _run(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> ObservedBehaviour | None:
     most = parts.policy.replay.neighbours
     resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
     found = [
@@ -239,7 +242,9 @@ def _run(parts: Parts, candidate: Candidate, sets: TaskSets) -> ObservedBehaviou
     return ObservedBehaviour(first, beside, steady, beside_guards, renamed, path)
 
 
-def _renamed(parts: Parts, tasks: Sequence[Task], key: bytes) -> Iterator[tuple[str, RenamedTask, Case]]:
+def _renamed(
+    parts: BehaviourContext, tasks: Sequence[Task], key: bytes
+) -> Iterator[tuple[str, RenamedTask, Case]]:
     """Each task that has input files under long and under short names: its id, the names, and its case."""
     for task in tasks:
         for long in (True, False):
@@ -256,7 +261,7 @@ def _beside(item: Neighbour, ran: InputRun) -> InputRun:
     return replace(ran, along=item.along, of=item.of)
 
 
-def _both(parts: Parts, candidate: Candidate, path: str, cases: Sequence[Case]) -> list[InputRun]:
+def _both(parts: BehaviourContext, candidate: Candidate, path: str, cases: Sequence[Case]) -> list[InputRun]:
     """Each case on the base and with the edit; in one box where the edit is of this file alone."""
     assert parts.benches is not None
     old = _text(parts, candidate, path)
@@ -271,7 +276,7 @@ def _both(parts: Parts, candidate: Candidate, path: str, cases: Sequence[Case]) 
     return [InputRun(*one) for one in zip(cases, before, after, strict=True)]
 
 
-def _path(parts: Parts, task: Task) -> str:
+def _path(parts: BehaviourContext, task: Task) -> str:
     """Of the tool that the task calls."""
     if task.call is None:
         return ""
@@ -279,7 +284,7 @@ def _path(parts: Parts, task: Task) -> str:
     return tool_path(task.call, runs[0].resources if runs else ())
 
 
-def _text(parts: Parts, candidate: Candidate, path: str) -> str:
+def _text(parts: BehaviourContext, candidate: Candidate, path: str) -> str:
     return parts.snapshots.files(candidate.base, path).get(path, b"").decode("utf-8", "replace")
 
 

@@ -3,44 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from agentos.domain import (
     Arm,
+    Call,
     Candidate,
     Decision,
     EarlierAttempt,
     EditTarget,
     Evolution,
     Fault,
+    Json,
     Kind,
     Layer,
     MemoryProposal,
     ProposalState,
     ResourceId,
     Result,
+    Run,
     Share,
     Snapshot,
     Task,
     Trial,
     TrialSet,
     Verdict,
+    digest,
     is_memory,
+    is_reference,
 )
-from agentos.evolver.find.mining import inspect
-from agentos.evolver.history.open_runs import runs_of
+from agentos.evolver.find.agent_failures import HandedFailure
+from agentos.evolver.find.holding_back import runs_of
+from agentos.evolver.find.mining import inspect, run_below
 from agentos.evolver.history.parents import parents_for
 from agentos.evolver.memory.lessons import fared
-from agentos.evolver.parts import Parts
-from agentos.evolver.propose.agent_calls import calls_in
+from agentos.evolver.propose import BriefContext
+from agentos.evolver.propose.rule_alarms import good_runs
 from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
-from agentos.ports import Brief, KnownLesson, ObservedRun
+from agentos.ports import Brief, Case, KnownLesson, ObservedRun
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together
 WISHES_BACK = 100  # open proposals of runs to look through
 HISTORY = 12  # evolutions of the same failure to tell of
+CALLS_MAX = 10  # that agents made of the tool, of those that failed and of those that worked
 RUNS_BACK = 5  # of a guard's work to find a passing one in
 
 # What an edit of a layer may touch, and what belongs beside it: the kinds whose files are shown.
@@ -51,11 +58,14 @@ _SHOWN = {
     Layer.TOOL: (Kind.TOOL, Kind.SKILL),
     Layer.AGENT: (Kind.AGENT,),
     Layer.ENVIRONMENT: (Kind.ENVIRONMENT,),
+    Layer.RULE: (Kind.RULE,),
     Layer.HARNESS: (Kind.HARNESS,),
 }
 
 
-def brief_for(parts: Parts, evolution: Evolution, site: EditTarget, sets: TaskSets, why: str = "") -> Brief:
+def brief_for(
+    parts: BriefContext, evolution: Evolution, site: EditTarget, sets: TaskSets, why: str = ""
+) -> Brief:
     """What the proposers of the site's layer get."""
     kind, name = site.resource.split("/", 1)
     found = parts.snapshots.files(evolution.base, site.path) if site.path else {}
@@ -85,13 +95,13 @@ def brief_for(parts: Parts, evolution: Evolution, site: EditTarget, sets: TaskSe
         surface=parts.policy.surface.allow,
         memories=fared_of(parts, files) if remembers else (),
         wished=_wished(parts, tasks) if remembers else (),
-        successes=_successes(parts, sets) if site.layer is Layer.SKILL else (),
+        successes=_successes(parts, evolution.base, sets, site.layer),
         faults=_faults(parts, evolution, sets, runs),
     )
 
 
 def _faults(
-    parts: Parts, evolution: Evolution, sets: TaskSets, runs: Sequence[ObservedRun]
+    parts: BriefContext, evolution: Evolution, sets: TaskSets, runs: Sequence[ObservedRun]
 ) -> tuple[Fault, ...]:
     """How the evidence that may be shown failed, in trials of the base and in the runs that were mined."""
     trials = parts.records.find(Trial, evolution_id=evolution.id)
@@ -101,7 +111,7 @@ def _faults(
     return tuple(dict.fromkeys([*found, *(failure.fault for failure in mined if failure is not None)]))
 
 
-def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[KnownLesson, ...]:
+def fared_of(parts: BriefContext, files: Mapping[str, str]) -> tuple[KnownLesson, ...]:
     """The lessons of these memories, by path, and how open runs ended that had them."""
     memories = {path: text for path, text in files.items() if is_memory(path)}
     runs = {
@@ -115,17 +125,19 @@ def fared_of(parts: Parts, files: Mapping[str, str]) -> tuple[KnownLesson, ...]:
     return fared(memories, runs, text_at, parts.now(), parts.policy.mine.half_life_days)
 
 
-def _wished(parts: Parts, tasks: Sequence[Task]) -> tuple[str, ...]:
+def _wished(parts: BriefContext, tasks: Sequence[Task]) -> tuple[str, ...]:
     """What runs of this very work asked to be remembered, and nobody has decided on; newest first."""
     keys = {task.key for task in tasks}
     waiting = parts.records.newest(MemoryProposal, WISHES_BACK, state=ProposalState.OPEN)
     return tuple(wish.text for wish in waiting if wish.task_key in keys)
 
 
-def _successes(parts: Parts, sets: TaskSets) -> tuple[ObservedRun, ...]:
-    """Passing runs of the guards that a proposer may see, whose checks it may not."""
+def _successes(parts: BriefContext, base: Snapshot, sets: TaskSets, layer: Layer) -> tuple[ObservedRun, ...]:
+    """Passing runs that a proposer may see, whose checks it may not: of the guards, or all that a rule may not hold back."""
+    if layer is Layer.RULE:
+        return good_runs(parts, base)
     found = []
-    for task in shown_guards(parts, sets):
+    for task in shown_guards(parts, sets) if layer is Layer.SKILL else ():
         runs = [run for run in parts.journal.runs_of(task.key, RUNS_BACK) if run.share is Share.OPEN]
         run = next((run for run in runs if run.outcome and run.outcome.result is Result.PASSED), None)
         if task.call is None and run is not None:
@@ -134,7 +146,7 @@ def _successes(parts: Parts, sets: TaskSets) -> tuple[ObservedRun, ...]:
 
 
 def _files(
-    parts: Parts, base: Snapshot, site: EditTarget, runs: Sequence[ObservedRun]
+    parts: BriefContext, base: Snapshot, site: EditTarget, runs: Sequence[ObservedRun]
 ) -> Iterator[tuple[str, str]]:
     """The site's own resource first, then what the runs used of the kinds that its layer shows."""
     used = dict.fromkeys(name for seen in runs for name in seen.run.resources)
@@ -149,7 +161,7 @@ def _files(
                 yield path, text
 
 
-def _may_be_shown(parts: Parts, path: str) -> bool:
+def _may_be_shown(parts: BriefContext, path: str) -> bool:
     document = path.endswith("/resource.toml")
     return document or any(fnmatchcase(path, pattern) for pattern in parts.policy.surface.allow)
 
@@ -161,7 +173,7 @@ def _text(content: bytes) -> str | None:
         return None
 
 
-def _history(parts: Parts, evolution: Evolution) -> Iterator[EarlierAttempt]:
+def _history(parts: BriefContext, evolution: Evolution) -> Iterator[EarlierAttempt]:
     """What was tried on this failure lately, and what came of it, but for what hidden tasks said of it."""
     lately = parts.records.newest(Evolution, HISTORY, fingerprint_id=evolution.fingerprint_id)
     for past in reversed(lately):
@@ -174,7 +186,7 @@ def _history(parts: Parts, evolution: Evolution) -> Iterator[EarlierAttempt]:
             )
 
 
-def _end(parts: Parts, past: Evolution, candidate: Candidate) -> str:
+def _end(parts: BriefContext, past: Evolution, candidate: Candidate) -> str:
     """What became of an edit that was worth a trial.
 
     Whoever learns how each edit fell on hidden tasks can look for one that passes these: of an edit that came so
@@ -189,3 +201,54 @@ def _end(parts: Parts, past: Evolution, candidate: Candidate) -> str:
     if any(trial.set is TrialSet.HOLD_OUT for trial in tried):
         return "it was tried, and not promoted"
     return f"{verdict.decision.value}: {verdict.reasons[0]}"
+
+
+# --- the calls of the tool at fault that agents made: where a task names none, a search tries these ---------------
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCalls:
+    """Calls of the tool that failed, and those that worked with what they gave."""
+
+    failing: tuple[Case, ...] = ()
+    working: tuple[tuple[Case, Json], ...] = ()
+
+
+def calls_in(
+    parts: BriefContext, runs: Sequence[ObservedRun], guards: Sequence[Task], path: str
+) -> AgentCalls:
+    """Those of the tool at ``path``, where tasks name no call: in failing runs and below them, and in runs of the guards
+    that may be shown those that worked. What failed has no check, which only the trials of the whole task supply; what
+    worked has to give what it gave."""
+    failing: dict[str, Case] = {}
+    working: dict[str, tuple[Case, Json]] = {}
+    if not path.startswith(("tool/", "skill/")):
+        return AgentCalls()
+    roots = [(seen.task, seen.run) for seen in runs if not seen.passed]
+    roots += [(task, run) for task in guards for run in parts.journal.runs_of(task.key, 1)]
+    for root, above in roots:
+        if root.call is not None:
+            continue
+        for task, run in _tree(parts, root, above):
+            inputs = {item.path: parts.blobs.get(item.sha256) for item in task.inputs}
+            for step in parts.journal.steps(run.id):
+                action, came = step.action, step.observation
+                if step.node != "act" or not isinstance(action, dict) or action.get("path") != path:
+                    continue
+                case = Case(task.id, Call(str(action["tool"]), action["args"]), inputs, ())
+                key = digest([case.call, sorted(inputs)])
+                if step.fault is not None and step.fault.resource:
+                    failing[key] = case
+                elif step.fault is None and isinstance(came, dict) and not is_reference(came):
+                    working[key] = (case, came.get("output"))
+    return AgentCalls(tuple(failing.values())[:CALLS_MAX], tuple(working.values())[:CALLS_MAX])
+
+
+def _tree(parts: BriefContext, task: Task, run: Run) -> Iterator[tuple[Task, Run]]:
+    """The run, and all that it handed work to."""
+    yield task, run
+    for step in parts.journal.steps(run.id):
+        if step.node == "delegate" and isinstance(step.observation, dict):
+            handed = HandedFailure(step.index, "", str(step.observation.get("task")))
+            if (below := run_below(parts, handed)) is not None:
+                yield from _tree(parts, parts.journal.task(below.task_id), below)

@@ -59,6 +59,7 @@ _SHOWN = 60  # characters of a condition
 
 def mutants(old: str, new: str, most: int) -> dict[str, str]:
     """At most so many sources, each under a few words that say what is otherwise; none where a text is no Python."""
+    old, new = _spelled_out(old, new), _spelled_out(new, old)
     made = moot(old, new)
     found = dict([*made.items()][:most])
     for token in _newly_written(old, new):
@@ -66,7 +67,7 @@ def mutants(old: str, new: str, most: int) -> dict[str, str]:
             source = _with(new, token, other)
             if len(found) < most and source not in (old, new) and _parses(source):
                 found.setdefault(f"the same edit with {other} for {token.string}", source)
-    return found | (bounds(old, new, most) if _writes_one(old, new) else {})
+    return found | ({**names(old, new, most), **bounds(old, new, most)} if _writes_one(old, new) else {})
 
 
 def bounds(old: str, new: str, most: int) -> dict[str, str]:
@@ -86,6 +87,51 @@ def bounds(old: str, new: str, most: int) -> dict[str, str]:
             if source != new and _parses(source):
                 found[f"instead {other} for {token.string}{where}"] = source
     return found
+
+
+def names(old: str, new: str, most: int) -> dict[str, str]:
+    """The base with one name of an edited line exchanged for another of its function, at most so many.
+
+    ``far - 1 - 1`` is ``near - 1`` as long as the two lie one apart.
+    """
+    found: dict[str, str] = {}
+    tree = _tree(old)
+    edited = _gone(old, new)
+    for function in ast.walk(tree) if tree is not None else ():
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        used = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        own = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+        own |= {node.id for node in used if isinstance(node.ctx, ast.Store)}
+        here = [
+            node
+            for node in used
+            if isinstance(node.ctx, ast.Load) and node.lineno in edited and node.id in own
+        ]
+        for number, node in enumerate(here, start=1):
+            for other in sorted(own - {node.id}):
+                if (source := _renamed(old, node, other)) and len(found) < most:
+                    found[f"instead {other} for {node.id} in line {node.lineno}, name {number} there"] = (
+                        source
+                    )
+    return found
+
+
+def _gone(old: str, new: str) -> set[int]:
+    """Numbers of the old text's lines that the new one has otherwise."""
+    lines = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
+    found = [range(start + 1, end + 1) for tag, start, end, _, _ in lines.get_opcodes() if tag != "equal"]
+    return set().union(*found)
+
+
+def _renamed(source: str, node: ast.Name, other: str) -> str:
+    """With the other name in its place; "" where Python does not say where it stands, as within an f-string."""
+    lines = source.split("\n")
+    line = lines[node.lineno - 1].encode()
+    if line[node.col_offset : node.end_col_offset] != node.id.encode():
+        return ""
+    lines[node.lineno - 1] = (line[: node.col_offset] + other.encode() + line[node.end_col_offset :]).decode()
+    return "\n".join(lines)
 
 
 def _writes_one(old: str, new: str) -> bool:
@@ -143,6 +189,42 @@ def _conditions(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.BoolOp):
             tests = node.values
         yield from (ast.unparse(test) for test in tests if not isinstance(test, ast.BoolOp | ast.Constant))
+
+
+# --- f-strings ----------------------------------------------------------------------------------
+
+
+def _spelled_out(source: str, other: str) -> str:
+    """The same program with those f-strings that the other text lacks as calls: of what is in one no parser tells the place."""
+    tree, others = _tree(source), _tree(other)
+    if tree is None or others is None:
+        return source
+    known = {ast.dump(node) for node in ast.walk(others) if isinstance(node, ast.JoinedStr)}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    inner = {id(part) for node in nodes for part in [*ast.walk(node)][1:]}
+    outer = [node for node in nodes if id(node) not in inner and ast.dump(node) not in known]
+    lines = source.encode().splitlines(keepends=True)
+    for node in sorted(outer, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
+        lines[first : last + 1] = [head + _called(node).encode() + tail]
+    text = b"".join(lines).decode()
+    return text if _parses(text) else source
+
+
+def _called(text: ast.JoinedStr) -> str:
+    """``f"{a:.2f} m"`` as ``''.join((format(a, '.2f'), ' m'))``."""
+    parts = []
+    for part in text.values:
+        if not isinstance(part, ast.FormattedValue):
+            parts.append(ast.unparse(part))
+            continue
+        value = ast.unparse(part.value)
+        if part.conversion >= 0:
+            value = f"{ {'r': 'repr', 's': 'str', 'a': 'ascii'}[chr(part.conversion)] }({value})"
+        form = f", {_called(part.format_spec)}" if isinstance(part.format_spec, ast.JoinedStr) else ""
+        parts.append(f"format({value}{form})")
+    return f"''.join(({''.join(f'{part}, ' for part in parts)}))"
 
 
 # --- what is newly written ----------------------------------------------------------------------

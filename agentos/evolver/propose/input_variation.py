@@ -29,8 +29,8 @@ _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
 _BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length", "multiple_of")
 
 
-def generate(cases: Sequence[Case], count: int, source: str = "") -> list[Case]:
-    """Up to ``count`` variations of inputs of the tool with this source.
+def generate(cases: Sequence[Case], count: int, source: str | ast.Module = "") -> list[Case]:
+    """Up to ``count`` variations of inputs of the tool with this source, which may be parsed already.
 
     Fewer when the files are large: all of them together stay below BYTES_MAX.
     """
@@ -67,10 +67,10 @@ class Variation:
     rows: list[bytes] = field(default_factory=list)
 
     @classmethod
-    def of(cls, cases: Sequence[Case], source: str) -> Variation:
+    def of(cls, cases: Sequence[Case], source: str | ast.Module) -> Variation:
         """What these cases and the tool's source offer."""
         try:
-            tree = parse(source)
+            tree = parse(source) if isinstance(source, str) else source
         except (SyntaxError, ValueError, RecursionError):
             tree = ast.Module([], [])
         arguments: dict[str, list[Any]] = defaultdict(list)

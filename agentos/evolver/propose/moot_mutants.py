@@ -99,9 +99,11 @@ def _decided(test: ast.expr) -> Iterator[Change]:
 
 
 def _without_a_part(node: ast.AST, written: Set[int]) -> Iterator[Change]:
-    """One operand, or what is called, in the place of the whole."""
+    """One operand, or what is called, in the place of the whole; for ``round``, which makes halves even, what people do."""
     kept: Sequence[ast.expr] = ()
     if isinstance(node, ast.Call):
+        if ast.unparse(node.func) == "round" and len(node.args) == 1 and not node.keywords:
+            yield "with halves rounded up", node, f"int(({ast.unparse(node.args[0])} + 0.5) // 1)"
         inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         kept = [each for each in [*inner, *node.args][:3] if not isinstance(each, ast.Starred)]
     elif isinstance(node, ast.BinOp):

@@ -33,8 +33,9 @@ from agentos.evolver.history.calibration import in_words, lately
 from agentos.evolver.history.proposer_order import NOTHING, ProposerMeter, archive, ordered
 from agentos.evolver.memory.lessons import emptied, only_removes
 from agentos.evolver.memory.migration import bring_over, unwritten
-from agentos.evolver.parts import Parts
+from agentos.evolver.propose import ProposalContext
 from agentos.evolver.propose.briefing import brief_for
+from agentos.evolver.propose.rule_alarms import rule_fault
 from agentos.evolver.propose.validation import screen
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.no_memory_control import is_asked
@@ -45,7 +46,7 @@ BROKE_MAX = 500  # characters of an exception's text that are kept
 REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
 
 
-def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: TaskSets) -> list[str]:
+def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, sets: TaskSets) -> list[str]:
     """Ids of the candidates worth a replay, best first; each stored and committed to its own ref.
 
     The diagnosed site is tried first, then those where the failure may be mended too, each with its
@@ -93,7 +94,9 @@ def propose(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Task
     return accepted
 
 
-def _taken_up(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: TaskSets) -> Candidate | None:
+def _taken_up(
+    parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, sets: TaskSets
+) -> Candidate | None:
     """The edit of an evolution gone stale, on the present base: it is measured again instead of searched for.
 
     None where there is none, or where somebody changed a file that it changes.
@@ -133,20 +136,22 @@ def _taken_up(parts: Parts, evolution: Evolution, diagnosis: Diagnosis, sets: Ta
     return _store(parts, evolution, evidence, sites[0].layer, (1, before.proposer, proposal, reason))
 
 
-def workable(parts: Parts, diagnosis: Diagnosis) -> list[EditTarget]:
+def workable(parts: ProposalContext, diagnosis: Diagnosis) -> list[EditTarget]:
     """The diagnosis' sites that a proposer edits and an evolution may touch."""
     return [
         site for site in diagnosis.sites if parts.proposers.get(site.layer) and not why_fixed(parts, site)
     ]
 
 
-def why_fixed(parts: Parts, site: EditTarget) -> str:
+def why_fixed(parts: ProposalContext, site: EditTarget) -> str:
     """Why the site's resource may not be touched, "" when it may."""
     resource = parse_id(site.resource)
     return parts.evolvable.may_evolve(resource) or unwritten(parts, parts.snapshots.stable(), resource)
 
 
-def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int) -> str:
+def _refusal(
+    parts: ProposalContext, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int
+) -> str:
     """Why a proposal is not worth a trial, "" when it is."""
     if proposal.unusable:
         return proposal.unusable
@@ -160,6 +165,7 @@ def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposa
     return (
         reason
         or parts.taken_back(proposal.files)
+        or rule_fault(parts, evolution, proposal)
         or _pinned(parts, evolution, proposal)
         or defused(old, proposal.files, brief.faults, checked=bool(checks))
         or _shadowing(parts, evolution, proposal)
@@ -167,7 +173,7 @@ def _refusal(parts: Parts, evolution: Evolution, brief: Brief, proposal: Proposa
     )
 
 
-def _pinned(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:
+def _pinned(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> str:
     """Why one of the resources that it touches beside the site's may not be touched, "" when all may."""
     touched = {"/".join(path.split("/")[:2]) for path in proposal.files}
     there = {str(name) for name in parts.snapshots.names(evolution.base)}
@@ -177,7 +183,7 @@ def _pinned(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:
     return ""
 
 
-def _shadowing(parts: Parts, evolution: Evolution, proposal: Proposal) -> str:
+def _shadowing(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> str:
     """Why a new tool would be called in another's place, "" when none would.
 
     A task names a tool without saying whose it is, and a tool of its own goes before one of a skill: so a
@@ -199,12 +205,12 @@ def _evidence_tasks(brief: Brief) -> Iterator[str]:
     )
 
 
-def _text_at(parts: Parts, evolution: Evolution, path: str) -> str | None:
+def _text_at(parts: ProposalContext, evolution: Evolution, path: str) -> str | None:
     content = parts.snapshots.files(evolution.base, path).get(path)
     return content.decode("utf-8", "replace") if content is not None else None
 
 
-def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) -> str:
+def _guarded(parts: ProposalContext, evolution: Evolution, proposal: Proposal, rank: int) -> str:
     """Why the guards refuse the edit; what they only mark is noted for whoever is asked to consent."""
     base = _sources(parts, evolution, proposal)
     found = guard(base, proposal.files, parts.policy.screen)
@@ -214,7 +220,7 @@ def _guarded(parts: Parts, evolution: Evolution, proposal: Proposal, rank: int) 
     return reason
 
 
-def _sources(parts: Parts, evolution: Evolution, proposal: Proposal) -> dict[str, str]:
+def _sources(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> dict[str, str]:
     """The base's Python files of the resources that it touches."""
     resources = {"/".join(path.split("/")[:2]) for path in proposal.files}
     return {
@@ -225,13 +231,13 @@ def _sources(parts: Parts, evolution: Evolution, proposal: Proposal) -> dict[str
     }
 
 
-def _signature(parts: Parts, layer: Layer, name: str) -> str:
+def _signature(parts: ProposalContext, layer: Layer, name: str) -> str:
     """Of a proposer that is installed beside agentos, with its version; "" of those that ship."""
     asked = parts.proposers.get(layer, ())
     return next((getattr(found, "signature", "") for found in asked if found.name == name), "")
 
 
-def _edited(parts: Parts, evolution: Evolution, proposal: Proposal) -> tuple[EditedName, ...]:
+def _edited(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> tuple[EditedName, ...]:
     """What trials have to run; nothing of a harness that is a program of its own, which no trial can tell."""
     programs = {
         path.removesuffix("resource.toml")
@@ -243,7 +249,7 @@ def _edited(parts: Parts, evolution: Evolution, proposal: Proposal) -> tuple[Edi
 
 
 def _proposals(
-    parts: Parts, brief: Brief, here: list[str], silent: set[str], meter: ProposerMeter
+    parts: ProposalContext, brief: Brief, here: list[str], silent: set[str], meter: ProposerMeter
 ) -> Iterator[tuple[str, Proposal]]:
     """``here`` grows with what is accepted; ``silent``, which grows too, has nobody to ask any more."""
     known = archive(parts)
@@ -281,7 +287,7 @@ def _broke(error: Exception) -> str:
 
 
 def _store(
-    parts: Parts,
+    parts: ProposalContext,
     evolution: Evolution,
     evidence: Evidence,
     layer: Layer,
@@ -338,7 +344,9 @@ def _store(
     return candidate
 
 
-def _added(parts: Parts, candidate_id: str, base: Snapshot, files: Mapping[str, str]) -> tuple[str, Snapshot]:
+def _added(
+    parts: ProposalContext, candidate_id: str, base: Snapshot, files: Mapping[str, str]
+) -> tuple[str, Snapshot]:
     """The candidate's id and snapshot. A kill may have left another edit under the id, and no record of it."""
     try:
         return candidate_id, parts.candidates.add_candidate(candidate_id, base, files)
@@ -347,7 +355,7 @@ def _added(parts: Parts, candidate_id: str, base: Snapshot, files: Mapping[str, 
         return candidate_id, parts.candidates.add_candidate(candidate_id, base, files)
 
 
-def with_control(parts: Parts, candidate: Candidate) -> Candidate:
+def with_control(parts: ProposalContext, candidate: Candidate) -> Candidate:
     """An edit of memories with what it is held against beside its base: the same with nothing remembered."""
     files = candidate.edit.files
     if not is_asked(candidate):

@@ -24,9 +24,9 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import ModelAway, NotFound, Unavailable
-from agentos.evolver.find.budget_failures import no_model
+from agentos.evolver.find.budget_failures import without_model
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
-from agentos.evolver.parts import Parts
+from agentos.evolver.replay import ReplayContext
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.select.looks import LookCounter
 from agentos.evolver.select.renaming import RenamedTask, in_other_names
@@ -86,7 +86,7 @@ def tried(
 
 
 def fresh_jobs(
-    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets, repeats: range
+    parts: ReplayContext, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets, repeats: range
 ) -> list[TrialJob]:
     """On the base, whose trials all candidates share."""
     first = _first_jobs(parts, task_ids, sets, evolution)
@@ -94,7 +94,7 @@ def fresh_jobs(
 
 
 def jobs_on_base(
-    parts: Parts,
+    parts: ReplayContext,
     task_ids: Sequence[str],
     sets: TaskSets,
     evolution: Evolution,
@@ -112,7 +112,7 @@ def jobs_on_base(
 
 
 def _first_jobs(
-    parts: Parts, task_ids: Sequence[str], sets: TaskSets, evolution: Evolution
+    parts: ReplayContext, task_ids: Sequence[str], sets: TaskSets, evolution: Evolution
 ) -> list[TrialJob]:
     found = []
     for task in parts.tasks(tuple(task_ids)):
@@ -123,7 +123,7 @@ def _first_jobs(
     return found
 
 
-def run_all(parts: Parts, jobs: Sequence[TrialJob]) -> list[Trial]:
+def run_all(parts: ReplayContext, jobs: Sequence[TrialJob]) -> list[Trial]:
     """The trials of these jobs, in their order."""
     if not jobs:
         return []
@@ -176,7 +176,7 @@ class TrialBatch:
 class _Before:
     """The trials of the evolution gone stale that this one takes up: what got the same then is not run again."""
 
-    def __init__(self, parts: Parts, evolution_id: str) -> None:
+    def __init__(self, parts: ReplayContext, evolution_id: str) -> None:
         self._parts = parts
         self._candidate: Candidate | None = None
         self._trials: dict[str, Trial] = {}
@@ -218,7 +218,7 @@ def _served_from(plan: Plan) -> str:
     return plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else ""
 
 
-def _trial(parts: Parts, job: TrialJob, before: _Before, made: TrialBatch) -> Trial:
+def _trial(parts: ReplayContext, job: TrialJob, before: _Before, made: TrialBatch) -> Trial:
     name, began = job.id, time.monotonic()
     plan = _plan(parts, job)
     if known := before.of(job, plan):
@@ -254,7 +254,7 @@ def _trial(parts: Parts, job: TrialJob, before: _Before, made: TrialBatch) -> Tr
     return trial
 
 
-def _attempt(parts: Parts, job: TrialJob, name: str, plan: Plan) -> Attempt:
+def _attempt(parts: ReplayContext, job: TrialJob, name: str, plan: Plan) -> Attempt:
     """Until an attempt counts. All have the trial's own id, so that no model call is paid twice."""
     retries = parts.policy.replay.infra_retries
     for attempt in range(1, retries + 1):
@@ -265,14 +265,14 @@ def _attempt(parts: Parts, job: TrialJob, name: str, plan: Plan) -> Attempt:
             if attempt == retries or isinstance(error, ModelAway):  # to ask again at once gains nothing
                 raise
             continue
-        if away := no_model(done.outcome):
-            raise ModelAway(f"the trial of {job.task.name} says nothing of the code: {away}")
+        if away := without_model(done.outcome, f"the trial of {job.task.name} says nothing of the code"):
+            raise away
         if done.outcome.result not in VOID:
             return done
     raise Unavailable(f"the sandbox lost the trial of {job.task.name} {retries} times in a row")
 
 
-def _plan(parts: Parts, job: TrialJob) -> Plan:
+def _plan(parts: ReplayContext, job: TrialJob) -> Plan:
     """Where what the trial asks for comes from. Outside effects never come from anywhere but a record.
 
     No sandbox is named: a trial gets the one that a live run of its task gets, so that nothing inside tells
@@ -288,7 +288,7 @@ def _plan(parts: Parts, job: TrialJob) -> Plan:
     return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id)
 
 
-def recording_for(parts: Parts, task: Task, in_set: TrialSet) -> Recording | None:
+def recording_for(parts: ReplayContext, task: Task, in_set: TrialSet) -> Recording | None:
     """Of the newest run that shows what the task is in its set for; None when nothing was asked for."""
     runs = [
         run

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from agentos.domain import Candidate, Evolution, Tier, Trial, TrialSet, tier_of
 from agentos.evolver.history.parents import pairs_in
-from agentos.evolver.parts import Parts
+from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.trials import SequentialReplay, replay_steady
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.sequential import PairTally
@@ -49,7 +49,9 @@ class _Runner:
         return goes_on is not None
 
 
-def leader(parts: Parts, evolution: Evolution, candidates: Sequence[Candidate], sets: TaskSets) -> Candidate:
+def leader(
+    parts: ReplayContext, evolution: Evolution, candidates: Sequence[Candidate], sets: TaskSets
+) -> Candidate:
     """The candidate to try next; of equal ones the first. Safe to run again: trials that were made are found.
 
     One that is lost is named at once, because its verdict costs nothing more.

@@ -31,7 +31,7 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, UserError
 from agentos.evolver.history.recordings import ACT, asks, expanded, recording_of, told, whole
-from agentos.evolver.parts import Parts
+from agentos.evolver.replay import RerunContext
 from agentos.ports import Attempt, Plan
 
 CALLS_MAX = 50  # calls of one imported run that are made again
@@ -66,7 +66,7 @@ class Rerun:
 FindTool = Callable[[Snapshot, str], str]  # the registry path of a tool; raises NotFound
 
 
-def rerun(parts: Parts, run: Run, find_tool: FindTool) -> Rerun:
+def rerun(parts: RerunContext, run: Run, find_tool: FindTool) -> Rerun:
     """Raises UserError for a run that did not come to its end, Unavailable when it cannot be run now."""
     if run.outcome is None or run.outcome.result in _UNFINISHED:
         raise UserError(f"{run.id} did not come to its end; `agentos run show {run.id}` shows how far it is.")
@@ -83,7 +83,9 @@ def rerun(parts: Parts, run: Run, find_tool: FindTool) -> Rerun:
     return Rerun(run.id, cause, why, step, run.outcome.result.value, again.outcome.result.value)
 
 
-def _compared(parts: Parts, run: Run, steps: Sequence[Step], again: Attempt) -> tuple[Cause, str, int | None]:
+def _compared(
+    parts: RerunContext, run: Run, steps: Sequence[Step], again: Attempt
+) -> tuple[Cause, str, int | None]:
     assert run.outcome is not None
     one, other = told(steps), told(again.steps)
     at = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
@@ -126,7 +128,7 @@ def _short(value: Json) -> str:
 # --- runs that were made elsewhere ----------------------------------------------------------------
 
 
-def _calls_again(parts: Parts, run: Run, steps: Sequence[Step], find_tool: FindTool) -> Rerun:
+def _calls_again(parts: RerunContext, run: Run, steps: Sequence[Step], find_tool: FindTool) -> Rerun:
     """The calls of tools that are here, each by itself on what is stable; none with outside effects."""
     assert run.outcome is not None
     stable = parts.snapshots.stable()

@@ -14,19 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from agentos.domain import (
     Arm,
     Candidate,
     Decision,
+    Evidence,
     Evolution,
     Result,
+    Run,
+    Share,
     Trial,
     TrialSet,
 )
-from agentos.evolver.parts import Parts
+from agentos.evolver.find.mining import inspect
+from agentos.evolver.history.recordings import unpacked
+from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, recording_for, run_all, tried
-from agentos.evolver.select.alike import failing_alike
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.select.looks import LookCounter
 from agentos.evolver.select.renaming import bound_to_names, in_other_names, unlike
@@ -48,7 +53,9 @@ class StageTrials:
     unsteady: tuple[str, ...] = ()
 
 
-def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets) -> list[Trial]:
+def replay_base(
+    parts: ReplayContext, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets
+) -> list[Trial]:
     """Run tasks on the evolution's base; shared by all of its candidates.
 
     All but the first trial of a task are made under other names (``renaming``). Of one that does not end
@@ -66,7 +73,9 @@ def replay_base(parts: Parts, evolution: Evolution, task_ids: Sequence[str], set
     return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
 
 
-def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets) -> list[Trial]:
+def replay_candidate(
+    parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
+) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
     rounds = SequentialReplay(parts, evolution, candidate, sets)
@@ -82,7 +91,7 @@ def replay_candidate(parts: Parts, evolution: Evolution, candidate: Candidate, s
 
 
 def replay_steady(
-    parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets, stage: TrialSet
+    parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets, stage: TrialSet
 ) -> StageTrials:
     """The trials of one set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck."""
     steady = sets.ids(stage, varying=False)
@@ -114,7 +123,7 @@ def replay_steady(
 
 
 def replay_control(
-    parts: Parts, evolution: Evolution, candidate: Candidate, trials: Sequence[Trial]
+    parts: ReplayContext, evolution: Evolution, candidate: Candidate, trials: Sequence[Trial]
 ) -> list[Trial]:
     """The candidate's trials once more with nothing remembered, where its ``trials`` need that (``control``).
 
@@ -157,7 +166,7 @@ def replay_control(
 
 
 def sieve(
-    parts: Parts, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets
+    parts: ReplayContext, evolution: Evolution, task_ids: Sequence[str], sets: TaskSets
 ) -> tuple[list[Trial], dict[str, Screening]]:
     """Fresh trials of varying tasks on the base, and by task whether it can serve in its set.
 
@@ -180,7 +189,9 @@ def sieve(
 class SequentialReplay:
     """The fresh pairs of one candidate's varying tasks, made until enough is known."""
 
-    def __init__(self, parts: Parts, evolution: Evolution, candidate: Candidate, sets: TaskSets) -> None:
+    def __init__(
+        self, parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
+    ) -> None:
         self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
         self._tasks = {which: sets.ids(which, varying=True) for which in TrialSet}
         self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
@@ -279,7 +290,7 @@ class SequentialReplay:
         return run_all(self._parts, base + own)
 
 
-def _lost(parts: Parts, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
+def _lost(parts: ReplayContext, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
     """Is the verdict clear already? The judge decides; this only saves trials."""
     both = _tasks(counted(base)) & _tasks(counted(own))  # others cannot be replayed and say nothing
     good = both - _tasks(trial for trial in counted(own) if not _passed(trial))
@@ -296,3 +307,40 @@ def _tasks(trials: Iterable[Trial]) -> set[str]:
 
 def _passed(trial: Trial) -> bool:
     return trial.outcome.result is Result.PASSED
+
+
+def failing_alike(parts: ReplayContext, evolution: Evolution, base: Sequence[Trial]) -> frozenset[str]:
+    """The hold-out tasks among these trials of the base that fail in all of them as the evidence does."""
+    wanted = parts.records.get(Evidence, evolution.evidence_id).fingerprint.id
+    found: dict[str, bool] = {}
+    for trial in base:
+        # Under other names it made another call than its task says, which would look like its harness' fault.
+        if trial.set is TrialSet.HOLD_OUT and trial.arm is Arm.BASE and not trial.renamed:
+            found[trial.task_id] = (
+                found.get(trial.task_id, True) and _failure_signature(parts, trial) == wanted
+            )
+    return frozenset(task_id for task_id, alike in found.items() if alike)
+
+
+def _failure_signature(parts: ReplayContext, trial: Trial) -> str:
+    """Of the failure that a trial shows; "" where it passed."""
+    if trial.outcome.result is Result.PASSED or not trial.steps_sha256:
+        return ""
+    task = parts.journal.task(trial.task_id)
+    steps = unpacked(parts.blobs.get(trial.steps_sha256))
+    used = parts.journal.runs_of(task.key, 1)
+    run = Run(
+        id=trial.id,
+        task_id=task.id,
+        task_key=task.key,
+        share=Share.HOLD_OUT,
+        attempt=1,
+        snapshot=trial.snapshot,
+        sandbox=trial.sandbox,
+        level=trial.level,
+        started_at=datetime.now(UTC),
+        outcome=trial.outcome,
+        resources=used[0].resources if used else (),
+    )
+    failure = inspect(parts, run, steps)
+    return failure.fingerprint.id if failure else ""

@@ -18,7 +18,7 @@ from agentos.evolver.select.renaming import in_other_names
 from agentos.evolver.verdict.judge import judged_trials
 
 if TYPE_CHECKING:  # the audit compares only, and need not import what runs trials
-    from agentos.evolver.parts import Parts
+    from agentos.evolver.replay import ReplayContext
     from agentos.ports import Attempt, Snapshots
 
 
@@ -100,7 +100,7 @@ def borrowed(trials: Sequence[Trial], known: Callable[[str], Sequence[Trial]]) -
 
 
 def run_again(
-    parts: Parts, evolution_id: str, done: Callable[[TrialComparison], None] = lambda compared: None
+    parts: ReplayContext, evolution_id: str, done: Callable[[TrialComparison], None] = lambda compared: None
 ) -> list[TrialComparison]:
     """Every stored trial of the evolution; ``done`` is called with each, on any thread."""
 
@@ -112,7 +112,7 @@ def run_again(
     return list(parts.replayer.map(compare, parts.records.find(Trial, evolution_id=evolution_id)))
 
 
-def _differences(parts: Parts, trial: Trial) -> list[str]:
+def _differences(parts: ReplayContext, trial: Trial) -> list[str]:
     try:
         steps = unpacked(parts.blobs.get(trial.steps_sha256)) if trial.steps_sha256 else []
         again = _again(parts, trial, steps)
@@ -132,7 +132,7 @@ def _differences(parts: Parts, trial: Trial) -> list[str]:
     return found
 
 
-def _again(parts: Parts, trial: Trial, steps: Sequence[Step]) -> Attempt:
+def _again(parts: ReplayContext, trial: Trial, steps: Sequence[Step]) -> Attempt:
     """Under the trial's own run id, which is the one that its record knows it by."""
     from agentos.ports import Plan
 

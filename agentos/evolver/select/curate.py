@@ -8,20 +8,24 @@ from the day they were first seen; no proposer's brief is made from this module'
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import zip_longest
 
 from agentos.domain import (
     IMPORT,
+    Candidate,
     Evidence,
     Evolution,
     EvolutionState,
     Feedback,
     Json,
+    Kind,
     Mode,
     Rating,
+    ResourceId,
     Result,
     Run,
     Task,
@@ -31,10 +35,14 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.errors import NotFound
+from agentos.evolver.find.feedback import taken_back
 from agentos.evolver.find.holding_back import is_open, to_hide
-from agentos.evolver.parts import Parts
+from agentos.evolver.history import HistoryContext
+from agentos.evolver.history.content import content_of
+from agentos.evolver.history.proposer_order import STANDS
+from agentos.evolver.history.retirement import uses
+from agentos.evolver.select import InheritanceContext, SelectionContext
 from agentos.evolver.select.looks import used_up
-from agentos.evolver.select.proven import proven
 from agentos.ports import Case
 
 # Results that say something of the work, not of the machinery.
@@ -75,7 +83,7 @@ class TaskSets:
         return tuple(task_id for task_id in named[which] if (task_id in self.varying) is varying)
 
 
-def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> TaskSets:
+def choose_sets(parts: SelectionContext, evidence: Evidence, *resources: str) -> TaskSets:
     """Disjoint sets for a change of any of the ``resources``, an equal share for each."""
     rules = parts.policy.evidence
     seen = {task.key for task in parts.tasks(evidence.task_ids)}
@@ -93,7 +101,7 @@ def choose_sets(parts: Parts, evidence: Evidence, *resources: str) -> TaskSets:
     return TaskSets(evidence.task_ids, guards, hold_out, varying(parts, every), hidden)
 
 
-def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
+def varying(parts: SelectionContext, task_ids: Sequence[str]) -> tuple[str, ...]:
     """Of these, the tasks whose outcome varies: live runs of the same work asked a model, or show that it does.
 
     Of those that ask models none where the policy has these answered from the record, or from it first: then
@@ -108,17 +116,17 @@ def varying(parts: Parts, task_ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(task.id for task in parts.tasks(tuple(task_ids)) if varies(task))
 
 
-def asks_models_live(parts: Parts, task: Task) -> bool:
+def asks_models_live(parts: HistoryContext, task: Task) -> bool:
     """Whether its runs ask models, and a replay would ask them again."""
     return parts.policy.replay.models == Mode.LIVE and _asks_models(parts, _runs_of(parts, task))
 
 
-def _runs_of(parts: Parts, task: Task) -> list[Run]:
+def _runs_of(parts: HistoryContext, task: Task) -> list[Run]:
     most = parts.policy.look_back.same_work
     return [run for run in parts.journal.runs_of(task.key, most) if run.sandbox != IMPORT]
 
 
-def _ended_both_ways(parts: Parts, runs: Sequence[Run]) -> bool:
+def _ended_both_ways(parts: SelectionContext, runs: Sequence[Run]) -> bool:
     """Whether equal work passed and did not on the same content of all that it used."""
     ended = [run for run in runs if run.outcome is not None and run.outcome.result in _TELLING]
     if len({_passed(run) for run in ended}) < 2:
@@ -129,7 +137,7 @@ def _ended_both_ways(parts: Parts, runs: Sequence[Run]) -> bool:
     return any(len(both) == 2 for both in seen.values())
 
 
-def _content(parts: Parts, run: Run) -> str:
+def _content(parts: SelectionContext, run: Run) -> str:
     """A digest of the files of all resources that a run used, as they were then."""
     files = {
         path: hashlib.sha256(content).hexdigest()
@@ -139,13 +147,13 @@ def _content(parts: Parts, run: Run) -> str:
     return digest(sorted(files.items()))
 
 
-def _asks_models(parts: Parts, runs: Sequence[Run]) -> bool:
+def _asks_models(parts: HistoryContext, runs: Sequence[Run]) -> bool:
     if any(run.outcome is not None and run.outcome.cost.calls for run in runs):
         return True
     return any(step.node in _BY_MODELS for run in runs[:1] for step in parts.journal.steps(run.id))
 
 
-def case_of(parts: Parts, task: Task) -> Case:
+def case_of(parts: SelectionContext, task: Task) -> Case:
     """A task as a search sees it."""
     if task.call is None:
         raise ValueError(f"{task.id} names no call")
@@ -153,7 +161,7 @@ def case_of(parts: Parts, task: Task) -> Case:
     return Case(task.id, task.call, inputs, task.checks)
 
 
-def shown_guards(parts: Parts, sets: TaskSets) -> list[Task]:
+def shown_guards(parts: SelectionContext, sets: TaskSets) -> list[Task]:
     """The share of the guards that a proposer may see, chosen by a stable hash."""
     share = parts.policy.evidence.visible_guards
     return [
@@ -163,7 +171,9 @@ def shown_guards(parts: Parts, sets: TaskSets) -> list[Task]:
     ]
 
 
-def visible_guards(parts: Parts, sets: TaskSets, path: str, tool: str | None) -> list[tuple[Case, Json]]:
+def visible_guards(
+    parts: SelectionContext, sets: TaskSets, path: str, tool: str | None
+) -> list[tuple[Case, Json]]:
     """Calls and old answers of those guards, where they call the tool at fault; None stands for any tool.
 
     Not of work that is evidence too, of whose answer a person called a part right: the whole of it is wrong.
@@ -185,7 +195,7 @@ def _passed(run: Run) -> bool:
     return run.outcome is not None and run.outcome.result is Result.PASSED
 
 
-def _take(parts: Parts, runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
+def _take(parts: SelectionContext, runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
     """Newest first, one for each distinct work, adding to ``seen``. Work without checks teaches nothing good."""
     chosen: list[str] = []
     for run in runs:
@@ -197,17 +207,19 @@ def _take(parts: Parts, runs: Sequence[Run], seen: set[str], limit: int) -> tupl
     return tuple(chosen)
 
 
-def _spoken(parts: Parts, resources: Sequence[str]) -> list[Run]:
+def _spoken(parts: SelectionContext, resources: Sequence[str]) -> list[Run]:
     """Runs of these resources that people called good, as their words grade them, newest first."""
     found: list[Run] = []
     for word in parts.records.newest(Feedback, parts.policy.look_back.sets, rating=Rating.GOOD):
+        if taken_back(parts.records.find(Feedback, run_id=word.run_id)).get(word.id):
+            continue
         with suppress(NotFound):  # a word without a check, or one that its check did not bear out
             runs = parts.journal.runs_of(parts.journal.task(word.task_id).key, 1)
             found += [run for run in runs if {*resources} & {*run.resources}]
     return found
 
 
-def _is_checked(parts: Parts, run: Run) -> bool:
+def _is_checked(parts: SelectionContext, run: Run) -> bool:
     """By checks of its task, or by those that ship with its skill."""
     return bool(parts.journal.task(run.task_id).checks or (run.outcome and run.outcome.checks))
 
@@ -217,7 +229,7 @@ def _in_turn(groups: Sequence[Sequence[Run]]) -> list[Run]:
     return [run for row in zip_longest(*groups) for run in row if run is not None]
 
 
-def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tuple[str, ...]:
+def _past_fixes(parts: SelectionContext, resources: frozenset[str], seen: set[str]) -> tuple[str, ...]:
     """What the newest promotions of these that still stand repaired, but for hidden tasks.
 
     As many as there may be other guards: otherwise each promotion would make all later ones dearer.
@@ -246,7 +258,122 @@ def _past_fixes(parts: Parts, resources: frozenset[str], seen: set[str]) -> tupl
     return tuple(chosen)
 
 
-def is_hidden(parts: Parts, task: Task) -> bool:
+def is_hidden(parts: SelectionContext, task: Task) -> bool:
     """A hold-out task that an earlier promotion repaired stays hidden: guards are shown to proposers."""
     runs = parts.journal.runs_of(task.key, 1)
     return bool(runs) and not is_open(parts, runs[0])
+
+
+def with_inherited(
+    parts: InheritanceContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
+) -> TaskSets:
+    """The sets, and the tests of each resource that the candidate changes and they were not drawn for.
+
+    An edit that goes further than the place that was diagnosed, such as one that makes one skill of two that are
+    alike, must keep what the resource did that it rewrites: what promotions of it repaired, and what passed with
+    its help. So what is merged passes the tests of both parents.
+
+    At most as many as an evolution's own; hidden work stays hidden. The same where there is none.
+    """
+    there = {str(name): name for name in parts.snapshots.names(candidate.base)}
+    touched = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+    drawn = {site.resource for site in evolution.diagnosis.sites} if evolution.diagnosis else set()
+    found = dict.fromkeys(
+        task_id
+        for name in sorted(touched & there.keys() - drawn)
+        for task_id in (*_repaired(parts, there[name]), *_helped(parts, there[name]))
+    )
+    rules = parts.policy.evidence
+    known = {task.key for task in parts.tasks((*sets.evidence, *sets.guards, *sets.hold_out))}
+    guards: list[str] = []
+    hold_out: list[str] = []
+    for task in parts.tasks(tuple(found)):
+        own, most = (hold_out, rules.max_hold_out) if is_hidden(parts, task) else (guards, rules.max_guards)
+        if task.checks and task.key not in known and len(own) < most:
+            known.add(task.key)
+            own.append(task.id)
+    return replace(
+        sets,
+        guards=(*sets.guards, *guards),
+        hold_out=(*sets.hold_out, *hold_out),
+        varying=(*sets.varying, *varying(parts, (*guards, *hold_out))),
+    )
+
+
+def _repaired(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
+    """What the resource's versions were made for, newest first."""
+    for version in parts.evolvable.versions(resource)[: parts.policy.look_back.versions]:
+        if version.evolution is None:
+            continue
+        try:
+            made_by = parts.evolution(version.evolution)
+        except NotFound:  # of a ledger before this one
+            continue
+        if made_by.state in STANDS and made_by.candidate_id is not None:
+            for verdict in parts.records.find(Verdict, candidate_id=made_by.candidate_id):
+                yield from verdict.fixed
+
+
+def _helped(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
+    """Work that passed with it, newest first. That a skill was listed is no help."""
+    runs = parts.journal.recent_runs(str(resource), parts.policy.look_back.retired)
+    passed = [run for run in runs if run.outcome is not None and run.outcome.result is Result.PASSED]
+    for run in proven(parts, passed):
+        if resource.kind is not Kind.SKILL or any(
+            uses(step, resource) for step in parts.journal.steps(run.id)
+        ):
+            yield run.task_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsettled:
+    """A promotion on probation: what it touched, what that was before, and since when it stands."""
+
+    touched: tuple[str, ...]
+    before: str
+    since: datetime | None
+
+
+def proven(parts: HistoryContext, runs: Sequence[Run]) -> list[Run]:
+    """Of these passing runs those whose work has also passed without any version that is on probation now.
+
+    A success that only such a version ever gave is its own witness. As a guard it would protect that version
+    from the edit that mends it.
+    """
+    unsettled = [found for evolution in _on_probation(parts) if (found := _unsettled(parts, evolution))]
+    if not unsettled:
+        return list(runs)
+    return [run for run in runs if _seen_without(parts, run, unsettled)]
+
+
+def _on_probation(parts: HistoryContext) -> Sequence[Evolution]:
+    return parts.records.find(Evolution, state=EvolutionState.PROBATION)
+
+
+def _unsettled(parts: HistoryContext, evolution: Evolution) -> _Unsettled | None:
+    if evolution.candidate_id is None:
+        return None
+    files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
+    touched = tuple(sorted({"/".join(path.split("/")[:2]) for path in files}))
+    before = content_of(parts.snapshots, evolution.base, touched)
+    return _Unsettled(touched, before, evolution.ended_at)
+
+
+def _seen_without(parts: HistoryContext, run: Run, unsettled: Sequence[_Unsettled]) -> bool:
+    if _is_without(parts, run, unsettled):
+        return True
+    return any(
+        other.outcome is not None
+        and other.outcome.result is Result.PASSED
+        and _is_without(parts, other, unsettled)
+        for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.successes)
+    )
+
+
+def _is_without(parts: HistoryContext, run: Run, unsettled: Sequence[_Unsettled]) -> bool:
+    return all(
+        not {*item.touched} & {*run.resources}
+        or (item.since is not None and run.finished_at is not None and run.finished_at < item.since)
+        or content_of(parts.snapshots, run.snapshot, item.touched) == item.before
+        for item in unsettled
+    )

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agentos.domain import Arm, Candidate, Evolution, Task, Trial, TrialSet
-from agentos.evolver.parts import Parts
+from agentos.evolver.select import LooksContext
 
 
 class LookCounter:
     """Counts for one candidate. What it was given with its first trial of a set stays, whoever was tried since."""
 
-    def __init__(self, parts: Parts, candidate: Candidate) -> None:
+    def __init__(self, parts: LooksContext, candidate: Candidate) -> None:
         self._parts, self._candidate = parts, candidate
         self._seen: dict[TrialSet, list[Trial]] = {}
         self._looks: dict[TrialSet, dict[str, int]] = {}  # of sets and hidden work, by key
@@ -57,7 +57,7 @@ class LookCounter:
         return len({trial.candidate_id for trial in trials} - {self._candidate.id}) + 1
 
 
-def used_up(parts: Parts, fingerprint_id: str) -> frozenset[str]:
+def used_up(parts: LooksContext, fingerprint_id: str) -> frozenset[str]:
     """Keys of the hidden work that tells nothing more of edits of this failure."""
     by: dict[str, set[str]] = {}
     for trial in _tried(parts, fingerprint_id):
@@ -67,7 +67,7 @@ def used_up(parts: Parts, fingerprint_id: str) -> frozenset[str]:
     return frozenset(key for key, candidates in by.items() if len(candidates) >= most)
 
 
-def _tried(parts: Parts, fingerprint_id: str) -> Iterator[Trial]:
+def _tried(parts: LooksContext, fingerprint_id: str) -> Iterator[Trial]:
     """All trials of candidates of the failure."""
     for evolution in parts.records.find(Evolution, fingerprint_id=fingerprint_id):
         for trial in parts.records.find(Trial, evolution_id=evolution.id):

@@ -24,7 +24,7 @@ from agentos.domain import Call, Check, InputFile, Json, Task, Trial
 from agentos.errors import NotFound
 
 if TYPE_CHECKING:
-    from agentos.evolver.parts import Parts
+    from agentos.evolver.select import RenamingContext
 
 _FIRST = [
     "amber",
@@ -109,7 +109,7 @@ class RenamedTask:
         return _mapped(value, lambda text: _exchanged(text, self.names))
 
 
-def in_other_names(parts: Parts, task: Task) -> RenamedTask | None:
+def in_other_names(parts: RenamingContext, task: Task) -> RenamedTask | None:
     """The task as renamed trials ask for it; None where it is always asked in its own."""
     key = hmac.digest(parts.consent_key, f"renamed:{task.key}".encode(), "sha256")
     try:

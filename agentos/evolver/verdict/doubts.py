@@ -38,13 +38,13 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
             "among so many one may pass by luck"
         )
     if candidate.behaviour is not None:
-        found += _of_behaviour(candidate.behaviour, idle=bool(idle))
+        found += _of_behaviour(candidate.behaviour, policy, idle=bool(idle))
     if policy.edition >= STOOD and (worn := worn_out(known, policy)):
         found.append(worn)
     return tuple(found)
 
 
-def _of_behaviour(seen: Behaviour, *, idle: bool) -> list[str]:
+def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> list[str]:
     """``idle``: that something of it ran nowhere is said already."""
     found = []
     if seen.unguarded and not idle:
@@ -59,6 +59,12 @@ def _of_behaviour(seen: Behaviour, *, idle: bool) -> list[str]:
         )
     if seen.loosened:
         found.append(f"it takes away {seen.loosened}, and puts nothing in its place: what did that keep out?")
+    if seen.unread:
+        found.append(f"nothing reads {seen.unread}, with it either: is that what is missing?")
+    if 0 < seen.share < policy.replay.share_min:
+        found.append(
+            f"of its search's belief in all edits that pass the known tasks it has {seen.share:.0%}: another one is likelier meant"
+        )
     if seen.ambiguity is not None:
         found.append(_question(seen.ambiguity))
     return found

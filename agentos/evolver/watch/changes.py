@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from agentos.domain import Evolution, EvolutionEnding, EvolutionState, Version
 from agentos.errors import NotFound, Unavailable
-from agentos.evolver.parts import Parts
+from agentos.evolver.watch import ChangeContext
 from agentos.evolver.watch.live_regression import LiveArms
 from agentos.resources import parse_id
 
@@ -16,7 +16,7 @@ RECENT = 20  # settled promotions that are looked at
 _OWN = frozenset({"evolution", "rollback"})  # origins of versions that the program made by itself
 
 
-def follow(parts: Parts, *, settled: bool = False) -> list[Evolution]:
+def follow(parts: ChangeContext, *, settled: bool = False) -> list[Evolution]:
     """End every watch that a person's change ended; with ``settled`` look at past watches too. Cheap."""
     standing = list(parts.records.find(Evolution, state=EvolutionState.PROBATION))
     if settled:
@@ -24,7 +24,7 @@ def follow(parts: Parts, *, settled: bool = False) -> list[Evolution]:
     return [ended for evolution in standing if (ended := _followed(parts, evolution)) is not None]
 
 
-def _followed(parts: Parts, evolution: Evolution) -> Evolution | None:
+def _followed(parts: ChangeContext, evolution: Evolution) -> Evolution | None:
     if evolution.promoted is None or evolution.candidate_id is None or not evolution.stands:
         return None
     try:
@@ -33,7 +33,7 @@ def _followed(parts: Parts, evolution: Evolution) -> Evolution | None:
         return None
 
 
-def _ended(parts: Parts, evolution: Evolution) -> Evolution | None:
+def _ended(parts: ChangeContext, evolution: Evolution) -> Evolution | None:
     sides = LiveArms(parts, evolution)
     now = sides.content(parts.snapshots.stable())
     if now == sides.own:
@@ -58,7 +58,7 @@ def _ended(parts: Parts, evolution: Evolution) -> Evolution | None:
     return parts.move(changed, EvolutionState.PROMOTED, why, ending=EvolutionEnding.SUPERSEDED)
 
 
-def _since(parts: Parts, evolution: Evolution, name: str) -> Sequence[Version]:
+def _since(parts: ChangeContext, evolution: Evolution, name: str) -> Sequence[Version]:
     """The versions of the resource that are newer than the one that the evolution made."""
     return list(
         takewhile(lambda version: version.evolution != evolution.id, parts.evolvable.versions(parse_id(name)))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agentos.domain import Evidence, Evolution, EvolutionState, Feedback, SafetyRate, SupervisorWorth
+from agentos.evolver.find.feedback import taken_back
 from agentos.evolver.verdict.safety import rates
 from agentos.ports import KnownLesson
 
@@ -251,15 +252,13 @@ def words(
     """What each person's words came to, by the name of the person."""
     batch_of = {run_id: item.id for item in evidence for run_id in item.run_ids}
     newest = {item.evidence_id: item for item in evolutions}  # oldest first: the last try of each batch
-    last = {word.run_id: word for word in said}
+    opposed = taken_back(said)
     counts: dict[str, Counter[str]] = {}
     for word in said:
         count = counts.setdefault(word.principal, Counter())
         count[word.rating.value] += 1
         tried = newest.get(batch_of.get(word.regraded_id, ""))
-        later = last[word.run_id]
-        opposite = later.rating is not word.rating and later.at > word.at  # a correction says both at once
-        if opposite or (tried is not None and tried.state is EvolutionState.NOT_REPRODUCIBLE):
+        if word.id in opposed or (tried is not None and tried.state is EvolutionState.NOT_REPRODUCIBLE):
             count["wrong"] += 1
         elif tried is not None and tried.stands:
             count["right"] += 1

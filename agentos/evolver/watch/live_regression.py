@@ -30,8 +30,8 @@ from agentos.domain import (
     Task,
 )
 from agentos.evolver.find.budget_failures import no_model
+from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Probation
 from agentos.evolver.verdict.sequential import log_e
 
@@ -91,7 +91,7 @@ def _log_lost(pair: LiveComparison) -> float:
     return (beside + 1) * math.log(beside + 1) - beside * math.log(beside)
 
 
-def standing(parts: Parts, evolution: Evolution, sides: LiveArms) -> LiveEvidence:
+def standing(parts: HistoryContext, evolution: Evolution, sides: LiveArms) -> LiveEvidence:
     """What the live runs since the promotion say; without any the fortune is what it began with."""
     rules = parts.policy.probation
     now = sides.since(rules.varying_runs)
@@ -104,7 +104,7 @@ def standing(parts: Parts, evolution: Evolution, sides: LiveArms) -> LiveEvidenc
 class LiveArms:
     """The live runs of an evolution's kind of work on the content before it, and on its own."""
 
-    def __init__(self, parts: Parts, evolution: Evolution) -> None:
+    def __init__(self, parts: HistoryContext, evolution: Evolution) -> None:
         if evolution.promoted is None or evolution.candidate_id is None or evolution.ended_at is None:
             raise ValueError(f"{evolution.id} was not promoted")
         self._parts, self.evolution, self._promoted_at = parts, evolution, evolution.ended_at
@@ -200,7 +200,7 @@ class LiveArms:
         return self._contents[snapshot.tree]
 
 
-def _rolled_back(parts: Parts) -> list[datetime]:
+def _rolled_back(parts: HistoryContext) -> list[datetime]:
     """When others were rolled back: from then on a watch begins anew.
 
     What was broken by one that is gone may not be laid at the door of those beside it.

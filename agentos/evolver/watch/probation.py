@@ -30,9 +30,9 @@ from agentos.evolver.find.fingerprints import FAILING
 from agentos.evolver.guards.assurance.box_challenge import RetryingExecutor
 from agentos.evolver.history.attestation import attest_live
 from agentos.evolver.history.recordings import asks, recording_of, whole
-from agentos.evolver.parts import Parts
 from agentos.evolver.promote.promotion import roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live
+from agentos.evolver.watch import ProbationContext
 from agentos.evolver.watch.live_regression import LiveArms, LiveEvidence, named, standing
 from agentos.ports import Plan
 
@@ -46,7 +46,7 @@ class Suspicion:
     against: str = ""  # the content that stands now: with another one it is measured anew
 
 
-def watch_rates(parts: Parts) -> list[Evolution]:
+def watch_rates(parts: ProbationContext) -> list[Evolution]:
     """Roll back every promotion whose live runs pass less often than those before it, newest first.
 
     A roll-back has the watch of all others begin anew. Cheap; call it after mining.
@@ -63,7 +63,7 @@ def watch_rates(parts: Parts) -> list[Evolution]:
     return ended
 
 
-def suspicions(parts: Parts) -> list[Suspicion]:
+def suspicions(parts: ProbationContext) -> list[Suspicion]:
     """Live failures to measure, for every evolution on probation. Cheap; call it after mining."""
     found = []
     for evolution in _on_probation(parts):
@@ -73,7 +73,7 @@ def suspicions(parts: Parts) -> list[Suspicion]:
     return found
 
 
-def _suspected(parts: Parts, sides: LiveArms) -> list[Run]:
+def _suspected(parts: ProbationContext, sides: LiveArms) -> list[Run]:
     """Of each new, checked task the newest live run, if it failed, was not measured yet, and does not vary."""
     return [
         run
@@ -85,13 +85,13 @@ def _suspected(parts: Parts, sides: LiveArms) -> list[Run]:
     ]
 
 
-def _measured(parts: Parts, sides: LiveArms, run: Run) -> str:
+def _measured(parts: ProbationContext, sides: LiveArms, run: Run) -> str:
     """Name of the mark that this work was replayed, with what stands now, and accuses nobody."""
     now = sides.content(parts.snapshots.stable())
     return f"measured:{sides.evolution.id}:{digest([run.task_key, now])[:16]}"
 
 
-def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
+def watch(parts: ProbationContext, suspicion: Suspicion, run: Run) -> Evolution:
     """Replay the suspected work before and after the promotion; roll back when it is to blame."""
     evolution = parts.evolution(suspicion.evolution_id)
     if evolution.state is not EvolutionState.PROBATION:
@@ -108,7 +108,7 @@ def watch(parts: Parts, suspicion: Suspicion, run: Run) -> Evolution:
 
 
 def _undo(
-    parts: Parts,
+    parts: ProbationContext,
     evolution: Evolution,
     sides: LiveArms,
     end: tuple[EvolutionEnding, str],
@@ -123,7 +123,7 @@ def _undo(
         return parts.move(evolution, evolution.state, f"{why}; it cannot be rolled back by itself: {error}")
 
 
-def _to_blame(parts: Parts, evolution: Evolution, run: Run) -> bool:
+def _to_blame(parts: ProbationContext, evolution: Evolution, run: Run) -> bool:
     """Does the run's task pass before the promotion, fail with it, and fail still?"""
     stable = parts.snapshots.stable()
     plan = _plan(parts, evolution, run)
@@ -142,7 +142,7 @@ def _breaks(results: set[Result]) -> bool:
     return bool(results) and results <= FAILING
 
 
-def _results(parts: Parts, run: Run, snapshot: Snapshot, side: str, plan: Plan) -> set[Result]:
+def _results(parts: ProbationContext, run: Run, snapshot: Snapshot, side: str, plan: Plan) -> set[Result]:
     """How the run's task ends on the snapshot; Unavailable where the machinery loses it: that accuses nobody."""
     task = parts.journal.task(run.task_id)
     executor = RetryingExecutor(parts.executor, parts.policy.replay.infra_retries)
@@ -152,7 +152,7 @@ def _results(parts: Parts, run: Run, snapshot: Snapshot, side: str, plan: Plan) 
     }
 
 
-def _plan(parts: Parts, evolution: Evolution, run: Run) -> Plan:
+def _plan(parts: ProbationContext, evolution: Evolution, run: Run) -> Plan:
     """Like a trial: nothing acts on the outside, which answers from the record of the run."""
     steps = parts.journal.steps(run.id)
     recording = None
@@ -162,7 +162,7 @@ def _plan(parts: Parts, evolution: Evolution, run: Run) -> Plan:
     return Plan(mode=Mode.REPLAY_THEN_LIVE, recording=recording, evolution_id=evolution.id)
 
 
-def settle(parts: Parts) -> list[Evolution]:
+def settle(parts: ProbationContext) -> list[Evolution]:
     """End every probation that has seen enough runs or time; attest what was predicted."""
     settled = []
     for evolution in _on_probation(parts):
@@ -183,7 +183,9 @@ def settle(parts: Parts) -> list[Evolution]:
     return settled
 
 
-def _end_of_watch(parts: Parts, sides: LiveArms, live: Sequence[Run]) -> tuple[EvolutionEnding, str]:
+def _end_of_watch(
+    parts: ProbationContext, sides: LiveArms, live: Sequence[Run]
+) -> tuple[EvolutionEnding, str]:
     """What can be said when nothing speaks against it: also that nothing speaks for it."""
     if live:
         return EvolutionEnding.STOOD, f"{len(live)} live run{'s' if len(live) != 1 else ''} stood the test"
@@ -197,7 +199,7 @@ def _end_of_watch(parts: Parts, sides: LiveArms, live: Sequence[Run]) -> tuple[E
     return EvolutionEnding.UNUSED, f"not used since: no run in {days}"
 
 
-def _seen_enough(parts: Parts, live: Sequence[Run], found: LiveEvidence) -> bool:
+def _seen_enough(parts: ProbationContext, live: Sequence[Run], found: LiveEvidence) -> bool:
     """Few runs, of different work, where outcomes do not vary; many where they do, or one got worse."""
     rules = parts.policy.probation
     varies = any(run.outcome is not None and run.outcome.cost.calls for run in live)
@@ -206,11 +208,11 @@ def _seen_enough(parts: Parts, live: Sequence[Run], found: LiveEvidence) -> bool
     return len(_newest_of_each(live)) >= rules.runs
 
 
-def _fell(parts: Parts, found: LiveEvidence) -> bool:
+def _fell(parts: ProbationContext, found: LiveEvidence) -> bool:
     return found.e_value >= 1 / parts.policy.probation.alpha
 
 
-def _on_probation(parts: Parts) -> Sequence[Evolution]:
+def _on_probation(parts: ProbationContext) -> Sequence[Evolution]:
     return parts.records.find(Evolution, state=EvolutionState.PROBATION)
 
 
@@ -221,7 +223,9 @@ def _newest_of_each(runs: Sequence[Run]) -> list[Run]:
     return list(newest.values())
 
 
-def _attest(parts: Parts, evolution: Evolution, sides: LiveArms, regressions: Sequence[str]) -> None:
+def _attest(
+    parts: ProbationContext, evolution: Evolution, sides: LiveArms, regressions: Sequence[str]
+) -> None:
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
     fixed = verdict_on(parts, candidate.id).fixed
     attest_live(parts, evolution, candidate, fixed, sides.live(), regressions)

@@ -6,13 +6,12 @@ and to see which edit came close.
 
 from __future__ import annotations
 
-from sqlite3 import Connection
-
 from agentos.domain import Trial
 from agentos.ledger.rows.codec import bundle, from_text
+from agentos.ledger.rows.schema import LedgerConnection
 
 
-def pack(connection: Connection, evolution_id: str) -> None:
+def pack(connection: LedgerConnection, evolution_id: str) -> None:
     """Put its trials into one row. The caller knows that the evolution is over."""
     rows = connection.execute("SELECT body FROM trial WHERE evolution_id = ? ORDER BY seq", (evolution_id,))
     texts = [text for (text,) in rows]

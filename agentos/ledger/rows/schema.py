@@ -6,14 +6,17 @@ Standard library only: a command that reads must not pay for alembic.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import Unavailable, UserError
 
 HEAD = "0012"  # revision of the newest migration; a test compares them
 
 _CAUSES = {
     "full": "the disk is full; free some space, nothing was half-written",
+    "lock timeout": "another process held it too long; try again",
     "locked": "another process held it too long; try again",
     "readonly": "it is read-only; check the owner and the mode of the folder",
     "read-only": "it is read-only; check the owner and the mode of the folder",
@@ -23,7 +26,47 @@ _CAUSES = {
 }
 
 
-def version_of(connection: sqlite3.Connection) -> str:
+class LedgerCursor(Protocol):
+    """What a statement gives: as much of ``sqlite3.Cursor`` as the ledger uses."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows were changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """The next row, None after the last."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """The rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class LedgerConnection(Protocol):
+    """As much of ``sqlite3.Connection`` as the ledger uses. Raises ``sqlite3.Error``, whatever database it is."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether one was begun and not ended."""
+        ...
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> LedgerCursor:
+        """Run a statement as SQLite takes it."""
+        ...
+
+    def executemany(self, sql: str, values: Iterable[Sequence[Any]], /) -> object:
+        """Run it with each of the values."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+def version_of(connection: LedgerConnection) -> str:
     """The revision of an open ledger, "" when it is empty."""
     try:
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
@@ -43,14 +86,8 @@ def refuse_newer(path: Path, version: str) -> None:
         )
 
 
-def refuse_missing(path: Path) -> None:
-    """Raise NotFound when there is no ledger."""
-    if not path.exists():
-        raise NotFound(f"there is no ledger at {path}: type `agentos init` first, or name the home by --home")
-
-
 def unavailable(path: Path, error: BaseException) -> Unavailable:
     """What SQLite says, as a sentence."""
     text = str(error)
     cause = next((cause for key, cause in _CAUSES.items() if key in text.lower()), text)
-    return Unavailable(f"the ledger {path} cannot be used: {cause} ({text})")
+    return Unavailable(f"the ledger {getattr(error, 'where', path)} cannot be used: {cause} ({text})")

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable
 from functools import lru_cache
 
-from agentos.proposers.repair.prior import TOKEN
+from agentos.proposers.repair.prior import TOKEN, tokens_in
 from agentos.proposers.repair.scope import target_names
 from agentos.proposers.repair.source import CodeEdit, Program
 
@@ -59,13 +59,15 @@ WORDS: dict[str, frozenset[str]] = {
 
 def boost(old: str, new: str, words: frozenset[str]) -> float:
     """The factor for replacing ``old`` by ``new`` in code that says ``words`` of itself."""
-    return BOOST if any(WORDS[token] & words for token in _spoken_for(new) - _spoken_for(old)) else 1.0
+    spoken_for = _spoken_for(words)
+    brought = spoken_for.intersection(tokens_in(new))
+    return BOOST if brought and not brought.issubset(tokens_in(old)) else 1.0
 
 
-@lru_cache(maxsize=1 << 14)
-def _spoken_for(text: str) -> frozenset[str]:
-    """Its tokens that words can speak for."""
-    return frozenset(TOKEN.findall(text)) & WORDS.keys()
+@lru_cache(maxsize=64)
+def _spoken_for(words: frozenset[str]) -> frozenset[str]:
+    """The tokens that one of the words speaks for."""
+    return frozenset(token for token, speaking in WORDS.items() if speaking & words)
 
 
 def ends_a_loop(program: Program) -> Callable[[CodeEdit], float]:

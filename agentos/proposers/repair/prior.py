@@ -12,6 +12,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from pathlib import Path
 
@@ -68,17 +69,20 @@ def kind_of_edit(program: Program, edit: CodeEdit) -> str:
     """Which row of the table the edit belongs to."""
     if edit.operator in BLOCKS and (edit.operator != "guard" or "\n" in edit.splices[0].text):
         return BLOCKS[edit.operator]
-    changes = [
-        (_tokens(program.data[splice.start : splice.end].decode()), _tokens(splice.text))
-        for splice in edit.splices
-    ]
-    repeated = {pair for old, new in changes for pair in _substitutions(old, new)}
+    changes = tuple((program.data[s.start : s.end], s.text) for s in edit.splices)
+    return _kind_of_changes(changes)
+
+
+@lru_cache(maxsize=1 << 14)
+def _kind_of_changes(changes: tuple[tuple[bytes, str], ...]) -> str:
+    """By what each splice puts in place of what."""
+    tokens = [(tokens_in(old.decode()), tokens_in(new)) for old, new in changes]
+    repeated = {pair for old, new in tokens for pair in _substitutions(old, new)}
     if len(repeated) == 1:
         return _one_token(*repeated.pop())
-    if len(edit.splices) > 1:
+    if len(changes) > 1:
         return "several places in the line"
-    old, new = changes[0]
-    old, new = _trimmed(old, new)
+    old, new = _trimmed(*tokens[0])
     if not old:
         return _insertion(new)
     if not new:
@@ -90,12 +94,13 @@ def kind_of_edit(program: Program, edit: CodeEdit) -> str:
     return "replace few tokens" if len(old) <= 4 and len(new) <= 4 else "replace many tokens"
 
 
-def _tokens(text: str) -> list[str]:
+@lru_cache(maxsize=1 << 14)
+def tokens_in(text: str) -> tuple[str, ...]:
     """Tokens without parentheses: those often only follow from the rest of the change."""
-    return [word for word in TOKEN.findall(text) if word not in ("(", ")")]
+    return tuple([word for word in TOKEN.findall(text) if word not in ("(", ")")])
 
 
-def _substitutions(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+def _substitutions(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Which token became which, if only single ones were replaced; otherwise two that do not agree."""
     if len(old) != len(new):
         yield from (("", "many"), ("many", ""))
@@ -103,17 +108,18 @@ def _substitutions(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
     yield from ((one, two) for one, two in zip(old, new, strict=True) if one != two)
 
 
-def _trimmed(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
+def _trimmed(old: Sequence[str], new: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    start, short = 0, min(len(old), len(new))
+    while start < short and old[start] == new[start]:
         start += 1
     old, new = old[start:], new[start:]
-    while old and new and old[-1] == new[-1]:
-        old, new = old[:-1], new[:-1]
-    return old, new
+    behind, short = 0, min(len(old), len(new))
+    while behind < short and old[-1 - behind] == new[-1 - behind]:
+        behind += 1
+    return old[: len(old) - behind], new[: len(new) - behind]
 
 
-def _insertion(tokens: list[str]) -> str:
+def _insertion(tokens: Sequence[str]) -> str:
     if len(tokens) == 2 and tokens[0] in "+-" and tokens[1] == "1":
         return "insert +-1"
     return "insert tokens<=3" if len(tokens) <= 3 else "insert tokens>3"
@@ -133,7 +139,7 @@ def _one_token(old: str, new: str) -> str:
     return "name/keyword" if old.isidentifier() and new.isidentifier() else "other one token"
 
 
-def _is_subsequence(short: list[str], long: list[str]) -> bool:
+def _is_subsequence(short: Sequence[str], long: Sequence[str]) -> bool:
     rest = iter(long)
     return all(token in rest for token in short)
 

@@ -22,7 +22,7 @@ from agentos.proposers.repair.prior import EditStock, RankedEdit, ranked, read_p
 from agentos.proposers.repair.ranking import hypotheses, raised
 from agentos.proposers.repair.reading.failures import read_failures
 from agentos.proposers.repair.reading.given import given_names
-from agentos.proposers.repair.report import SearchFindings, proposal_of
+from agentos.proposers.repair.report import SearchFindings, both_edits, proposal_of
 from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan, timed_out
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
@@ -32,6 +32,8 @@ PROBE_TIMEOUT_S = 1.0  # for one case of the original
 LEAST_TIMEOUT_S = 0.03
 PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
 FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
+PARTIAL = 0.9  # and at this share of it a second edit is looked for, on top of the best of those
+FIRSTS = 2  # of them that are tried as the first of two edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,35 +81,58 @@ class RepairProposer:
             return None  # a new file is wanted, or nothing that could be tried: no call names this tool
         until = time.monotonic() + PATIENCE * brief.budget_s
         effort = Effort(until, brief.budget_s * self._workers, self._workers, self._counts)
-        program = program_of(brief.source)
-        ground = ground_of(brief, program, self._probe(brief)) if program else None
-        if ground is not None:
-            counts = shares(effort.counts, ground.probed)
-            found = repairs(ground, lambda: in_order(ground, counts), self._benches, effort)
-            yield from found.proposals
-            return None if found.proposals else found.effort
-        return None
+        found = self._search(brief, effort)
+        if found is None:
+            return None
+        if found.partial:
+            yield from self._second_edits(brief, found, effort)
+        yield from found.proposals
+        return None if found.proposals else found.effort
 
-    def _probe(self, brief: Brief) -> Baseline:
-        """Run the original: where it goes, what it answers, how long that takes."""
-        tried, taken = [], []
-        given = given_cases(brief)
-        with closing(self._benches.bench(brief.base, brief.path, given, PROBE_TIMEOUT_S)) as bench:
-            for case in range(len(given)):
-                started = time.monotonic()
-                tried.append(bench.try_source(brief.source, trace=True, cases=[case]))
-                waited_s = time.monotonic() - started
-                late = timed_out(tried[-1].outputs[0])
-                taken.append(PROBE_TIMEOUT_S if late else tried[-1].cpu_s or waited_s)
-        whole = BenchResult(
-            tuple(one.passed[0] for one in tried),
-            tuple(one.scores[0] for one in tried),
-            tuple(one.outputs[0] for one in tried),
-            tuple(one.lines[0] for one in tried),
-            tuple(line for one in tried for line in (one.raised or (0,))),
-        )
-        ended = [seconds for seconds in taken if seconds < 0.9 * PROBE_TIMEOUT_S]
-        return Baseline(whole, len(ended) < len(taken), max(ended, default=0.0))
+    def _search(self, brief: Brief, effort: Effort) -> Repairs | None:
+        """One edit of the brief's source; None when there is nothing to search."""
+        program = program_of(brief.source)
+        ground = ground_of(brief, program, probe(brief, self._benches)) if program else None
+        if ground is None:
+            return None
+        counts = shares(effort.counts, ground.probed)
+        return repairs(ground, lambda: in_order(ground, counts), self._benches, effort)
+
+    def _second_edits(self, brief: Brief, found: Repairs, effort: Effort) -> Iterator[Proposal]:
+        """What passes everything after one more edit of what passes some of it."""
+        left_s = (effort.cpu_s - found.effort.cpu_s) / FIRSTS
+        known = set()
+        for first in found.proposals[:FIRSTS]:
+            source = first.files[brief.path]
+            then = self._search(
+                replace(brief, source=source, max_candidates=1), replace(effort, cpu_s=left_s, partial=False)
+            )
+            for second in then.proposals if then else ():
+                if second.files[brief.path] not in known:  # the same two in the other order
+                    known.add(second.files[brief.path])
+                    yield both_edits(first, second)
+
+
+def probe(brief: Brief, benches: Benches) -> Baseline:
+    """Run the original: where it goes, what it answers, how long that takes."""
+    tried, taken = [], []
+    given = given_cases(brief)
+    with closing(benches.bench(brief.base, brief.path, given, PROBE_TIMEOUT_S)) as bench:
+        for case in range(len(given)):
+            started = time.monotonic()
+            tried.append(bench.try_source(brief.source, trace=True, cases=[case]))
+            waited_s = time.monotonic() - started
+            late = timed_out(tried[-1].outputs[0])
+            taken.append(PROBE_TIMEOUT_S if late else tried[-1].cpu_s or waited_s)
+    whole = BenchResult(
+        tuple(one.passed[0] for one in tried),
+        tuple(one.scores[0] for one in tried),
+        tuple(one.outputs[0] for one in tried),
+        tuple(one.lines[0] for one in tried),
+        tuple(line for one in tried for line in (one.raised or (0,))),
+    )
+    ended = [seconds for seconds in taken if seconds < 0.9 * PROBE_TIMEOUT_S]
+    return Baseline(whole, len(ended) < len(taken), max(ended, default=0.0))
 
 
 def shipped_counts() -> Mapping[str, float]:
@@ -147,6 +172,7 @@ class Repairs:
 
     proposals: Sequence[Proposal]
     effort: SearchEffort
+    partial: bool = False  # they pass some of the evidence only
 
 
 def ground_of(brief: Brief, program: Program, probed: Baseline) -> SuspectFile | None:
@@ -187,7 +213,7 @@ def repairs(
         ground.places,
         [(given[c].task_id, lines[c]) for c in ground.working],
     )
-    cases = (*given, *generate(given, effort.generated, brief.source))
+    cases = (*given, *generate(given, effort.generated, ground.program.tree))
     least_s, most_s = effort.timeouts_s
     timeout_s = min(most_s, max(least_s, 5 * probed.slowest_s))
     with ExitStack() as stack:
@@ -214,8 +240,11 @@ def repairs(
         )
         proposals, search = _proposals(brief, search, order, opened, about, effort)
     used, tried = search.meter.used_s, search.tried
+    partial = search.partial and not any(
+        len(each.predicted_fixes) == len(ground.evidence) for each in proposals
+    )
     known = max(tried, sum(ground.made))  # guards are made one by one, when their turn comes
-    return Repairs(proposals, SearchEffort(tried, known, used, search.exhausted))
+    return Repairs(proposals, SearchEffort(tried, known, used, search.exhausted), partial)
 
 
 def _defuses(brief: Brief, source: str) -> bool:
@@ -253,7 +282,7 @@ def _proposals(
     full = search
     found = search.run(order(), benches)
     if not found and effort.partial and len(search.plan.evidence) > 1:
-        search = replace(search, partial=True, meter=replace(search.meter, cpu_s=effort.cpu_s))
+        search = replace(search, partial=True, meter=replace(search.meter, cpu_s=PARTIAL * effort.cpu_s))
         found = search.run(order(), benches)
     if not found:
         return [], full

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentos.ports import Brief, Proposal
 from agentos.proposers.repair.ranking import Hypothesis
 from agentos.proposers.repair.search import Plausible, Search
 from agentos.proposers.repair.source import Program
 
+# A pair of edits is believed in no more than this: how often such pairs are right is not known from tools that
+# nobody looked at, so it stays below the policy's ``prior_min``, and a person is asked.
+PAIR_MAX = 1e-5
+_PARTIAL = " (partial: "
 _SHOWN = 60
 
 
@@ -32,7 +36,7 @@ def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Sea
     ids = found.evidence_ids
     fixed = tuple(task for task, ok in zip(ids, plausible.passed, strict=True) if ok)
     place = f"line {min(lines)}" + (f", in {name}" if (name := _function_at(program, min(lines))) else "")
-    share = "" if plausible.full else f" (partial: {len(fixed)} of {len(ids)} failing tasks)"
+    share = "" if plausible.full else f"{_PARTIAL}{len(fixed)} of {len(ids)} failing tasks)"
     return Proposal(
         cause=_cause(plausible, place, search.tried, found, len(fixed)),
         summary=f"{place}: {change(program, plausible)}{share}",
@@ -43,6 +47,20 @@ def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Sea
         tasks_at_risk=tuple(task for task, ran in found.working_lines if lines & set(ran)),
         weight=round(hypothesis.share, 3),
         prior=float(f"{plausible.ranked.probability:.3g}"),
+    )
+
+
+def both_edits(first: Proposal, second: Proposal) -> Proposal:
+    """The second edit, which was made on top of the first, as one proposal: hardly likelier than any other pair."""
+    return replace(
+        second,
+        cause=f"{first.cause} Then: {second.cause}",
+        summary=f"{first.summary.partition(_PARTIAL)[0]}; then {second.summary}",
+        operator=f"{first.operator} + {second.operator}",
+        predicted_fixes=tuple(dict.fromkeys((*first.predicted_fixes, *second.predicted_fixes))),
+        tasks_at_risk=tuple(dict.fromkeys((*first.tasks_at_risk, *second.tasks_at_risk))),
+        weight=round(first.weight * second.weight, 3),
+        prior=min(PAIR_MAX, float(f"{first.prior * second.prior:.3g}")),
     )
 
 

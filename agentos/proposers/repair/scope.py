@@ -40,10 +40,14 @@ ANNOTATION = {
 
 @dataclass(slots=True)
 class Scope:
-    """The names that one function's body can use. ``kinds`` maps each variable to its kind."""
+    """The names that one function's body can use. ``kinds`` maps each variable to its kind.
+
+    Of ``functions`` those ``of_one`` may be called with one argument.
+    """
 
     kinds: dict[str, str]
     functions: tuple[str, ...]
+    of_one: tuple[str, ...] = ()
     first_line: dict[str, int] = field(default_factory=dict)
 
     def variables_at(self, program: Program, node: ast.AST) -> list[str]:
@@ -132,7 +136,9 @@ def compatible(one: str, other: str) -> bool:
 
 def scope_of(program: Program, function: ast.FunctionDef | None) -> Scope:
     """Names of the function, of the functions around it, and of the module."""
-    scope = Scope({}, _functions_near(program, function))
+    near = _functions_near(program, function)
+    of_one = tuple(f.name for f in near if _takes_one(f) and f is not function)
+    scope = Scope({}, tuple(f.name for f in near), of_one)
     chain: list[ast.AST] = [program.tree]
     above: ast.AST | None = function
     inner: list[ast.AST] = []
@@ -147,14 +153,22 @@ def scope_of(program: Program, function: ast.FunctionDef | None) -> Scope:
     return scope
 
 
-def _functions_near(program: Program, function: ast.FunctionDef | None) -> tuple[str, ...]:
-    """Names of the file's functions; of a long file's, those nearest to this one."""
+def _functions_near(program: Program, function: ast.FunctionDef | None) -> tuple[ast.FunctionDef, ...]:
+    """The file's functions; of a long file's, those nearest to this one."""
     found = program.functions
     if len(found) > FUNCTIONS_MAX:
         line = function.lineno if function else 0
         nearest = set(sorted(found, key=lambda f: abs(f.lineno - line))[:FUNCTIONS_MAX])
         found = tuple(f for f in found if f in nearest)
-    return tuple(f.name for f in found)
+    return found
+
+
+def _takes_one(function: ast.FunctionDef) -> bool:
+    """Whether it may be called with one argument."""
+    given = function.args
+    named = [*given.posonlyargs, *given.args]
+    needed = len(named) - len(given.defaults)
+    return needed <= 1 and bool(named or given.vararg) and None not in given.kw_defaults
 
 
 def _own_nodes(place: ast.AST) -> list[ast.AST]:

@@ -52,6 +52,7 @@ class FileFacts:
         self.conditions_at: dict[object, dict[str, float]] = {}  # what was thought of, by function and names
         self._by_function: dict[ast.FunctionDef | None, list[ast.AST]] = {}
         self._by_line: dict[int, _ByLine] = {}
+        self._wanted: dict[ast.AST, frozenset[str]] = {}
 
     def scope(self, function: ast.FunctionDef | None) -> Scope:
         """The names that the function (None: the module) can use."""
@@ -139,6 +140,12 @@ class FileFacts:
         return tuple({kind: kind[1] for kind in kinds if kind in kept}.values())
 
     @cached_property
+    def numbers(self) -> tuple[ast.Constant, ...]:
+        """Whole numbers above two, wherever they stand."""
+        literals = (n for n in self.nodes if isinstance(n, ast.Constant))
+        return tuple(n for n in literals if type(n.value) is int and n.value > 2)
+
+    @cached_property
     def conditions(self) -> tuple[ast.expr, ...]:
         """Comparisons, and what stands as a condition, without ``and`` and ``or`` around it."""
         found: list[ast.expr] = []
@@ -180,6 +187,14 @@ class FileFacts:
             a.arg for a in self.program.nodes(ast.arg)
         }
 
+    def wanted_by(self, node: ast.AST) -> frozenset[str]:
+        """Names that the node uses and the file binds elsewhere."""
+        if node not in self._wanted:
+            names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+            own = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+            self._wanted[node] = self.bound.intersection(n.id for n in names) - own
+        return self._wanted[node]
+
     @cached_property
     def words(self) -> frozenset[str]:
         """Words of the docstrings and of the function names."""
@@ -187,7 +202,7 @@ class FileFacts:
         return self.program.words | names
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EditSite:
     """One node with its surroundings."""
 
@@ -225,14 +240,14 @@ class EditSite:
 
     def visible(self, node: ast.AST) -> bool:
         """Whether everything that a node from elsewhere names is known here."""
+        wanted = self.facts.wanted_by(node)
+        return not wanted or wanted <= self._known
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """Names that may be used here."""
         known = {*self.variables(), *self.scope.functions}
-        known |= {name.partition(".")[0] for name in known}
-        own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        return all(
-            n.id in known or n.id in own or n.id not in self.facts.bound
-            for n in ast.walk(node)
-            if isinstance(n, ast.Name)
-        )
+        return frozenset(known | {name.partition(".")[0] for name in known})
 
     def edit(
         self, text: str, operator: str, weight: float = 1.0, *, node: ast.expr | None = None

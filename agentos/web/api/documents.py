@@ -77,10 +77,6 @@ class VersionQuery(_Form):
     version: str = Field("", max_length=40)
 
 
-class EventsQuery(_Form):
-    after: int | None = Field(None, ge=0, le=_PLACE_MAX, description="As `Last-Event-ID`, which counts more.")
-
-
 class Base64Body(_Form):
     base64: str
 

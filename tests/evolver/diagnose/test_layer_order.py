@@ -127,7 +127,7 @@ def climbed(world: World) -> Ladder:
     return Ladder(world)
 
 
-CHEAPEST_FIRST = [Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS]
+CHEAPEST_FIRST = [Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.RULE, Layer.HARNESS]
 
 
 def test_the_cheapest_layer_goes_first(climbed: Ladder) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from agentos.domain import Candidate, Check, EditTarget, Layer, Migration
 from agentos.evolver.cycle import diagnose_and_curate, propose_candidates, reproduce
+from agentos.evolver.dependencies import Dependencies
+from agentos.evolver.memory import MigrationResult
 from agentos.evolver.memory.migration import MigratedEdit, bring_over, form_faults
-from agentos.evolver.parts import MigrationResult, Parts
 from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose.proposing import why_fixed
 from agentos.evolver.propose.validation import screen
@@ -52,12 +53,12 @@ def in_place(files: Mapping[str, bytes], path: str, memories: Mapping[str, str])
 
 
 @pytest.fixture
-def parts(world: World) -> Parts:
+def parts(world: World) -> Dependencies:
     world.registry = FakeRegistry(FILES)
     return replace(world.parts, migrate=in_place)
 
 
-def brought(parts: Parts, program: str = GOOD, **more: str) -> MigratedEdit:
+def brought(parts: Dependencies, program: str = GOOD, **more: str) -> MigratedEdit:
     files = {
         READER: RAISED,
         PROGRAM: program,
@@ -70,7 +71,7 @@ def returning(expression: str) -> str:
     return f"def migrate(memories):\n    return {expression}\n"
 
 
-def test_memories_come_over_with_their_documents(parts: Parts) -> None:
+def test_memories_come_over_with_their_documents(parts: Dependencies) -> None:
     made = brought(parts)
     assert made.fault == ""
     assert made.migration is not None
@@ -87,7 +88,7 @@ def test_memories_come_over_with_their_documents(parts: Parts) -> None:
     assert brought(parts) == made
 
 
-def test_an_edit_that_wants_no_other_form_needs_nothing(parts: Parts) -> None:
+def test_an_edit_that_wants_no_other_form_needs_nothing(parts: Dependencies) -> None:
     base = parts.snapshots.stable()
     asked = replace(parts, migrate=lambda *given: pytest.fail("nothing is to be migrated"))
     for files in (
@@ -120,13 +121,15 @@ def test_an_edit_that_wants_no_other_form_needs_nothing(parts: Parts) -> None:
         (returning("{name: str(place) for place, name in enumerate(memories)}"), "called twice with the same"),
     ],
 )  # fmt: skip
-def test_what_is_no_migration_is_refused_with_the_reason(parts: Parts, program: str, says: str) -> None:
+def test_what_is_no_migration_is_refused_with_the_reason(
+    parts: Dependencies, program: str, says: str
+) -> None:
     made = brought(parts, program)
     assert made.migration is None
     assert says in made.fault
 
 
-def test_what_differs_from_call_to_call_is_refused(parts: Parts) -> None:
+def test_what_differs_from_call_to_call_is_refused(parts: Dependencies) -> None:
     count = iter(range(9))
     parts = replace(
         parts,
@@ -135,7 +138,7 @@ def test_what_differs_from_call_to_call_is_refused(parts: Parts) -> None:
     assert "called twice with the same and returned something else" in brought(parts).fault
 
 
-def test_a_form_is_not_raised_without_a_program_of_its_own(parts: Parts, world: World) -> None:
+def test_a_form_is_not_raised_without_a_program_of_its_own(parts: Dependencies, world: World) -> None:
     base = parts.snapshots.stable()
     refused = bring_over(parts, base, {READER: RAISED}, CHECKS).fault
     assert "raises 'state' of harness/default from 1 to 2 and brings no harness/default/migrate.py" in refused
@@ -149,13 +152,13 @@ def _documents(form: int) -> dict[str, str]:
     return {f"memory/{name}/resource.toml": f"{OLD}state = {form}\n" for name in ("notes", "facts")}
 
 
-def test_a_form_is_only_raised(parts: Parts, world: World) -> None:
+def test_a_form_is_only_raised(parts: Dependencies, world: World) -> None:
     world.registry.edit({READER: RAISED, **_documents(2)})
     made = bring_over(parts, parts.snapshots.stable(), {READER: OLD, PROGRAM: GOOD}, CHECKS)
     assert "forms are only raised" in made.fault
 
 
-def test_an_edit_does_not_say_itself_what_memories_become(parts: Parts) -> None:
+def test_an_edit_does_not_say_itself_what_memories_become(parts: Dependencies) -> None:
     base = parts.snapshots.stable()
     own = {READER: RAISED, PROGRAM: GOOD, NOTES: "* Mine.\n"}
     assert "it edits memories itself" in bring_over(parts, base, own, CHECKS).fault
@@ -164,7 +167,7 @@ def test_an_edit_does_not_say_itself_what_memories_become(parts: Parts) -> None:
     assert "it edits memories itself" in bring_over(parts, base, {**lie, READER: RAISED}, CHECKS).fault
 
 
-def test_a_memory_that_another_agents_harness_reads_as_well_stays(parts: Parts, world: World) -> None:
+def test_a_memory_that_another_agents_harness_reads_as_well_stays(parts: Dependencies, world: World) -> None:
     world.registry.edit(
         {
             "agent/other/resource.toml": f'{OLD}harness = "other"\n',
@@ -184,12 +187,14 @@ def test_a_memory_that_another_agents_harness_reads_as_well_stays(parts: Parts, 
     assert made == MigratedEdit(Migration("harness/other", 1, 2, {}))
 
 
-def test_a_pinned_memory_is_not_brought_over(parts: Parts, world: World) -> None:
+def test_a_pinned_memory_is_not_brought_over(parts: Dependencies, world: World) -> None:
     world.registry.pinned.add(parse_id("memory/notes"))
     assert "it needs memory/notes in form 2: memory/notes is pinned" in brought(parts).fault
 
 
-def test_nothing_here_writes_lessons_in_a_form_that_only_a_harness_knows(parts: Parts, world: World) -> None:
+def test_nothing_here_writes_lessons_in_a_form_that_only_a_harness_knows(
+    parts: Dependencies, world: World
+) -> None:
     site = EditTarget(Layer.MEMORY, "memory/notes", NOTES)
     assert why_fixed(parts, site) == ""
     world.registry.edit({READER: RAISED, **_documents(2)})

@@ -30,8 +30,8 @@ from agentos.domain import (
     Task,
 )
 from agentos.errors import Unavailable
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.guards.assurance.box_challenge import content_sha256
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy, ProbePolicy
 from agentos.evolver.promote.probing import concerns, passed, probe, vouch
 from agentos.ports import Attempt, Plan
@@ -82,8 +82,8 @@ class Boxes:
         return self.spoil(replace(done, steps=(step,), memory_mb=20.0), snapshot)
 
     @property
-    def parts(self) -> Parts:
-        return Parts(
+    def parts(self) -> Dependencies:
+        return Dependencies(
             snapshots=self.registry,
             candidates=self.registry,
             evolvable=self.registry,

@@ -35,7 +35,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import Conflict, NotFound, UserError
-from agentos.evolver.parts import Parts
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import ConsentPolicy, Policy
 from agentos.evolver.promote.consent import expiry, genuine, issue, make_key, person, read_key, verify
 from agentos.evolver.promote.probing import vouch
@@ -83,7 +83,7 @@ class Case:
     """A candidate that was judged worth promoting, and waits."""
 
     world: World
-    parts: Parts
+    parts: Dependencies
     registry: Recording
     evolution: Evolution
     candidate: Candidate
@@ -143,7 +143,7 @@ def case(world: World) -> Case:
     return made(world, {PATH: RIGHT})
 
 
-def refused(case: Case, match: str, act: Callable[[Parts, Evolution], object] = promote) -> None:
+def refused(case: Case, match: str, act: Callable[[Dependencies, Evolution], object] = promote) -> None:
     before = case.registry.stable()
     with pytest.raises((Conflict, NotFound), match=match):
         act(case.parts, case.now())

@@ -27,8 +27,8 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, ModelFailed, NotFound, Unavailable
 from agentos.evolver.cycle import evolve
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.triage import triage
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import ConsentPolicy, Policy, ReviewPolicy
 from agentos.evolver.promote.promotion import approve, promote
 from agentos.ports import Brief, Proposal
@@ -62,7 +62,7 @@ class Reviewed:
             [Proposal(MEANT, f"because of {MEANT}", "compare", {PATH: source}, MEANT, (), ())]
         )
         world.seed()
-        self.parts: Parts = replace(
+        self.parts: Dependencies = replace(
             world.parts, reviewer=Advice("reader", self.models, lambda: SPEC, Budget())
         )
 

@@ -208,6 +208,35 @@ def test_no_rival_of_weight_is_left_unheard(
     assert bool(candidate.behaviour.ambiguity) is asked
 
 
+@pytest.mark.parametrize(
+    ("weight", "rivals", "share"),
+    [
+        (0.4, [0.09, 0.09, 0.25], 0.482),  # each too light to be asked about, together likelier
+        (0.4, [0.2], 0.667),
+        (0.4, [], 1.0),  # what the rest of the belief was in passes no more
+        (0.0, [0.2], 0.0),
+    ],
+)
+def test_rivals_that_are_no_question_still_share_in_the_belief(
+    weight: float, rivals: list[float], share: float
+) -> None:
+    source = HEAD.replace("packs", "grade")
+    standing = [
+        rival(f"cand-{n}", each, f"missing + {n} * 0 + input.size") for n, each in enumerate(rivals, 2)
+    ]
+    _, candidate = judged(
+        source % "missing",
+        source % "missing + input.size",
+        [{"missing": 30}],
+        [{"missing": 0}],
+        weight=weight,
+        rivals=standing,
+        policy=replace(Policy(), replay=ReplayPolicy(mutants=0)),
+    )
+    assert candidate.behaviour is not None
+    assert (candidate.behaviour.ambiguity, candidate.behaviour.share) == (None, share)
+
+
 FREE = HEAD % "missing * 3"
 
 
@@ -284,10 +313,15 @@ def test_each_is_asked_of_a_person() -> None:
             replace(seen, unmended="f(1)"),
             replace(seen, breaks="f([])"),
             replace(seen, loosened="the condition a"),
+            replace(seen, unread="the parameter a of f"),
+            replace(seen, share=0.49),
+            replace(seen, share=0.5),
             replace(seen, ambiguity=question),
         )
     ]
-    assert doubtful == [doubtful[0]] * 2 + [doubtful[0] + 1] * 6
+    assert doubtful == [doubtful[0]] * 2 + [doubtful[0] + 1] * 7 + [doubtful[0], doubtful[0] + 1]
+    low = replace(Policy(), replay=ReplayPolicy(share_min=0.0))
+    assert len(doubts(replace(candidate, behaviour=replace(seen, share=0.1)), (), low)) == doubtful[0]
     told = doubts(replace(candidate, behaviour=replace(seen, ambiguity=question)), (), Policy())
     assert any("2" in sentence and "3" in sentence and "missing=12" in sentence for sentence in told)
 

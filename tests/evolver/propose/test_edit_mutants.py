@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from typing import Any
 
 import pytest
 
-from agentos.evolver.propose.edit_mutants import bounds, loosened, mutants
+from agentos.evolver.propose.edit_mutants import _spelled_out, bounds, loosened, mutants
 
 OLD = """import re
 
@@ -65,7 +67,7 @@ def test_only_what_is_newly_written_has_mutants(new: tuple[tuple[str, str], ...]
 def test_one_more_or_less_is_held_against_the_bounds_of_the_base(new: str, wanted: set[str]) -> None:
     edit = changed(("row > 10", new))
     found = {name: source for name, source in mutants(OLD, edit, 8).items() if name.startswith("instead")}
-    assert set(found) == wanted
+    assert {name for name in found if ", name " not in name} == wanted
     assert all(new not in source for source in found.values())
 
 
@@ -78,6 +80,67 @@ def test_the_bound_itself_is_not_its_own_rival_and_none_is_made_where_none_are_a
     assert mutants(old, edit, 0) == {}
     assert bounds(old, source, 8) == {}
     assert bounds("def f(:", "def f(): 1", 8) == {}
+
+
+DISTANT = """def run(near, far):
+    gap = far - near
+    return f"cousins {far - 1:>{near}}" + str(gap)
+"""
+
+
+def _answers(source: str) -> list[object]:
+    names: dict[str, Any] = {}
+    exec(source, names)
+    try:
+        return [names["run"](near, far) for near, far in ((2, 5), (3, 4), (7, 7))]
+    except UnboundLocalError:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("new", "wanted"),
+    [
+        (("far - 1:", "far - 1 - 1:"), ("far - 1:", "near - 1:")),  # within an f-string
+        (("far - 1:", "far - 1 + -1:"), ("far - 1:", "near - 1:")),
+        (("str(gap)", "str(gap + 1)"), ("str(gap)", "str(far)")),
+        (("far - near", "far - near - 1"), ("far - near", "far - far")),
+    ],
+)
+def test_one_more_or_less_is_held_against_another_name(new: tuple[str, str], wanted: tuple[str, str]) -> None:
+    found = mutants(DISTANT, DISTANT.replace(*new), 32)
+    named = [_answers(source) for name, source in found.items() if ", name " in name]
+    assert _answers(DISTANT.replace(*wanted)) in named
+
+
+@pytest.mark.parametrize(
+    ("new", "word"), [(("far - 1:", "far - 2:"), "3 for 2"), (("far - 1:", "abs(far):"), "far for abs(far)")]
+)
+def test_what_is_written_within_an_f_string_has_mutants_too(new: tuple[str, str], word: str) -> None:
+    assert f"the same edit with {word}" in mutants(DISTANT, DISTANT.replace(*new), 32)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'f"{a!r:>{b}} {c:.2f}%{{}}" "é" f"{c}"',
+        'f"{a=} {b!s}"',
+        "f'''{a}\né {b}''' + f'{c}'",
+        'f""',
+        'f"{ {1: a}[1] }"',
+        "f'{d[\"k\"]}\\n'",
+    ],
+)
+def test_an_f_string_spelled_out_says_the_same(text: str) -> None:
+    source = f"é = 0; answer = {text}\n"
+    out = _spelled_out(source, "")
+    assert out != source
+    assert not any(isinstance(node, ast.JoinedStr) for node in ast.walk(ast.parse(out)))
+    assert _spelled_out(source, source) == source
+    given = {"a": "x", "b": 9, "c": 2.25, "d": {"k": 1}}
+    told: list[dict[str, Any]] = [dict(given), dict(given)]
+    exec(source, told[0])
+    exec(out, told[1])
+    assert told[0]["answer"] == told[1]["answer"]
 
 
 def test_there_are_at_most_as_many_as_are_asked_for_and_none_of_what_is_no_python() -> None:

@@ -71,6 +71,7 @@ def changed(*pairs: tuple[str, str]) -> str:
         (("count += 1", "count += abs(len(name))"), "with len(name) for abs(len(name))"),
         (("append(name", "append(name[1:4]"), "without the bound 4"),
         (("append(name", "append((name if name else input.names[0])"), "with name always true"),
+        (("count += 1", "count += round(len(name) / 2)"), "with halves rounded up"),
         ((".csv", ".txt"), "with '.tx' for '.txt'"),
         (("input.names:", "[n for n in input.names if n != '']:"), "with n != '' always true"),
     ],

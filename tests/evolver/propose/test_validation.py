@@ -55,7 +55,7 @@ def test_a_small_honest_edit_passes() -> None:
         "environment/default/resource.toml",
         "agent/default/resource.toml",
         "model/default/resource.toml",
-        "skill/csv-report/wheels.lock",
+        "skill/csv-report/tools/wheels.lock",
         "skill/csv-report/tools/deep/er.py",
         "skill/csv-report/../../harness/tools/x.py",
         "/etc/passwd.py",

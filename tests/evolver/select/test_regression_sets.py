@@ -24,8 +24,7 @@ from agentos.domain import (
 )
 from agentos.evolver.cycle import try_candidate
 from agentos.evolver.promote.promotion import roll_back
-from agentos.evolver.select.curate import TaskSets
-from agentos.evolver.select.regression_sets import with_inherited
+from agentos.evolver.select.curate import TaskSets, with_inherited
 
 if TYPE_CHECKING:
     from conftest import World

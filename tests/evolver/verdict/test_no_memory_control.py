@@ -30,8 +30,8 @@ from agentos.domain import (
     digest,
 )
 from agentos.evolver.cycle import trials_of, try_candidate
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.memory.lessons import added, id_of, lessons_in, removed
-from agentos.evolver.parts import Parts
 from agentos.evolver.policy import Policy
 from agentos.evolver.propose.proposing import with_control
 from agentos.evolver.select.curate import TaskSets
@@ -255,7 +255,7 @@ def test_a_verdict_with_a_control_is_recomputed_and_a_changed_control_shows() ->
 class Remembering:
     """Tasks ``say X`` that pass by what is remembered: ``X`` mends one, ``not X`` breaks it without ``even X``."""
 
-    def __init__(self, parts: Parts, ledger: MemoryLedger, memory: str) -> None:
+    def __init__(self, parts: Dependencies, ledger: MemoryLedger, memory: str) -> None:
         self.registry = FakeRegistry({PATH: memory, "memory/default/resource.toml": ""})
         self.ledger = ledger
         self.executor = FakeExecutor(self._script)

@@ -23,8 +23,8 @@ from agentos.domain import (
 )
 from agentos.errors import ModelAway, Unavailable
 from agentos.evolver.cycle import trials_of
+from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.guards.assurance.dynamic import measure
-from agentos.evolver.parts import Parts
 from agentos.evolver.safety_probes import SafetyProbe
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.safety import judged_rates, rates, ruling
@@ -151,7 +151,7 @@ def test_the_time_series_has_each_measurement_once(candidate: Candidate) -> None
 # --- in a cycle ---------------------------------------------------------------------------------
 
 
-def probed(world: World, executor: Executor, *, model: bool = False) -> Parts:
+def probed(world: World, executor: Executor, *, model: bool = False) -> Dependencies:
     def beside(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> Executor:
         return executor
 
@@ -160,7 +160,7 @@ def probed(world: World, executor: Executor, *, model: bool = False) -> Parts:
     )
 
 
-def run(world: World, parts: Parts) -> tuple[EvolutionState, Verdict, Candidate]:
+def run(world: World, parts: Dependencies) -> tuple[EvolutionState, Verdict, Candidate]:
     from agentos.evolver.cycle import evolve
 
     world.seed()

@@ -1,10 +1,12 @@
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from local_bench import LocalBenches
 
 from agentos.domain import Json, SearchEffort
+from agentos.evolver.policy import Policy
 from agentos.ports import BenchResult
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.proposer import PROBE_TIMEOUT_S
@@ -101,6 +103,39 @@ def test_a_partial_repair_says_so(benches, case, brief) -> None:  # type: ignore
     first = proposals(benches, brief(LIMIT, cases, [(case("t3", x=2), "small")]))[0]
     assert first.predicted_fixes in (("t1",), ("t2",))
     assert "partial: 1 of 2" in first.summary
+
+
+TWO_SLIPS = """def probe(kind, x):
+    if kind == "age":
+        if x > 18:
+            return "adult"
+        return "minor"
+    if x < 0:
+        return "frost"
+    return "warm"
+"""
+
+
+def test_two_slips_that_break_tasks_of_their_own_are_mended_together_once_and_for_a_person(  # type: ignore[no-untyped-def]
+    benches, case, brief
+) -> None:
+    cases = [case("t1", "adult", kind="age", x=18), case("t2", "frost", kind="temp", x=0)]
+    working = [
+        (case("w1", kind="age", x=30), "adult"),
+        (case("w2", kind="age", x=17), "minor"),
+        (case("w3", kind="temp", x=1), "warm"),
+        (case("w4", kind="temp", x=-4), "frost"),
+    ]
+    pair, *others = proposals(benches, brief(TWO_SLIPS, cases, working))
+    assert set(pair.predicted_fixes) == {"t1", "t2"}
+    assert set(pair.tasks_at_risk) == {"w1", "w2", "w3", "w4"}
+    names: dict[str, Callable[[str, int], str]] = {}
+    exec(pair.files["tool/probe/tool.py"], names)
+    said = [names["probe"](*given) for given in (("age", 18), ("age", 17), ("temp", 0), ("temp", 1))]
+    assert said == ["adult", "minor", "frost", "warm"]
+    assert 0 < pair.prior < Policy().replay.prior_min, "no pair is promoted without a person"
+    assert all(len(other.predicted_fixes) == 1 for other in others), "the two in the other order are the same"
+    assert all(bench._server.ended for bench in benches.opened)
 
 
 def test_nothing_fails_so_nothing_is_proposed(benches, case, brief) -> None:  # type: ignore[no-untyped-def]

@@ -335,7 +335,7 @@ def devices() -> str:
 
 
 def exotic_calls() -> str:
-    """Parts of the kernel that reach past a namespace or have been ways out of it."""
+    """Dependencies of the kernel that reach past a namespace or have been ways out of it."""
     families = {"netlink": 16, "packet": 17, "alg": 38, "vsock": 40, "xdp": 44, "bluetooth": 31}
     opened = [
         name

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from agentos.domain import Call, Effect, Json, Limits, ResourceId, Result, Snapshot, Step, Task, new_id
 from agentos.errors import ModelAway, Unavailable
-from agentos.evolver.parts import Parts
+from agentos.evolver.guards.assurance import ChallengeContext
 from agentos.ports import Attempt, Executor, Plan
 
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
@@ -68,7 +68,9 @@ class BoxReport:
     late: bool  # the fault is that its time was over
 
 
-def ask(parts: Parts, snapshot: Snapshot, agent: ResourceId, below: Sequence[ResourceId]) -> BoxReport:
+def ask(
+    parts: ChallengeContext, snapshot: Snapshot, agent: ResourceId, below: Sequence[ResourceId]
+) -> BoxReport:
     """Open a box of the snapshot for the agent, and hear from it what it runs.
 
     ``below`` are the resources that the agent stands on. Raises Unavailable when the machinery failed.

@@ -26,12 +26,12 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import ModelAway
-from agentos.evolver.find.budget_failures import no_model
+from agentos.evolver.find.budget_failures import without_model
+from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
 from agentos.evolver.guards.assurance.box_challenge import RetryingExecutor
 from agentos.evolver.guards.assurance.contract import program_suite, suite, violations
 from agentos.evolver.guards.assurance.overlay import resource_of
 from agentos.evolver.guards.assurance.readers import is_read
-from agentos.evolver.parts import Parts
 from agentos.evolver.safety_probes import INPUT, SafetyProbe, with_tool
 from agentos.ports import Plan
 from agentos.resources import examine
@@ -44,7 +44,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # --- the contract -------------------------------------------------------------------------------
 
 
-def in_breach(parts: Parts, candidate: Candidate) -> str:
+def in_breach(parts: SuiteContext, candidate: Candidate) -> str:
     """How the candidate breaks the contract of a harness, "" when it keeps it or touches none.
 
     Raises Unavailable when the machinery failed: then nothing is known.
@@ -61,7 +61,7 @@ def in_breach(parts: Parts, candidate: Candidate) -> str:
 
 
 def breaches(
-    parts: Parts, harness: ResourceId, snapshot: Snapshot, base: Snapshot, plan: Plan | None = None
+    parts: SuiteContext, harness: ResourceId, snapshot: Snapshot, base: Snapshot, plan: Plan | None = None
 ) -> Sequence[str]:
     """The clauses of the contract that the snapshot's harness breaks, a sentence each.
 
@@ -85,11 +85,11 @@ def breaches(
     return [said for said in broken if said.partition(":")[0] not in before]
 
 
-def _is_program(parts: Parts, snapshot: Snapshot, harness: ResourceId) -> bool:
+def _is_program(parts: SuiteContext, snapshot: Snapshot, harness: ResourceId) -> bool:
     return bool(_settings(parts, snapshot, harness).get("command"))
 
 
-def _harnesses(parts: Parts, candidate: Candidate) -> set[ResourceId]:
+def _harnesses(parts: SuiteContext, candidate: Candidate) -> set[ResourceId]:
     """Those that are touched, and those of touched agents."""
     touched = {resource_of(path) for path in candidate.manifest.files}
     found = {resource for resource in touched if resource.kind is Kind.HARNESS}
@@ -100,7 +100,7 @@ def _harnesses(parts: Parts, candidate: Candidate) -> set[ResourceId]:
     return found
 
 
-def _settings(parts: Parts, snapshot: Snapshot, resource: ResourceId) -> dict[str, object]:
+def _settings(parts: SuiteContext, snapshot: Snapshot, resource: ResourceId) -> dict[str, object]:
     """None of a resource that cannot be read: its runs say what is wrong."""
     read = examine(resource, parts.snapshots.files(snapshot, str(resource))).resource
     return dict(read.settings) if read else {}
@@ -130,7 +130,7 @@ class _Side:
         return f"safety-{digest(self)[:20]}"
 
 
-def measure(parts: Parts, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
+def measure(parts: SafetyContext, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
     """The rates of base and candidate, with what was learnt and without; stored.
 
     A tree that was measured before is not measured again, unless models took part: those vary, or boxes
@@ -151,7 +151,7 @@ def measure(parts: Parts, evolution: Evolution, candidate: Candidate) -> list[Sa
 
 
 def _measure(
-    parts: Parts, evolution: Evolution, candidate: Candidate, *, with_models: bool
+    parts: SafetyContext, evolution: Evolution, candidate: Candidate, *, with_models: bool
 ) -> list[SafetyRate]:
     agent = _agent(parts, evolution, candidate)
     place = "auto"  # where live runs are
@@ -173,7 +173,7 @@ def _measure(
     return found
 
 
-def _agent(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
+def _agent(parts: SafetyContext, evolution: Evolution, candidate: Candidate) -> str:
     """As whom the probes are run: an agent that the edit touches, else the one whose work failed."""
     touched = sorted(resource_of(path) for path in candidate.manifest.files)
     agents = [resource.name for resource in touched if resource.kind is Kind.AGENT]
@@ -181,7 +181,7 @@ def _agent(parts: Parts, evolution: Evolution, candidate: Candidate) -> str:
     return (agents or [task.agent for task in parts.tasks(evidence.task_ids[:1])])[0]
 
 
-def _reached(parts: Parts, candidate: Candidate, agent: str) -> frozenset[str]:
+def _reached(parts: SafetyContext, candidate: Candidate, agent: str) -> frozenset[str]:
     """Names of the probes with a model whose runs get something of what the edit changes."""
     place = "aaaaaaaa"  # one name on both sides: it is part of what the run gets
 
@@ -203,7 +203,7 @@ def _reached(parts: Parts, candidate: Candidate, agent: str) -> frozenset[str]:
 
 
 def _chosen(
-    parts: Parts, snapshot: Snapshot, agent: str, reached: frozenset[str]
+    parts: SafetyContext, snapshot: Snapshot, agent: str, reached: frozenset[str]
 ) -> tuple[Sequence[SafetyProbe], Sequence[SafetyProbe]]:
     """What is run, with a model several times, and what is left out: no model, or nothing of the edit in it."""
     models = [probe for probe in parts.safety_probes if probe.model]
@@ -217,13 +217,13 @@ def _chosen(
     )
 
 
-def _image(parts: Parts, candidate: Candidate) -> str:
+def _image(parts: SafetyContext, candidate: Candidate) -> str:
     """What boxes are made of: its trials have just been made, in the sandbox of the same tier."""
     trials = parts.records.find(Trial, evolution_id=candidate.evolution_id, candidate_id=candidate.id)
     return " ".join(sorted({trial.image for trial in trials}))
 
 
-def _known(parts: Parts, side: _Side) -> SafetyRate | None:
+def _known(parts: SafetyContext, side: _Side) -> SafetyRate | None:
     """What was measured for this evolution, or on the same tree for another."""
     with_models = {probe.name for probe in parts.safety_probes if probe.model} & {*side.ran}
     for rate in parts.records.find(SafetyRate, tree=side.snapshot.tree):
@@ -245,7 +245,7 @@ def _known(parts: Parts, side: _Side) -> SafetyRate | None:
     return None
 
 
-def _measured(parts: Parts, side: _Side, probes: Sequence[SafetyProbe]) -> SafetyRate:
+def _measured(parts: SafetyContext, side: _Side, probes: Sequence[SafetyProbe]) -> SafetyRate:
     without = frozenset() if side.learnt else frozenset(learnt(parts.snapshots.names(side.snapshot)))
     happened = parts.replayer.map(lambda probe: _happened(parts, side, probe, without), probes)
     return SafetyRate(
@@ -275,7 +275,7 @@ def learnt(names: Iterable[ResourceId]) -> Iterator[ResourceId]:
 
 
 def _beside(
-    parts: Parts,
+    parts: SafetyContext,
     snapshot: Snapshot,
     agent: str,
     probe: SafetyProbe,
@@ -291,7 +291,7 @@ def _beside(
     return files
 
 
-def _happened(parts: Parts, side: _Side, probe: SafetyProbe, without: frozenset[ResourceId]) -> bool:
+def _happened(parts: SafetyContext, side: _Side, probe: SafetyProbe, without: frozenset[ResourceId]) -> bool:
     name = "".join(random.choices(_LETTERS, k=8))  # noqa: S311 - as above
     files, content = _beside(parts, side.snapshot, side.agent, probe, name, without), probe.content(name)
     inputs = (InputFile(INPUT, parts.blobs.put(content), len(content)),) if content else ()
@@ -300,6 +300,7 @@ def _happened(parts: Parts, side: _Side, probe: SafetyProbe, without: frozenset[
     # Under the evolution's id its model calls count on its budget, and nothing outside answers.
     plan = Plan(mode=Mode.RECORD, evolution_id=side.evolution_id if probe.model else "", prefer=side.place)
     attempt = executor.execute(task, side.snapshot, new_id("run"), plan=plan)
-    if probe.model and (away := no_model(attempt.outcome)):
-        raise ModelAway(f"the safety probe '{probe.name}' could not be run: {away}")
+    what = f"the safety probe '{probe.name}' could not be run"
+    if probe.model and (away := without_model(attempt.outcome, what)):
+        raise away
     return probe.violated(attempt)

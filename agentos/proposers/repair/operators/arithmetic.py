@@ -79,10 +79,9 @@ def one_more(site: EditSite) -> Iterator[CodeEdit]:
     grouped = f"({text})" if isinstance(node, ast.BinOp | ast.IfExp | ast.Compare) else text
     for factor, weight in FACTORS.items():
         yield site.edit(f"{grouped} {factor}", "factor", weight)
-    for value in site.facts.constants:
-        if isinstance(value, int) and not isinstance(value, bool) and value > 2:
-            for sign in ("+", "-", "*", "//", "%", "**"):
-                yield site.edit(f"{grouped} {sign} {value}", "factor", 0.25)
+    for value in dict.fromkeys(site.text(number) for number in site.near(site.facts.numbers, 40)):
+        for sign in ("+", "-", "*", "//", "%", "**"):
+            yield site.edit(f"{grouped} {sign} {value}", "factor", 0.25)
     yield from _with_variables(site, grouped)
 
 

@@ -63,9 +63,8 @@ def wraps(site: EditSite) -> Iterator[CodeEdit]:
     if kind in ("", "str"):
         for method, weight in STRING_METHODS.items():
             yield site.edit(f"{grouped}{method}", "method", weight)
-    for function in site.scope.functions:
-        if site.function is None or function != site.function.name:
-            yield site.edit(f"{function}({text})", "wrap", 0.5)
+    for function in site.scope.of_one:
+        yield site.edit(f"{function}({text})", "wrap", 0.5)
     if kind in ("", "str", "list", "tuple"):
         yield from _slices(site, grouped)
 

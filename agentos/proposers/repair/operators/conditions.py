@@ -83,9 +83,8 @@ def _about(site: EditSite, name: str) -> dict[str, float]:
         weights |= {f"len({name}) > 1": 0.4, f"len({name}) == 0": 0.2, f"len({name}) == 1": 0.2}
     if kind in ("", "str"):
         weights |= {f"{name}.strip()": 0.5, f"{name}.isdigit()": 0.2, f"{name}.isalpha()": 0.2}
-    for function in site.scope.functions:
-        if site.function is None or function != site.function.name:
-            weights |= {f"{function}({name})": 0.7, f"not {function}({name})": 0.4}
+    for function in site.scope.of_one:
+        weights |= {f"{function}({name})": 0.7, f"not {function}({name})": 0.4}
     return weights
 
 

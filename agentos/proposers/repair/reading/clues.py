@@ -90,7 +90,7 @@ class Clues:
         """Whether the edit could be a repair: not one that reads the clock, knows the task, or hushes the evidence."""
         for splice in edit.splices:
             old = self.program.data[splice.start : splice.end].decode()
-            if _reads_time(old, splice.text) or self._identifies(old, splice.text):
+            if _reads_time(old, splice.text) or (self.identifying and self._identifies(old, splice.text)):
                 return False
         return not any(self._hushes(edit, statement) for statement in self.raised)
 
@@ -180,7 +180,7 @@ def _guards_it(text: str) -> bool:
 
 
 def _reads_time(old: str, new: str) -> bool:
-    return bool(_TIMES.search(new)) and not _TIMES.search(old)
+    return "(" in new and bool(_TIMES.search(new)) and not _TIMES.search(old)
 
 
 def _blocks(node: ast.AST | None) -> Iterable[list[ast.stmt]]:

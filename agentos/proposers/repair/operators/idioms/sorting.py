@@ -27,15 +27,14 @@ def sort_keys(site: EditSite) -> Iterator[CodeEdit]:
         for text in _other_bodies(site, key):
             yield site.edit(text, "sort key", 1.0, node=key.body)
     else:
-        for text in (*PLAIN, *site.scope.functions):
+        for text in (*PLAIN, *site.scope.of_one):
             yield site.edit(text, "sort key", 0.5, node=key)
 
 
 def _new_keys(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
     parts = [site.text(a) for a in node.args]
     parts += [f"{k.arg}={site.text(k.value)}" for k in node.keywords if k.arg]
-    functions = [f for f in site.scope.functions if site.function is None or f != site.function.name]
-    for key in (*PLAIN, *functions, *(f"lambda item: {body}" for body in _elements(site, "item"))):
+    for key in (*PLAIN, *site.scope.of_one, *(f"lambda item: {body}" for body in _elements(site, "item"))):
         yield site.edit(f"{site.text(node.func)}({', '.join([*parts, f'key={key}'])})", "sort key", 0.7)
 
 

@@ -1,0 +1,103 @@
+"""A home's ledger goes to another database and back, all of it and compared, while no daemon works."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import tomlkit
+
+from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.errors import UserError
+from agentos.home import Home
+from agentos.ledger.connect import tables_of
+from agentos.ledger.moving import LedgerMove, move_ledger
+from agentos.ledger.postgres.address import address_of, checked
+from agentos.settings import load_settings
+
+FILE = "file"  # the word for the home's own ledger.db
+
+
+def move_home(home: Home, to: str) -> LedgerMove:
+    """Move the ledger to the PostgreSQL database ``to``, or by the word ``file`` into the home's own file.
+
+    The settings name the new place when all of it is there and compared. What was there stays and takes no more rows.
+    Raises HomeBusy while a daemon works, UserError, Conflict, NotFound, and Unavailable.
+    """
+    target = "" if to == FILE else checked(to)
+    if to != FILE and not target:
+        raise UserError("expected postgresql://user@host/database, or the word file")
+    if "AGENTOS_DATABASE" in os.environ:
+        raise UserError(
+            "AGENTOS_DATABASE is set, and would hide what the move writes into the settings: unset it"
+        )
+    source = address_of(home.ledger)
+    if source == target:
+        raise UserError(f"the ledger lies in {target or home.ledger} already")
+    with _alone(home, {source, target} - {""}):
+        if not target:
+            _set_aside(home)
+        moved = move_ledger(home.ledger, source, target)
+        # what it knows is under way, the ledger knows as well: the next daemon begins that anew
+        _aside(home.engine)
+        _write_setting(home.settings, target)
+    return moved
+
+
+@contextmanager
+def _alone(home: Home, databases: set[str]) -> Iterator[None]:
+    with ExitStack() as held:
+        lock = DaemonLock(home)
+        held.callback(lock.release)
+        for database in databases:
+            from agentos.ledger.postgres.connection import LeaderLock
+
+            held.enter_context(closing(LeaderLock(database, f"a daemon works on {database}: stop it first")))
+        yield
+
+
+def _set_aside(home: Home) -> None:
+    """The file that was left behind by the move to the database is no beginning for the way back."""
+    if not home.ledger.exists():
+        return
+    with closing(sqlite3.connect(home.ledger)) as connection:
+        sealed = connection.execute(
+            "SELECT 1 FROM sqlite_schema WHERE name = 'audit_0_insert_moved'"
+        ).fetchone()
+        filled = "audit" in tables_of(connection) and connection.execute("SELECT 1 FROM audit").fetchone()
+    if sealed:
+        _aside(home.ledger)
+    elif filled is None:
+        return  # made by a move that was cut off before its rows were there
+
+
+def _aside(path: Path) -> None:
+    """Under a name that nothing looks for; with its log, if SQLite left one."""
+    number = 1
+    while (kept := path.with_name(f"{path.name}.moved-{number}")).exists():
+        number += 1
+    for end in ("", "-wal", "-shm"):
+        with_end = path.with_name(path.name + end)
+        if with_end.exists():
+            with_end.rename(kept.with_name(kept.name + end))
+
+
+def _write_setting(settings: Path, database: str) -> None:
+    document = tomlkit.parse(settings.read_text(encoding="utf-8"))
+    document.pop("database", None)
+    text = tomlkit.dumps(document)
+    if database:  # first: behind a table it would belong to that
+        text = f'database = "{database}"\n{text}'
+    aside = settings.with_name(settings.name + ".new")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        load_settings(aside)  # raises Invalid, and then the file stays as it was
+        aside.rename(settings)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,160 @@
+"""Every port of the pipeline in one record, for whoever wires it: the daemon, an offline command, a test.
+
+No stage knows it. Each stage says in its face (``find/__init__.py`` and so on) what it needs, as a Protocol that
+this record fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from agentos.domain import (
+    Candidate,
+    Evolution,
+    EvolutionEnding,
+    EvolutionState,
+    Layer,
+    ResourceId,
+    Snapshot,
+    Task,
+    digest,
+)
+from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.evolver.memory import MigrationResult
+from agentos.evolver.policy import FailureClass, Policy
+from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
+from agentos.ports import (
+    Adviser,
+    Audit,
+    Benches,
+    Blobs,
+    CandidateStore,
+    Cursor,
+    Evolvable,
+    Executor,
+    Journal,
+    Proposer,
+    Records,
+    Replayer,
+    Snapshots,
+)
+
+# As ``promote.ProbeContext.load`` and ``memory.MigrationContext.migrate``.
+Load = Callable[[Mapping[str, bytes], Sequence[str]], Sequence[str]]
+Migrate = Callable[[Mapping[str, bytes], str, Mapping[str, str]], MigrationResult]
+
+
+def _no_migrate(files: Mapping[str, bytes], path: str, memories: Mapping[str, str]) -> MigrationResult:
+    raise Unavailable("Memories are migrated in the daemon; type `agentos daemon start`.")
+
+
+def _no_load(files: Mapping[str, bytes], tools: Sequence[str]) -> Sequence[str]:
+    raise Unavailable("Tools are loaded in the daemon; type `agentos daemon start`.")
+
+
+def _no_executor(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> Executor:
+    raise Unavailable("Suites and probes run in the daemon; type `agentos daemon start`.")
+
+
+def _no_image(sandbox: str) -> str:
+    raise Unavailable("Sandboxes are known to the daemon; type `agentos daemon start`.")
+
+
+def _no_model(snapshot: Snapshot, agent: str) -> bool:
+    return False
+
+
+_GONE = EvolutionState.ROLLED_BACK
+LATELY = 50  # roll-backs that are looked through for the reason of one
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """Wired by the daemon with the real adapters, by tests with fakes.
+
+    Nothing sets a field after that. It is not frozen because a Protocol's attribute can only be fitted by one that
+    can be set.
+    """
+
+    snapshots: Snapshots
+    candidates: CandidateStore
+    evolvable: Evolvable
+    records: Records
+    journal: Journal
+    cursor: Cursor
+    audit: Audit
+    blobs: Blobs
+    executor: Executor
+    replayer: Replayer
+    proposers: Mapping[Layer, tuple[Proposer, ...]]
+    policy: Policy
+    taxonomy: tuple[FailureClass, ...]
+    consent_key: bytes
+    now: Callable[[], datetime]
+    load: Load = _no_load
+    migrate: Migrate = _no_migrate
+    reviewer: Adviser | None = None
+    executor_with: ExecutorWith = _no_executor
+    safety_probes: tuple[SafetyProbe, ...] = ()
+    image_of: Callable[[str], str] = _no_image  # what boxes of a sandbox are made of now, as Trial.image
+    has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot
+    benches: Benches | None = None  # where edits of tools are tried beside what was shown; None: nowhere
+
+    def evolution(self, evolution_id: str) -> Evolution:
+        """The evolution's present state; raises NotFound."""
+        return self.records.get(Evolution, evolution_id)
+
+    def tasks(self, ids: tuple[str, ...]) -> list[Task]:
+        """The tasks with these ids, in this order."""
+        return [self.journal.task(task_id) for task_id in ids]
+
+    def taken_back(self, files: Mapping[str, str]) -> str:
+        """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""
+        if not self.cursor.read(_reverted(files)):
+            return ""
+        for evolution in self.records.newest(Evolution, LATELY, state=_GONE):
+            if evolution.promoted is None and self._edit_of(evolution) == files:
+                return f"{evolution.id} tried the same edit: {evolution.reason}"
+        return "the same edit was promoted before and rolled back"
+
+    def _edit_of(self, evolution: Evolution) -> Mapping[str, str]:
+        return self.records.get(Candidate, str(evolution.candidate_id)).edit.files
+
+    def move(
+        self,
+        evolution: Evolution,
+        state: EvolutionState,
+        reason: str = "",
+        *,
+        end: bool = False,
+        ending: EvolutionEnding = EvolutionEnding.UNSAID,
+    ) -> Evolution:
+        """Store a new state (``end`` also sets the time of the end) and note it in the audit log.
+
+        Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
+        """
+        with suppress(NotFound):  # a new one
+            stored = self.evolution(evolution.id)
+            ended = stored.ended_at is not None and evolution.ended_at is None
+            if ended or (stored.state is _GONE and evolution.state is not _GONE):
+                raise Conflict(f"{evolution.id} has ended meanwhile: it is {stored.state.value}.")
+        if state is _GONE and evolution.candidate_id is not None:
+            self.cursor.advance(_reverted(self._edit_of(evolution)), 1, [])
+        moved = replace(
+            evolution,
+            state=state,
+            reason=reason or evolution.reason,
+            ended_at=self.now() if end else evolution.ended_at,
+            ending=ending or evolution.ending,
+        )
+        if moved != evolution:
+            self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason}, (moved,))
+        return moved
+
+
+def _reverted(files: Mapping[str, str]) -> str:
+    """Name of the mark that an edit was taken back: looked up, however many were."""
+    return f"reverted:{digest(dict(files))}"

@@ -1,0 +1,61 @@
+"""What the stages ask of the time, of an evolution's own record and of the tasks it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentos.domain import Evolution, EvolutionEnding, EvolutionState, Task
+    from agentos.ports import Journal
+
+
+class Clock(Protocol):
+    """The time, of which a test makes its own."""
+
+    def now(self) -> datetime:
+        """The time."""
+        ...
+
+
+class TaskReader(Protocol):
+    """Tasks by their ids."""
+
+    journal: Journal
+
+    def tasks(self, ids: tuple[str, ...]) -> list[Task]:
+        """The tasks with these ids, in this order."""
+        ...
+
+
+class EvolutionReader(Protocol):
+    """An evolution by its id."""
+
+    def evolution(self, evolution_id: str) -> Evolution:
+        """The evolution's present state; raises NotFound."""
+        ...
+
+
+class EvolutionStates(EvolutionReader, Protocol):
+    """Where evolutions stand, and the only way to move one on."""
+
+    def taken_back(self, files: Mapping[str, str]) -> str:
+        """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""
+        ...
+
+    def move(
+        self,
+        evolution: Evolution,
+        state: EvolutionState,
+        reason: str = "",
+        *,
+        end: bool = False,
+        ending: EvolutionEnding = ...,
+    ) -> Evolution:
+        """Store a new state (``end`` also sets the time of the end) and note it in the audit log.
+
+        Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
+        """
+        ...

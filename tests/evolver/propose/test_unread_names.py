@@ -1,0 +1,97 @@
+"""An edit that leaves unread what its function is given is asked about; and ways around that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentos.evolver.policy import Policy
+from agentos.evolver.propose.unread_names import unread
+from agentos.evolver.verdict.doubts import doubts
+from tests.evolver.propose.test_behaviour import FEE, judged
+
+OLD = '''"""A tool."""
+
+from pydantic import BaseModel
+
+TOOL = {"name": "sets", "description": "Works.", "effects": []}
+LAST = 5
+
+
+class Input(BaseModel):
+    points: int
+    number: int = 1
+
+
+class Output(BaseModel):
+    result: bool
+
+
+def finished(points: int, number: int) -> bool:
+    goal = 25
+    return points >= goal
+
+
+def beside(points: int) -> int:
+    return points
+
+
+def run(input: Input) -> Output:
+    return Output(result=finished(input.points, input.number) and input.number <= LAST)
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("goal = 25", "goal = 15", "the parameter number of finished"),
+        ("    goal = 25\n", "", "the parameter number of finished"),  # by leaving something out
+        ("points >= goal", "points >= 15", "the parameter number of finished"),
+        ("goal = 25", "goal, number = 15, 0", "the parameter number of finished"),  # setting it reads nothing
+        ("goal = 25", "goal = 15  # number", "the parameter number of finished"),
+        ("goal = 25", "goal = 15 + len('number') * 0", "the parameter number of finished"),
+        ("goal = 25", "goal = 15 if number == 5 else 25", ""),
+        ("goal = 25", "goal = [lambda: number, 15][1]", ""),  # read by text: what the mutants are for
+        ("return points\n", "return points + 1\n", ""),  # of another function than that with the fault
+        (
+            "result=finished(input.points, input.number) and input.number",
+            "result=2",
+            "the field points of Input",
+        ),
+        ("input.number <= LAST", "input.number <= 5", "the constant LAST"),
+    ],
+)
+def test_what_an_edit_leaves_unread(old: str, new: str, said: str) -> None:
+    assert unread(OLD, OLD.replace(old, new)).startswith(said)
+    assert bool(unread(OLD, OLD.replace(old, new))) is bool(said)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    def f(self, state):\n        return 1\n",  # a method has to take what others pass
+        "def f(_a):\n    for _ in [1]:\n        return 1\n",
+        "def f():\n    total = 0\n    def g():\n        nonlocal total\n        total += 1\n    return g\n",
+        "def f():\n    total = 0\n    def g():\n        return total\n    return g\n",
+        "N = 0\ndef f():\n    global N\n    N = 1\n    return N\n",
+        "def run(input):\n    return 1\n",
+        "class Input:\n    a: int\ndef run(input):\n    return g(input)\ndef g(x):\n    return x\n",
+        "class Input:\n    a: int\ndef run(input):\n    return input.model_dump()\n",
+        "def f(a):\n    del a\n",
+        "def f(:",
+    ],
+)
+def test_what_is_unread_by_intent_or_read_elsewhere_is_no_sign(source: str) -> None:
+    assert unread("", source) == ""
+
+
+def test_a_person_is_asked_about_it() -> None:
+    old = FEE.replace(
+        "def run(", "def fee(amount: int, days: int) -> int:\n    return amount // 10\n\n\ndef run("
+    )
+    _, candidate = judged(old, old.replace("// 10", "// 9"), [{"amount": 607}], [{"amount": 30}])
+    assert candidate.behaviour is not None
+    assert candidate.behaviour.unread == "the parameter days of fee"
+    without = replace(candidate, behaviour=replace(candidate.behaviour, unread=""))
+    assert len(doubts(candidate, (), Policy())) == len(doubts(without, (), Policy())) + 1
