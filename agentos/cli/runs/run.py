@@ -20,7 +20,7 @@ from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, without_share
 from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step
 from agentos.errors import UserError
-from agentos.evolver.ungranted import yours
+from agentos.evolver.ungranted import avoidable, yours
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
@@ -103,8 +103,9 @@ def show(id: Id, as_json: AsJson = False) -> None:
     _tell_end(reader, run)
     if what := yours(run.outcome, steps):
         print_text(f"yours      {what}", "yellow")
-        again = f"no edit mends it. If it should do without: `agentos run bad {run.id}`"
-        print_text(f"           {again}", "yellow")
+        again = f". If it should do without: `agentos run bad {run.id}`"
+        may = avoidable(reader.task(run.task_id), run.outcome, steps)
+        print_text(f"           no edit mends it{again if may else ''}", "yellow")
     tell_signals(reader, run, steps)
 
 
