@@ -3,7 +3,8 @@
 No edit of a tool mends those. That the kernel refused is the kernel's own record, of a node that no box can write;
 that the run failed *by it* is told by the fault, which has to say the same sentence. A tool can bring both about
 on purpose, so such a failure is never only dropped: it is counted, a person is told of it, whoever calls the run bad
-makes evidence of it all the same, and where equal work passed without asking there, it is the tool's fault.
+makes evidence of it all the same, and where equal work passed without asking there, it is the tool's fault. Of a run
+that a rule ended, a person's word makes evidence where an agent chose what the rule is against (``avoidable``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
-from agentos.domain import Fault, KernelFault, Origin, Outcome, Result, Run, Step, kind_of, origin_of
+from agentos.domain import Fault, KernelFault, Origin, Outcome, Result, Run, Step, Task, kind_of, origin_of
 from agentos.ports import Journal
 
 FETCH = "fetch"  # the node of such a request
@@ -45,6 +46,16 @@ def yours(outcome: Outcome | None, steps: Iterable[Step]) -> str:
         return f"{outcome.fault.message} (`agentos rule list` shows the rules)"
     step = ungranted(outcome, outcome.fault, steps)
     return str(step.observation["error"]) if step is not None and isinstance(step.observation, dict) else ""
+
+
+def avoidable(task: Task, outcome: Outcome | None, steps: Sequence[Step]) -> bool:
+    """Whether an edit could do without what was refused.
+
+    Not where a rule ended a run whose task names the call, or let none begin: no edit of a resource changes that.
+    """
+    if outcome is None or kind_of(outcome.fault) is not KernelFault.RULE:
+        return True
+    return task.call is None and bool(steps)
 
 
 def passed_without(journal: Journal, run: Run, refused: Step) -> bool:

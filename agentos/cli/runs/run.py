@@ -100,12 +100,13 @@ def show(id: Id, as_json: AsJson = False) -> None:
         print_text("under way; `agentos run tail` follows it", "yellow")
         return
     _tell_end(reader, run)
-    from agentos.evolver.ungranted import yours  # no list needs it
+    from agentos.evolver.ungranted import avoidable, yours  # no list needs them
 
     if what := yours(run.outcome, steps):
         print_text(f"yours      {what}", "yellow")
-        again = f"no edit mends it. If it should do without: `agentos run bad {run.id}`"
-        print_text(f"           {again}", "yellow")
+        again = f". If it should do without: `agentos run bad {run.id}`"
+        may = avoidable(reader.task(run.task_id), run.outcome, steps)
+        print_text(f"           no edit mends it{again if may else ''}", "yellow")
     tell_signals(reader, run, steps)
 
 

@@ -225,7 +225,7 @@ def _of_run(reader: Reader, task: Task, run: Run) -> Iterator[Change]:
     elif outcome.result is Result.BUDGET:
         yield Change(subject, "budget", f"{task.name} used up its budget", see)
     elif yours(outcome, reader.steps(run.id)):
-        text = f"Allow it, or call it a fault with `agentos run bad`: agentos run show {run.id}"
+        text = f"See what to allow, or what else to do: agentos run show {run.id}"
         yield Change(subject, "needs_you", f"{task.name} needs what you did not allow", text)
     elif outcome.result in _BAD:
         yield Change(subject, "failed", f"{task.name} failed", f"It ended as {outcome.result.value}. {see}")

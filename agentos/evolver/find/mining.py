@@ -7,11 +7,11 @@ see is made of it, unless the hold-out gives the task away (``triage``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from agentos.domain import Call, Fault, Kind, Run, Sighting, Step, Task
+from agentos.domain import Call, Fault, KernelFault, Kind, Run, Sighting, Step, Task, kind_of
 from agentos.errors import NotFound, UserError
 from agentos.evolver.find import InspectContext, MineContext
 from agentos.evolver.find.agent_failures import HandedFailure, failed_below
@@ -20,7 +20,8 @@ from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of,
 from agentos.evolver.find.harness_signs import mistold
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
-from agentos.evolver.ungranted import passed_without, ungranted
+from agentos.evolver.policy import FailureClass
+from agentos.evolver.ungranted import avoidable, passed_without, ungranted
 
 CURSOR = "mine"
 BATCH = 500
@@ -44,7 +45,7 @@ def flag(parts: MineContext, run: Run) -> Sighting:
     """A person says that this run matters: one such sighting is enough to open evidence."""
     if not is_open(parts, run):
         raise UserError(f"{run.id} belongs to a hidden hold-out task, which may not become evidence.")
-    failure = _as_it_says(parts, run)
+    failure = as_it_says(parts, run)
     if failure is None:
         raise UserError(f"{run.id} did not fail; give the task a check that fails, then run it again.")
     return _flagged(parts, run, failure)
@@ -55,7 +56,7 @@ def flag_regraded(parts: MineContext, run: Run, said_at: datetime) -> Sighting |
 
     It is seen when it is said: a word on an old run is news also after a repair of the same file.
     """
-    failure = _as_it_says(parts, run)
+    failure = as_it_says(parts, run)
     return _flagged(parts, run, failure, said_at) if failure else None
 
 
@@ -68,7 +69,7 @@ def _flagged(parts: MineContext, run: Run, failure: Failure, seen_at: datetime |
 
 def inspect(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
     """The failure that a run shows, or None. ``steps`` are its own where the journal does not know it."""
-    failure = _as_it_says(parts, run, steps)
+    failure = _read(parts, run, steps, inspect, parts.taxonomy)
     if failure is None or failure.broken is None:
         return failure
     of_run = parts.journal.steps(run.id) if steps is None else steps
@@ -78,18 +79,37 @@ def inspect(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None
     return of_refusal(failure, refused, parts.taxonomy)
 
 
-def _as_it_says(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
-    """As ``inspect``, with no regard to what a person could allow."""
+def as_it_says(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None) -> Failure | None:
+    """As ``inspect``, with no regard to what a person could allow: for a person's word, and for trials."""
+    taxonomy = parts.taxonomy
+    if kind_of(run.outcome.fault if run.outcome else None) is KernelFault.RULE:
+        of_run = parts.journal.steps(run.id) if steps is None else steps
+        if avoidable(parts.journal.task(run.task_id), run.outcome, of_run):
+            taxonomy = tuple(klass for klass in taxonomy if KernelFault.RULE.value not in klass.faults)
+    return _read(parts, run, steps, as_it_says, taxonomy)
+
+
+_Reading = Callable[[InspectContext, Run], Failure | None]
+
+
+def _read(
+    parts: InspectContext,
+    run: Run,
+    steps: Sequence[Step] | None,
+    below: _Reading,
+    taxonomy: tuple[FailureClass, ...],
+) -> Failure | None:
+    """What the run's fault says; ``below`` reads the run of whoever it handed work to."""
     task = parts.journal.task(run.task_id)
     run = as_failed(parts, task, run, steps)
     if task.call is not None:
-        failure = failure_of(run, tool_path(task.call, run.resources), parts.taxonomy)
+        failure = failure_of(run, tool_path(task.call, run.resources), taxonomy)
         return _of_harness(parts, task, run, steps) or failure if failure else None
     doing = AgentActions(
         f"{Kind.AGENT.value}/{task.agent}", lambda: parts.journal.steps(run.id) if steps is None else steps
     )
-    failure = failure_of(run, "", parts.taxonomy, doing)
-    return failure and (_of_below(parts, doing.steps()) or failure)
+    failure = failure_of(run, "", taxonomy, doing)
+    return failure and (_of_below(parts, doing.steps(), below) or failure)
 
 
 def run_below(parts: InspectContext, handed: HandedFailure) -> Run | None:
@@ -102,11 +122,11 @@ def run_below(parts: InspectContext, handed: HandedFailure) -> Run | None:
     return next((run for run in runs if run.task_id == task.id), None)
 
 
-def _of_below(parts: InspectContext, steps: Sequence[Step]) -> Failure | None:
+def _of_below(parts: InspectContext, steps: Sequence[Step], read: _Reading) -> Failure | None:
     """The failure of whom the run handed work to, where that never succeeded: it is one failure, not two."""
     for handed in failed_below(steps):
         below = run_below(parts, handed)
-        if below is not None and (failure := inspect(parts, below)) is not None:
+        if below is not None and (failure := read(parts, below)) is not None:
             return failure
     return None
 

@@ -99,7 +99,7 @@ def behaves(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> tu
             breaks=found.breaks,
             loosened=told.loosened or (f"the effect of {found.idle}" if found.idle else ""),
             unread=unread(old[seen.path], candidate.edit.files[seen.path]),
-            share=round(found.share, 3),
+            share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )
     return told, why
 

@@ -28,7 +28,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.evolver.find.mining import inspect
+from agentos.evolver.find.mining import as_it_says
 from agentos.evolver.history.recordings import unpacked
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, recording_for, run_all, tried
@@ -342,5 +342,5 @@ def _failure_signature(parts: ReplayContext, trial: Trial) -> str:
         outcome=trial.outcome,
         resources=used[0].resources if used else (),
     )
-    failure = inspect(parts, run, steps)
+    failure = as_it_says(parts, run, steps)
     return failure.fingerprint.id if failure else ""

@@ -45,8 +45,8 @@ def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Sea
         why_this_layer=f"The failing calls run {brief.path}, and an edit there alone changes their outcome.",
         predicted_fixes=fixed,
         tasks_at_risk=tuple(task for task, ran in found.working_lines if lines & set(ran)),
-        weight=round(hypothesis.share, 3),
-        prior=float(f"{plausible.ranked.probability:.3g}"),
+        weight=_in_three_digits(hypothesis.share),
+        prior=_in_three_digits(plausible.ranked.probability),
     )
 
 
@@ -59,9 +59,14 @@ def both_edits(first: Proposal, second: Proposal) -> Proposal:
         operator=f"{first.operator} + {second.operator}",
         predicted_fixes=tuple(dict.fromkeys((*first.predicted_fixes, *second.predicted_fixes))),
         tasks_at_risk=tuple(dict.fromkeys((*first.tasks_at_risk, *second.tasks_at_risk))),
-        weight=round(first.weight * second.weight, 3),
-        prior=min(PAIR_MAX, float(f"{first.prior * second.prior:.3g}")),
+        weight=_in_three_digits(first.weight * second.weight),
+        prior=min(PAIR_MAX, _in_three_digits(first.prior * second.prior)) or PAIR_MAX,
     )
+
+
+def _in_three_digits(share: float) -> float:
+    """In three digits, and never 0 for what is small: 0 says that nobody weighed it."""
+    return float(f"{share:.3g}")
 
 
 def _cause(plausible: Plausible, place: str, tried: int, found: SearchFindings, fixed: int) -> str:

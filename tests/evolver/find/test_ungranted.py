@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from agentos.domain import (
+    Arm,
+    Call,
     Fault,
     Json,
     KernelFault,
@@ -18,12 +20,16 @@ from agentos.domain import (
     Share,
     Sighting,
     Step,
+    Trial,
+    TrialSet,
     box_fault,
     kernel_fault,
 )
 from agentos.evolver.find.mining import flag, mine
 from agentos.evolver.find.triage import triage
-from agentos.evolver.ungranted import GRANT, yours
+from agentos.evolver.history.recordings import packed
+from agentos.evolver.replay.trials import failing_alike
+from agentos.evolver.ungranted import GRANT, avoidable, yours
 from tests.evolver.conftest import World
 
 SAYS = "api.example.org is not a host that runs may reach: add it to 'egress' in agentos.toml"
@@ -32,10 +38,21 @@ RAISED = box_fault("OutsideError", f"no rates: {SAYS}", "tool/a/tool.py:run", "t
 PASSED = Outcome(Result.PASSED, 1.0, "")
 
 
-def ran(world: World, fault: Fault | None, seen: Json = REFUSED, *, n: int = 1, node: str = "fetch") -> Run:
+CALLED = Call("calc/grade", {})
+
+
+def ran(
+    world: World,
+    fault: Fault | None,
+    seen: Json = REFUSED,
+    *,
+    n: int = 1,
+    node: str = "fetch",
+    call: Call | None = CALLED,
+) -> Run:
     """A run that asked there, got ``seen``, and ended with the fault, or passed; equal work where ``n`` is equal."""
     number = len(world.ledger.states)
-    task = replace(world.task(n, "x"), id=f"task-{number}")
+    task = replace(world.task(n, "x"), id=f"task-{number}", call=call)
     world.ledger.add_task(task, Share.OPEN)
     now = datetime.now(UTC)
     run = Run(f"run-{number}", task.id, task.key, Share.OPEN, 1, world.registry.stable(), "fake", "none", now)
@@ -111,3 +128,59 @@ def test_a_rule_that_ended_the_run_is_the_persons(world: World) -> None:
         ran(world, kernel_fault(KernelFault.RULE, "rule/mine stopped the run: no"), n=n)
     assert set(classes(world)) == {"rule_stopped"}
     assert triage(world.parts) == []
+
+
+STOPPED = kernel_fault(KernelFault.RULE, "rule/mine stopped the run: no")
+
+
+@pytest.mark.parametrize(
+    ("call", "began", "opens"),
+    [
+        (None, True, True),  # an agent chose what the rule is against: it may learn to do without
+        (None, False, False),  # no run can begin: a rule cannot be read
+        (CALLED, True, False),  # the task itself asks for it
+    ],
+)
+def test_a_persons_word_on_what_a_rule_ended(
+    world: World, call: Call | None, began: bool, opens: bool
+) -> None:
+    run = ran(world, STOPPED, {"status": 200} if began else None, call=call)
+    assert classes(world) == ["rule_stopped"]
+    assert triage(world.parts) == []
+    flagged = flag(world.parts, run).fingerprint
+    assert flagged.klass == ("wrong_stop" if opens else "rule_stopped")
+    assert bool(triage(world.parts)) is opens
+    assert avoidable(world.ledger.task(run.task_id), run.outcome, world.ledger.steps(run.id)) is opens
+
+
+def test_no_box_says_that_a_rule_ended_its_run(world: World) -> None:
+    spoken = box_fault("rule", STOPPED.message, resource="tool/a")
+    for n in range(4):
+        ran(world, spoken, n=n)
+    assert "rule_stopped" not in classes(world)
+    assert triage(world.parts)
+
+
+def test_hidden_work_that_fails_as_such_evidence_does_is_asked_of_an_edit_too(world: World) -> None:
+    """Else the edit would have to mend nothing beside what it was shown."""
+    evidence = ran(world, RAISED)
+    flag(world.parts, evidence)
+    (opened,) = triage(world.parts)
+    hidden = ran(world, RAISED, n=2)
+    assert hidden.outcome is not None
+    trial = Trial(
+        "trial-1",
+        opened.id,
+        "",
+        hidden.task_id,
+        TrialSet.HOLD_OUT,
+        Arm.BASE,
+        0,
+        hidden.snapshot,
+        hidden.outcome,
+        "",
+        "fake",
+        "none",
+        steps_sha256=world.blobs.put(packed(world.ledger.steps(hidden.id))),
+    )
+    assert failing_alike(world.parts, opened, [trial]) == {hidden.task_id}

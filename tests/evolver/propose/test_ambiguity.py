@@ -214,6 +214,7 @@ def test_no_rival_of_weight_is_left_unheard(
         (0.4, [0.09, 0.09, 0.25], 0.482),  # each too light to be asked about, together likelier
         (0.4, [0.2], 0.667),
         (0.4, [], 1.0),  # what the rest of the belief was in passes no more
+        (0.0001, [0.00002, 0.4], 0.00025),  # as little as that is not the 0 of what nobody weighed
         (0.0, [0.2], 0.0),
     ],
 )

@@ -251,17 +251,22 @@ def test_with_nothing_that_can_be_replayed_nothing_is_promoted() -> None:
 
 # --- verdicts of earlier versions ---------------------------------------------------------------
 
-STORED = Path(__file__).with_name("stored_evolution.json")
+STORED = {
+    "stored_evolution.json": {"judge": "hidden_gain", "look_back": "rules"},
+    "stored_behaviour.json": {"replay": "share_min", "look_back": "rules"},  # of edition 3, with doubts
+}
 
 
-def test_a_verdict_that_an_earlier_version_stored_is_computed_again() -> None:
-    """Trials without run ids, a policy without the sections that came later: the same to the bit."""
-    stored = json.loads(STORED.read_text())
+@pytest.mark.parametrize("name", STORED)
+def test_a_verdict_that_an_earlier_version_stored_is_computed_again(name: str) -> None:
+    """Trials without run ids, a policy without what came later, an edit of which less was seen: the same to the bit."""
+    stored = json.loads(Path(__file__).with_name(name).read_text())
     verdict = from_json(Verdict, stored["verdict"])
     candidate = from_json(Candidate, stored["candidate"])
     kept = [from_json(Trial, item) for item in stored["trials"]]
     policy, sha256 = policy_from_json(stored["policy"]), digest(stored["policy"])
-    assert "sandbox" not in stored["policy"]
+    assert not any(key in stored["policy"].get(section, ()) for section, key in STORED[name].items())
+    assert sha256 not in (policy.sha256, POLICY.sha256)
     assert recompute(verdict, candidate, kept, policy, sha256) == []
     (fault,) = recompute(verdict, candidate, kept, policy)
     assert fault.startswith("policy_sha256")

@@ -7,9 +7,10 @@ from local_bench import LocalBenches
 
 from agentos.domain import Json, SearchEffort
 from agentos.evolver.policy import Policy
-from agentos.ports import BenchResult
+from agentos.ports import BenchResult, Proposal
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.proposer import PROBE_TIMEOUT_S
+from agentos.proposers.repair.report import PAIR_MAX, both_edits
 from agentos.proposers.repair.search import MeteredBench, SearchBudget
 
 TOOL = '''"""Adds up one column of a CSV file."""
@@ -282,3 +283,10 @@ def test_a_key_that_is_missing_gets_its_default_soon(benches, case, brief) -> No
     names: dict[str, object] = {}
     exec(first.files["tool/probe/tool.py"], names)
     assert names["probe"]([{"n": 5}, {}, {"n": 6}]) == 11  # type: ignore[operator]
+
+
+def test_what_is_hardly_believed_in_is_not_what_nobody_weighed() -> None:
+    first = Proposal("c", "s", "o", {}, "w", (), (), weight=0.01, prior=1e-200)
+    pair = both_edits(first, first)
+    assert 0 < pair.weight < 0.0005
+    assert 0 < pair.prior <= PAIR_MAX
