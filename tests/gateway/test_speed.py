@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -93,12 +93,14 @@ class Waited:
     """A gateway that notes how long it may take, and has nothing to say."""
 
     seconds: float = 0.0
+    longest: int = 0
 
     def open(self, grant: object) -> Waited:
         return self
 
     def complete(self, request: Json, deadline: float) -> Reply:
         self.seconds = deadline - time.monotonic()
+        self.longest = int(request["max_tokens"])  # type: ignore[index]
         return Reply("call-1", {}, 1, 1, 0.0, 0.0, recorded=False, model="main")
 
     def close(self) -> None:
@@ -154,3 +156,11 @@ def test_the_evolver_waits_as_long_as_the_record_says_that_the_model_needs(tmp_p
     record.close()
     advice.ask("evo-1", "propose", request)
     assert 800 < models.seconds < 1100
+
+
+@pytest.mark.parametrize(("context", "longest"), [(8_192, 2_048), (128_000, 8_192)])
+def test_an_answer_takes_at_most_a_quarter_of_the_context(context: int, longest: int) -> None:
+    models = Waited()
+    advice = Advice("main", models, lambda: replace(SPEC, context_tokens=context), Budget())
+    advice.ask("evo-1", "propose", {"messages": [{"role": "user", "content": "word"}], "max_tokens": 8_192})
+    assert models.longest == longest

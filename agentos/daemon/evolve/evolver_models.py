@@ -14,6 +14,7 @@ from agentos.home import Home
 from agentos.models.requests import output_limit, texts, tokens_of
 from agentos.ports import Grant, Models
 
+_ANSWER_SHARE = 4  # of a model's context, which an answer may take
 _AWAY = frozenset({"unreachable", "overloaded", "timeout"})
 
 
@@ -74,9 +75,12 @@ class Advice:
             budget=self._budget,
             evolution_id=evolution_id,
         )
+        asked = dict(request)
+        if (longest := asked.get("max_tokens")) is not None:  # as of an agent: a small model never ends else
+            asked["max_tokens"] = min(longest, spec.context_tokens // _ANSWER_SHARE)
         session = self._models.open(grant)
         try:
-            return session.complete(dict(request), time.monotonic() + self._patience_s(spec, dict(request)))
+            return session.complete(asked, time.monotonic() + self._patience_s(spec, asked))
         except ModelFailed as error:
             if error.kind in _AWAY:
                 raise ModelAway(f"no model could be asked ({error.kind}): {error}") from None
