@@ -58,6 +58,10 @@ def move_ledger(path: Path, source: str, target: str) -> LedgerMove:
         with transaction(old):  # nobody writes to it from here on
             before = _contents(old)
             with transaction(new):
+                if _is_sealed(new):
+                    raise UserError(
+                        f"the ledger in {target or path} was moved away from there, and takes no rows: give an empty database"
+                    )
                 again = _is_there(before, _contents(new), target or str(path))
                 if not again:
                     _copy(old, new)

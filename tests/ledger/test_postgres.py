@@ -225,6 +225,11 @@ def test_a_trigger_that_is_not_understood_is_not_left_out() -> None:
         "postgresql://host/db?password=secret",
         "postgresql://host/db?sslmode=require&sslpassword=secret",
         "postgresql://[host/db",
+        "postgresql://me:se#cret@host/db",
+        "postgresql://me:se?cret@host/db",
+        "postgresql://host/db?application_name=a#&password=secret",
+        "postgresql://host/db#?password=secret",
+        "postgresql://host/db?%70assword=secret",
     ],
 )
 def test_an_address_is_no_place_for_a_password(address: str, tmp_path: Path) -> None:

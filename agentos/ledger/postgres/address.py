@@ -9,12 +9,14 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from agentos.errors import NotFound, UserError
 
 SCHEMES = ("postgresql", "postgres")
 _NAMED = re.compile(rb"""^[ \t]*["']?database""", re.MULTILINE)  # in a comment it is not
+# As libpq reads it: `?` and `#` may stand in a password, and neither ends the part before the host.
+_SECRET = re.compile(r"\w+://[^@/]*:[^@/]*@|[?&](ssl)?password=")
 
 
 def address_of(ledger: Path) -> str:
@@ -50,8 +52,7 @@ def fault_of(address: str) -> str:
         return ""
     try:
         parts = urlsplit(address)
-        given = parse_qs(parts.query)
-        secret = parts.password is not None or not given.keys().isdisjoint({"password", "sslpassword"})
+        secret = _SECRET.match(address) or _SECRET.search(unquote(address))
     except ValueError as error:
         return f"it is no address: {error}"
     if parts.scheme not in SCHEMES:
