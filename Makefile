@@ -72,6 +72,7 @@ mutants: setup
 
 torture: setup
 	@PYTHONPATH=. $(BIN)/python -m tests.torture.aimed --kills $(KILLS)
+	@PYTHONPATH=. $(BIN)/python -m tests.torture.engine
 	@PYTHONPATH=. $(BIN)/python -m tests.torture.storm --kills $(KILLS) --log torture.jsonl
 
 month: setup

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import Any
 
+# All control characters but line feed and tab, what overrides the direction of text, and halves of characters.
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 def clean(text: str) -> str:
     """Text from a sandbox, safe to show: control and bidirectional-override characters made visible."""
-    return "".join(character if _harmless(character) else f"\\x{ord(character):02x}" for character in text)
-
-
-def _harmless(character: str) -> bool:
-    code = ord(character)
-    if character in "\n\t":
-        return True
-    if code < 0x20 or 0x7F <= code < 0xA0:
-        return False
-    return not (0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or 0xD800 <= code <= 0xDFFF)
+    return _HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def json_text(value: Any, *, indent: int | None = None, ascii: bool = True) -> str:

@@ -52,18 +52,15 @@ class Snapshots(Protocol):
 
     def stable(self) -> Snapshot:
         """The snapshot that new runs get: the tip of ``main``."""
-        ...
 
     def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
         """Path -> content of every file at or below ``prefix`` (empty when there is none).
 
         Raises Unavailable when an object is missing or corrupt.
         """
-        ...
 
     def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
         """Every resource in the snapshot, sorted."""
-        ...
 
 
 class CandidateStore(Protocol):
@@ -75,7 +72,6 @@ class CandidateStore(Protocol):
         Adding the same candidate again gives the same snapshot. Raises Invalid when a path lies outside a
         resource directory or a promotion would refuse what comes of it, and Conflict when the id is taken.
         """
-        ...
 
     def promote(
         self, base: Snapshot, candidate: Snapshot, trailers: Mapping[str, str], message: str
@@ -86,7 +82,6 @@ class CandidateStore(Protocol):
         ``Evolution`` trailer). Raises Conflict when ``main`` is no longer at ``base``: the verdict
         is stale. Raises Conflict when a touched resource is pinned or not evolvable.
         """
-        ...
 
     def revert_evolution(self, evolution_id: str, reason: str, origin: str) -> Snapshot:
         """Add versions whose content equals what stood before the evolution.
@@ -94,7 +89,6 @@ class CandidateStore(Protocol):
         Raises Conflict when later versions of the same resource build on it (names them), and
         NotFound when no commit carries the evolution's trailer.
         """
-        ...
 
 
 class Evolvable(Protocol):
@@ -102,11 +96,9 @@ class Evolvable(Protocol):
 
     def may_evolve(self, resource: ResourceId) -> str:
         """ "" when an evolution may touch it, else the reason why not (pinned, evolvable = false)."""
-        ...
 
     def versions(self, resource: ResourceId) -> Sequence[Version]:
         """Newest first."""
-        ...
 
 
 # --- ledger -----------------------------------------------------------------------------------
@@ -120,22 +112,18 @@ class Records(Protocol):
 
     def put(self, *records: object) -> None:
         """Insert, or replace the record with the same id; all of them or none. Append-only types refuse to change."""
-        ...
 
     def get(self, kind: type[R], id: str) -> R:
         """The record; raises NotFound."""
-        ...
 
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
         """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
-        ...
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """Of these, the ``limit`` newest, newest first.
 
         The names are those of fields that are looked up: what it costs follows the limit.
         """
-        ...
 
     def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.
@@ -143,11 +131,9 @@ class Records(Protocol):
         Others do not count against it; how far it looks, and how many it gives of one fingerprint, is bounded.
         ``closed``: without those whose newest sighting the cursor ``<closed><fingerprint's id>`` has reached.
         """
-        ...
 
     def last_sighting(self) -> int:
         """The place of the sighting that was stored last, for such a cursor; 0 without any."""
-        ...
 
 
 class Journal(Protocol):
@@ -155,31 +141,27 @@ class Journal(Protocol):
 
     def task(self, id: str) -> Task:
         """The task; raises NotFound."""
-        ...
+
+    def arrived(self, task_id: str = "") -> int:
+        """The place of the task in the order in which tasks came in; of the newest without an id; 0 for none."""
 
     def runs_after(self, cursor: int, limit: int) -> Sequence[tuple[int, Run]]:
         """Finished runs in the order they finished, each with its cursor position."""
-        ...
 
     def steps(self, run_id: str) -> Sequence[Step]:
         """The trajectory, in order."""
-        ...
 
     def answers(self, task_id: str) -> Mapping[str, str]:
         """What people answered to the questions of the task's runs, by question."""
-        ...
 
     def runs_of(self, task_key: str, limit: int) -> Sequence[Run]:
         """Finished runs of equal work, newest first."""
-        ...
 
     def runs_using(self, resource: str, limit: int) -> Sequence[Run]:
         """Finished runs that used the resource, newest first, at most one for each task key."""
-        ...
 
     def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
         """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""
-        ...
 
 
 class Cursor(Protocol):
@@ -210,11 +192,9 @@ class Blobs(Protocol):
 
     def put(self, data: bytes) -> str:
         """Store (write aside, fsync, rename); the digest."""
-        ...
 
     def get(self, sha256: str) -> bytes:
         """The content; raises NotFound, or Unavailable when it does not match its name."""
-        ...
 
 
 # --- sandboxes --------------------------------------------------------------------------------
@@ -242,7 +222,6 @@ class Box(Protocol):
 
     def close(self) -> BoxUsage:
         """Kill everything inside, wait until it is gone; idempotent, never raises for 'gone'."""
-        ...
 
     def __enter__(self) -> Box: ...
 
@@ -257,17 +236,14 @@ class Sandbox(Protocol):
     @property
     def name(self) -> str:
         """The adapter's."""
-        ...
 
     @property
     def level(self) -> str:
         """The isolation level it was probed at."""
-        ...
 
     @property
     def image(self) -> str:
         """A digest of what its boxes are made of: interpreter, libraries, the kernel's worker."""
-        ...
 
     def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """A fresh box under these limits. Raises Unavailable with what to install or enable.
@@ -275,11 +251,9 @@ class Sandbox(Protocol):
         ``light`` promises that the job runs no harness (grade, load, search): an adapter need not
         have the agent's libraries imported in it. ``run`` is written on what a kill could leave.
         """
-        ...
 
     def close(self) -> None:
         """Release templates and pools; boxes still open die with them."""
-        ...
 
 
 # --- models -----------------------------------------------------------------------------------
@@ -307,11 +281,9 @@ class ModelSession(Protocol):
         The call is on record before this returns. Asking the same again after a crash gives what
         was recorded. Raises ModelFailed.
         """
-        ...
 
     def close(self) -> None:
         """The grant ends here; idempotent."""
-        ...
 
 
 class Models(Protocol):
@@ -362,7 +334,8 @@ class Attempt:
     memory_mb: float = 0.0  # the box's peak; 0.0 where it cannot be known
     image: str = ""  # what the box was made of, as ``Sandbox.image``
     bundle: str = ""  # what the run got of its snapshot, as ``Executor.given``
-    reached: tuple[str, ...] = ()  # functions of evolvable code that were entered (agentos.functions)
+    reached: tuple[str, ...] = ()  # functions of evolvable code that were entered (agentos.syntax)
+    plugins: tuple[str, ...] = ()  # what of other distributions it was measured with, as ``Trial.plugins``
 
 
 class Executor(Protocol):
@@ -437,7 +410,6 @@ class Durable(Protocol):
 
         ``work`` must be safe to run again after a crash in the middle, and return plain data.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,13 +494,16 @@ class Adviser(Protocol):
 
     name: str  # of the model resource
 
+    @property
+    def small(self) -> bool:
+        """Whether it reads so little at once that it is better asked to choose than to write."""
+
     def ask(self, evolution_id: str, purpose: str, request: Json) -> Reply:
         """Answer a chat completion request; ``purpose`` is one of the evolution's, such as "propose".
 
         The same request of the same evolution and purpose is answered from the record: it is safe in
         a durable step. Raises ModelFailed, and Unavailable while the model cannot be reached.
         """
-        ...
 
 
 class Proposer(Protocol):
@@ -542,7 +517,6 @@ class Proposer(Protocol):
         Raises Unavailable when the machinery is away: asked again, it goes on. ModelFailed, when a model that
         it needs can be asked no more, or a bug of its own ends it alone: what was proposed stands.
         """
-        ...
 
 
 class Replayer(Protocol):
@@ -550,4 +524,3 @@ class Replayer(Protocol):
 
     def map(self, work: Callable[[T], R], jobs: Sequence[T]) -> Sequence[R]:
         """Apply ``work`` to each job; the first exception is raised after all have ended."""
-        ...

@@ -23,7 +23,7 @@ class _Part(BaseModel):
 
 
 class InputPart(_Part):
-    """An input with more to it than a path."""
+    """An input, or its path alone."""
 
     path: str = ""
     place: str | None = Field(None, alias="as")
@@ -33,14 +33,24 @@ class InputPart(_Part):
     max_bytes: int = Field(0, ge=0, le=1 << 34)
     exclude: list[str] = Field(default_factory=list, max_length=100)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _path_alone(cls, given: Any) -> Any:
+        return {"path": given} if isinstance(given, str) else given
+
 
 class WatchPart(_Part):
-    """A folder whose arrivals start copies of the task."""
+    """A folder whose arrivals start copies of the task, or its path alone."""
 
     folder: str = Field(min_length=1)
     pattern: str = Field("*", min_length=1)
     settle_s: float = Field(2.0, ge=0.1, le=3600)
     existing: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _folder_alone(cls, given: Any) -> Any:
+        return {"folder": given} if isinstance(given, str) else given
 
 
 class DestinationPart(_Part):
@@ -102,11 +112,10 @@ class Inputs:
     live: list[InputSource] = field(default_factory=list)
 
 
-def inputs_of(entries: Sequence[str | InputPart], folder: Path, faults: list[str], *, recurs: bool) -> Inputs:
+def inputs_of(parts: Sequence[InputPart], folder: Path, faults: list[str], *, recurs: bool) -> Inputs:
     """The inputs of a document; adds a sentence to ``faults`` for each that cannot be one."""
     found = Inputs()
-    for entry in entries:
-        part = InputPart.model_validate({"path": entry}) if isinstance(entry, str) else entry
+    for part in parts:
         if not part.path or "\0" in part.path:
             faults.append("an input names no file; write a path, or {path: …, as: …}")
             continue
@@ -140,13 +149,6 @@ def _source(part: InputPart, folder: Path) -> InputSource:
     )
 
 
-def watch_of(given: str | WatchPart, folder: Path) -> Watch:
-    """The watched folder, absolute."""
-    part = WatchPart.model_validate({"folder": given}) if isinstance(given, str) else given
-    path = source_of(part.folder, folder, "").path
-    return Watch(path, part.pattern, part.settle_s, part.existing)
-
-
 def destinations_of(parts: Sequence[DestinationPart], folder: Path) -> tuple[Destination, ...]:
     """Where results go; folders absolute."""
     return tuple(
@@ -165,7 +167,9 @@ def destinations_of(parts: Sequence[DestinationPart], folder: Path) -> tuple[Des
 
 def trigger_of(document: Any, folder: Path) -> Trigger | None:
     """``document`` has timezone, missed, when_empty and watch; None when all of them are as they always were."""
-    watch = watch_of(document.watch, folder) if document.watch is not None else None
+    watch, part = None, document.watch
+    if part is not None:
+        watch = Watch(source_of(part.folder, folder, "").path, part.pattern, part.settle_s, part.existing)
     trigger = Trigger(document.timezone, document.missed, document.when_empty, watch)
     return trigger if trigger != Trigger() else None
 

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from agentos.domain import InputFile, InputSource
-from agentos.errors import Invalid
+from agentos.errors import Invalid, UserError
 
 ENTRIES_MAX = 100_000  # looked at below one folder
 TOLD_MAX = 20  # of what was left out
@@ -67,6 +67,19 @@ def fits_workspace(place: str) -> bool:
     """Whether a file may stand there: relative, printable, inside."""
     pure = PurePosixPath(place)
     return place.isprintable() and bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
+
+
+def read_bounded(file: Path, most: int, what: str) -> bytes:
+    """The bytes of a file that a person named. Raises OSError, and UserError for a pipe, a device, or one too large."""
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise UserError(
+                f"{file} is no regular file; give a file, or - for standard input where that may be."
+            )
+        content = opened.read(most + 1)
+    if len(content) > most:
+        raise UserError(f"'{file}' is larger than the {most:,} bytes that {what} may have.")
+    return content
 
 
 def read_sources(

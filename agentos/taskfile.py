@@ -217,7 +217,7 @@ class _TaskPart(_Part):
     name: str = Field("", max_length=200)
     goal: str = Field("", max_length=100_000)
     call: _CallPart | None = None
-    inputs: list[str | InputPart] = Field(default_factory=list, max_length=1_000)
+    inputs: list[InputPart] = Field(default_factory=list, max_length=1_000)
     agent: str = Field("default", pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)
     limits: _LimitsPart | None = None
     effects: list[Literal["pure", "read", "write", "external"]] = ["pure", "read", "write"]
@@ -229,18 +229,27 @@ class _TaskPart(_Part):
     timezone: str = Field("", max_length=100)
     missed: Literal["once", "skip"] = "once"
     when_empty: Literal["skip", "run"] = "skip"
-    watch: str | WatchPart | None = None
-    deliver: DestinationPart | list[DestinationPart] = Field(default_factory=list)
+    watch: WatchPart | None = None
+    deliver: list[DestinationPart] = Field(default_factory=list)
 
     @field_validator("schedule")
     @classmethod
     def _is_cron(cls, value: str | None) -> str | None:
         if value is not None:
-            from croniter import croniter
+            from croniter import CroniterBadDateError, croniter
 
             if not croniter.is_valid(value):
                 raise ValueError("be a cron line such as '0 7 * * 1-5'")
+            try:
+                croniter(value).get_next()
+            except CroniterBadDateError:
+                raise ValueError("come on some day") from None
         return value
+
+    @field_validator("deliver", mode="before")
+    @classmethod
+    def _one_alone(cls, value: Any) -> Any:
+        return [value] if isinstance(value, dict) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +383,7 @@ def _draft(item: Json, folder: Path) -> Draft:
     inputs = inputs_of(part.inputs, folder, faults, recurs=recurs)
     checks = tuple(_check(number, check, faults) for number, check in enumerate(part.checks, start=1))
     trigger = trigger_of(part, folder)
-    deliver = destinations_of(part.deliver if isinstance(part.deliver, list) else [part.deliver], folder)
+    deliver = destinations_of(part.deliver, folder)
     faults += circle_faults(trigger, deliver)
     if faults:
         raise Invalid("task", faults)
@@ -420,11 +429,24 @@ def _name_of(part: _TaskPart) -> str:
 
 def _sentence(fault: Any) -> str:
     key = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "extra_forbidden":
-        keys = ", ".join(_LimitsPart.model_fields if key.startswith("limits.") else _TaskPart.model_fields)
-        return f"'{key}' is no known key (there are: {keys})"
+    if fault["type"] in ("extra_forbidden", "model_type"):
+        unknown = fault["type"] == "extra_forbidden"
+        table = _TaskPart if unknown and "." not in key else _TABLES.get(fault["loc"][0], _TaskPart)
+        keys = ", ".join(field.alias or name for name, field in table.model_fields.items())
+        if unknown:
+            return f"'{key}' is no known key (there are: {keys})"
+        return f"'{key}' is {fault['input']!r:.60}, but it should be a mapping (its keys: {keys})"
     said = fault["msg"].removeprefix("Value error, ")
     return f"'{key}' is {fault['input']!r:.60}, but it should {said.removeprefix('Input should ')}"
+
+
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "call": _CallPart,
+    "deliver": DestinationPart,
+    "inputs": InputPart,
+    "limits": _LimitsPart,
+    "watch": WatchPart,
+}
 
 
 def _check(number: int, check: dict[str, Json], faults: list[str]) -> Check:

@@ -116,6 +116,10 @@ def _finite(text: str) -> float:
     return number if math.isfinite(number) else _refuse(text[:40])
 
 
+# Made once: json.loads makes one each time.
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+
+
 class Channel:
     """One end: a socket, or the pipe to read and the pipe to write. One reader and one writer at a time,
     which may be two threads; any other may close it.
@@ -162,7 +166,7 @@ class Channel:
         if (weight := weigh(data)) > WEIGHT_MAX:
             raise FrameError("the header holds more values than are allowed")
         try:
-            head = json.loads(data, parse_constant=_refuse, parse_float=_finite)
+            head = _DECODER.decode(data.decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError) as error:
             raise FrameError(f"the header is not JSON: {error}") from None
         if not isinstance(head, dict):

@@ -21,10 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agentos.daemon.control.background import start_daemon, stop_daemon
-from agentos.daemon.control.daemon_lock import daemon_info
-from agentos.daemon.control.logs import set_up_logs
+from agentos.daemon.control.daemon_lock import daemon_info, start_daemon, stop_daemon
 from agentos.daemon.engine import Engine
+from agentos.daemon.process import set_up_logs
 from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.daemon.service import service
 from agentos.daemon.setup import init_home

@@ -45,7 +45,7 @@ from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.guards.static import check
-from agentos.evolver.policy import EvidencePolicy, Policy, load_taxonomy
+from agentos.evolver.policy import EvidencePolicy, Judge, Policy, load_taxonomy
 from agentos.evolver.promote.promotion import approve
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.store import Ledger
@@ -112,7 +112,7 @@ class Home:
         if registry is not None:
             registry.commit(files, "Skills that grow", "edit")
         self.ledger = Ledger(root / "ledger.db")
-        policy = Policy(evidence=EvidencePolicy(max_guards=3, max_hold_out=1))
+        policy = Policy(evidence=EvidencePolicy(max_guards=3, max_hold_out=1), judge=Judge(fresh_tasks=0))
         self.parts = Dependencies(
             snapshots=self.registry,
             candidates=self.registry,

@@ -27,9 +27,8 @@ from pathlib import Path
 from bench_repair import PATH, PROGRAMS, brief_of, rows, score
 
 from agentos.domain import tier_of
-from agentos.evolver.guards.static.check import findings, refusal
-from agentos.evolver.guards.static.denylist import MODULES
-from agentos.evolver.guards.static.scanner import scan
+from agentos.evolver.guards.static.check import findings, refusal, scan
+from agentos.evolver.guards.static.rules_names import MODULES
 from agentos.evolver.policy import Screen, SurfacePolicy
 from agentos.evolver.screen_rules import RULES, RuleHit
 from agentos.syntax import parse

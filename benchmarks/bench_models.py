@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agentos.daemon.control.background import start_daemon, stop_daemon
-from agentos.daemon.control.daemon_lock import daemon_info
+from agentos.daemon.control.daemon_lock import daemon_info, start_daemon, stop_daemon
 from agentos.daemon.setup import init_home
 from agentos.domain import Effect, Limits, Result, Share, Task, TaskState, new_id
 from agentos.home import Home

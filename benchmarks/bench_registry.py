@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentos.domain import Kind, ResourceId
-from agentos.registry.git import history
+from agentos.registry.git import versions as history
 from agentos.registry.git.repository import Repository, environment
 from agentos.registry.store import Registry
 from agentos.resources import resource_of

@@ -99,20 +99,15 @@ def is_right(tool: Tool, source: str) -> bool:
 def score(tool: Tool, seconds: float) -> Score:
     """Search, then judge each proposal."""
     brief, benches = brief_of(tool, seconds), LocalBenches()
-    began, before = time.monotonic(), cpu()
+    began, before = time.monotonic(), time.process_time()
     proposals = list(RepairProposer(benches, 1).propose(brief))
-    wall_s, cpu_s = time.monotonic() - began, cpu() - before
+    wall_s = time.monotonic() - began
+    cpu_s = time.process_time() - before + sum(bench.cpu_s for bench in benches.opened)
     full = [p for p in proposals if len(p.predicted_fixes) == len(brief.cases)]
     right = [is_right(tool, p.files[PATH]) for p in full]
     tries = sum(bench.tries for bench in benches.opened)
     first = full[0] if full else None
     return Score(tool, first, right[:1] == [True], any(right), tries, cpu_s, wall_s)
-
-
-def cpu() -> float:
-    """CPU seconds of this process and of those that it waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def tell(found: Score) -> None:

@@ -25,8 +25,7 @@ from typing import Any
 from agentos.domain import Run, Snapshot, Step, digest
 from agentos.evolver.find.agent_failures import root_step
 from agentos.evolver.find.fingerprints import AgentActions, failure_of
-from agentos.evolver.find.signals import deviation, read_signals
-from agentos.evolver.find.step_failures import fault_in
+from agentos.evolver.find.signals import deviation, fault_in, read_signals
 from agentos.evolver.policy import load_taxonomy
 from agentos.shipped import folder
 from agentos.trajectories.past import ImportTarget, Source, past_of
@@ -42,7 +41,7 @@ INTO = ImportTarget(Snapshot("c", "t"), 0.0, datetime(2026, 1, 1, tzinfo=UTC))
 CHANGES = ("book_", "cancel_", "update_", "send_")  # tau-bench's calls that change its database
 NEAR = 3  # steps
 
-# The trivial way: a word anywhere in what a step observed. The kinds are those of agentos.evolver.find.step_failures.
+# The trivial way: a word anywhere in what a step observed. The kinds are those of agentos.evolver.find.signals.
 LEXICON = {
     "timeout": r"time[d ]?\s?-?out",
     "rate_limit": r"rate.?limit|too many requests|\b429\b",

@@ -22,7 +22,7 @@ sys.path.insert(
     0, str(Path(__file__).resolve().parents[1])
 )  # evolutions at hand are made as the tests make them
 
-from agentos.daemon.control.background import start_daemon, stop_daemon
+from agentos.daemon.control.daemon_lock import start_daemon, stop_daemon
 from agentos.daemon.setup import init_home
 from agentos.domain import Call, EvolutionState, InputFile, Limits, Probe, Run, Share, Task, digest, new_id
 from agentos.evolver.promote.probing import driving_sha256

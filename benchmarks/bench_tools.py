@@ -1,12 +1,14 @@
 """Repairs of tools that the search was not made with: how many are promoted, and how many of those are right.
 
-    python benchmarks/bench_tools.py [--set develop|report] [--only NAME,NAME] [--limit N] [--seconds S] [--json FILE]
+    python benchmarks/bench_tools.py [--set develop|report] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
+                                     [--seconds S] [--fresh N] [--wanted N] [--json FILE]
 
 Each tool of the set (`benchmarks/data/tools/README.md`) gets a fresh home with a daemon, is dropped into its folder
-of skills with its fault, and works off nine of its fourteen tasks. What the daemon makes of the failures
-is then judged from outside: the tool that stands in the registry is held against the five tasks that the
-program never saw, and against the right version on 24 fresh inputs. Without arguments, three tools of
-`develop` are tried, so that `make bench` stays short.
+of skills with its fault, and works off nine of its fourteen tasks. An edit that then waits for fresh work gets
+it: with ``--fresh N`` so many of the 24 fresh inputs, drawn by the tool's name, are filed as checked tasks. What comes of it
+is judged from outside: the edit is held against the five tasks that the program never saw, and against the right
+version on the fresh inputs that were not filed. Without arguments, three tools of `develop` are tried, so
+that `make bench` stays short. A run with ``--json`` goes on where the file ends.
 """
 
 from __future__ import annotations
@@ -14,23 +16,31 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from dice import limits
 from tool_sets import Tool, folders, read, write_skill, write_tasks
+
+from agentos.domain import Candidate, Evolution, Trial, TrialSet
+from agentos.ledger.reading import Reader
 
 HERE = Path(__file__).resolve().parent
 LIVE = {"probation", "promoted"}
 ASKED = {"awaiting_consent", "held"}
 AT_WORK = {"mined", "reproducing", "proposing", "replaying", "promoting"}
-QUIET_S = 4.0  # nothing at work for this long: it is done
+QUIET_S = 3.0  # nothing at work for this long: it is done
+FRESH_QUIET_S = 60.0  # no trial of fresh work for this long, and not all of it was tried: it says nothing
+WAITS = "waits for you, or for "  # how the reason of an edit begins for which fresh work would do
 DEADLINE_S = 900.0
 CASE_S = 5  # of CPU, for one call of a judged tool
 
@@ -46,20 +56,39 @@ class Result:
     failed_at_first: int  # of the nine tasks
     promoted: bool
     kept: int  # of the five tasks that were never shown
-    fresh: int  # of the 24 fresh inputs, as the right version answers them
+    fresh: int  # of the fresh inputs that were not filed, as the right version answers them
     worse: int  # kept tasks and fresh inputs that the faulty version had right, and this one has not
     seconds: float
     diff: list[str]
+    drawn: list[int] = field(default_factory=list)  # numbers of the fresh inputs that were filed
+
+    @property
+    def edited(self) -> bool:
+        """Whether there is an edit: promoted, waiting or rejected."""
+        return bool(self.diff)
 
     @property
     def right(self) -> bool:
-        """Promoted, and right wherever it was looked at."""
-        return self.promoted and self.kept == 5 and self.fresh == 24
+        """Whether the edit is right wherever it was looked at."""
+        return self.edited and self.kept == 5 and self.fresh == 24 - len(self.drawn)
+
+    @property
+    def outcome(self) -> str:
+        """What became of the edit: promoted unattended, rejected (by fresh work), waiting for more of it, asked for another doubt."""
+        if self.promoted:
+            return "promoted"
+        if any(reason.startswith(WAITS) for reason in self.reasons):
+            return "waiting"
+        if ASKED & set(self.states):
+            return "asked"
+        if "rejected" in self.states:
+            return "rejected by fresh work" if self.drawn else "rejected"
+        return "no edit"
 
     @property
     def verdict(self) -> str:
         if not self.promoted:
-            return "asked" if ASKED & set(self.states) else "not promoted"
+            return self.outcome
         if self.right:
             return "right"
         return "worse" if self.worse else "partly"
@@ -103,7 +132,7 @@ class Agentos:
         return done.stdout if done.returncode == 0 else None
 
 
-def until(what: str, holds: Any, every_s: float = 2.0) -> None:
+def until(what: str, holds: Callable[[], bool], every_s: float = 0.3) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while not holds():
         if time.monotonic() > deadline:
@@ -111,37 +140,71 @@ def until(what: str, holds: Any, every_s: float = 2.0) -> None:
         time.sleep(every_s)
 
 
-def work_off(agentos: Agentos, file: Path) -> list[str]:
-    """Queue the tasks and wait for them; how they ended."""
-    ids = agentos.json("task", "add", str(file))
-    ended: dict[str, str] = {}
-
-    def done() -> bool:
-        for run in agentos.json("run", "list", "--limit", "100"):
-            if run["task_id"] in ids and run["outcome"]:
-                ended[run["task_id"]] = run["outcome"]["result"]
-        return len(ended) == len(ids)
-
-    until("the tasks to be done", done)
-    return [ended[task_id] for task_id in ids]
+def work_off(agentos: Agentos, file: Path) -> int:
+    """Queue the tasks and wait for them; how many of all runs so far did not pass."""
+    with suppress(Stuck):  # that is what it says of tasks that fail
+        agentos("task", "run", str(file))
+    runs = Reader(agentos.home / "ledger.db").runs()
+    return sum(run.outcome is None or run.outcome.result.value != "passed" for run in runs)
 
 
-def settle(agentos: Agentos) -> list[dict[str, Any]]:
+def settle(agentos: Agentos, quiet_s: float) -> Sequence[Evolution]:
     """Let the daemon look for failures and try repairs, until nothing has been at work for a while."""
-    seen, since = "", time.monotonic()
+    reader = Reader(agentos.home / "ledger.db")
+    seen, since = list[tuple[str, str, str]](), time.monotonic()
 
     def quiet() -> bool:
         nonlocal seen, since
-        evolutions = agentos.json("evolution", "list")
-        now = json.dumps([[item["id"], item["state"]] for item in evolutions])
-        if now != seen or any(item["state"] in AT_WORK for item in evolutions):
+        now = [(item.id, item.state.value, item.reason) for item in reader.find(Evolution)]
+        if now != seen or any(state in AT_WORK for _, state, _ in now):
             seen, since = now, time.monotonic()
-        return time.monotonic() - since > QUIET_S
+        return time.monotonic() - since > quiet_s
 
-    agentos("evolve")
-    until("the evolutions to end", quiet, 1.0)
-    evolutions: list[dict[str, Any]] = agentos.json("evolution", "list")
-    return evolutions
+    until("the evolutions to end", quiet)
+    return reader.find(Evolution)
+
+
+def fresh_numbers(tool: Tool, count: int) -> list[int]:
+    """Which of its fresh inputs are filed: the same in each run."""
+    return sorted(random.Random(f"fresh {tool.name}").sample(range(len(tool.fresh)), count))
+
+
+def try_fresh(agentos: Agentos, tool: Tool, drawn: list[int], place: Path) -> Sequence[Evolution]:
+    """File these fresh inputs, with their answers for checks, and let an edit that waits for such work have it."""
+    tasks = [
+        {
+            **tool.fresh[number],
+            "name": f"later {number}",
+            "checks": [{"equals": {"value": tool.fresh[number]["answer"]}}],
+        }
+        for number in drawn
+    ]
+    work_off(agentos, write_tasks(tool, tasks, place))
+    reader = Reader(agentos.home / "ledger.db")
+    seen, since = 0, time.monotonic()
+
+    def tried() -> bool:
+        nonlocal seen, since
+        trials = [trial for trial in reader.find(Trial) if trial.set is TrialSet.FRESH]
+        if len(trials) != seen:
+            seen, since = len(trials), time.monotonic()
+        waits = any(item.reason.startswith(WAITS) for item in reader.find(Evolution))
+        enough = len({trial.task_id for trial in trials}) == len(drawn)
+        return not waits or enough or time.monotonic() - since > FRESH_QUIET_S
+
+    until("fresh work to be tried", tried)
+    return settle(agentos, QUIET_S)
+
+
+def edit_of(agentos: Agentos, tool: Tool, evolutions: Sequence[Evolution]) -> str:
+    """The tool with the edit that was promoted, or came nearest to it; as it was dropped in where there is none."""
+    reader = Reader(agentos.home / "ledger.db")
+    path = f"skill/{tool.name}/tools/{tool.function}.py"
+    for item in evolutions:
+        for candidate in reader.find(Candidate, id=item.candidate_id) if item.candidate_id else ():
+            if path in candidate.edit.files:
+                return candidate.edit.files[path]
+    return agentos.source(tool) or ""
 
 
 # --- judging from outside ---------------------------------------------------------------------
@@ -162,9 +225,10 @@ def outcomes(source: str, cases: list[dict[str, Any]]) -> list[list[Any]]:
     return found
 
 
-def judge(tool: Tool, source: str) -> tuple[int, int, int]:
-    """How many kept tasks and fresh inputs it has right, and how many it has lost."""
-    cases = [{"args": case["args"], "files": case["files"]} for case in (*tool.kept, *tool.fresh)]
+def judge(tool: Tool, source: str, drawn: list[int]) -> tuple[int, int, int]:
+    """How many kept tasks and fresh inputs that were not drawn it has right, and how many of both it has lost."""
+    left = [case for number, case in enumerate(tool.fresh) if number not in drawn]
+    cases = [{"args": case["args"], "files": case["files"]} for case in (*tool.kept, *left)]
     right = outcomes((tool.folder / "right.py").read_text(encoding="utf-8"), cases)
     faulty = outcomes((tool.folder / "faulty.py").read_text(encoding="utf-8"), cases)
     now = outcomes(source, cases)
@@ -190,36 +254,43 @@ def same(found: Any, wanted: Any) -> bool:
 # --- the whole --------------------------------------------------------------------------------
 
 
-def attempt(tool: Tool, seconds: float) -> Result:
+def attempt(tool: Tool, seconds: float, fresh: int, wanted: int | None) -> Result:
     """One tool from a fresh home to the judged end."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bench-tools-") as folder:
         agentos = Agentos(Path(folder) / "home")
         agentos("init")
-        (agentos.home / "policy.toml").write_text(f"[propose]\nbudget_s = {seconds}\n")
+        needed = "" if wanted is None else f"[judge]\nfresh_tasks = {wanted}\n"
+        (agentos.home / "policy.toml").write_text(f"[propose]\nbudget_s = {seconds}\n{needed}")
+        drawn: list[int] = []
+        write_skill(tool, agentos.home / "skills")
         try:
             agentos("daemon", "start")
-            write_skill(tool, agentos.home / "skills")
             until(f"{tool.name} to be taken in", lambda: agentos.source(tool) is not None)
-            first = work_off(agentos, write_tasks(tool, tool.shown, Path(folder) / "tasks"))
-            evolutions = settle(agentos)
-            source = agentos.source(tool) or ""
+            failed = work_off(agentos, write_tasks(tool, tool.shown, Path(folder) / "tasks"))
+            agentos("evolve")
+            evolutions = settle(agentos, QUIET_S)
+            if fresh and any(item.reason.startswith(WAITS) for item in evolutions):
+                drawn = fresh_numbers(tool, fresh)
+                evolutions = try_fresh(agentos, tool, drawn, Path(folder) / "later")
+            source = edit_of(agentos, tool, evolutions)
         finally:
             with suppress(Stuck):  # it never came up
                 agentos("daemon", "stop", "--now")
-    kept, fresh, worse = judge(tool, source)
+    kept, right, worse = judge(tool, source, drawn)
     return Result(
         name=tool.name,
         edit=tool.edit,
-        states=[item["state"] for item in evolutions],
-        reasons=[item["reason"] for item in evolutions],
-        failed_at_first=sum(result != "passed" for result in first),
-        promoted=any(item["state"] in LIVE for item in evolutions),
+        states=[item.state.value for item in evolutions],
+        reasons=[item.reason for item in evolutions],
+        failed_at_first=failed,
+        promoted=any(item.state.value in LIVE for item in evolutions),
         kept=kept,
-        fresh=fresh,
+        fresh=right,
         worse=worse,
         seconds=round(time.monotonic() - began, 1),
         diff=changed(tool, source),
+        drawn=drawn,
     )
 
 
@@ -233,11 +304,11 @@ def changed(tool: Tool, source: str) -> list[str]:
 
 
 def table(results: list[Result]) -> None:
-    print(f"{'tool':18} {'fault':8} {'end':16} {'kept':>5} {'fresh':>6} {'worse':>5} {'s':>6}  verdict")
+    print(f"{'tool':18} {'fault':8} {'end':22} {'kept':>5} {'fresh':>6} {'worse':>5} {'s':>6}  verdict")
     for item in results:
-        end = "+".join(item.states) or "none"
-        line = f"{item.name:18} {item.edit:8} {end:16} {item.kept:>3}/5 {item.fresh:>3}/24"
-        print(f"{line} {item.worse:>5} {item.seconds:>6.1f}  {item.verdict}")
+        line = f"{item.name:18} {item.edit:8} {item.outcome:22} {item.kept:>3}/5 {item.fresh:>3}/{24 - len(item.drawn)}"
+        word = "" if item.promoted or not item.edited else ", right" if item.right else ", wrong"
+        print(f"{line} {item.worse:>5} {item.seconds:>6.1f}  {item.verdict}{word}")
 
 
 def summary(which: str, results: list[Result]) -> None:
@@ -245,17 +316,21 @@ def summary(which: str, results: list[Result]) -> None:
     for kind in ("one", "several", "all"):
         chosen = [item for item in results if kind in (item.edit, "all")]
         promoted = [item for item in chosen if item.promoted]
-        if chosen:
-            right = sum(item.right for item in promoted)
-            worse = sum(item.worse > 0 for item in promoted)
-            what = (
-                f"tools of `{which}`, faults of the kind {kind}" if kind != "all" else f"tools of `{which}`"
-            )
-            asked = sum(item.verdict == "asked" for item in chosen)
-            remarks = (
-                f"{right} of them right everywhere, {worse} worse somewhere; {asked} asked; n={len(chosen)}"
-            )
-            print(f"| {what} | {len(promoted)} promoted |  | {remarks} |")
+        if not chosen:
+            continue
+        what = f"tools of `{which}`" + (f", faults of the kind {kind}" if kind != "all" else "")
+        right, worse = sum(item.right for item in promoted), sum(item.worse > 0 for item in promoted)
+        others = [
+            f"{len(some)} {end} ({sum(item.right for item in some)} of them right)"
+            for end in ("waiting", "asked", "rejected by fresh work", "rejected")
+            if (some := [item for item in chosen if item.outcome == end])
+        ]
+        low, high = limits(len(promoted) - right, len(promoted)) if promoted else (0.0, 1.0)
+        remarks = (
+            f"{right} of them right everywhere, {worse} worse somewhere; wrong {low:.1%} to {high:.1%}; "
+        )
+        remarks += "; ".join([*others, f"n={len(chosen)}"])
+        print(f"| {what} | {len(promoted)} promoted |  | {remarks} |")
 
 
 def main() -> None:
@@ -269,32 +344,57 @@ def main() -> None:
     )
     parser.add_argument("--set", dest="which", choices=["develop", "report"], help="the whole set")
     parser.add_argument("--only", help="names, with commas between them")
+    parser.add_argument("--after", default="", help="only those that come after this name")
+    parser.add_argument("--part", default="0/1", help="every Nth of them, from the Kth on")
     parser.add_argument("--limit", type=int, help="only the first of them")
     parser.add_argument("--seconds", type=float, default=10.0, help="for one search  [default: 10]")
+    parser.add_argument(
+        "--fresh", type=int, default=0, help="fresh inputs that are filed for an edit that waits for them"
+    )
+    parser.add_argument("--wanted", type=int, help="of them that have to pass  [default: the policy's]")
     parser.add_argument("--json", type=Path, help="where to write everything that was found")
     options = parser.parse_args()
     which = options.which or "develop"
-    chosen = [read(folder) for folder in folders(which)]
+    first, of = map(int, options.part.split("/"))
+    chosen = [read(folder) for folder in folders(which) if folder.name > options.after][first::of]
     if options.only:
         chosen = [tool for tool in chosen if tool.name in options.only.split(",")]
     limit = options.limit or (3 if not options.which and not options.only else len(chosen))
-    results = []
-    for tool in chosen[:limit]:
+    run = {"set": which, "seconds": options.seconds, "fresh": options.fresh, "wanted": options.wanted}
+    results = measured(options.json, run)
+    known = {item.name for item in results}
+    missed = 0
+    for tool in (tool for tool in chosen[:limit] if tool.name not in known):
         try:
-            results.append(attempt(tool, options.seconds))
+            results.append(attempt(tool, options.seconds, options.fresh, options.wanted))
         except Stuck as error:
+            missed += 1
             print(f"{tool.name}: not measured: {error}", file=sys.stderr, flush=True)
             continue
-        print(f"{tool.name}: {results[-1].verdict} ({', '.join(results[-1].states) or 'none'})", flush=True)
+        print(f"{tool.name}: {results[-1].verdict} ({results[-1].seconds:.0f} s)", flush=True)
         if options.json:  # after each tool: a run over a whole set is long
-            said = [{**asdict(item), "right": item.right, "verdict": item.verdict} for item in results]
-            options.json.write_text(
-                json.dumps({"set": which, "seconds": options.seconds, "tools": said}, indent=1)
-            )
+            said = [
+                {**asdict(item), "right": item.right, "verdict": item.verdict, "outcome": item.outcome}
+                for item in results
+            ]
+            options.json.write_text(json.dumps({**run, "tools": said}, indent=1))
     table(results)
     summary(which, results)
-    if len(results) < len(chosen[:limit]):
+    if missed:
         sys.exit(1)
+
+
+def measured(file: Path | None, run: dict[str, Any]) -> list[Result]:
+    """What the file holds already of such a run."""
+    if file is None or not file.exists():
+        return []
+    said = json.loads(file.read_text())
+    if {name: said.get(name) for name in run} != run:
+        sys.exit(f"{file} is of another run: {', '.join(f'{name} {said.get(name)}' for name in run)}")
+    names = {part.name for part in fields(Result)}
+    return [
+        Result(**{name: value for name, value in item.items() if name in names}) for item in said["tools"]
+    ]
 
 
 if __name__ == "__main__":

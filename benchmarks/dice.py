@@ -35,7 +35,7 @@ from agentos.evolver.cycle import evolve
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import retry, triage
-from agentos.evolver.policy import Policy, ProposePolicy, load_taxonomy
+from agentos.evolver.policy import Judge, Policy, ProposePolicy, load_taxonomy
 from agentos.ports import Attempt, Plan, Proposal
 from agentos.shipped import folder
 from agentos.testing import FakeRegistry, MemoryBlobs, MemoryLedger, ScriptedProposer, Undurable, attempt
@@ -45,7 +45,7 @@ TOOL = "def answer(points):\n    return points > 50\n"
 # What the edits change: a text, because a scanner is started for each edit of code.
 EDITED, TEXT = "skill/calc/SKILL.md", "---\nname: calc\ndescription: Grades.\n---\nGrade by 50.\n"
 TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")
-POLICY = Policy(propose=ProposePolicy(max_candidates=20))
+POLICY = Policy(propose=ProposePolicy(max_candidates=20), judge=Judge(fresh_tasks=0))  # only drawn work
 SETS = {"evidence": 4, "guard": 8, "hidden": 4}
 PROMOTED = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -80,6 +80,7 @@ class LocalBench:
         self._timeout_s = timeout_s
         self._count = len(cases)
         self.tries = 0
+        self.cpu_s = 0.0  # of its servers, which are no children of this process
         packed = [
             (c.call.tool, dict(c.call.args), dict(c.inputs), [(k.kind, dict(k.spec)) for k in c.checks])
             for c in cases
@@ -102,13 +103,15 @@ class LocalBench:
                 results.append(
                     (False, {"error": "BoxDied", "message": "it ended early"}, [], 0, self._timeout_s)
                 )
+        cpu_s = sum(r[4] for r in results)
+        self.cpu_s += cpu_s
         return BenchResult(
             tuple(r[0] for r in results),
             tuple(float(r[0]) for r in results),
             tuple(r[1] for r in results),
             tuple(tuple(r[2]) for r in results) if trace else (),
             tuple(r[3] for r in results) if trace else (),
-            sum(r[4] for r in results),
+            cpu_s,
         )
 
     def _ask(self, source: str, trace: bool, wanted: list[int]) -> list[Any]:

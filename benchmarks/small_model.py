@@ -83,6 +83,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", required=True)
     parser.add_argument("--api-base", required=True)
+    parser.add_argument("--tasks", type=int, nargs=2, default=(SHOWN, FRESH), help="shown ones, fresh ones")
     parser.add_argument("--seconds", type=float, default=3600.0, help="for all of it")
     options = parser.parse_args()
     console = Console(highlight=False, width=140)
@@ -96,7 +97,7 @@ def main() -> int:
             left_s = until - time.monotonic()
             return submit(agentos, tasks, folder, console, what, deadline_s=left_s, lines=True)
 
-        shown, fresh = dates(SHOWN, 1), dates(FRESH, 2)
+        shown, fresh = dates(options.tasks[0], 1), dates(options.tasks[1], 2)
         fresh_before = work(still, "fresh, before", fresh)
         evolving = home(folder / "evolving", options, evolves=True)
         stack.callback(evolving, "daemon", "stop", "--now")
@@ -114,8 +115,8 @@ def main() -> int:
         shown_after = work(evolving, "shown, after", shown)
         console.print(evolving("model", "list"))
     for what, before, after, count in (
-        ("shown", shown_before, shown_after, SHOWN),
-        ("fresh", fresh_before, fresh_after, FRESH),
+        ("shown", shown_before, shown_after, len(shown)),
+        ("fresh", fresh_before, fresh_after, len(fresh)),
     ):
         print(
             f"| dates, {what} tasks passed | {after.passed} of {count} | {before.passed} before | {options.model} |"

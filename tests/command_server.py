@@ -98,9 +98,12 @@ class CommandServer:
             words = [sys.executable, "-P", __file__, "agentos", *map(str, passed)]
             self._process = subprocess.Popen(words, pass_fds=passed)
 
-    def start(self, *arguments: str, env: Mapping[str, str], quiet: bool = False) -> Command:
-        """A command in a session of its own; ``quiet`` keeps what it says on ``stderr``, which is a pipe."""
+    def start(
+        self, *arguments: str, env: Mapping[str, str], quiet: bool = False, script: Path | None = None
+    ) -> Command:
+        """A command, or a script, in a session of its own; ``quiet`` keeps what it says on ``stderr``, a pipe."""
         request = {**_AGENTOS, "arguments": arguments, "env": dict(env), "cwd": os.getcwd(), "session": True}
+        request["script"] = script and str(script)
         if not quiet:
             return Command(self._socket, request, (0, 1, 2))
         ours, theirs = os.pipe()

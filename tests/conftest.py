@@ -8,6 +8,7 @@ failure, and ``everything`` does so for any skip at all, which is how CI runs.
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import ipaddress
 import os
@@ -21,6 +22,13 @@ import pytest
 
 from tests.command_server import ForkedPopen
 from tests.postgres import PostgresServer, programs
+
+gc.disable()  # what is collected and imported stays: looking through it for what may go takes a fifth of the time
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @functools.cache

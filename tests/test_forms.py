@@ -7,7 +7,7 @@ import pytest
 from agentos.domain import Kind, ResourceId
 from agentos.errors import Invalid
 from agentos.resources import read
-from agentos.resources.forms import concerned_by, disagreements, form_in, with_form
+from agentos.resources.documents import concerned_by, disagreements, form_in, with_form
 
 AGENT, OTHER = ResourceId(Kind.AGENT, "default"), ResourceId(Kind.AGENT, "other")
 HARNESS, SPARE = ResourceId(Kind.HARNESS, "default"), ResourceId(Kind.HARNESS, "spare")

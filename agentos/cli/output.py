@@ -84,23 +84,29 @@ def _print_lines(
 ) -> None:
     from rich.text import Text
 
-    limited = console.is_terminal or "COLUMNS" in os.environ
-    room = console.width if limited else None
     widths = [max(row[place].cell_len for row in (head, *rows)) for place in range(len(head))]
-    if room is not None:
-        last = room - sum(widths[:-1]) - 2 * (len(widths) - 1)
-        below = below and last < min(widths[-1], _READABLE)
-        if below:
-            widths.pop()
-        _shrink(widths, room - 2 * (len(widths) - 1))
-    else:
-        below = False
+    if (
+        not console.is_terminal and "COLUMNS" not in os.environ
+    ):  # without rich: thousands of lines in a moment
+        for row in (head, *rows):
+            plain = "  ".join(
+                cell.plain.replace("\n", " ") + " " * (width - cell.cell_len)
+                for cell, width in zip(row, widths, strict=True)
+            )
+            print(plain.rstrip())
+        return
+    room = console.width
+    last = room - sum(widths[:-1]) - 2 * (len(widths) - 1)
+    below = below and last < min(widths[-1], _READABLE)
+    if below:
+        widths.pop()
+    _shrink(widths, room - 2 * (len(widths) - 1))
     for row in (head, *rows):
         line = Text("  ").join(_cut(cell, width) for cell, width in zip(row, widths, strict=False))
         line.rstrip()
         console.print(line, soft_wrap=True)
         if below and row is not head and row[-1].plain:
-            rest = Text("    ").append_text(_cut(row[-1], (room or 0) - 4))
+            rest = Text("    ").append_text(_cut(row[-1], room - 4))
             rest.rstrip()
             rest.stylize("dim")
             console.print(rest, soft_wrap=True)

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import sqlalchemy
 import structlog
 from dbos import DBOS, DBOSConfig, SetWorkflowID
+from dbos._error import DBOSWorkflowIDInUseError
 
 from agentos.errors import Unavailable
 
@@ -65,6 +66,7 @@ class Engine:
     ) -> None:
         self._on_end = on_end
         self._lock = threading.Lock()
+        self._starting: dict[str, str] = {}  # kind by subject, until its body begins
         self._active: dict[str, str] = {}
         self._failed: set[str] = set()  # the engine may not have been able to write down that they ended
         self.failures: dict[str, BaseException] = {}  # why the last workflow on a subject failed
@@ -93,6 +95,7 @@ class Engine:
         def workflow(subject: str) -> None:
             with self._lock:
                 self._active[subject] = kind
+                self._starting.pop(subject, None)
             try:
                 body(Steps(), subject)
             finally:
@@ -126,26 +129,26 @@ class Engine:
         False when an earlier one of this id has ended: nothing will happen to the subject any more.
         """
         workflow_id = workflow_id or subject
-        status: Any = DBOS.get_workflow_status(workflow_id)
-        if status is not None:
-            return status.status in _ALIVE and workflow_id not in self._failed
         with self._lock:
-            self._active[subject] = kind
+            self._starting[subject] = kind
         started = False
         try:
-            with SetWorkflowID(workflow_id):
+            # Asked whether there is one by beginning it: a statement less, and the costliest.
+            with SetWorkflowID(workflow_id, workflow_id_reuse_policy="reject"):
                 DBOS.start_workflow(self._workflows[kind], subject)
             started = True
+        except DBOSWorkflowIDInUseError as error:
+            return error.workflow_status in _ALIVE and workflow_id not in self._failed
         finally:
             if not started:  # or nothing would ever be started for this subject again
                 with self._lock:
-                    self._active.pop(subject, None)
+                    self._starting.pop(subject, None)
         return True
 
     def active(self, kind: str) -> list[str]:
         """Subjects of this kind that are being worked on."""
         with self._lock:
-            return [subject for subject, of in self._active.items() if of == kind]
+            return [subject for subject, of in {**self._starting, **self._active}.items() if of == kind]
 
     def forget(self, ended_before: datetime) -> int:
         """Remove what is kept of workflows that ended before then; how many. They could be started anew."""

@@ -15,8 +15,7 @@ from agentos.daemon.evolve.evolver_models import Advice, another, speed_in
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.tool_schemas import ToolSchemas
 from agentos.daemon.live_config import LiveConfig
-from agentos.daemon.mcp.accepting import accept
-from agentos.daemon.mcp.adding import program_of
+from agentos.daemon.mcp.adding import accept, program_of
 from agentos.daemon.mcp.packages import archive
 from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.requests.egress import Egress

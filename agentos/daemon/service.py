@@ -22,7 +22,7 @@ import structlog
 from agentos.daemon.breaker import MACHINE, Breaker, cause, of_the_machine
 from agentos.daemon.engine import Steps
 from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
-from agentos.daemon.evolve.coding_agent_config import with_coder
+from agentos.daemon.evolve.coding_agent import with_coder
 from agentos.daemon.evolve.harness_bench import RunBenches
 from agentos.daemon.evolve.overlay_executor import executors_beside
 from agentos.daemon.evolve.plugins import with_plugins
@@ -63,7 +63,7 @@ _ROOM_DESCRIPTORS = 16  # below which no run is begun
 T = TypeVar("T")
 R = TypeVar("R")
 
-RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
+RUN, EVOLVE, PROMOTE, WATCH, FRESH = "run_task", "evolve", "finish_promotion", "watch", "try_fresh"
 _PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
 _MODEL_PATIENCE_S = 300.0  # between tries of a task whose model is away for long: each leaves a run
 _PATIENCE_S = (1.0, 5.0, 15.0, 30.0)  # between tries of work whose machinery is away; the last one on and on
@@ -113,10 +113,17 @@ class Service:
     waiting: set[str] = field(
         default_factory=set
     )  # evolutions and tasks that stand still until the machinery is back
+    fresh_due: set[str] = field(default_factory=set)  # evolutions that wait, and for which new work came
 
     def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
         """What each kind of workflow does with its subject."""
-        return {RUN: self.run_task, EVOLVE: self.evolve, PROMOTE: self.finish_promotion, WATCH: self.watch}
+        return {
+            RUN: self.run_task,
+            EVOLVE: self.evolve,
+            PROMOTE: self.finish_promotion,
+            WATCH: self.watch,
+            FRESH: self.try_fresh,
+        }
 
     def run_task(self, steps: Steps, task_id: str) -> None:
         """Attempt the task until a run counts. While the ledger cannot be written, nothing is given up.
@@ -165,6 +172,11 @@ class Service:
             evolution_id,
             lambda: cycle.finish_promotion(self.parts, evolution_id, self._held(steps, evolution_id)),
         )
+
+    def try_fresh(self, steps: Steps, evolution_id: str) -> None:
+        """Try an edit that waits for a person on the work that came since. Where that fails it waits on."""
+        work = partial(cycle.try_fresh, self.parts, evolution_id)
+        self._guarded("", lambda: self._held(steps, "").step("try fresh", work))
 
     def watch(self, steps: Steps, subject: str) -> None:
         """Measure whether a live failure is the fault of an evolution on probation."""

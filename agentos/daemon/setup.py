@@ -20,7 +20,7 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import claim_uid, first_settings, load_settings
 from agentos.shipped import seed_files
-from agentos.sources import read_sources
+from agentos.sources import is_glob, read_sources
 from agentos.taskfile import Draft
 
 _SKILLS_README = """\
@@ -128,7 +128,15 @@ def _inputs(ledger: Ledger, draft: Draft) -> Sequence[InputFile]:
     """What the draft reads now; live inputs are read when it runs."""
     single = [_taken(ledger, name, path) for name, path in draft.files.items()]
     room = draft.limits.workspace_mb << 20
-    return read_sources(draft.trees, ledger.blobs.put, max_bytes=room, since={}, given=single).inputs
+    found = read_sources(draft.trees, ledger.blobs.put, max_bytes=room, since={}, given=single)
+    none = [
+        source.path
+        for source, count in zip(draft.trees, found.counts, strict=True)
+        if not count and is_glob(source.path)
+    ]
+    if none:
+        raise Invalid("inputs", [f"{path} matches no file" for path in none])
+    return found.inputs
 
 
 def _taken(ledger: Ledger, name: str, path: Path) -> InputFile:

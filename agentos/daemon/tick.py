@@ -31,16 +31,17 @@ from agentos.daemon.run.delivery import Deliverer
 from agentos.daemon.run.tasks import MAX_ATTEMPTS
 from agentos.daemon.scheduling.schedules import spawn_due
 from agentos.daemon.scheduling.watching import FolderWatcher
-from agentos.daemon.service import EVOLVE, RUN, WATCH, Service, utc_now
+from agentos.daemon.service import EVOLVE, FRESH, RUN, WATCH, Service, utc_now
 from agentos.daemon.upkeep.heartbeat import HeartbeatFile
 from agentos.daemon.upkeep.retention import DailyPrune
 from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
+from agentos.evolver.cycle import fresh_due
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import settled, triage
 from agentos.evolver.history.retirement import unused_skills
-from agentos.evolver.memory.memory_proposals import settle_wishes
-from agentos.evolver.watch.changes import follow
+from agentos.evolver.memory.lessons import settle_wishes
+from agentos.evolver.watch.live_regression import follow
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.connect import WriteWatcher
 from agentos.ledger.reading import TaskView
@@ -277,8 +278,8 @@ class Tick:
             self._version = -1  # the next turn looks for more to start
             self._last_end = time.monotonic()
             self._lose(subject, self.engine.failures.pop(subject, None))
-        elif kind == WATCH:
-            self._unmined = True  # what it measured may settle a probation
+        elif kind in (WATCH, FRESH):
+            self._unmined = True  # what it measured may settle a probation; more work may have come
         elif kind == EVOLVE and self._service.parts.evolution(subject).state in RUNNING_STATES:
             self._service.cancel_evolution(subject, "an error in the daemon; see the log")
 
@@ -353,6 +354,7 @@ class Tick:
         for fallen in watch_rates(parts):
             log.warning("live runs fell", evolution=fallen.id, why=fallen.reason)
         self._measure()
+        self._service.fresh_due.update(fresh_due(parts))
         settle(parts)
         settle_wishes(parts)
 

@@ -140,9 +140,8 @@ class Evolution:
     ending: EvolutionEnding = EvolutionEnding.UNSAID
     waiting: EvolutionWait = EvolutionWait.NOTHING
     waits_until: datetime | None = None  # then it ends, if what it waits for has not come back
-    takes_up: str = (
-        ""  # the candidate of an evolution gone stale whose edit is measured again, not searched for
-    )
+    # the candidate of an evolution gone stale whose edit is measured again, not searched for
+    takes_up: str = ""
     undone_at: datetime | None = None  # when a person took back or changed what was promoted
 
     @property
@@ -348,6 +347,8 @@ class Candidate:
     weight: float = 0.0  # its proposer's belief in it beside its other edits, up to 1; 0 where it has none
     plugin: str = ""  # name, distribution and version of a proposer that is installed beside agentos
     prior: float = 0.0  # that belief among all edits of the file, before any was tried; 0 where it has none
+    # The place of the newest task when it was proposed (``Journal.arrived``); None before that was written down.
+    known_tasks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,11 +380,16 @@ class Arm(StrEnum):
 
 
 class TrialSet(StrEnum):
-    """Why a task is in a replay. The three are disjoint."""
+    """Why a task is in a replay. They are disjoint."""
 
     EVIDENCE = "evidence"
     GUARD = "guard"
     HOLD_OUT = "hold-out"
+    FRESH = "fresh"  # it came after the edit was found (verdict.fresh); in no comparison of the others
+
+
+# Those that an edit is compared on, in the order in which they are tried.
+COMPARED_SETS = (TrialSet.EVIDENCE, TrialSet.GUARD, TrialSet.HOLD_OUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,13 +422,14 @@ class Trial:
     # The goal and the input files had other names; the answer is digested in the old ones.
     renamed: bool = False
     bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
-    reached: tuple[str, ...] = ()  # labels of the functions that were entered (agentos.functions)
+    reached: tuple[str, ...] = ()  # labels of the functions that were entered (agentos.syntax)
     # Of any trial of a candidate: how many candidates of the failure were tried, this one included, on this set; of
     # a hidden task, on this very work. 0: made before looks were counted, and judged as then.
     look: int = 0
-    taken_from: str = (
-        ""  # the trial of an evolution gone stale whose run this is: it would get the same on this base
-    )
+    # The trial of an evolution gone stale whose run this is: it would get the same on this base.
+    taken_from: str = ""
+    # What of other distributions judged it, ranked for it or made its box: "checks/iban (some-bank 1.2)", sorted.
+    plugins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

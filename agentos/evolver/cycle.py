@@ -15,6 +15,7 @@ from typing import Protocol
 from agentos.domain import (
     Arm,
     Candidate,
+    Consent,
     Decision,
     Evidence,
     Evolution,
@@ -25,30 +26,34 @@ from agentos.domain import (
     TrialSet,
     Verdict,
     canonical,
+    digest,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
-from agentos.evolver.find.holding_back import shown_part, to_hide
+from agentos.evolver.find.mining import shown_part, to_hide
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
 from agentos.evolver.promote.promotion import (
     consent_by_policy,
+    is_overtaken,
     probe_fault,
     probe_promotion,
     promote,
     verdict_on,
     why_asked,
+    why_waiting,
 )
 from agentos.evolver.promote.review import held_back
 from agentos.evolver.propose import BehaviourContext, ProposalContext
 from agentos.evolver.propose.behaviour import behaves
 from agentos.evolver.propose.proposing import propose, why_fixed, workable
-from agentos.evolver.replay import ReplayContext
-from agentos.evolver.replay.racing import leader
-from agentos.evolver.replay.trials import replay_base, replay_candidate, replay_control, sieve
+from agentos.evolver.replay import FreshContext
+from agentos.evolver.replay.fresh import begin, fresh_runs, place_of, try_fresh_runs
+from agentos.evolver.replay.trials import leader, replay_base, replay_candidate, replay_control, sieve
 from agentos.evolver.select import InheritanceContext
-from agentos.evolver.select.curate import TaskSets, choose_sets, varying, with_inherited
+from agentos.evolver.select.curate import TaskSets, choose_sets, is_hidden, varying, with_inherited
 from agentos.evolver.select.renaming import bound_to_names
+from agentos.evolver.verdict.fresh import FreshWork, fresh_work, wants_fresh
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
 from agentos.evolver.verdict.overfitting import goes_by_names
 from agentos.evolver.verdict.paired_tests import too_few
@@ -60,7 +65,7 @@ class CycleContext(
     InheritanceContext,
     BehaviourContext,
     ProposalContext,
-    ReplayContext,
+    FreshContext,
     PromotionContext,
     ReviewContext,
     Protocol,
@@ -201,6 +206,7 @@ def _too_few(parts: CycleContext, sets: TaskSets) -> str:
 def propose_candidates(parts: CycleContext, evolution_id: str, sets: TaskSets) -> list[str]:
     """Ids of screened candidates, best first."""
     evolution = parts.move(parts.evolution(evolution_id), EvolutionState.PROPOSING)
+    begin(parts, evolution)
     if evolution.diagnosis is None:
         raise ValueError(f"{evolution_id} was not diagnosed")
     return propose(parts, evolution, evolution.diagnosis, sets)
@@ -344,13 +350,90 @@ def seek_consent(parts: CycleContext, evolution_id: str) -> str:
     if why := held_back(parts, evolution, candidate):
         parts.move(evolution, EvolutionState.HELD, why, end=True)
         return ""
-    if asked := why_asked(parts, candidate):
+    if asked := why_waiting(parts, candidate):
         if why := probe_fault(parts, candidate):  # nobody is asked for what could not be served
             parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
             return ""
         parts.move(evolution, EvolutionState.AWAITING_CONSENT, asked)
         return ""
     return consent_by_policy(parts, candidate).id
+
+
+def fresh_due(parts: CycleContext) -> list[str]:
+    """The evolutions that wait for a person and have fresh work to be tried, or what it showed to be acted on. Cheap."""
+    due = []
+    for evolution in parts.records.find(Evolution, state=EvolutionState.AWAITING_CONSENT):
+        candidate = parts.records.get(Candidate, str(evolution.candidate_id))
+        trials = trials_of(parts, candidate)
+        if not wants_fresh(candidate, trials, parts.policy) or is_overtaken(parts, candidate):
+            continue
+        found = fresh_runs(parts, evolution, candidate)
+        if found.runs or _is_settled(parts, candidate, fresh_work(candidate, trials, parts.policy)):
+            due.append(evolution.id)
+        elif found.to > found.after:
+            parts.cursor.advance(place_of(evolution.id), found.to, [], after=found.after)
+    return due
+
+
+def try_fresh(parts: CycleContext, evolution_id: str) -> str:
+    """Try an edit that waits for a person on the work that came since, and end the wait where that says enough.
+
+    Each line may be repeated after a kill: a trial that is there is not made again, what it showed is looked up. The
+    state it is left in is returned.
+    """
+    evolution = parts.evolution(evolution_id)
+    candidate = parts.records.get(Candidate, str(evolution.candidate_id))
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or is_overtaken(parts, candidate):
+        return evolution.state.value
+    found = fresh_runs(parts, evolution, candidate)
+    if found.runs and not _is_settled(parts, candidate, _fresh_of(parts, candidate)):
+        try_fresh_runs(parts, evolution, candidate, found.runs)
+        fresh = _fresh_of(parts, candidate)
+        told = {"tried": len(fresh.tried), "passed": len(fresh.passed), "broken": len(fresh.broken)}
+        waiting = parts.evolution(evolution_id)
+        if waiting.state is EvolutionState.AWAITING_CONSENT:
+            waiting = replace(waiting, reason=why_waiting(parts, candidate) or waiting.reason)
+        note = ("fresh.tried", evolution_id, {"candidate": candidate.id, **told})
+        parts.cursor.advance(place_of(evolution_id), found.to, [waiting], after=found.after, note=note)
+    fresh = _fresh_of(parts, candidate)
+    if _is_settled(parts, candidate, fresh):
+        _settle(parts, parts.evolution(evolution_id), candidate, fresh)
+    return parts.evolution(evolution_id).state.value
+
+
+def _fresh_of(parts: CycleContext, candidate: Candidate) -> FreshWork:
+    return fresh_work(candidate, trials_of(parts, candidate), parts.policy)
+
+
+def _is_settled(parts: CycleContext, candidate: Candidate, fresh: FreshWork) -> bool:
+    """Whether fresh work says enough: it breaks, or nobody has to be asked any more."""
+    return bool(fresh.tried) and (bool(fresh.broken) or not why_asked(parts, candidate))
+
+
+def _settle(parts: CycleContext, evolution: Evolution, candidate: Candidate, fresh: FreshWork) -> None:
+    """The verdict with the fresh work in it; then the end, or the policy's consent, which has it promoted as ever."""
+    if evolution.state is not EvolutionState.AWAITING_CONSENT:
+        return  # a person decided meanwhile
+    parts.blobs.put(canonical(parts.policy))
+    verdict = judge(candidate, trials_of(parts, candidate), parts.policy, rates_of(parts, candidate))
+    if verdict.decision is not Decision.PROMOTE and not fresh.broken:
+        return  # by another policy than the first: a person decides, on what they were asked about
+    said = {"candidate": candidate.id, "decision": verdict.decision.value}
+    if not parts.records.find(Verdict, id=verdict.id):
+        parts.audit.note("verdict", evolution.id, said, (verdict,))
+    given = [
+        item
+        for item in parts.records.find(Consent, candidate_id=candidate.id)
+        if item.expires_at > parts.now()
+    ]
+    if verdict.decision is Decision.PROMOTE:
+        if all(item.verdict_sha256 != digest(verdict) for item in given):
+            consent_by_policy(parts, candidate)
+    else:
+        open_work = [task_id for task_id in fresh.broken if not is_hidden(parts, parts.journal.task(task_id))]
+        which = open_work[0] if open_work else "a hidden task"
+        why = f"{which} came after it was found, passes on its base and fails with it"
+        parts.move(evolution, EvolutionState.REJECTED, why, end=True)
 
 
 _NOT_PROMOTED = (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD, EvolutionState.ROLLED_BACK)

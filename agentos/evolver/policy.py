@@ -158,6 +158,8 @@ class Judge:
     evidence_at_most: float = 0.5
     steady_at_least: float = 0.75
     hold_out_looks: int = 6
+    fresh_tasks: int = 20  # 0: never asked for
+    fresh_most: int = 50
     slack_usd: float = 0.001
     slack_tokens: float = 200.0
     slack_s: float = 5.0
@@ -179,6 +181,7 @@ class LookBack:
     watched: int = 400
     lessons: int = 300
     rules: int = 200
+    rules_min: int = 10
     retired: int = 100
     canaries: int = 50
     sightings: int = 5_000
@@ -369,7 +372,7 @@ def load_policy(path: Path) -> Policy:
 
 # What stood for a key that a stored policy lacks, where that is not today's default.
 _BEFORE: Mapping[str, Mapping[str, Any]] = {
-    "judge": {"hidden_share": 0.0, "hidden_gain": 0.0},
+    "judge": {"hidden_share": 0.0, "hidden_gain": 0.0, "fresh_tasks": 0},
     "screen": {"ask": ()},
     "replay": {
         "mutants": 0,

@@ -14,15 +14,23 @@ from typing import Any
 from agentos.domain import Mode, ModelSpec, Price, new_id
 from agentos.errors import ModelFailed
 from agentos.gateway.asking import AttemptTally, Completion, Providers, ask, listed_price
-from agentos.gateway.budgets import BudgetAccount, plus, reserve
 from agentos.gateway.calls import Bodies, CallRecord, CallTotals, ProviderCall, body_of, envelope
-from agentos.gateway.sessions import LIFE_S, Session, Tokens
+from agentos.gateway.sessions import LIFE_S, BudgetAccount, Session, Tokens, plus, reserve
 from agentos.gateway.setup import GatewayLimits
 from agentos.gateway.speed import FRESH_S
-from agentos.models.canonical import effective, request_key
 from agentos.models.redaction import Redactor
-from agentos.models.replies import FAULTS, Usage, finding_of, usage_of, with_usage
-from agentos.models.requests import output_limit, request_fault, tokens_of
+from agentos.models.requests import (
+    FAULTS,
+    Usage,
+    effective,
+    finding_of,
+    output_limit,
+    request_fault,
+    request_key,
+    tokens_of,
+    usage_of,
+    with_usage,
+)
 from agentos.ports import Grant
 
 # A call that failed in one of these ways is over; after any other it may be asked again.

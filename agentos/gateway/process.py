@@ -27,9 +27,8 @@ from agentos.gateway.calls import CallRecord
 from agentos.gateway.http import GatewayRoutes
 from agentos.gateway.setup import READY, Setup
 from agentos.home import Home
-from agentos.models.keys import read_keys
 from agentos.models.redaction import Redactor, known_secrets
-from agentos.models.secrets import values
+from agentos.models.secrets import read_keys, values
 
 DRAIN_S = 120.0  # for calls under way when the parent is gone or says stop
 _LOGS_KEPT = 3

@@ -24,6 +24,7 @@ from agentos.errors import NotFound, Unavailable
 from agentos.plugins import registry
 
 _FILES = "files"  # the setting `blobs` of a home that keeps them itself
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
 _SHOWN = 1_000  # characters of a big value that stay readable at either end
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -113,15 +114,23 @@ class BlobStore:
         A small value that merely looks like such a reference is put away too, so that nobody can
         name another's blob by returning its name.
         """
+        return self.shrunk(value)[0]
+
+    def shrunk(self, value: Json) -> tuple[Json, str]:
+        """As ``shrink``, and its JSON text, without spaces."""
         try:
-            text = json.dumps(value)
+            text = _ENCODER.encode(value)
         except RecursionError:
-            return {"cut": "nested too deeply to be stored"}
+            return (cut := {"cut": "nested too deeply to be stored"}), _ENCODER.encode(cut)
         if len(text) <= INLINE_MAX and not is_reference(value):
-            return value
-        shown = value if isinstance(value, str) else text
-        data = text.encode()
-        return {"blob": self.put(data), "size": len(data), "head": shown[:_SHOWN], "tail": shown[-_SHOWN:]}
+            return value, text
+        spaced = json.dumps(
+            value
+        )  # what is read back by people, and has been named so since the first release
+        shown = value if isinstance(value, str) else spaced
+        data = spaced.encode()
+        name = {"blob": self.put(data), "size": len(data), "head": shown[:_SHOWN], "tail": shown[-_SHOWN:]}
+        return name, _ENCODER.encode(name)
 
     def expand(self, value: Json) -> Json:
         """What ``shrink`` was given."""

@@ -28,7 +28,7 @@ from agentos.ledger.connect import all_rows, tables_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
 from agentos.ledger.rows.codec import data_of, from_text, plain
-from agentos.ledger.rows.digests import RECORDS, SETS, of_run, of_set, of_text, texts_of
+from agentos.ledger.rows.record_types import RECORDS, SETS, of_run, of_set, of_text, texts_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")
@@ -50,7 +50,7 @@ class LedgerSnapshot(Reader):
         # The file first: it is never ahead of what was committed, so a writer in between cannot
         # make a whole chain look cut.
         self._kept = HeadFile(self._path.with_name("audit.head")).read()
-        self._one = self._open()
+        self._one = self._take()
         if isinstance(self._one, sqlite3.Connection):
             # what somebody wrote there is a fault to be told, and no reason to stop
             self._one.text_factory = _text

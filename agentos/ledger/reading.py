@@ -1,7 +1,6 @@
 """Reads the ledger, for the daemon and for commands that must start fast.
 
-Read-only connections, of the standard library's ``sqlite3`` where the ledger is a file: it never blocks a writer, works while the
-daemon writes, and cannot change anything. What comes back are domain records.
+Connections cannot change anything, and in a file (``sqlite3``) no writer waits for them. Domain records come back.
 """
 
 # ruff: noqa: S608 - names of tables and columns come from this package; values are bound
@@ -25,7 +24,6 @@ from agentos.domain import (
     Consent,
     Evidence,
     Evolution,
-    Fault,
     Json,
     Probe,
     Question,
@@ -46,7 +44,7 @@ from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyo
 from agentos.ledger.connect import open_to_read, refuse_other
 from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.retention import pruned_so_far
-from agentos.ledger.rows.codec import from_bundle, from_text, plain, time_text
+from agentos.ledger.rows.codec import from_bundle, from_text, step_of, time_text
 from agentos.ledger.rows.record_types import SHELVES, column_value, condition, id_of, matches, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
@@ -54,8 +52,8 @@ R = TypeVar("R")
 
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
 _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
-_ALIKE = 32  # of one fingerprint: evidence needs fewer
-_EVOLUTIONS = 8  # whose trials are remembered
+_ALIKE, _EVOLUTIONS = 32, 8  # of one fingerprint: evidence needs fewer; whose trials are remembered
+_DONE_TASKS = 500  # that are remembered, 5 kB each
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
 
@@ -113,8 +111,7 @@ def _close_all(connections: deque[LedgerConnection]) -> None:
 class Reader:
     """Queries on the ledger at ``path``. Safe from any thread.
 
-    Raises NotFound when there is no ledger, UserError when it is of another release, Unavailable
-    when it is damaged or its disk is gone.
+    Raises NotFound when there is none, UserError when it is of another release, Unavailable when damaged or away.
     """
 
     def __init__(self, path: Path) -> None:
@@ -124,6 +121,7 @@ class Reader:
         weakref.finalize(self, _close_all, self._idle)
         # by evolution: up to which row they were read, and they
         self._trials: dict[str, tuple[int, tuple[Trial, ...]]] = {}
+        self._done: dict[str, Task] = {}
         if not has_ledger(path):
             raise NotFound(
                 f"there is no ledger at {path}: type `agentos init` first, or name the home by --home"
@@ -147,13 +145,9 @@ class Reader:
 
     def _take(self) -> LedgerConnection:
         try:
-            return self._idle.pop()
-        except IndexError:
-            return self._open()
-
-    def _open(self) -> LedgerConnection:
-        try:
-            return open_to_read(self._path)
+            return self._idle.pop() if self._idle else open_to_read(self._path)
+        except IndexError:  # another thread was faster
+            return self._take()
         except sqlite3.DatabaseError as error:
             raise unavailable(self._path, error) from error
 
@@ -164,8 +158,14 @@ class Reader:
     # --- tasks and runs -----------------------------------------------------------------------
 
     def task(self, id: str) -> Task:
-        """The task; raises NotFound."""
-        return self.task_view(id).task
+        """The task; raises NotFound. One that is done stays as it is, and is not read again."""
+        if (known := self._done.get(id)) is not None:
+            return known
+        view = self.task_view(id)
+        if view.state is TaskState.DONE:
+            self._done = {} if len(self._done) >= _DONE_TASKS else self._done
+            self._done[id] = view.task
+        return view.task
 
     def task_view(self, id: str) -> TaskView:
         """The task with its state; raises NotFound."""
@@ -205,6 +205,11 @@ class Reader:
         """Runs without an end, oldest first: in flight, or left by a daemon that was killed."""
         return self._runs("WHERE seq IS NULL ORDER BY no")
 
+    def arrived(self, task_id: str = "") -> int:
+        """The place of the task in the order in which tasks came in; of the newest without an id; 0 for none."""
+        sql = f"SELECT max(no) FROM task{' WHERE id = ?' if task_id else ''}"
+        return int(self._rows(sql, *filter(None, [task_id]))[0][0] or 0)
+
     def runs_after(self, cursor: int, limit: int) -> Sequence[tuple[int, Run]]:
         """Finished runs in the order they finished, each with its cursor position."""
         rows = self._rows("SELECT seq, body FROM run WHERE seq > ? ORDER BY seq LIMIT ?", cursor, limit)
@@ -212,9 +217,8 @@ class Reader:
 
     def runs_of(self, task_key: str, limit: int) -> Sequence[Run]:
         """Finished runs of equal work, newest first."""
-        return self._runs(
-            f"WHERE task_key = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT {limit:d}", task_key
-        )
+        rest = f"WHERE task_key = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT {limit:d}"
+        return self._runs(rest, task_key)
 
     def runs_using(self, resource: str, limit: int) -> Sequence[Run]:
         """Finished runs that used the resource, newest first, at most one for each task key."""
@@ -242,7 +246,7 @@ class Reader:
     def steps(self, run_id: str, after: int = -1) -> Sequence[Step]:
         """The trajectory in order; only steps with an index beyond ``after``, to follow a run."""
         return [
-            _step(row)
+            step_of(row)
             for row in self._rows(
                 f"SELECT {_STEP} FROM step WHERE run_id = ? AND position > ? ORDER BY position", run_id, after
             )
@@ -354,8 +358,7 @@ class Reader:
 
     def last_sighting(self) -> int:
         """The place of the sighting that was stored last; 0 without any."""
-        ((last,),) = self._rows("SELECT coalesce(max(seq), 0) FROM sighting")
-        return int(last)
+        return int(self._rows("SELECT coalesce(max(seq), 0) FROM sighting")[0][0])
 
     def story(self, evolution_id: str) -> EvolutionRecords:
         """Everything about one evolution; raises NotFound."""
@@ -400,9 +403,8 @@ class Reader:
         if rows := self._rows(f"SELECT id FROM {kind} WHERE id = ?", fragment):
             return str(rows[0][0])  # a whole id is looked up; for a part of one all are looked through
         matches = (
-            "id = ?1 OR substr(id, 1, length(?1)) = ?1 OR (length(id) > length(?1) "
-            "AND substr(id, length(id) - length(?1) + 1) = ?1) "
-            "OR substr(id, instr(id, '-') + 1, length(?1)) = ?1"
+            "id = ?1 OR substr(id, 1, length(?1)) = ?1 OR substr(id, instr(id, '-') + 1, length(?1)) = ?1 "
+            "OR (length(id) > length(?1) AND substr(id, length(id) - length(?1) + 1) = ?1)"
         )
         if kind == "task":
             its = f"SELECT id FROM task WHERE {matches}"
@@ -423,8 +425,7 @@ class Reader:
 
     def read(self, name: str) -> int:
         """The position of a cursor, 0 at first."""
-        rows = self._rows("SELECT position FROM cursor WHERE name = ?", name)
-        return int(rows[0][0]) if rows else 0
+        return int((self._rows("SELECT position FROM cursor WHERE name = ?", name) or [(0,)])[0][0])
 
     def entries(self, limit: int = -1, subject: str | None = None) -> Sequence[Entry]:
         """The newest audit entries, oldest of them first; only those on ``subject`` if given."""
@@ -440,8 +441,8 @@ class Reader:
 
     def entries_after(self, seq: int, limit: int) -> Sequence[Entry]:
         """Audit entries beyond ``seq``, oldest first."""
-        sql = f"SELECT {_ENTRY} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
-        return [Entry(*row) for row in self._rows(sql, seq, limit)]
+        rows = self._rows(f"SELECT {_ENTRY} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", seq, limit)
+        return [Entry(*row) for row in rows]
 
     def verify(self, noted: AuditHead | None = None, newest_only: bool = False) -> list[str]:
         """What is wrong with the audit log, one sentence each; empty when it is whole.
@@ -463,25 +464,10 @@ class Reader:
 
 def _each_once(records: Sequence[R]) -> list[R]:
     """The first of each id, in their order."""
-    by_id = {id_of(record): record for record in reversed(records)}
-    return [*by_id.values()][::-1]
+    return [*{id_of(record): record for record in reversed(records)}.values()][::-1]
 
 
 def _only(found: list[R], missing: str) -> R:
     if not found:
         raise NotFound(missing)
     return found[0]
-
-
-def _step(row: tuple[Any, ...]) -> Step:
-    run_id, position, node, action, observation, fault, started_at, duration_ms = row
-    return Step(
-        run_id,
-        int(position),
-        node,
-        json.loads(plain(action)),
-        json.loads(plain(observation)),
-        from_text(Fault, fault) if fault else None,
-        datetime.fromisoformat(started_at),
-        float(duration_ms),
-    )

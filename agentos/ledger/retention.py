@@ -24,7 +24,7 @@ from typing import Any
 from agentos.domain import Json
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
-from agentos.ledger.rows.digests import RECORDS, of_run
+from agentos.ledger.rows.record_types import RECORDS, of_run
 
 EVENT = "retention.pruned"
 BATCH = 500  # runs in one transaction

@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from agentos.domain import (
     Evolution,
@@ -40,13 +41,10 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger, transaction
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch
-from agentos.ledger.rows.codec import from_text, kept, plain, time_text, to_text
-from agentos.ledger.rows.digests import RECORDS, Rows, of_records, of_run
-from agentos.ledger.rows.packing import pack
-from agentos.ledger.rows.queue_rows import run_row, task_row
-from agentos.ledger.rows.record_types import column_value, id_of, shelf_of
+from agentos.ledger.rows.codec import from_text, kept, pack, plain, time_text, to_text
+from agentos.ledger.rows.record_types import RECORDS, Rows, column_value, id_of, of_records, of_run, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
-from agentos.ledger.rows.statements import body_of, first_value, insert, update, upsert
+from agentos.ledger.rows.statements import body_of, first_value, insert, run_row, task_row, update, upsert
 from agentos.ports import Noted
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.
@@ -159,8 +157,8 @@ class Ledger(Reader):
 
     def _kept(self, value: Json) -> str | bytes:
         """As it stands in a step. The name of a blob stays legible: it is searched for."""
-        small = self.blobs.shrink(value)
-        return to_text(small) if is_reference(small) else kept(to_text(small))
+        small, text = self.blobs.shrunk(value)
+        return text if is_reference(small) else kept(text)
 
     def finish_run(
         self,
@@ -194,14 +192,15 @@ class Ledger(Reader):
                 resources=tuple(sorted(set(resources))),
             )
             seq = _next_seq(connection)
-            update(connection, "run", run_row(run) | {"seq": seq})
+            row = run_row(run)
+            update(connection, "run", row | {"seq": seq})
             _note_use(connection, run, seq)
             for record in records:
                 _put(connection, record)
             if outcome.result is not Result.INFRA:
                 end = _STATE_AFTER.get(outcome.result, TaskState.DONE)
                 _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
-            _note(connection, "run.finished", run_id, _about_run(connection, run))
+            _note(connection, "run.finished", run_id, _about_run(connection, run, row))
         self._publish()
         return seq
 
@@ -227,11 +226,12 @@ class Ledger(Reader):
                 )
             seq = _next_seq(connection)
             insert(connection, "task", task_row(task, run.share, TaskState.DONE))
-            insert(connection, "run", run_row(run) | {"seq": seq})
+            run_as_row = run_row(run)
+            insert(connection, "run", run_as_row | {"seq": seq})
             for row in rows:
                 insert(connection, "step", row)
             _note_use(connection, run, seq)
-            _note(connection, event, run.id, _about_run(connection, run))
+            _note(connection, event, run.id, _about_run(connection, run, run_as_row))
         self._publish()
         return True
 
@@ -422,9 +422,9 @@ def _rows_in(connection: LedgerConnection) -> Rows:
     return lambda sql, *values: connection.execute(sql, values)
 
 
-def _about_run(connection: LedgerConnection, run: Run) -> Json:
+def _about_run(connection: LedgerConnection, run: Run, row: Mapping[str, Any]) -> Json:
     """What the entry of a run's end says: its result, and the digest of its row and its steps."""
-    sha256 = of_run(_rows_in(connection), run.id, to_text(run))
+    sha256 = of_run(_rows_in(connection), run.id, row["body"])
     result = run.outcome.result if run.outcome else None
     return {"result": result, "task": run.task_id, RECORDS: {f"run/{run.id}": sha256}}
 

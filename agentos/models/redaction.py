@@ -12,11 +12,11 @@ from urllib.parse import quote, quote_plus
 
 from agentos.domain import Json
 from agentos.home import Home
-from agentos.models.keys import read_keys
-from agentos.models.secrets import values
+from agentos.models.secrets import read_keys, values
 
 if TYPE_CHECKING:
     from agentos.settings import Settings
+
 
 _SHORTEST = 8  # a shorter value would be found in innocent text
 _SECRET_NAME = re.compile(r"(_API_KEY|_TOKEN|_SECRET|_ACCESS_KEY|_PASSWORD)$", re.IGNORECASE)

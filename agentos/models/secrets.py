@@ -10,6 +10,8 @@ import contextlib
 import json
 import os
 import re
+import stat
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +19,6 @@ from typing import Any
 
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
-from agentos.models.keys import read_private
 from agentos.plugins import registry
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -183,3 +184,38 @@ def _unlocked(ring: Any) -> Iterator[None]:
         raise Unavailable(
             f"the keyring refuses ({type(error).__name__}): unlock it, or set the secret with --file"
         ) from None
+
+
+# --- Where the keys of providers lie: variables of the environment, and ``keys.toml`` of the home
+
+
+def read_keys(path: Path) -> dict[str, str]:
+    """Variable name -> key, from a file that only its owner can read; empty when there is none.
+
+    Raises UserError when others could read it, or it is not a table of texts.
+    """
+    try:
+        table = tomllib.loads(read_private(path).decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        # the reason is left out: it would quote the line, and that may be a key
+        raise UserError(f'{path} is not TOML; expected lines like OPENAI_API_KEY = "…"') from None
+    if not all(isinstance(value, str) for value in table.values()):
+        raise UserError(f'{path} must hold nothing but lines like OPENAI_API_KEY = "…"')
+    return table
+
+
+def read_private(path: Path) -> bytes:
+    """The first MiB of a file that only its owner can read; empty when there is none. Raises UserError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if about.st_uid != os.geteuid() or not stat.S_ISREG(about.st_mode):
+            raise UserError(f"{path} holds keys, so it must be a file of yours; it belongs to somebody else")
+        if about.st_mode & 0o077:
+            raise UserError(f"{path} holds keys, but others may read it; type: chmod 600 {path}")
+        return file.read(1 << 20)

@@ -16,13 +16,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from agentos.errors import UserError
-from agentos.plugins.tampering import KernelState
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
 
 LOAD_S = 20.0  # what importing one may take; tests set less
 NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
@@ -115,6 +116,11 @@ class Plugin:
         """As it stands in the record of what it took part in."""
         return f"{self.name} ({self.distribution} {self.version})"
 
+    @property
+    def label(self) -> str:
+        """As ``str``, with its kind: what a trial was measured with."""
+        return f"{self.kind}/{self}"
+
     def failed(self, why: str) -> PluginFailed:
         """What to raise where it cannot be used."""
         return PluginFailed(
@@ -176,6 +182,17 @@ def named(kind: str, name: str) -> Plugin:
         if found.name == name and not found.fault:
             return found
     raise UserError(f"There is no '{name}' among {kind.replace('_', ' ')}: {', '.join(names(kind))}.")
+
+
+def label_of(kind: str, name: str) -> str:
+    """The label of the installed one of that name; "" where one that ships has it."""
+    return next((found.label for found in installed(kind) if found.name == name and not found.fault), "")
+
+
+def is_current(label: str) -> bool:
+    """Whether the plug-in of this label is installed, in that very version."""
+    kind = label.partition("/")[0]
+    return kind in KINDS and any(found.label == label and not found.fault for found in installed(kind))
 
 
 _loaded: dict[Plugin, Any] = {}  # the object, or the PluginFailed that it raised
@@ -286,3 +303,92 @@ def everything() -> Sequence[tuple[Plugin, str]]:
         for kind in KINDS
         for plugin, found in usable(kind)
     ]
+
+
+# --- Whether somebody's import changed what the kernel decides with, and putting it back ---------
+# Functions, classes and constants of the modules that screen, judge and promote are held before an import and compared
+# after it. This finds what is changed then; code that runs in the kernel's process later can change anything, which is
+# why `agentos audit verify` computes verdicts again without any plug-in.
+
+
+_DECIDES = ("agentos.evolver", "agentos.checks", "agentos.rules", "agentos.registry", "agentos.plugins")
+_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
+_LAZY = (
+    "__pydantic",
+    "__abstract",
+    "_abc",
+    "__weakref__",
+    "__dict__",
+)  # of a class: may come with its first use
+_GONE = object()
+
+
+class KernelState:
+    """The state when it was made."""
+
+    def __init__(self) -> None:
+        self._held = [(name, holder, _state(holder)) for name, holder in _holders()]
+
+    def restore(self) -> list[str]:
+        """Names of what was changed since; it is put back."""
+        found = []
+        for name, holder, before in self._held:
+            now = _state(holder)
+            changed = [key for key in before if now.get(key, _GONE) is not before[key]]
+            changed += [
+                key for key, value in now.items() if key not in before and not _is_import(holder, value)
+            ]
+            if changed:
+                found.append(f"{name}.{changed[0]}")
+                _put_back(holder, before, changed)
+        return found
+
+
+def _is_import(holder: Any, value: Any) -> bool:
+    """A module stands as a name in its package once somebody has imported it."""
+    return isinstance(holder, ModuleType) and isinstance(value, ModuleType)
+
+
+def _holders() -> Iterator[tuple[str, Any]]:
+    for name, module in sorted(sys.modules.items()):
+        if not name.startswith(_DECIDES):
+            continue
+        if not getattr(module.__spec__, "_initializing", False):  # another thread is just importing it
+            yield name, module
+            for key, value in list(vars(module).items()):
+                own = getattr(value, "__module__", None) == name
+                if (isinstance(value, dict | list | set) and not key.startswith("_")) or (
+                    isinstance(value, FunctionType) and own
+                ):
+                    yield f"{name}.{key}", value
+                elif isinstance(value, type) and own:
+                    yield f"{name}.{key}", value
+                    for inner, method in vars(value).items():
+                        if isinstance(method, FunctionType):
+                            yield f"{name}.{key}.{inner}", method
+
+
+def _state(holder: Any) -> dict[Any, Any]:
+    if isinstance(holder, FunctionType):
+        return {part: getattr(holder, part) for part in _PARTS}
+    if isinstance(holder, ModuleType):
+        return {key: value for key, value in vars(holder).items() if not key.startswith("__")}
+    if isinstance(holder, type):
+        return {key: value for key, value in vars(holder).items() if not key.startswith(_LAZY)}
+    if isinstance(holder, list):
+        return dict(enumerate(holder))
+    return dict(holder) if isinstance(holder, dict) else {item: True for item in holder}
+
+
+def _put_back(holder: Any, before: dict[Any, Any], changed: list[Any]) -> None:
+    if isinstance(holder, list):
+        holder[:] = before.values()
+    elif isinstance(holder, dict | set):
+        holder.clear()
+        holder.update(before)
+    else:
+        for key in changed:
+            if key in before:
+                setattr(holder, key, before[key])
+            else:
+                delattr(holder, key)

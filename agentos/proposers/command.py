@@ -15,8 +15,7 @@ from fnmatch import fnmatchcase
 from agentos import shipped
 from agentos.domain import Budget, Cost, Json, Limits, digest
 from agentos.ports import Audit, Brief, Proposal
-from agentos.proposers.coders import CodingAgent, CodingAgentConfig
-from agentos.proposers.coding_agent import AgentJob, AgentJobResult, AgentRunner
+from agentos.proposers.coders import AgentJob, AgentJobResult, AgentRunner, CodingAgent, CodingAgentConfig
 from agentos.proposers.evidence_export import dossier, plain, task_ids
 
 TRIES = 2  # at the manifest; the second one is told what was wrong with the first

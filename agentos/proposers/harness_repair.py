@@ -16,7 +16,7 @@ from typing import Protocol
 
 from agentos.domain import Json, Layer, ResourceId, SearchEffort, Snapshot
 from agentos.ports import Benches, BenchResult, Brief, Case, Proposal
-from agentos.proposers.repair.prior import EditStock, RankedEdit, ranked, totals
+from agentos.proposers.repair.prior import RankedEdit, merged, ranked, totals
 from agentos.proposers.repair.proposer import (
     PATIENCE,
     Baseline,
@@ -36,6 +36,7 @@ TIMEOUTS_S = (2.0, 10.0)  # for one run, least and most
 HOPELESS = 0.2  # an edit so much less likely than the best one found is not worth a run
 EDITS_MAX = 5_000  # of one file: each costs runs
 GLUE = {"insert +-1": 0.1}  # a harness hands things on and seldom counts: factors on shares of edit kinds
+STRETCHES = 20  # of each file, the most suspicious ones: what is made at once
 ROUNDS = (40, 120, 400, 1_000_000)  # edits of all files that are tried when a round is over
 
 
@@ -82,7 +83,7 @@ class HarnessRepairProposer:
         until = time.monotonic() + PATIENCE * brief.budget_s
         traced = self._benches.trace(brief.base, brief.resource, given_cases(brief), TIMEOUTS_S[1])
         grounds = list(grounds_of(brief, traced))
-        firsts = [next(stocks_in(ground), EditStock(())) for ground in grounds]
+        firsts = [merged(islice(stocks_in(ground), STRETCHES)) for ground in grounds]
         among = totals(firsts)
         orders = [
             list(islice(ranked(stock, shares(self._counts, ground.probed), among), EDITS_MAX))

@@ -19,9 +19,19 @@ from pydantic import BaseModel, Field
 from agentos import shipped
 from agentos.domain import Json, Layer
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.quoting import NARROW, WIDE, BriefLimits, quoted, told
-from agentos.evolver.advice.replies import Line, Unusable, json_in, spoken
-from agentos.evolver.advice.requests import record_of, with_data
+from agentos.evolver.advice.requests import (
+    NARROW,
+    WIDE,
+    BriefLimits,
+    Line,
+    Unusable,
+    json_in,
+    quoted,
+    record_of,
+    spoken,
+    told,
+    with_data,
+)
 from agentos.evolver.memory.lessons import added, changed, removed
 from agentos.ports import Adviser, Brief, KnownLesson, ObservedRun, Proposal
 

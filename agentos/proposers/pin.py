@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from agentos.domain import Layer, ResourceId, Version, kind_of
-from agentos.domain.faults import WRONG_ANSWER
+from agentos.domain.runs import WRONG_ANSWER
 from agentos.ports import Brief, Proposal, Snapshots
 from agentos.programs import LOCK_FILE
 

@@ -15,10 +15,8 @@ from agentos.domain import ResourceId, Snapshot
 from agentos.errors import Invalid
 from agentos.registry.git import external_commits, reading
 from agentos.registry.git.repository import INCOMING, REFUSED, Repository, stamp
-from agentos.registry.loading import Load, trial
-from agentos.registry.merging import as_change, merge
 from agentos.registry.wheels import Wheels
-from agentos.registry.writing import CommitInfo, advance, tip, tree_faults
+from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, tip, tree_faults, trial
 from agentos.resources import PINS_FILE
 
 

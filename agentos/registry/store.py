@@ -20,12 +20,11 @@ from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path
 
 if TYPE_CHECKING:  # `registry list` needs none of these; each is imported by the method that does
     from agentos.registry.check import Report
-    from agentos.registry.loading import Load
-    from agentos.registry.promotion import Promotion
+    from agentos.registry.promotion import Promotion, RevertPlan
     from agentos.registry.push_inbox import Push
-    from agentos.registry.revert import RevertPlan
     from agentos.registry.upgrade import Upgrade, UpgradeChoice
     from agentos.registry.wheels import Wheels
+    from agentos.registry.writing import Load
 
 LAST_GOOD = "refs/heads/last-good"
 _READ_AGAIN = 32  # places of snapshots: an evolution reads each of a few some dozen times
@@ -137,11 +136,11 @@ class Registry:
 
     def revert_evolution(self, evolution_id: str, reason: str, origin: str) -> Snapshot:
         """See ports.CandidateStore; doing it again changes nothing."""
-        from agentos.registry import revert
+        from agentos.registry import promotion
 
         with self.repository.lock():
-            plan = revert.undo_evolution(self.repository, evolution_id)
-            return revert.carry_out(self.repository, plan, CommitInfo(reason, origin, self.clock()))
+            plan = promotion.undo_evolution(self.repository, evolution_id)
+            return promotion.carry_out(self.repository, plan, CommitInfo(reason, origin, self.clock()))
 
     # --- ports.Evolvable ------------------------------------------------------------------
 
@@ -214,30 +213,30 @@ class Registry:
             return advance(self.repository, main, tree, [resource], about)
 
     def plan_undo(self, resource: ResourceId, number: str) -> RevertPlan:
-        """What undoing one version would change; see revert.undo_version."""
-        from agentos.registry import revert
+        """What undoing one version would change; see promotion.undo_version."""
+        from agentos.registry import promotion
 
-        return revert.undo_version(self.repository, resource, number)
+        return promotion.undo_version(self.repository, resource, number)
 
     def plan_restore(self, resource: ResourceId, number: str) -> RevertPlan:
-        """What going back to a version's content would change; see revert.restore_version."""
-        from agentos.registry import revert
+        """What going back to a version's content would change; see promotion.restore_version."""
+        from agentos.registry import promotion
 
-        return revert.restore_version(self.repository, resource, number)
+        return promotion.restore_version(self.repository, resource, number)
 
     def plan_undo_evolution(self, evolution_id: str) -> RevertPlan:
-        """What undoing an evolution would change; see revert.undo_evolution."""
-        from agentos.registry import revert
+        """What undoing an evolution would change; see promotion.undo_evolution."""
+        from agentos.registry import promotion
 
-        return revert.undo_evolution(self.repository, evolution_id)
+        return promotion.undo_evolution(self.repository, evolution_id)
 
     def revert(self, plan: RevertPlan, reason: str, *, author: str = "") -> Snapshot:
         """Carry out a plan; raises Conflict when the registry moved since it was made."""
-        from agentos.registry import revert
+        from agentos.registry import promotion
 
         with self.repository.lock():
             about = CommitInfo(reason, "revert", self.clock(), author=author)
-            return revert.carry_out(self.repository, plan, about)
+            return promotion.carry_out(self.repository, plan, about)
 
     def pinned(self) -> Mapping[str, str]:
         """``kind/name`` -> reason."""

@@ -15,8 +15,8 @@ import pygit2
 from agentos.domain import ResourceId, Snapshot
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE, SHIPPED, Repository
-from agentos.registry.writing import CommitInfo, advance, form_faults, tip, tree_faults
-from agentos.resources.forms import CONCERNED
+from agentos.registry.writing import CommitInfo, advance, as_change, form_faults, merge, tip, tree_faults
+from agentos.resources.documents import CONCERNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,6 @@ def _decide(
         return Item(resource, "kept", "as chosen"), ours
     if base and not ours:
         return Item(resource, "kept", "it was retired here"), ours
-    from agentos.registry.merging import merge
-
     merged = merge(repository, base, ours, theirs)
     if merged.conflicts:
         return Item(resource, "conflict", "; ".join(merged.conflicts)), ours
@@ -139,8 +137,6 @@ def _decide(
 
 
 def _with(repository: Repository, root: str | pygit2.Oid, changes: Mapping[ResourceId, str]) -> pygit2.Oid:
-    from agentos.registry.merging import as_change  # lists ask `outdated`, which merges nothing
-
     return repository.write_tree(
         root, {str(resource): as_change(digest) for resource, digest in changes.items()}
     )

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
 
 import pygit2
+from pygit2.enums import MergeFlag
 
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry.git import external_commits, reading, versions
-from agentos.registry.git.repository import MAIN, Repository
-from agentos.resources import PINS_FILE, examine, missing_references, read
-from agentos.resources.forms import CONCERNED, concerned_by, disagreements, documents_of
+from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository
+from agentos.resources import MAIN_FILE, PINS_FILE, examine, missing_references, read
+from agentos.resources.documents import (
+    CONCERNED,
+    DOCUMENT,
+    concerned_by,
+    disagreements,
+    documents_of,
+    form_in,
+)
+
+if TYPE_CHECKING:
+    from agentos.messages import ToolCard
+
 
 _REFERENCED = {Kind.AGENT, Kind.HARNESS, Kind.PROMPT, Kind.ENVIRONMENT}
 
@@ -129,3 +142,71 @@ def form_faults(
     if changed is not None:
         names = concerned_by(changed, names)
     return disagreements(documents_of(names, lambda path: reading.files(repository, tree, path)))
+
+
+# --- How tools are tried before they are let in: a callable that the daemon provides -------------
+
+
+# Loads the tool files (second argument) among a resource's files (registry path -> content) in a
+# sandbox: the cards of those that loaded, and one sentence for each fault.
+Load: TypeAlias = "Callable[[Mapping[str, bytes], Sequence[str]], tuple[list[ToolCard], list[str]]]"
+
+
+def trial(
+    resource: ResourceId, files: Mapping[str, bytes], load: Load | None
+) -> tuple[list[ToolCard], list[str]]:
+    """Examine the resource and load its tools; the cards, and one sentence for each fault."""
+    reading = examine(resource, files)
+    if reading.resource is None:
+        return [], list(reading.faults)
+    if load is None or not reading.resource.tools:
+        return [], []
+    return load(files, reading.resource.tools)
+
+
+# --- Three-way merging of one resource: somebody else's change beside what was learnt here -------
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """``digest`` is the result ("" when it is to be absent) unless there are ``conflicts``."""
+
+    digest: str
+    conflicts: tuple[str, ...] = ()
+
+
+def merge(repository: Repository, base: str, ours: str, theirs: str) -> MergeResult:
+    """Merge directories by their tree ids ("" is absent); a conflict is reported, never guessed."""
+    if ours in (base, theirs):
+        return MergeResult(theirs)
+    if theirs == base:
+        return MergeResult(ours)
+    if not ours or not theirs:
+        gone, changed = ("here", "there") if not ours else ("there", "here")
+        return MergeResult("", (f"it was removed {gone} and changed {changed}",))
+    forms = [_form(repository, side) for side in (ours, theirs)]
+    if forms[0] != forms[1]:  # line by line they may fit, and be read by nobody
+        told = f"its form is {forms[0]} here and {forms[1]} there: take what is here, and change that"
+        return MergeResult("", (told,))
+    ancestor, left, right = (repository.tree(side or EMPTY_TREE) for side in (base, ours, theirs))
+    # no flags: renames are not guessed either
+    index = repository.git.merge_trees(ancestor, left, right, flags=MergeFlag(0))
+    if index.conflicts is not None:
+        entries = [next(entry for entry in sides if entry is not None) for sides in index.conflicts]
+        return MergeResult(
+            "", tuple(sorted({f"{entry.path}: changed differently on both sides" for entry in entries}))
+        )
+    return MergeResult(str(index.write_tree(repository.git)))
+
+
+def _form(repository: Repository, digest: str) -> int:
+    """Of a memory; anything else is merged as it is, whatever it says."""
+    tree = repository.tree(digest)
+    if MAIN_FILE[Kind.MEMORY] not in tree or DOCUMENT not in tree:
+        return 1
+    return form_in(repository.blob(tree[DOCUMENT].id, DOCUMENT))
+
+
+def as_change(digest: str) -> pygit2.Oid | None:
+    """A digest as ``Repository.write_tree`` wants it."""
+    return pygit2.Oid(hex=digest) if digest else None

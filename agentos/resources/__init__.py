@@ -19,8 +19,7 @@ from pathlib import PurePosixPath
 from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
 from agentos.errors import Invalid, NotFound, Unavailable, UserError
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
-from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, settings_of
-from agentos.resources.skills import examine_skill
+from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of
 from agentos.rules.document import is_rule_file, read_rule
 from agentos.syntax import parse
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
-from agentos.domain import Json, Kind, Limits
+from agentos import frontmatter
+from agentos.domain import Json, Kind, Limits, ResourceId
+from agentos.frontmatter import FrontMatter
 
 DOCUMENT = "resource.toml"
 ASKS = ("recall", "remember", "person")  # what an agent may ask of the kernel beside its tools
@@ -147,3 +152,158 @@ def _examine_limits(limits: Json, notes: ReadingNotes) -> None:
             notes.faults.append(f"{DOCUMENT}: limit '{key}' is not one of {', '.join(names)}")
         elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1 << 40:
             notes.faults.append(f"{DOCUMENT}: limit '{key}' must be a number from 0")
+
+
+# --- The form of what is remembered: which one a harness reads, and which one a memory has -------
+# Memories are the one thing of a harness' own making that outlives its runs. ``state = N`` in a harness'
+# ``resource.toml`` says which form of them it reads, in a memory's which form it has; 1 where nothing is said.
+# Read off the documents alone, so that a whole snapshot is looked at for the price of a few small files.
+
+
+FIRST = 1
+CONCERNED = (Kind.AGENT, Kind.HARNESS, Kind.MEMORY)  # whose documents decide whether forms agree
+_STATE = re.compile(r"(?m)^state[ \t]*=.*$")
+
+
+@dataclass(frozen=True, slots=True)
+class FormReader:
+    """A harness that agents stand on, and the form of memories that it reads."""
+
+    harness: ResourceId
+    agents: tuple[str, ...]
+    form: int
+
+
+def document_of(resource: ResourceId) -> str:
+    """The registry path of the document that says the form."""
+    return f"{resource}/{DOCUMENT}"
+
+
+def concerned_by(changed: Collection[ResourceId], names: Iterable[ResourceId]) -> list[ResourceId]:
+    """Those of ``names`` whose documents may disagree after the change: not memories beside one that changed,
+    of which there may be thousands."""
+    whole = any(name.kind in CONCERNED and name.kind is not Kind.MEMORY for name in changed)
+    return [name for name in names if name.kind is not Kind.MEMORY or whole or name in changed]
+
+
+def documents_of(
+    names: Iterable[ResourceId], files: Callable[[str], Mapping[str, bytes]]
+) -> dict[ResourceId, bytes]:
+    """Those of ``names`` that decide whether forms agree; ``files`` gives what stands at a registry path."""
+    paths = {name: document_of(name) for name in names if name.kind in CONCERNED}
+    return {name: files(path).get(path, b"") for name, path in paths.items()}
+
+
+def form_in(document: bytes) -> int:
+    """What the document says, FIRST where it says nothing or nothing that can be read."""
+    form = _table(document).get("state", FIRST)
+    return form if isinstance(form, int) and not isinstance(form, bool) and form >= FIRST else FIRST
+
+
+def with_form(document: str, form: int) -> str:
+    """The document with this form in it; raises ValueError where that cannot be written into it."""
+    line = f"state = {form}"
+    text, count = _STATE.subn(line, document, count=1)
+    if not count:  # in front: after a table's head it would be the table's
+        text = f"{line}\n{document}"
+    if tomllib.loads(text) != {**tomllib.loads(document), "state": form}:
+        raise ValueError(f"'{line}' cannot be written into it")
+    return text
+
+
+def readers(documents: Mapping[ResourceId, bytes]) -> list[FormReader]:
+    """The harnesses that agents stand on, sorted. Every agent reads every memory."""
+    agents: dict[ResourceId, list[str]] = {}
+    for resource, document in documents.items():
+        if resource.kind is Kind.AGENT:
+            name = str(_table(document).get(Kind.HARNESS.value, "default"))
+            agents.setdefault(ResourceId(Kind.HARNESS, name), []).append(resource.name)
+    return [
+        FormReader(harness, tuple(sorted(agents[harness])), form_in(documents[harness]))
+        for harness in sorted(agents)
+        if harness in documents
+    ]
+
+
+def disagreements(documents: Mapping[ResourceId, bytes]) -> list[str]:
+    """A sentence for each harness that would meet memories of another form than it reads.
+
+    ``documents`` are those of all agents, harnesses and memories of a snapshot.
+    """
+    return list(_disagreements(documents))
+
+
+def _disagreements(documents: Mapping[ResourceId, bytes]) -> Iterator[str]:
+    forms = {name: form_in(text) for name, text in documents.items() if name.kind is Kind.MEMORY}
+    for reader in readers(documents):
+        others = [f"{name} (form {form})" for name, form in sorted(forms.items()) if form != reader.form]
+        if others:
+            agents = ", ".join(reader.agents)
+            yield (
+                f"{reader.harness} (agent {agents}) reads memories of form {reader.form}, and there is "
+                f"{', '.join(others)}: 'state' in {DOCUMENT} says the form, and both must say the same"
+            )
+
+
+def _table(document: bytes) -> dict[str, Json]:
+    try:
+        return tomllib.loads(document.decode())
+    except (ValueError, RecursionError):  # whoever examines the resource says so
+        return {}
+
+
+# --- What a skill's ``SKILL.md`` says of it: refused only where it cannot be read, else what was assumed
+
+
+_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+_EVOLVABLE_KEY = "agentos-evolvable"
+_LINES_MAX = 500
+
+
+def examine_skill(name: str, content: bytes, notes: ReadingNotes) -> tuple[str, dict[str, Json]]:
+    """Description and settings of the skill whose folder is called ``name``; faults go to ``notes``."""
+    try:
+        front = frontmatter.read(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        notes.faults.append(f"SKILL.md is not UTF-8 text (byte {error.start})")
+        return "", {}
+    except ValueError as error:
+        notes.faults.append(f"SKILL.md: {error}")
+        return "", {}
+    said: list[str] = [*front.warnings]
+    _examine_name(name, front, said)
+    metadata = _metadata(front.values, said)
+    unknown = [key for key in front.values if key not in _KEYS]
+    said += [f"unknown key '{key}' (put your own under 'metadata')" for key in unknown]
+    if front.body.count("\n") > _LINES_MAX:
+        said.append(f"the body has more than {_LINES_MAX} lines; move detail to references/")
+    notes.warnings += [f"SKILL.md: {warning}" for warning in said]
+    tools = None if front.tools is None else list(front.tools)
+    return front.description, {"evolvable": _evolvable(metadata, notes), "allowed_tools": tools}
+
+
+def _examine_name(name: str, front: FrontMatter, said: list[str]) -> None:
+    own = front.values.get("name")
+    if own is None:
+        said.append(f"there is no 'name'; it is called '{name}' as its folder is")
+    elif own != name:
+        said.append(f"'name' is '{own}', but it is called '{name}' as its folder is")
+
+
+def _metadata(values: Mapping[str, Any], said: list[str]) -> Mapping[str, Any]:
+    metadata = values.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        said.append("'metadata' is no keys and values; it was passed over")
+    elif metadata and not all(isinstance(part, str) for pair in metadata.items() for part in pair):
+        said.append("values of 'metadata' that are no texts were taken as texts")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _evolvable(metadata: Mapping[str, Any], notes: ReadingNotes) -> bool:
+    """What cannot be read as yes keeps every evolution away."""
+    value = str(metadata.get(_EVOLVABLE_KEY, "true")).strip().lower()
+    if value not in ("true", "false"):
+        notes.warnings.append(
+            f'SKILL.md: \'metadata.{_EVOLVABLE_KEY}\' is not "true" or "false"; it does not evolve'
+        )
+    return value == "true"

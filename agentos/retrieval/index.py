@@ -18,6 +18,7 @@ from agentos.ports import Snapshots
 from agentos.retrieval.embedding import Embedder
 from agentos.retrieval.ranking import (
     COLUMNS,
+    HEAD,
     Occurrences,
     SearchScope,
     TermScores,
@@ -27,11 +28,13 @@ from agentos.retrieval.ranking import (
     bm25,
     coverage,
     leading,
+    mentions,
+    nearest_together,
     rarity,
     total,
 )
-from agentos.retrieval.storage import Storage, one_state, stems, transaction
-from agentos.retrieval.texts import SEARCHED, STOP_WORDS, IndexedText, entries, lessons, telling_words, words
+from agentos.retrieval.storage import Storage, one_state, passages, passages_of, stems, transaction
+from agentos.retrieval.texts import SEARCHED, IndexedText, entries, lessons, telling_words, words
 
 _VIEWS = 4  # snapshots that are held in memory
 _QUERY_CHARACTERS = 4_000
@@ -109,6 +112,8 @@ class Index:
     The file can be deleted at any time, and is made anew when it is damaged. With an ``embedder``
     the ranking by words is fused with one by meaning.
     """
+
+    plugin = ""  # the label of what ranks in its place
 
     def __init__(
         self,
@@ -202,12 +207,14 @@ class Index:
             nearness = _nearness(matrix, self._embedder.encode([query])[0])
             looked |= dict.fromkeys(_nearest([*rows], nearness, depth))
             near = {entry: float(nearness[rows[entry]]) for entry in looked if entry in rows}
-        rarities = {stem: body.rarity for stem, body in bodies.items()}
-        holds = self._held(connection, [*looked], terms, bodies)
+        rarities = {stem: bodies[stem].rarity for stem in sorted(bodies)}
+        places = _places(connection, [*looked], terms)
         return blended(
             [
                 (1.0, {entry: in_words[entry] for entry in looked if entry in in_words}),
-                (self._weights.coverage, coverage(rarities, holds)),
+                (self._weights.coverage, coverage(rarities, places)),
+                (self._weights.together, nearest_together(rarities, places)),
+                (self._weights.mentions, mentions(rarities, places)),
                 (self._weights.meaning, near),
             ]
         )
@@ -268,30 +275,6 @@ class Index:
             for entry in bodies[stem].few or ():
                 scores[entry] = scores.get(entry, in_words.get(entry, 0.0) / best) + share
         return leading(scores, depth, lambda entry: view.places[entry].key(entry))
-
-    def _held(
-        self,
-        connection: sqlite3.Connection,
-        looked: Sequence[int],
-        terms: Mapping[str, TermScores],
-        bodies: Mapping[str, _BodyTerm],
-    ) -> dict[int, set[str]]:
-        """Entry -> the terms that stand anywhere in it."""
-        held: dict[int, set[str]] = {entry: set() for entry in looked}
-        for stem, term in terms.items():
-            for entry in held:
-                if entry in term.often:
-                    held[entry].add(stem)
-            for entry in bodies[stem].few or ():
-                if entry in held:
-                    held[entry].add(stem)
-        marks = [(stem, f" {stem} ") for stem in terms if bodies[stem].few is None]
-        for start in range(0, len(looked) if marks else 0, _BATCH):
-            some = looked[start : start + _BATCH]
-            wanted = f"SELECT rowid, stems FROM bodies WHERE rowid IN ({','.join('?' * len(some))})"  # noqa: S608
-            for entry, body in connection.execute(wanted, some):
-                held[entry].update(stem for stem, mark in marks if mark in body)
-        return held
 
     def _matrix(
         self, connection: sqlite3.Connection, view: _View, kinds: tuple[Kind, ...], model: str
@@ -430,13 +413,28 @@ def _add(connection: sqlite3.Connection, resource: str, digest: str, part: int, 
         row = (made.lastrowid, *(" ".join(column) for column in (name, *rest)))
         connection.execute("INSERT INTO texts (rowid, name, description, headings) VALUES (?, ?, ?, ?)", row)
         if entry.body:
-            body = f" {' '.join(stems(sorted({*words(entry.body)} - STOP_WORDS)))} "
-            connection.execute("INSERT INTO bodies (rowid, stems) VALUES (?, ?)", (made.lastrowid, body))
+            row = (made.lastrowid, passages(entry.body))
+            connection.execute("INSERT INTO bodies (rowid, stems) VALUES (?, ?)", row)
         return int(made.lastrowid or 0)
     row = connection.execute(
         "SELECT id FROM entries WHERE resource = ? AND digest = ? AND part = ?", key
     ).fetchone()
     return int(row[0])
+
+
+def _places(
+    connection: sqlite3.Connection, looked: Sequence[int], terms: Mapping[str, TermScores]
+) -> dict[int, dict[str, str]]:
+    """Entry -> stem -> the passages that hold it, a character each: the columns are one, those of its body the others."""
+    found = {entry: {stem: HEAD for stem, term in terms.items() if entry in term.often} for entry in looked}
+    for start in range(0, len(looked), _BATCH):
+        some = looked[start : start + _BATCH]
+        wanted = f"SELECT rowid, stems FROM bodies WHERE rowid IN ({','.join('?' * len(some))})"  # noqa: S608
+        for entry, body in connection.execute(wanted, some):
+            for stem in terms:
+                if held := passages_of(stem, body):
+                    found[entry][stem] = found[entry].get(stem, "") + held
+    return found
 
 
 def _nearness(matrix: Any, vector: Any) -> Any:

@@ -31,6 +31,7 @@ class InstalledIndex(Index):
     def __init__(self, plugin: registry.Plugin, storage: Storage, snapshots: Digests) -> None:
         super().__init__(storage, snapshots)
         self._plugin = plugin
+        self.plugin = plugin.label
         self._texts: dict[tuple[str, str], Sequence[str]] = {}
 
     def _scores(

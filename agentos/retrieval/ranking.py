@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 COLUMNS = ("name", "description", "headings")
+HEAD = "\0"  # the passage that the columns are
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,10 @@ class Weights:
     """BM25F (Robertson and Zaragoza 2009, section 3.6). Chosen on the first halves of both sources (docs/use/retrieval.md)."""
 
     columns: tuple[float, float, float] = (2.0, 1.5, 1.0)
-    coverage: float = 2.0  # of a text that holds all words of the query, where the best BM25 has 1
-    meaning: float = 2.0  # of the nearest vector
+    coverage: float = 0.6  # of a text that holds all words of the query, where the best BM25 has 1
+    together: float = 1.5  # of the passage that holds most of them
+    mentions: float = 2.0  # of the text whose passages hold them most often
+    meaning: float = 1.5  # of the nearest vector
     b: tuple[float, float, float] = (0.3, 0.5, 0.75)  # how much a long column counts less
     k1: float = 2.0  # how soon a repeated word adds nothing more
 
@@ -87,15 +90,34 @@ def rarity(entries: int, found: int) -> float:
     return math.log(1 + (entries - found + 0.5) / (found + 0.5))
 
 
-def coverage(rarities: Mapping[str, float], holds: Mapping[int, Collection[str]]) -> dict[int, float]:
-    """Entry -> the share of the query that stands anywhere in its text, a rare term being a larger part of it.
+# Of the three that follow: stem -> rarity, in the order in which they are added; entry -> stem -> the passages that hold
+# it, a character each. A rare stem is a larger part of the query.
 
-    However long the text is, a term counts once: what a thing is for is told somewhere in it, in passing.
-    """
-    whole = sum(rarities[stem] for stem in sorted(rarities)) or 1.0
+
+def coverage(rarities: Mapping[str, float], places: Mapping[int, Mapping[str, str]]) -> dict[int, float]:
+    """Entry -> the part of the query that stands anywhere in its text, however long that is."""
+    return {entry: sum(rarities[stem] for stem in rarities if stem in held) for entry, held in places.items()}
+
+
+def nearest_together(
+    rarities: Mapping[str, float], places: Mapping[int, Mapping[str, str]]
+) -> dict[int, float]:
+    """Entry -> the part of the query that stands in the one passage with most of it."""
+    best: dict[int, float] = {}
+    for entry, held in places.items():
+        in_passage: dict[str, float] = {}
+        for stem in rarities:
+            for passage in held.get(stem, ""):
+                in_passage[passage] = in_passage.get(passage, 0.0) + rarities[stem]
+        best[entry] = max(in_passage.values(), default=0.0)
+    return best
+
+
+def mentions(rarities: Mapping[str, float], places: Mapping[int, Mapping[str, str]]) -> dict[int, float]:
+    """Entry -> in how many passages the stems stand, each further one telling less."""
     return {
-        entry: sum(rarities[stem] for stem in sorted(rarities) if stem in held) / whole
-        for entry, held in holds.items()
+        entry: sum(rarities[stem] * math.log1p(len(held[stem])) for stem in rarities if stem in held)
+        for entry, held in places.items()
     }
 
 

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from agentos.errors import Unavailable
+from agentos.retrieval.texts import STOP_WORDS, words
 
 T = TypeVar("T")
 
-_FORMAT = 4  # of the tables and of the texts in them: another number, and the file is made anew
+_FORMAT = 5  # of the tables and of the texts in them: another number, and the file is made anew
 _PATIENCE_S = 20.0
+_PASSAGE = 30  # words
+_FIRST, _PASSAGES = 0xE000, 6_400  # private use: no word has these characters
 
 _SCHEMA = """
 CREATE TABLE entries (
@@ -29,8 +32,8 @@ CREATE TABLE entries (
     UNIQUE (resource, digest, part));
 CREATE VIRTUAL TABLE texts USING fts5 (name, description, headings, tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);
-CREATE VIRTUAL TABLE bodies USING fts5 (  -- the stems of each body, each once
-    stems, tokenize = 'unicode61 remove_diacritics 2', detail = none, columnsize = 0);
+CREATE VIRTUAL TABLE bodies USING fts5 (  -- the stems of each body, each once; its passages (private use) are no words
+    stems, tokenize = "unicode61 remove_diacritics 2 categories 'L* N*'", detail = none, columnsize = 0);
 CREATE VIRTUAL TABLE body_terms USING fts5vocab (bodies, instance);
 CREATE TABLE vectors (entry INTEGER, model TEXT, vector BLOB, UNIQUE (entry, model));
 CREATE TABLE cards (key TEXT PRIMARY KEY, cards TEXT) WITHOUT ROWID;
@@ -147,6 +150,25 @@ def stems(words: Sequence[str]) -> list[str]:
     """The words as ``terms`` holds them, sorted, each once."""
     with _SCRATCH_LOCK:
         return sorted({stem for word in words for stem in _stems(word)})
+
+
+def passages(text: str) -> str:
+    """Each stem of a body once, with the passages of 30 words that hold it: `` stem:PASSAGES ``, a character a passage."""
+    found: dict[str, str] = {}
+    said = words(text)
+    with _SCRATCH_LOCK:
+        for start in range(0, min(len(said), _PASSAGE * _PASSAGES), _PASSAGE):
+            passage = chr(_FIRST + start // _PASSAGE)
+            some = {*said[start : start + _PASSAGE]} - STOP_WORDS
+            for stem in {stem for word in some for stem in _stems(word)}:
+                found[stem] = found.get(stem, "") + passage
+    return f" {' '.join(f'{stem}:{found[stem]}' for stem in sorted(found))} "
+
+
+def passages_of(stem: str, body: str) -> str:
+    """Those that hold the stem, of a body as ``passages`` writes it."""
+    start = body.find(f" {stem}:")
+    return "" if start < 0 else body[start + len(stem) + 2 : body.index(" ", start + 1)]
 
 
 _SCRATCH_LOCK = threading.Lock()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,9 +17,13 @@ from pathlib import Path
 
 PREFIX = "agentos-"
 _WANTED = ("memory", "pids", "cpu", "cpuacct")
-_TCP_BYTES = 32 << 20  # in the buffers of a box's connections
+_TCP, _TCP_BYTES = "memory.kmem.tcp.limit_in_bytes", 32 << 20  # in the buffers of a box's connections
+_FILES: dict[Path, frozenset[str]] = {}  # of each group below a label's directory
+_MAKING = threading.Lock()
 _PERIOD_US = 100_000
 _PATIENCE_S = 1.0
+_PEAKS = frozenset({"memory.max_usage_in_bytes", "memory.peak"})
+_COUNTERS = _PEAKS | {"cpuacct.usage", "cpu.stat", "memory.oom_control", "memory.events"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,8 @@ class ControlGroup:
         with contextlib.ExitStack() as undo:
             opened = []
             for place in self.places:
-                alone = place / "tasks"
-                opened.append(os.open(alone if alone.exists() else place / "cgroup.procs", os.O_WRONLY))
+                name = "tasks" if "tasks" in _files(place) else "cgroup.procs"
+                opened.append(os.open(f"{place}/{name}", os.O_WRONLY))
                 undo.callback(os.close, opened[-1])
             undo.pop_all()
             return opened
@@ -66,15 +71,15 @@ class ControlGroup:
         """Read before ``remove``."""
         cpu_s, peak, kills = 0.0, 0, 0
         for place in self.places:
-            cpu_s = max(
-                cpu_s,
-                _number(f"{place}/cpuacct.usage") / 1e9,
-                _keyed(f"{place}/cpu.stat", "usage_usec") / 1e6,
-            )
-            peak = max(peak, _number(f"{place}/memory.max_usage_in_bytes"), _number(f"{place}/memory.peak"))
-            kills += _keyed(f"{place}/memory.oom_control", "oom_kill") + _keyed(
-                f"{place}/memory.events", "oom_kill"
-            )
+            for name in _files(place) & _COUNTERS:
+                path = f"{place}/{name}"
+                if name.startswith("cpu"):
+                    own = _keyed(path, "usage_usec") / 1e6 if name == "cpu.stat" else _number(path) / 1e9
+                    cpu_s = max(cpu_s, own)
+                elif name in _PEAKS:
+                    peak = max(peak, _number(path))
+                else:
+                    kills += _keyed(path, "oom_kill")
         return GroupUsage(cpu_s, peak, kills > 0)
 
     def remove(self) -> None:
@@ -115,19 +120,30 @@ class Cgroups:
         if not self.parents:
             return None
         self._sweep(0.0)
-        for parent in self.parents:
-            try:
-                (parent / (PREFIX + label)).mkdir()
-            except FileExistsError:
-                continue
-            self._enable_below(parent / (PREFIX + label))
         group = ControlGroup(
             tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed, forget
         )
         for place in group.places:
-            place.mkdir()
+            if place.parent not in _FILES:
+                self._make(place.parent)
+            try:
+                place.mkdir()
+            except FileNotFoundError:  # somebody took the label's directory away
+                self._make(place.parent)
+                place.mkdir()
             _hold(place, quota)
         return group
+
+    def _make(self, place: Path) -> None:
+        """The label's directory. One thread at a time: before it is whole no group below has all its files.
+
+        One that is there may be what a killed process left half made.
+        """
+        with _MAKING:
+            place.mkdir(exist_ok=True)
+            if self.version == 2:
+                names = " ".join(f"+{name}" for name in sorted(self.controllers))
+                (place / "cgroup.subtree_control").write_text(names)
 
     def drop(self, label: str) -> None:
         """Remove the label's own directories and all groups below, whose processes were killed."""
@@ -146,11 +162,6 @@ class Cgroups:
                 with contextlib.suppress(ValueError):  # another thread was faster
                     self.stayed.remove(place)
 
-    def _enable_below(self, place: Path) -> None:
-        if self.version == 2:
-            names = " ".join(f"+{name}" for name in sorted(self.controllers))
-            (place / "cgroup.subtree_control").write_text(names)
-
 
 def _hold(place: Path, quota: Quota) -> None:
     """Write the limits whose files exist here; which ones do depends on version and hierarchy."""
@@ -163,18 +174,33 @@ def _hold(place: Path, quota: Quota) -> None:
         "cpu.max": f"{int(quota.cpus * _PERIOD_US)} {_PERIOD_US}",
         "cpu.cfs_quota_us": str(int(quota.cpus * _PERIOD_US)),
     }
+    there = _files(place)
     for name, value in limits.items():
-        _set(f"{place}/{name}", value)
-    hold_connections(place)
+        if name in there:
+            _set(f"{place}/{name}", value)
+    if _TCP in there:
+        hold_connections(place)
 
 
 def hold_connections(place: Path) -> None:
     """Bound the buffers of its TCP connections, which version 1 leaves out of its memory (2 counts them)."""
-    _set(f"{place}/memory.kmem.tcp.limit_in_bytes", str(_TCP_BYTES))
+    _set(f"{place}/{_TCP}", str(_TCP_BYTES))
+
+
+def _files(place: Path) -> frozenset[str]:
+    """Names of the files in a group, none when it is gone. The same in all below one label: looked for once."""
+    if (known := _FILES.get(place.parent)) is None:
+        try:
+            known = frozenset(os.listdir(place))
+        except OSError:
+            return frozenset()
+        if place.parent.name.startswith(PREFIX):
+            _FILES[place.parent] = known
+    return known
 
 
 def _set(path: str, value: str) -> None:
-    """Write one file of a group, if it is there. Plain calls: a box has some thirty of them."""
+    """Write one file of a group, if it is there. Plain calls: a box has a dozen of them."""
     with contextlib.suppress(FileNotFoundError):
         file = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:

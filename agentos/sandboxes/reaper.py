@@ -17,8 +17,7 @@ from pathlib import Path
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
-from agentos.sandboxes.leftover import BOXES, GROUPS, Leftover, orphaned, runs_of
-from agentos.sandboxes.owner import Owner, home_id
+from agentos.sandboxes.owner import BOXES, GROUPS, Leftover, Owner, home_id, orphaned, runs_of
 
 
 def leftovers(home: Path) -> list[Leftover]:
@@ -26,7 +25,7 @@ def leftovers(home: Path) -> list[Leftover]:
     found = [*_processes(home_id(home)), *_groups(home), *_notes(home)]
     if (home / BOXES).is_dir():  # else no container was ever made for this home
         with contextlib.suppress(Unavailable):  # the extra was removed: what it made cannot be seen without
-            from agentos.sandboxes.docker import reaper as docker_reaper
+            from agentos.sandboxes.docker import engine as docker_reaper
 
             found += docker_reaper.leftovers(home)
     return found
@@ -39,7 +38,7 @@ def reap(found: Iterable[Leftover]) -> list[Leftover]:
     others = [leftover for leftover in ordered if leftover not in mine]
     left = [leftover for leftover in mine if not _remove(leftover)]
     if others:
-        from agentos.sandboxes.docker import reaper as docker_reaper
+        from agentos.sandboxes.docker import engine as docker_reaper
 
         left += docker_reaper.reap(others)
     return left

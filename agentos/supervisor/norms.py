@@ -1,6 +1,6 @@
 """What runs like this one took, and how those that began like it ended: fitted on past runs, without a model.
 
-Quantiles of runs that passed; and for each checkpoint the level of trouble (``RunWatch.trouble``) from which on
+The largest of the runs that passed, and more; and for each checkpoint the level of trouble (``RunWatch.trouble``) from which on
 hardly any run passed: the least level that past runs bound, so it is an isotonic estimate with one step.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agentos.domain import Json, Result, Run, Step
-from agentos.evolver.find.step_failures import tool_of
+from agentos.evolver.find.signals import tool_of
 from agentos.supervisor.watching import CHECKPOINTS, Norms, RunUsage, RunWatch
 
 RUNS_MIN = 8  # passed runs of the same work, before one can be far beyond them
@@ -21,7 +21,9 @@ AGENT_RUNS_MIN = 30  # of an agent's, whatever the work
 TOOL_CALLS_MIN = 20
 HOPELESS_RUNS_MIN = 20  # in trouble at a checkpoint
 HOPELESS_MAX = 0.1  # upper bound of the share of those that pass
-_FAR = 3.0  # times what all but one in twenty took
+# How far beyond the largest of n passed runs is far: 1 + 16 / n times, so three times of 8 and half as much again of 30.
+# That the next one passes and is larger at all has the chance 1 / (n + 1).
+_FAR = 16.0
 _SILENT, _SILENT_MIN_S = 5.0, 20.0  # times the longest call of a tool; and never less than this
 _Z = 1.2816  # of a one-sided bound of 90 %
 
@@ -101,8 +103,7 @@ def fit(past: Iterable[PastRun]) -> PastNorms:
 
 def _far(used: Sequence[RunUsage]) -> RunUsage:
     def beyond(values: Iterable[float], least: float) -> float:
-        ordered = sorted(values)
-        return max(least, _FAR * ordered[math.ceil(0.95 * len(ordered)) - 1])
+        return max(least, (1 + _FAR / len(used)) * max(values))
 
     return RunUsage(
         beyond((one.steps for one in used), 20),

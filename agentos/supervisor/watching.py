@@ -16,8 +16,7 @@ from hashlib import blake2b
 from typing import Any
 
 from agentos.domain import Fault, Json, Step
-from agentos.evolver.find.signals import changed_names
-from agentos.evolver.find.step_failures import fault_in, tool_of
+from agentos.evolver.find.signals import changed_names, fault_in, tool_of
 
 NODE = "supervisor"  # of its steps
 WARNED = "supervisor: "  # how its message to an agent begins

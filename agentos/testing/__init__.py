@@ -10,14 +10,13 @@ need no disk, no git and no sandbox::
     durable, replayer = Undurable(), SerialReplayer()
 """
 
-from agentos.testing.memory import AuditNote, MemoryBlobs, MemoryLedger
-from agentos.testing.models import FakeModels
+from agentos.testing.memory import AuditNote, FakeModels, MemoryBlobs, MemoryLedger
 from agentos.testing.modelserver import ModelServer, Rules, ServerReply, call, fault, say
-from agentos.testing.registry import FakeRegistry
-from agentos.testing.running import (
+from agentos.testing.registry import (
     FakeBench,
     FakeBox,
     FakeExecutor,
+    FakeRegistry,
     FakeSandbox,
     ScriptedProposer,
     SerialReplayer,

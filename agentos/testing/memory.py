@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentos.domain import (
     Evidence,
@@ -14,6 +14,7 @@ from agentos.domain import (
     Json,
     Outcome,
     Probe,
+    Reply,
     Result,
     Review,
     Run,
@@ -27,7 +28,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.ports import Noted
+from agentos.ports import Grant, Noted
 
 R = TypeVar("R")
 
@@ -126,6 +127,16 @@ class MemoryLedger:
         if id not in self._tasks:
             raise NotFound(f"there is no task {id}")
         return self._tasks[id]
+
+    def arrived(self, task_id: str = "") -> int:
+        """The place of the task in the order in which tasks came in; of the newest without an id; 0 for none."""
+        return (
+            [*self._tasks].index(task_id) + 1
+            if task_id in self._tasks
+            else 0
+            if task_id
+            else len(self._tasks)
+        )
 
     def run(self, id: str) -> Run:
         """The run; raises NotFound."""
@@ -275,3 +286,45 @@ def _id_of(record: object) -> str:
     if isinstance(record, Sighting):
         return f"{record.run_id}:{record.fingerprint.id}:{record.flagged}"
     return str(getattr(record, "id"))  # noqa: B009 - records share no base class
+
+
+# --- Fake of ``ports.Models``: answers by a function, no process, no socket ----------------------
+
+
+class FakeModels:
+    """``answer(request, number)`` gives the assistant message of the number-th call (from 0), or raises
+    ModelFailed. ``grants`` and ``requests`` keep what was asked."""
+
+    def __init__(self, answer: Callable[[Mapping[str, Any], int], Mapping[str, Json]]) -> None:
+        self._answer = answer
+        self.grants: list[Grant] = []
+        self.requests: list[Mapping[str, Any]] = []
+        self.closed = 0
+
+    def open(self, grant: Grant) -> FakeSession:
+        """See ``ports.Models``."""
+        self.grants.append(grant)
+        return FakeSession(self)
+
+    def close(self) -> None:
+        """See ``ports.Models``."""
+
+
+class FakeSession:
+    """One run's way to a FakeModels."""
+
+    def __init__(self, models: FakeModels) -> None:
+        self._models = models
+
+    def complete(self, request: Json, deadline: float) -> Reply:
+        """See ``ports.ModelSession``."""
+        number = len(self._models.requests)
+        self._models.requests.append(request)
+        message = {"role": "assistant", **self._models._answer(request, number)}
+        reason = "tool_calls" if message.get("tool_calls") else "stop"
+        body = {"choices": [{"index": 0, "message": message, "finish_reason": reason}]}
+        return Reply(f"call-{number}", body, 10, 5, 0.001, 1.0, recorded=False, model="fake")
+
+    def close(self) -> None:
+        """See ``ports.ModelSession``."""
+        self._models.closed += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from agentos.daemon.offline import offline_context, policy_of
 from agentos.daemon.views.evolution_view import base_text, chosen, verdict_on
@@ -17,7 +18,7 @@ from agentos.evolver.find.triage import AT_WORK
 from agentos.evolver.promote import promotion
 from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.ports import Records
-from agentos.registry.revert import RevertPlan
+from agentos.registry.promotion import RevertPlan
 from agentos.resources import parse_id
 from agentos.web.context import WebContext, duration
 from agentos.web.pages.evolutions import EditedFile, edited_files
@@ -46,7 +47,8 @@ class ActEffect:
 def evolution_acts(story: EvolutionRecords) -> list[str]:
     """Which acts are possible now, the one that is asked for first."""
     evolution, acts = story.evolution, []
-    if evolution.state is EvolutionState.AWAITING_CONSENT and not story.consents:
+    standing = any(item.expires_at > datetime.now(UTC) for item in story.consents)
+    if evolution.state is EvolutionState.AWAITING_CONSENT and not standing:
         acts.append("approve")
     if evolution.state in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
         acts.append("reject")

@@ -25,8 +25,7 @@ from agentos.ledger.reading import Reader
 from agentos.registry.store import Registry
 from agentos.sandboxes.owner import Owner
 from agentos.web.app import make_app
-from agentos.web.context import WebContext
-from agentos.web.reach import Reach
+from agentos.web.context import Reach, WebContext
 from agentos.web.sessions import LoginLinks, Sessions
 
 _LOG_BYTES, _LOGS_KEPT = 1 << 20, 2
@@ -154,3 +153,10 @@ def _log(path: Path) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         handler.close()
+
+
+# -------------------------------------------------------------------------------------------------
+# Under which address the page is reached, and what ends the encryption on the way: this process, or a
+# proxy that is named.
+# Without ``--bind`` it is loopback. Anything else needs TLS here, or a proxy that has TLS and says so in a header: nothing
+# that could be read on the way is answered.

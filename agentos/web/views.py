@@ -10,7 +10,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from agentos.daemon.views.schedule_view import next_due, when_text
+from agentos.daemon.views.json_views import next_due, when_text
 from agentos.domain import EvolutionState, MemoryProposal, ProposalState, Result, TaskState
 from agentos.errors import NotFound, UserError
 from agentos.ledger.listing import (
@@ -24,20 +24,8 @@ from agentos.ledger.listing import (
     tasks_with,
 )
 from agentos.web import acts
-from agentos.web.context import WebContext
-from agentos.web.live import page_version
-from agentos.web.pages import (
-    charts,
-    comparing,
-    evolutions,
-    failures,
-    health,
-    inbox,
-    resources,
-    runs,
-    tables,
-    tasks,
-)
+from agentos.web.context import WebContext, page_version
+from agentos.web.pages import charts, evolutions, health, resources, runs, tables, tasks
 
 ROWS = 50  # of a list on a page
 _NEEDS_S = 5.0  # for which what was gathered for a page may serve others
@@ -83,9 +71,9 @@ def show(site: WebContext, request: Request, template: str, **values: Any) -> Re
     )
 
 
-def _needs(site: WebContext) -> inbox.Inbox:
+def _needs(site: WebContext) -> tasks.Inbox:
     """For the number in the bar: as it was a moment ago, where nothing was written since."""
-    return site.kept.get("inbox", data_version(site.reader), _NEEDS_S, lambda: inbox.look(site))
+    return site.kept.get("inbox", data_version(site.reader), _NEEDS_S, lambda: tasks.look(site))
 
 
 def _before(request: Request) -> int:
@@ -94,11 +82,11 @@ def _before(request: Request) -> int:
 
 
 def inbox_view(site: WebContext, request: Request) -> Response:
-    found = inbox.look(site)
+    found = tasks.look(site)
     states = state_counts(site.reader, "evolution")
     stands = states.get("promoted", 0) + states.get("probation", 0)
-    tasks = sum(state_counts(site.reader, "task").values())
-    return show(site, request, "inbox.html", needs=found, tasks=tasks, stands=stands)
+    known = sum(state_counts(site.reader, "task").values())
+    return show(site, request, "inbox.html", needs=found, tasks=known, stands=stands)
 
 
 def evolutions_view(site: WebContext, request: Request) -> Response:
@@ -168,7 +156,7 @@ def comparison(site: WebContext, request: Request) -> Response:
     reader = site.reader
     left = reader.resolve("run", request.path_params["id"])
     right = reader.resolve("run", request.query_params.get("with", "").strip()[:200])
-    return show(site, request, "comparison.html", it=comparing.compare_runs(site, left, right))
+    return show(site, request, "comparison.html", it=runs.compare_runs(site, left, right))
 
 
 def output_file(site: WebContext, request: Request) -> Response:
@@ -200,7 +188,7 @@ def tasks_view(site: WebContext, request: Request) -> Response:
     state = state if state in set(TaskState) else ""
     found = task_page(site.reader, ROWS, _before(request), state=state)
     newest = {view.task.id: site.reader.runs(view.task.id, limit=1) for view in found.rows}
-    lines = inbox.schedule_lines(site.reader)
+    lines = tasks.schedule_lines(site.reader)
     schedules = [(line, when_text(line.view.task), next_due(line.view.task)) for line in lines]
     return show(
         site,
@@ -251,11 +239,11 @@ def blame_view(site: WebContext, request: Request) -> Response:
 
 
 def failures_view(site: WebContext, request: Request) -> Response:
-    return show(site, request, "failures.html", lines=failures.failure_lines(site, ROWS))
+    return show(site, request, "failures.html", lines=tables.failure_lines(site, ROWS))
 
 
 def failure_view(site: WebContext, request: Request) -> Response:
-    line = failures.failure_line(site, request.path_params["id"])
+    line = tables.failure_line(site, request.path_params["id"])
     found = sightings_of(site.reader, line.group.fingerprint.id, ROWS)
     names = {item.task_id: site.reader.task(item.task_id).name for item in found}
     return show(site, request, "failure.html", line=line, found=found, names=names)

@@ -117,3 +117,15 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return name.isprintable()
+
+
+# --- Where a job stands --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlace:
+    """``alone``: the worker is process 1 of its namespace, so every other process is the job's."""
+
+    workspace: Path
+    snapshot: Path
+    alone: bool

@@ -27,8 +27,7 @@ from agentos.worker.children import Clip
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
 from agentos.worker.rpc import KernelClient, Refused
 from agentos.worker.tools import entered, programs, toolfile
-from agentos.worker.tools.bundle_importer import BundleFiles
-from agentos.worker.tools.skills import SkillCard, skills_of
+from agentos.worker.tools.bundle_importer import BundleFiles, SkillCard, skills_of
 from agentos.worker.tools.toolhost import ToolHost, ToolResult
 
 __all__ = [

@@ -47,6 +47,10 @@ def play(console: Console, folder: Path) -> list[str]:
     """Make the home, do the work, and watch. Gives a sentence for each thing that it did not show."""
     agentos = Agentos(folder / "home")
     agentos("init")
+    # What nothing within reach mends is given up sooner.
+    (agentos.home / "policy.toml").write_text(
+        "[propose]\nbudget_s = 10.0\nmax_candidates = 2\n[replay]\nrepeats = 1\n"
+    )
     for part in PARTS:
         agentos("registry", "edit", part, "--file", str(planted(folder, part)), "--yes")
     agentos("daemon", "start")

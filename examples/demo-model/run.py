@@ -38,6 +38,7 @@ SERVED = '[replay]\nmodels = "replay-then-live"\n'
 # Six tasks of evidence are as many as a proposer is shown. With more, the edit that names those shown mends too
 # few to be tried any further: the race passes it over, and nobody sees what the hold-out would have said of it.
 POLICY = (
+    "[judge]\nfresh_tasks = 0\n"  # nobody files new work while it runs
     "[propose]\nbudget_s = 20.0\nmax_candidates = 10\n"
     "[evidence]\nmax_tasks = 6\nmax_guards = 10\nmax_hold_out = 8\n"
 )

@@ -31,8 +31,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SKILLS = HERE / "skills"
 
-# The demo's searches are over small files: less than the default will do, also on a machine that is busy.
+# The demo's searches are over small files: less than the default will do, also on a machine that is busy. And nobody
+# files new work while it runs: an edit waits here for none, as it would by the shipped policy for ten tasks.
 POLICY = """\
+[judge]
+fresh_tasks = 0
 [propose]
 budget_s = 10.0
 max_candidates = 3

@@ -32,6 +32,8 @@ from driving import STYLE, Agentos, Json, command, submit, wait_for  # noqa: E40
 # The guards are few, so that old work can slip out of them: that is what the last act is about. It comes back
 # while the second repair is still on probation, after four runs of other work.
 POLICY = """\
+[judge]
+fresh_tasks = 0  # nobody files new work while it runs
 [propose]
 budget_s = 600.0
 max_candidates = 1

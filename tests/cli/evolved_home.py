@@ -31,11 +31,10 @@ from agentos.evolver.cycle import evolve
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
-from agentos.functions import MARK, marked
 from agentos.home import Home
 from agentos.ports import Attempt, Proposal
 from agentos.registry.store import Registry
-from agentos.syntax import parse
+from agentos.syntax import MARK, marked, parse
 from agentos.testing import FakeExecutor, ScriptedProposer, SerialReplayer, Undurable, attempt
 
 SKILL = "skill/calc"
@@ -149,6 +148,7 @@ def without_boxes(parts: Dependencies, registry: Registry) -> Dependencies:
         proposers={Layer.SKILL: (ScriptedProposer([edit]),), Layer.TOOL: (ScriptedProposer([edit]),)},
         image_of=lambda sandbox: "one",
         safety_probes=(),
+        policy=replace(parts.policy, judge=replace(parts.policy.judge, fresh_tasks=0)),
     )
 
 

@@ -18,8 +18,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agentos.cli.connections.mcp_serving import serve
-from agentos.cli.connections.mcp_tools import HomeTools
+from agentos.cli.connections.mcp_serving import HomeTools, serve
 from agentos.domain import Feedback, Question, Rating, TaskState
 from agentos.errors import Conflict, Unavailable, UserError
 from agentos.home import Home

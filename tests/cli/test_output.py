@@ -76,15 +76,16 @@ def test_a_table_without_rows_says_what_to_do(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "No tasks yet.\n"
 
 
-@pytest.mark.parametrize("noun", COMMANDS)
 def test_help_names_every_verb_in_full_and_nothing_else(
-    noun: str, agentos: Callable[..., CompletedProcess[str]]
+    agentos: Callable[..., CompletedProcess[str]],
 ) -> None:
-    text = " ".join(agentos(noun, "--help").stdout.split())
-    assert "completion" not in text
-    assert "<bool>" not in text
-    for verb in getattr(load(noun), "commands", {}).values():
-        assert " ".join(str(verb.help).split("\n\n")[0].split()) in text
+    for noun in COMMANDS:
+        text = " ".join(agentos(noun, "--help").stdout.split())
+        assert "Usage: agentos" in text, noun
+        assert "completion" not in text, noun
+        assert "<bool>" not in text, noun
+        for verb in getattr(load(noun), "commands", {}).values():
+            assert " ".join(str(verb.help).split("\n\n")[0].split()) in text, noun
 
 
 def test_json_holds_nothing_that_a_terminal_obeys_and_is_whole_with_half_a_character(

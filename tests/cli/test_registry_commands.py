@@ -190,7 +190,7 @@ def test_reading_commands_import_nothing_heavy(registry: Registry) -> None:
         "heavy = {'sqlmodel', 'sqlalchemy', 'dbos', 'langgraph', 'pydantic_settings', 'alembic', 'agentos.messages'}\n"
         "print('\\nheavy:', sorted(heavy & set(sys.modules)))\n"
     )
-    for command in (["list"], ["show", "memory/default"], ["diff", "memory/default"], ["log"]):
+    for command in (["diff", "memory/default"], ["log"]):
         done = subprocess.run(
             [sys.executable, "-c", code, *command],
             env=dict(os.environ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -49,6 +50,8 @@ def test_a_folder_is_added_listed_and_shown(agentos: Callable[..., Ran], home: H
     agentos("skill", "add", str(source), "--name", "Cubes")
     (home.skills / "empty").mkdir()
     take_in(home)
+    shutil.rmtree(home.skills / "dice")  # as when it came from a folder that was adopted
+    assert "registry edit skill/dice" in agentos("skill", "add", str(source), code=1).stderr
     listed = json.loads(agentos("skill", "list", "--json").stdout)["skills"]
     assert {"cubes", "dice"} <= {row["skill"] for row in listed}
     assert [row["description"] for row in listed if row["skill"] == "dice"] == ["Rolls: dice."]

@@ -29,8 +29,13 @@ from agentos.settings import load_settings
 from tests.command_server import Command, command_server
 
 KIT = Path(__file__).parent / "kit"
-# For whole evolutions whose matter is not how edits are searched and compared on generated inputs.
-UNCOMPARED = "[mine]\nsettle_s = 0.3\n[replay]\nneighbours = 0\nmutants = 0\n"
+# For whole evolutions whose matter is not what comes in after their edit ...
+WITHOUT_FRESH = "[judge]\nfresh_tasks = 0\n"
+# ... nor how edits are searched and compared on generated inputs.
+UNCOMPARED = (
+    "[mine]\nsettle_s = 0.3\n[safety]\nrepeats = 1\n"
+    f"[replay]\nrepeats = 1\nneighbours = 0\nmutants = 0\n{WITHOUT_FRESH}"
+)
 QUICK_POLICY = f"[propose]\nbudget_s = 2.0\nmax_candidates = 2\n{UNCOMPARED}"
 BUSY = 5  # so much longer is waited than a quiet machine would need: patience costs nothing
 
@@ -40,6 +45,7 @@ def made_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An initialised home with the kit; copied for each test, because making one takes a second."""
     home = Home(tmp_path_factory.mktemp("made") / "home")
     init_home(home)
+    (home.root / "policy.toml").write_text(WITHOUT_FRESH)
     files = {
         f"skill/test-kit/{path.relative_to(KIT).as_posix()}": path.read_bytes()
         for path in KIT.rglob("*")

@@ -18,7 +18,7 @@ from agentos.daemon.service import service
 from agentos.domain import Evolution, EvolutionState, Result
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.registry.skill_folders.folder_differences import folder_differences
+from agentos.registry.skill_folders.folder import folder_differences
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id

@@ -12,7 +12,7 @@ HEAVY = ("dbos", "sqlalchemy", "pygit2", "docker", "pydantic", "agentos.daemon.s
 
 
 def test_it_imports_nothing_heavy() -> None:
-    program = f"import sys, agentos.daemon.control.background\nprint([name for name in {HEAVY!r} if name in sys.modules])"
+    program = f"import sys, agentos.daemon.control.daemon_lock\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

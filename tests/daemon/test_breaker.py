@@ -15,7 +15,7 @@ from agentos.daemon.run.tasks import MAX_ATTEMPTS, STOPPED, StopSignal, TaskRunn
 from agentos.domain import KernelFault, Result, Run, Share, Task, TaskState
 from agentos.errors import ModelAway, Unavailable
 from agentos.ledger.store import Ledger
-from agentos.testing.running import attempt
+from agentos.testing.registry import attempt
 from tests.daemon.test_tasks import SNAPSHOT, Executor, Snapshots, results
 
 LOST = Unavailable("the box is gone")

@@ -15,16 +15,14 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.control.background import stop_daemon
-from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info
+from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info, stop_daemon
 from agentos.domain import Limits, Result, Task, TaskState
 from agentos.errors import HomeBusy, NotFound
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.sandboxes import cgroups
-from agentos.sandboxes.leftover import GROUPS, notes
-from agentos.sandboxes.owner import home_id
+from agentos.sandboxes.owner import GROUPS, home_id, notes
 
 pytestmark = pytest.mark.sandbox
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import agentos
-from agentos.cli.tasks.deliveries import undelivered_lately
+from agentos.cli.tasks.waiting import undelivered_lately
 from agentos.daemon.run.delivery import PAUSES, Deliverer, again, deliveries_of
 from agentos.domain import (
     Delivery,
@@ -231,6 +231,7 @@ def test_what_could_not_be_done_is_tried_again_and_then_given_up(
         (one,) = deliver(run, now)
         assert (one.state, one.due_at) == (DeliveryState.PENDING, now + pause)
         assert deliver(run, now) == [one]  # not before its time
+        assert undelivered_lately(ledger) == [one]  # as `agentos status` tells it
         now += pause
     (failed,) = deliver(run, now)
     assert failed.state is DeliveryState.FAILED

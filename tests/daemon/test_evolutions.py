@@ -32,7 +32,9 @@ from agentos.domain import (
     Sighting,
     Task,
     Trial,
+    TrialSet,
     Verdict,
+    new_id,
 )
 from agentos.evolver.cycle import rates_of, trials_of
 from agentos.evolver.find.mining import flag
@@ -89,14 +91,15 @@ def set_exam(
     }
     Registry(home.registry).commit(files, "A skill with an honest fault", "edit")
     (home.root / "policy.toml").write_text(policy)
-    made = {}
-    with closing(Ledger(home.ledger)) as ledger:
-        for points, needed in pairs:
-            right = "pass" if points >= needed else "fail"
-            task = _make_task("exam-kit/grade", points=points, needed=needed)
-            made[points, needed] = replace(task, checks=(Check("equals", {"value": right, "path": "grade"}),))
-            ledger.add_task(made[points, needed], Share.OPEN)
+    made = {pair: exam_task(*pair) for pair in pairs}
+    add(home, [*made.values()])
     return [task for (points, needed), task in made.items() if points == needed]
+
+
+def exam_task(points: int, needed: int) -> Task:
+    right = "pass" if points >= needed else "fail"
+    task = _make_task("exam-kit/grade", points=points, needed=needed)
+    return replace(task, checks=(Check("equals", {"value": right, "path": "grade"}),))
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,10 @@ class Exam:
 
 @pytest.fixture(scope="module")
 def asked(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Exam:
-    """An evolution of the shipped policy waits for a person; the daemon that led it there has ended in order."""
+    """An evolution waits for a person or for three new tasks; the daemon that led it there has ended in order."""
     home = Home(tmp_path_factory.mktemp("asked") / "home")
     shutil.copytree(made_home, home.root)
-    failing = set_exam(home, '[propose]\nbudget_s = 5.0\n[consent]\nmedium = "ask"\n')
+    failing = set_exam(home, "[propose]\nbudget_s = 5.0\n[judge]\nfresh_tasks = 3\n")
     daemon = Daemon(home)
     try:
         daemon.start()
@@ -182,6 +185,26 @@ def test_a_recurring_failure_is_repaired_promoted_run_again_from_its_records_and
     served.signal(signal.SIGTERM)
     assert served.ended() == 0
     run_again(home, evolution)
+
+
+def test_work_that_came_since_promotes_what_nobody_was_asked_for(served: Daemon, waiting: Exam) -> None:
+    home, reader = waiting.home, Reader(waiting.home.ledger)
+    (evolution,) = evolutions(home)
+    known = replace(waiting.failing[0], id=new_id("task"), goal="the same work, filed anew")
+    add(home, [exam_task(33, 33), exam_task(80, 12), known])
+    until(lambda: "for 1 more checked task of" in evolutions(home)[0].reason, "two of three were tried")
+    assert reader.find(Consent) == []
+    add(home, [exam_task(5, 66)])
+    until(lambda: evolutions(home)[0].state is EvolutionState.PROBATION, "it is promoted")
+    assert source(home) == RIGHT
+    (consent,) = reader.find(Consent)
+    assert consent.principal == "policy:medium=auto"
+    fresh = [trial for trial in reader.find(Trial) if trial.set is TrialSet.FRESH]
+    assert len(fresh) == 6
+    assert known.id not in {trial.task_id for trial in fresh}
+    for command in (["evolution", "verify", evolution.id], ["audit", "verify"]):
+        done = command_server().run("--home", str(home.root), *command, "--json", env=os.environ)
+        assert (done.returncode, json.loads(done.stdout)["faults"]) == (0, [])
 
 
 def add(home: Home, tasks: list[Task]) -> None:

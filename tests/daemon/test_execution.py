@@ -149,9 +149,9 @@ def test_an_unknown_agent_is_the_tasks_own_fault(
 def test_a_check_that_never_ends_fails_as_the_graders_fault(
     execute: Callable[[Task], Attempt], make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agentos.daemon.run import grading
+    from agentos.daemon.run import execution
 
-    monkeypatch.setattr(grading, "LIMITS", replace(grading.LIMITS, wall_s=1.0))
+    monkeypatch.setattr(execution, "GRADING_LIMITS", replace(execution.GRADING_LIMITS, wall_s=1.0))
     done = execute(replace(make_task("double", n=1), checks=(Check("python", {"code": "while True: pass"}),)))
     assert done.outcome.result is Result.FAILED
     assert done.outcome.score == 0.0

@@ -281,6 +281,14 @@ def test_what_can_show_nothing_is_refused_and_what_has_no_check_is_kept(
         speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=5",)))
     with pytest.raises(UserError, match="own check says otherwise"):
         speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=9",)))
+    for value in (float("inf"), "\ud800", {"total": float("nan")}):
+        with pytest.raises(UserError, match="what JSON cannot"):
+            speak(home, run.id, Rating.BAD, FeedbackDetails(corrected=(value,)))
+    with pytest.raises(UserError, match="what JSON cannot"):
+        speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=1e400",)))
+    os.mkfifo(home.root / "fifo")
+    with pytest.raises(UserError, match="no regular file"):
+        speak(home, run.id, Rating.BAD, FeedbackDetails(check=home.root / "fifo"))
     with pytest.raises(UserError, match="PATH=VALUE"):
         speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total",)))
     with pytest.raises(UserError, match=r"has no 'totl'; it has .*total.*--check"):  # a slip

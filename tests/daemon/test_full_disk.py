@@ -14,7 +14,7 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from tests.daemon.conftest import Daemon
+from tests.daemon.conftest import UNCOMPARED, Daemon
 from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH, RIGHT, ended, source
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -28,7 +28,7 @@ def test_an_evolution_waits_for_room_and_goes_on(
         "skill/exam-kit/SKILL.md": b"---\nname: exam-kit\ndescription: Grades.\n---\n",
     }
     Registry(tiny_home.registry).commit(files, "A skill with an honest fault", "edit")
-    (tiny_home.root / "policy.toml").write_text("[propose]\nbudget_s = 5.0\n")
+    (tiny_home.root / "policy.toml").write_text(f"[propose]\nbudget_s = 2.0\n{UNCOMPARED}")
     ledger, daemon = Ledger(tiny_home.ledger), Daemon(tiny_home)
     for points, needed in PAIRS:
         task = make_task("exam-kit/grade", points=points, needed=needed)

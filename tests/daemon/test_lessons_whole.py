@@ -57,6 +57,9 @@ POLICY = """
 settle_s = 1.0
 [replay]
 models = "replay-then-live"
+repeats = 1
+[safety]
+repeats = 1
 """
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.mcp.accepting import accept, as_it_is_now, question_of
-from agentos.daemon.mcp.adding import NewServer, add_server, look_at
+from agentos.daemon.mcp.adding import NewServer, accept, add_server, as_it_is_now, look_at, question_of
 from agentos.daemon.mcp.packages import Packages, archive
 from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.requests.people import People

@@ -45,11 +45,15 @@ MEMORY = "memory/default/memory.md"
 CALLS = 14  # that an evolution may spend on proposals here
 # The server answers alike each time, so trials may be served from the record, and every flip counts.
 POLICY = """
+[judge]
+fresh_tasks = 0
 [mine]
 settle_s = 0.3
 [propose]
 model = "writer"
 max_candidates = 1
+[safety]
+repeats = 1
 [replay]
 models = "replay-then-live"
 [review]

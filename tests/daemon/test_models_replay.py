@@ -116,8 +116,8 @@ def test_an_unchanged_snapshot_gives_the_same_trajectory_and_asks_nobody(
     assert seen.total() == posts
 
 
-SERVED = 'models = "replay-then-live"\n'  # of [replay], which comes last there
-FEW_PAIRS = "[judge]\nmargin = 0.4\n"
+SERVED = QUICK_POLICY.replace("[replay]\n", '[replay]\nmodels = "replay-then-live"\n')
+FEW_PAIRS = QUICK_POLICY.replace("[judge]\n", "[judge]\nmargin = 0.4\n")
 
 
 def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task], policy: str) -> list[Task]:
@@ -130,7 +130,7 @@ def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task], policy:
         **agent("phrasing", harness="phrasing"),
     }
     Registry(home.registry).commit(files, "An agent that phrases what a faulty tool says", "edit")
-    (home.root / "policy.toml").write_text(QUICK_POLICY + policy)
+    (home.root / "policy.toml").write_text(policy)
     tasks = []
     for points, needed in PAIRS:
         check = Check("equals", {"value": "pass" if points >= needed else "fail", "path": "grade"})

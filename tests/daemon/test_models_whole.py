@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentos.domain import Json, Limits, Result, Run, Share, Task, TaskState
+from agentos.domain import Json, KernelFault, Limits, Result, Run, Share, Task, TaskState, kind_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -33,6 +33,13 @@ from tests.daemon.thinking_world import (
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 ALONE = 'evolve = "manual"\n'  # an evolution's trials would be paid calls too
+OVERSEEN = """
+[supervisor]
+overseer_model = "scripted"
+overseer = "stop"
+overseer_steps = 40
+observed = 0.0
+"""
 SECRET = "Quiet-Harbour-4711-x9"  # looks like no key: only its name tells
 
 
@@ -72,6 +79,17 @@ def circle(*_: str) -> Callable[[Json], ServerReply]:
     return lambda request: call("pure", {"text": "again"})
 
 
+def astray(*_: str) -> Callable[[Json], ServerReply]:
+    """Ever another call; and what the model says that looks on at it."""
+
+    def reply(request: Json) -> ServerReply:
+        if "You watch another agent" in str(request["messages"][0]["content"]):
+            return say('So far: {"lost": true, "reason": "ever other letters"}')
+        return call("pure", {"text": "ab" * (1 + turn_of(request))})
+
+    return reply
+
+
 def ask(*_: str) -> Callable[[Json], ServerReply]:
     """Asks a person, then another agent, then answers with what both said."""
 
@@ -86,7 +104,7 @@ def ask(*_: str) -> Callable[[Json], ServerReply]:
     return reply
 
 
-SCRIPTS = {"count": count, "leak": leak, "strange": strange, "circle": circle, "ask": ask}
+SCRIPTS = {"count": count, "leak": leak, "strange": strange, "circle": circle, "astray": astray, "ask": ask}
 LEAK = f'''"""leak."""
 import sys
 from pathlib import Path
@@ -145,6 +163,7 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         files = {"tool/leak/tool.py": LEAK, "tool/leak/resource.toml": 'description = "leaks"\n'}
         files |= {"agent/leaky/resource.toml": 'description = "leaky"\ntools = ["leak"]\nskills = []\n'}
         Registry(home.registry).commit({path: text.encode() for path, text in files.items()}, "More", "edit")
+        home.settings.write_text(home.settings.read_text() + OVERSEEN)
         ledger, daemon = Ledger(home.ledger), Daemon(home)
         yield Place(home, server, seen, ledger, daemon.start())
         daemon.close()
@@ -231,6 +250,21 @@ def test_a_model_that_runs_in_circles_is_stopped(place: Place) -> None:
     (run,) = place.done(free_task("[circle]"))
     assert ended(run) == (Result.FAILED, "loop")
     assert place.server.paid - paid < 12
+
+
+def test_a_model_that_looks_on_ends_what_it_calls_lost_and_is_paid_for(place: Place) -> None:
+    paid = place.server.paid
+    (run,) = place.done(free_task("[astray]"))
+    assert run.outcome is not None
+    assert kind_of(run.outcome.fault) is KernelFault.SUPERVISOR
+    steps = place.ledger.steps(run.id)
+    assert [step.action for step in steps if step.node == "supervisor"] == [
+        {"check": "overseer", "act": "stop"}
+    ]
+    assert "ever other letters" in run.outcome.reason
+    own = sum(step.node == "model" for step in steps)
+    assert place.server.paid - paid == own + 1  # its look is a call of its own, on a budget of its own
+    assert run.outcome.cost.calls == own
 
 
 def test_a_storm_of_refusals_is_waited_out_and_nothing_is_paid_twice(place: Place) -> None:

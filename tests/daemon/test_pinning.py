@@ -44,11 +44,13 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 BROKEN = {"greeting/__init__.py": "def hello(name, *, language):\n    return language\n"}  # another signature
 POLICY = """
+[judge]
+fresh_tasks = 0
 [mine]
 settle_s = 0.5
 [propose]
 max_candidates = 1
-budget_s = 5.0
+budget_s = 1.0
 [replay]
 repeats = 1
 [sandbox]

@@ -11,7 +11,7 @@ from agentos.daemon.run.tasks import MAX_ATTEMPTS, StopSignal, TaskRunner
 from agentos.domain import Result, Task, TaskState
 from agentos.errors import Unavailable
 from agentos.ledger.store import Ledger
-from agentos.testing.running import attempt
+from agentos.testing.registry import attempt
 from tests.daemon.test_tasks import Executor, Snapshots, results
 
 LOST = Unavailable("the box is gone")

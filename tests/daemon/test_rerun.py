@@ -12,7 +12,7 @@ import pytest
 from agentos.daemon.service import Service, service
 from agentos.domain import Outcome, Result, Run, Share, Step, Task, new_id
 from agentos.errors import UserError
-from agentos.evolver.replay.rerun import Cause, Rerun, rerun
+from agentos.evolver.replay.verification import Cause, Rerun, rerun
 from agentos.home import Home
 from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings

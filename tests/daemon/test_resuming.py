@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,10 +29,11 @@ from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 from agentos.testing import ModelServer
 from agentos.testing.modelserver.replies import ServerReply, say
+from tests.command_server import PATIENCE_S, Command, command_server
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
-KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "2"))  # each start of a gateway takes three seconds
+KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "2"))
 AT_ONCE = 3  # kills of one task
 TURNS = 4 * AT_ONCE  # so that a run is not over before its last kill
 SPEC = ModelSpec("main", "openai/scripted", "local", {})
@@ -128,15 +127,18 @@ def new_task(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> Call
     return add
 
 
-def drive(home: Home, task: Task) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-c", DRIVER, str(home.root), task.id]
-    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+@pytest.fixture
+def drive(home: Home, tmp_path: Path) -> Callable[[Task], Command]:
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    return lambda task: command_server().start(str(home.root), task.id, env=os.environ, script=script)
 
 
 def test_killed_at_random_moments_a_run_pays_once_and_acts_once(
     home: Home,
     ledger: Ledger,
     new_task: Callable[[], Task],
+    drive: Callable[[Task], Command],
     server: ModelServer,
     until: Any,
     sandbox: Bubblewrap,
@@ -146,14 +148,14 @@ def test_killed_at_random_moments_a_run_pays_once_and_acts_once(
         task, paid, kills = new_task(), server.paid, min(AT_ONCE, KILLS - begun)
         for _ in range(kills):
             before, known = server.paid, len(ledger.runs(task.id))
-            with drive(home, task) as driver:
-                # what the one before it asked may be paid only now: that alone is no sign of this one
-                until(lambda: len(ledger.runs(task.id)) > known, "it begins", 60)  # noqa: B023 - called here
-                until(lambda: server.paid > before or driver.poll() is not None, "it asks", 60)  # noqa: B023 - called here
-                time.sleep(dice.uniform(0.0, 0.25))  # the point of the kill, not a wait
-                driver.send_signal(signal.SIGKILL)
-        with drive(home, task) as driver:
-            assert driver.wait(60) == 0
+            driver = drive(task)
+            # what the one before it asked may be paid only now: that alone is no sign of this one
+            until(lambda: len(ledger.runs(task.id)) > known, "it begins", 60)  # noqa: B023 - called here
+            until(lambda: server.paid > before or driver.poll() is not None, "it asks", 60)  # noqa: B023 - called here
+            time.sleep(dice.uniform(0.0, 0.25))  # the point of the kill, not a wait
+            driver.kill()
+            driver.wait()
+        assert drive(task).wait(PATIENCE_S) == 0
         assert server.paid - paid == TURNS
         acted_once(ledger, task, kills)
     replayed(home, ledger, task, sandbox)

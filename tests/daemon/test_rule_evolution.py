@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from agentos.domain import (
     Verdict,
     tier_of,
 )
-from agentos.evolver.propose.rule_alarms import good_runs, rule_fault
+from agentos.evolver.propose.validation import good_runs, rule_fault
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Proposal
@@ -59,12 +60,17 @@ POLICY = """
 settle_s = 0.5
 [propose]
 max_candidates = 1
+[safety]
+repeats = 1
 [replay]
 models = "replay-then-live"
 repeats = 1
 [sandbox]
 high = "bubblewrap"
+[look_back]
+rules_min = 3
 """
+LONG = "softly " * 3_000  # so that the call's arguments lie apart from its step
 
 
 def worker(request: Json, number: int) -> Any:
@@ -80,7 +86,7 @@ def worker(request: Json, number: int) -> Any:
     if not gave and "archive" in place:
         return call("clean", {"command": f"clean --force {amount}"})
     if not gave or "refused" in gave[-1] or "another way" in gave[-1]:
-        return call("clean", {"command": f"clean {amount}"})
+        return call("clean", {"command": f"clean {LONG if amount.strip() == '5' else ''}{amount}"})
     return say(str(json.loads(gave[-1])["n"]))
 
 
@@ -155,6 +161,7 @@ def test_failures_that_recur_become_a_rule_which_a_person_is_asked_about(place: 
         (rule("'write' in effects", "stop"), "passed"),  # what a tool does is on record too
         (rule("agent == 'keeper'", "stop", on="before_answer"), "passed"),
         (rule("goal.contains('desk')", "ask"), "passed"),
+        (rule("text.contains('softly softly')", "stop"), "1 of 3 runs that passed"),
         (rule("tool_calls > 0", "stop", on="after_call"), "passed"),
         (rule("args.nothing == 1", "stop"), "passed"),  # what cannot be judged is held back
         (rule("true", "refuse", on="before_model", advice="No."), "not on record"),
@@ -164,18 +171,22 @@ def test_failures_that_recur_become_a_rule_which_a_person_is_asked_about(place: 
     ],
 )
 def test_a_rule_that_would_hold_back_good_runs_gets_no_trial(place: Place, text: str, says: str) -> None:
-    if "examples" not in text and says == "passed":
+    if "examples" not in text and says.endswith("passed"):
         text += (
             "[[examples.stops]]\n" + ("answer = '1'" if "before_answer" in text else "tool = 'clean'") + "\n"
         )
-        text += "args = {}\neffects = ['write']\nagent = 'keeper'\ngoal = 'the desk'\nbefore = [{ tool = 'clean' }]\n"
+        text += "args = { note = 'softly softly' }\neffects = ['write']\nagent = 'keeper'\ngoal = 'the desk'\nbefore = [{ tool = 'clean' }]\n"
     evolution, candidate = proposed(place)
     for path in ("rule/mine/resource.toml", "skill/clean/rules/mine.toml"):
         edit = Proposal("", "a rule", "by hand", {path: text}, "", (), ())
         with offline_context(place.home) as parts:
             assert good_runs(parts, evolution.base)
             assert says in rule_fault(parts, evolution, edit)
-            assert not rule_fault(parts, evolution, Proposal("", "", "", candidate.edit.files, "", (), ()))
+            found = Proposal("", "", "", candidate.edit.files, "", (), ())
+            assert not rule_fault(parts, evolution, found)
+            look_back = replace(parts.policy.look_back, rules_min=4)
+            parts = replace(parts, policy=replace(parts.policy, look_back=look_back))
+            assert "fewer than 4 runs" in rule_fault(parts, evolution, found)
 
 
 def test_approved_it_refuses_the_call_in_the_next_run(place: Place) -> None:

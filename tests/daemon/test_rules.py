@@ -34,7 +34,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, ObservedRun, Plan
 from agentos.registry.store import Registry
-from agentos.resources.effects import recorded_effects
+from agentos.resources.servers import recorded_effects
 from agentos.rules.document import read_rule
 from agentos.rules.trying import RuleHitInRun, in_run
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
@@ -191,6 +191,21 @@ def test_a_person_is_asked_and_what_they_say_holds(world: World) -> None:
     assert world.run(task, answered(world, question, "allow")).answer == [[True, {"n": 4}, None]]
 
 
+def test_what_a_person_allows_once_happens_once(world: World) -> None:
+    world.rule("args.n == 2", "ask")
+    task = world.harness(CALLS % "[2, 2, 2]")
+    given: dict[str, str] = {}
+    for asked in range(3):
+        recording = recording_of(world.registry.stable(), [], given)
+        done = world.run(task, Plan(recording=recording, resume=True))
+        assert done.outcome.result is Result.WAITING
+        assert nodes(done).count("act") == asked
+        (new,) = [found for found in world.ledger.find(Question) if found.text not in given]
+        given[new.text] = "allow"
+    done = world.run(task, Plan(recording=recording_of(world.registry.stable(), [], given), resume=True))
+    assert done.answer == [[True, {"n": 4}, None]] * 3
+
+
 def test_a_rule_that_asks_does_not_lift_one_that_refuses(world: World) -> None:
     """No new rule can shadow one that is there: what a person allows by one, the other still refuses."""
     world.rule("args.n == 2", "refuse", advice="Try 3.")
@@ -325,8 +340,9 @@ def test_another_encoding_of_an_argument_is_seen_through(world: World, command: 
     assert kind_of(world.run(world.harness(source)).outcome.fault) is KernelFault.RULE
 
 
-def test_a_harness_that_does_not_ask_before_a_call_is_ended(world: World) -> None:
-    world.rule("tool == 'double'", "refuse", advice="No.")
+@pytest.mark.parametrize("when", ["tool == 'double'", "'pure' in effects"])
+def test_a_harness_that_does_not_ask_before_a_call_is_ended(world: World, when: str) -> None:
+    world.rule(when, "refuse", advice="No.")
     source = (
         "def run(sdk):\n"
         "    sdk.step('act', {'tool': 'double', 'args': {'n': 1}, 'path': 'x'}, {'ok': True, 'output': 2})\n"
@@ -424,8 +440,11 @@ def test_a_model_call_is_judged_before_it_is_made(world: World, black_box: Task)
     assert asked == []
 
 
-def test_tokens_are_counted_alike_live_and_from_the_record(world: World, black_box: Task) -> None:
-    world.rule("tokens > 0", on="before_model")
+@pytest.mark.parametrize("when", ["tokens > 0", "steps.exists(one, one.node == 'model')"])
+def test_what_the_kernel_saw_is_counted_alike_live_and_from_the_record(
+    world: World, black_box: Task, when: str
+) -> None:
+    world.rule(when, on="before_model")
     world.models = FakeModels(lambda request, number: shell("ls"))
     done = world.run(black_box)
     assert kind_of(done.outcome.fault) is KernelFault.RULE

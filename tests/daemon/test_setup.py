@@ -26,6 +26,8 @@ def test_one_input_that_cannot_be_read_adds_nothing(home: Home, tmp_path: Path) 
     text = "- {goal: one, inputs: [a.txt]}\n- {goal: two, inputs: [/proc/self/mem]}\n"
     with pytest.raises(Invalid, match="/proc/self/mem cannot be read"):
         add_tasks(home, drafts_of(text.encode(), "the tasks", tmp_path))
+    with pytest.raises(Invalid, match=r"\*\.zip matches no file"):
+        add_tasks(home, drafts_of(b"{goal: one, inputs: ['*.zip']}", "the tasks", tmp_path))
     drafts = drafts_of(b"- {goal: one, inputs: [a.txt]}\n- {goal: two}\n", "the tasks", tmp_path)
     (tmp_path / "a.txt").unlink()  # after the file was read
     with pytest.raises(Invalid, match="cannot be read"):

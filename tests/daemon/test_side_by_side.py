@@ -12,7 +12,7 @@ import pytest
 
 from agentos.daemon.engine import Steps
 from agentos.daemon.evolutions import WAITING_MAX, start_due
-from agentos.daemon.service import EVOLVE, PROMOTE, Service, Threads, service
+from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, Service, Threads, service
 from agentos.domain import (
     Check,
     Diagnosis,
@@ -167,6 +167,24 @@ def test_an_approved_promotion_at_a_place_waits_until_the_place_is_free(parts: S
     opened(parts, "b", file="tool/x/tool.py")
     start_due(parts, engine)
     assert "evo-b" not in engine.going
+
+
+def test_two_edits_that_wait_at_one_place_are_tried_in_turn_and_none_while_it_is_promoted(
+    parts: Service, engine: Any
+) -> None:
+    waits = {"state": EvolutionState.AWAITING_CONSENT, "file": "tool/x/tool.py"}
+    for name in "ab":
+        opened(parts, name, **waits)
+    parts.fresh_due.update(("evo-a", "evo-b"))
+    start_due(parts, engine)
+    assert engine.going == {"evo-a": FRESH}
+    del engine.going["evo-a"]
+    start_due(parts, engine)
+    assert engine.going == {"evo-b": FRESH}
+    engine.going = {"evo-b": PROMOTE}
+    parts.fresh_due.add("evo-b")
+    start_due(parts, engine)
+    assert engine.going == {"evo-b": PROMOTE}
 
 
 def test_an_evolution_that_the_ledger_lost_stops_nobody(parts: Service, engine: Any) -> None:

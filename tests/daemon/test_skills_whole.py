@@ -59,6 +59,8 @@ def run(input: Input) -> Output:
 '''
 # The worker answers alike when it was told alike, so every flip counts.
 POLICY = """
+[judge]
+fresh_tasks = 0
 [mine]
 settle_s = 0.5
 [evidence]
@@ -66,6 +68,8 @@ visible_guards = 1.0
 max_guards = 5
 [propose]
 max_candidates = 1
+[safety]
+repeats = 1
 [replay]
 models = "replay-then-live"
 repeats = 1

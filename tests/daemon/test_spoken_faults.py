@@ -10,7 +10,7 @@ import pytest
 
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import KernelFault, Origin, Result, Run, Share, Task, kind_of
-from agentos.evolver.find.budget_failures import no_model
+from agentos.evolver.find.agent_failures import no_model
 from agentos.evolver.find.fingerprints import failure_of
 from agentos.evolver.policy import load_taxonomy
 from agentos.home import Home

@@ -99,6 +99,8 @@ else:
         (goal.parent / "checkout" / path).write_text((edit / path).read_text())
 """
 POLICY = """
+[judge]
+fresh_tasks = 0
 [mine]
 settle_s = 0.3
 [propose]
@@ -110,6 +112,10 @@ max_hold_out = 1
 high = "bubblewrap"
 [probe]
 passes = 1
+[safety]
+repeats = 1
+[replay]
+repeats = 1
 """
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.control.logs import set_up_logs
 from agentos.daemon.control.systemd import SystemdUnit
+from agentos.daemon.process import set_up_logs
 from agentos.errors import Conflict, NotFound
 from agentos.home import Home
 

@@ -28,7 +28,7 @@ from agentos.domain import (
 from agentos.errors import Unavailable
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
-from agentos.testing.running import attempt
+from agentos.testing.registry import attempt
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SNAPSHOT = Snapshot("c" * 40, "d" * 40)

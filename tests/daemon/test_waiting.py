@@ -12,7 +12,7 @@ from agentos.daemon import service
 from agentos.daemon.run.tasks import StopSignal
 from agentos.domain import KernelFault, Outcome, Result, box_fault, kernel_fault
 from agentos.errors import ModelAway, ModelMissing, Unavailable
-from agentos.evolver.find.budget_failures import without_model
+from agentos.evolver.find.agent_failures import without_model
 from agentos.evolver.policy import WaitPolicy
 from agentos.testing import Undurable
 

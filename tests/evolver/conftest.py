@@ -35,11 +35,10 @@ from agentos.evolver.cycle import evolve
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
-from agentos.evolver.policy import Policy, load_taxonomy
-from agentos.functions import MARK, functions, marked
+from agentos.evolver.policy import Judge, Policy, load_taxonomy
 from agentos.ports import Attempt, Proposal
 from agentos.shipped import folder
-from agentos.syntax import parse
+from agentos.syntax import MARK, functions, marked, parse
 from agentos.testing import (
     FakeExecutor,
     FakeRegistry,
@@ -51,6 +50,7 @@ from agentos.testing import (
     attempt,
 )
 
+TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")
 PATH = "skill/calc/tools/grade.py"
 RESOURCE = "skill/calc"
 # The fault: 50 points are enough to pass, and the tool says they are not.
@@ -58,6 +58,8 @@ FAULTY = "def answer(points):\n    if points > 50:\n        return 'pass'\n    r
 RIGHT = FAULTY.replace("> 50", ">= 50")
 TEMPTING = FAULTY.replace("> 50", "> 40")  # mends 50 and breaks 45
 USELESS = FAULTY.replace("> 50", "> 51")
+
+WITHOUT_FRESH = Policy(judge=Judge(fresh_tasks=0))  # for evolutions whose matter is not what comes after them
 
 
 def proposal(source: str, summary: str = "an edit", fixes: tuple[str, ...] = ()) -> Proposal:
@@ -76,7 +78,7 @@ class World:
     proposer: ScriptedProposer = field(default_factory=lambda: ScriptedProposer([proposal(RIGHT)]))
     durable: Undurable = field(default_factory=Undurable)
     later: timedelta = timedelta()  # how far the evolver's clock is ahead of the ledger's
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = WITHOUT_FRESH
     lost: int = 0  # so many executions are lost by the machinery before one works
     flaky: set[str] = field(default_factory=set)  # task ids that pass every other time
     image: str = "one"  # what boxes are made of
@@ -137,7 +139,7 @@ class World:
             replayer=SerialReplayer(),
             proposers={Layer.SKILL: (self.proposer,)},
             policy=self.policy,
-            taxonomy=load_taxonomy(folder("evolver") / "taxonomy.toml"),
+            taxonomy=TAXONOMY,
             consent_key=self.key,
             now=self.now,
             image_of=lambda sandbox: self.image,

@@ -10,10 +10,10 @@ import pytest
 
 from agentos.domain import Budget, Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
-from agentos.gateway.budgets import BudgetAccount, reserve
 from agentos.gateway.calls import CallTotals
 from agentos.gateway.client import GatewaySession
-from agentos.models.stopping import let_models_go_on, stop_models
+from agentos.gateway.sessions import BudgetAccount, reserve
+from agentos.models.resolving import let_models_go_on, stop_models
 from tests.gateway.conftest import Bench, asking, within
 
 Paid = Callable[[], int]

@@ -10,7 +10,7 @@ import pytest
 
 from agentos.domain import Mode, ModelSpec
 from agentos.errors import ModelFailed
-from agentos.models.canonical import run_mark
+from agentos.models.requests import run_mark
 from tests.gateway.conftest import Bench, asking, said, within
 
 Paid = Callable[[], int]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agentos import domain
 from agentos.domain import Evolution, EvolutionState, Outcome, Result, Snapshot
-from agentos.domain.faults import KernelFault, Origin
+from agentos.domain.runs import KernelFault, Origin
 from agentos.errors import Unavailable
 from agentos.ledger.rows import dictionary
 from agentos.ledger.rows.codec import (

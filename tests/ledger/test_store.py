@@ -45,9 +45,9 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.connect import _engine, open_ledger
+from agentos.ledger.listing import LedgerStats, SpentTotals
 from agentos.ledger.rows.schema import HEAD
 from agentos.ledger.rows.tables import METADATA
-from agentos.ledger.stats import LedgerStats, SpentTotals
 from agentos.ledger.store import Ledger
 from tests.ledger.conftest import IN_FILE
 

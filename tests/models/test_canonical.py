@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentos.domain import ModelSpec
-from agentos.models.canonical import effective, request_key, run_mark
+from agentos.models.requests import effective, request_key, run_mark
 
 SPEC = ModelSpec("main", "openai/x", "", {"temperature": 0.5})
 

@@ -10,8 +10,8 @@ import pytest
 
 from agentos.errors import UserError
 from agentos.home import Home
-from agentos.models.keys import read_keys
 from agentos.models.redaction import Redactor, known_secrets, redactor_of
+from agentos.models.secrets import read_keys
 from agentos.settings import Settings
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA PRIVATE KEY-----"

@@ -212,8 +212,10 @@ def test_a_daemon_works_with_all_of_them(
     daemon.start()
     ledger = Ledger(home.ledger)
     runs: list[Run] = []
+    filed: list[str] = []
     for number in (ACCOUNT, ACCOUNT.replace("89", "88"), "x" * 9_000):
         task = _make_task("bank/account", number=number)
+        filed.append(task.id)
         ledger.add_task(replace(task, checks=(Check("iban", {"path": "number"}),)), Share.OPEN)
 
     def ended() -> bool:
@@ -221,7 +223,7 @@ def test_a_daemon_works_with_all_of_them(
         return len(runs) == 3
 
     until(ended, "all runs have ended", 60)
-    good, wrong, long = sorted(runs, key=lambda run: run.task_id)
+    good, wrong, long = sorted(runs, key=lambda run: filed.index(run.task_id))
     for run in runs:
         assert run.outcome is not None
         assert run.sandbox == "half"
@@ -279,6 +281,7 @@ def test_an_evolution_has_their_versions_on_record(
     assert candidate.manifest.layer in (Layer.SKILL, Layer.TOOL)
     trials = ledger.find(Trial, evolution_id=evolution.id)
     assert {(trial.sandbox, trial.image.split(":")[0]) for trial in trials} == {("half", VERSION)}
+    assert {trial.plugins for trial in trials} == {(f"sandboxes/half ({VERSION})",)}
     ledger.close()
     registry_ = Registry(home.registry)
     assert registry_.files(registry_.stable(), PATH)[PATH].decode() == RIGHT

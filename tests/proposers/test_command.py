@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.evolve.coding_agent_config import with_coder
+from agentos.daemon.evolve.coding_agent import with_coder
 from agentos.domain import (
     Budget,
     Call,
@@ -35,8 +35,7 @@ from agentos.domain import (
 from agentos.errors import Invalid, UserError
 from agentos.home import Home
 from agentos.ports import Brief, Case, ObservedRun
-from agentos.proposers.coders import load_coders
-from agentos.proposers.coding_agent import AgentJob, AgentJobResult
+from agentos.proposers.coders import AgentJob, AgentJobResult, load_coders
 from agentos.proposers.command import (
     MANIFEST,
     MANIFEST_MAX,

@@ -169,6 +169,7 @@ class Scripted:
 
     answers: list[Any]
     name: str = "scripted"
+    small: bool = False
     asked: list[Json] = field(default_factory=list)
 
     def ask(self, evolution_id: str, purpose: str, request: Json) -> Reply:

@@ -114,10 +114,11 @@ def answer(block: str, **said: Json) -> str:
 class Model:
     """A scripted model behind the real adviser; ``requests`` is what it was asked."""
 
-    def __init__(self, *answers: str | Exception, form: str = "diff") -> None:
+    def __init__(self, *answers: str | Exception, form: str = "diff", context: int = 32_768) -> None:
         self._answers = answers
         self.models = FakeModels(self._say)
-        adviser = Advice("writer", self.models, lambda: SPEC, Budget())
+        spec = replace(SPEC, context_tokens=context)
+        adviser = Advice("writer", self.models, lambda: spec, Budget())
         self.proposer = ModelProposer(adviser, REGISTRY, form)
 
     def _say(self, request: Mapping[str, Any], number: int) -> Mapping[str, Json]:
@@ -412,6 +413,18 @@ def test_a_model_that_cannot_write_chooses_among_rules_of_the_kernels(reply: str
     assert "3.7\n" not in made.files[PROMPT]
 
 
+def test_a_small_model_is_asked_to_choose_at_once_and_to_write_only_where_it_does_not() -> None:
+    model = Model("2", context=8192)
+    assert model.first(prompt_brief()).operator == "model choice (fake)"
+    assert len(model.models.requests) == 1
+    writes = Model("none of them", answer("Check it."), context=8192)
+    assert writes.first(prompt_brief()).operator == "model (fake)"
+    assert "Answer with its number" in writes.told[0]
+    assert "Answer with its number" not in writes.told[1]
+    assert writes.models.requests[1]["max_tokens"] <= 512
+    assert list(Model("1", context=8192).proposer.propose(replace(prompt_brief(), layer=Layer.MEMORY))) == []
+
+
 def test_a_rule_never_holds_what_a_check_expects() -> None:
     secret = "ZQX-20441"
     task = replace(
@@ -464,6 +477,7 @@ def test_a_model_that_is_too_slow_to_write_is_told_less_and_then_only_chooses() 
         ),
         (Check("equals", {"value": "2026-01-31"}), "January 31, 2026", "YYYY-MM-DD"),
         (Check("regex", {"pattern": r"^\d{4}-\d{2}-\d{2}$"}), "31.1.2026", "YYYY-MM-DD"),
+        (Check("regex", {"pattern": r"\b2026-03-05\b"}), "5 March 2026", "YYYY-MM-DD"),
         (Check("equals", {"value": "YES"}), "yes", "capital letters"),
         (Check("equals", {"value": ["a"]}), "a", "one JSON list"),
         (

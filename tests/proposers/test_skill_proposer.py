@@ -29,7 +29,7 @@ from agentos.ports import Brief, ObservedRun, Proposal
 from agentos.proposers.skill import SkillProposer, did, ways
 from agentos.resources import examine
 from agentos.testing import FakeRegistry, MemoryLedger
-from agentos.testing.modelserver.rules import habits, rules_in
+from agentos.testing.modelserver.policy import habits, rules_in
 
 World = Any  # of conftest
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

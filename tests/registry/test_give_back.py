@@ -10,7 +10,7 @@ import pytest
 
 from agentos.domain import ResourceId
 from agentos.errors import Conflict, UserError
-from agentos.registry.skill_folders.folder_differences import (
+from agentos.registry.skill_folders.folder import (
     DifferenceSide,
     FolderDifference,
     folder_differences,

@@ -11,7 +11,7 @@ import pytest
 
 from agentos.errors import Invalid, Unavailable
 from agentos.registry.check import leftovers, sweep
-from agentos.registry.git import history
+from agentos.registry.git import versions as history
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import UpgradeChoice
 from agentos.resources import parse_id

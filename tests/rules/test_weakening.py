@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentos.domain import Tier, tier_of
-from agentos.rules.weakening import weakened
+from agentos.rules.document import weakened
 
 PATH = "rule/mine/resource.toml"
 SKILL = "skill/a/rules/mine.toml"

@@ -29,7 +29,6 @@ from agentos.sandboxes.docker import image, image_host
 from agentos.sandboxes.docker.container import ContainerMaker, End
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host, find, images
-from agentos.sandboxes.docker.pool import ContainerPool
 from agentos.sandboxes.docker.profile import (
     HOME_LABEL,
     ContainerProfile,
@@ -37,9 +36,8 @@ from agentos.sandboxes.docker.profile import (
     all_but,
     seccomp_profile,
 )
-from agentos.sandboxes.docker.sandbox import Docker
-from agentos.sandboxes.leftover import BOXES, notes
-from agentos.sandboxes.owner import Owner, home_id
+from agentos.sandboxes.docker.sandbox import ContainerPool, Docker
+from agentos.sandboxes.owner import BOXES, Owner, home_id, notes
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.sandboxes.seccomp import CONDITIONAL
 from agentos.wire import WireClosed
@@ -650,7 +648,7 @@ def test_the_dockerfile_copies_what_its_context_holds() -> None:
     assert copied == ["requirements.txt", "agentos"]
     assert all(name in context or any(path.startswith(f"{name}/") for path in context) for name in copied)
     inside = {path.split("/")[1] for path in context if path.startswith("agentos/")}
-    visible = ("wire", "messages", "checks", "functions", "frontmatter", "programs")
+    visible = ("wire", "messages", "checks", "syntax", "frontmatter", "programs")
     assert inside == {"__init__.py", *(f"{name}.py" for name in visible), "worker"}
     pins = context["requirements.txt"].decode().split()
     assert [pin for pin in pins if pin.startswith(("langgraph==", "pydantic==", "jsonschema=="))]

@@ -21,8 +21,7 @@ from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.sandboxes.leftover import GROUPS, OwnerNote, notes, runs_of
-from agentos.sandboxes.owner import Owner, home_id
+from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, home_id, notes, runs_of
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.wire import WireClosed
 

@@ -188,9 +188,9 @@ def test_what_a_box_leaves_comes_out_as_plain_files_only(box: WorkerBox, run: Ru
 
 def test_usage_is_counted(sandbox: Bubblewrap, small: Limits, run: Run) -> None:
     with sandbox.open(small) as box:
-        run(box, "bombs:burn", 1, 0.2)
+        run(box, "bombs:burn", 1, 1.0)
         usage = box.close()
-    assert usage.cpu_s > 0.05
+    assert usage.cpu_s > 0.05  # a busy machine gives a twentieth
     assert usage.wall_s > 0.1
     assert usage.memory_peak_mb > 0
     assert not usage.oom

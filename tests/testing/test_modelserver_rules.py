@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from agentos.testing import Rules
-from agentos.testing.modelserver.policy import load
+from agentos.testing.modelserver.policy import ServerRule, habits, load, rules_in
 from agentos.testing.modelserver.replies import ServerReply
-from agentos.testing.modelserver.rules import ServerRule, habits, rules_in
 
 AMOUNTS = "Total of the amounts: 1250, 399"
 SORT = "Sort: 10, 9, 100"

@@ -106,7 +106,9 @@ def world(place: Path) -> Iterator[World]:
         files["skill/exam-one/SKILL.md"] = b"---\nname: exam-one\ndescription: Grades.\n---\n"
         registry = Registry(home.registry)
         registry.commit(files, "The test kit, and a skill with an honest fault", "edit")
-        (home.root / "policy.toml").write_text("[mine]\nmax_wait_s = 3.0\n[propose]\nbudget_s = 5.0\n")
+        (home.root / "policy.toml").write_text(
+            "[mine]\nmax_wait_s = 3.0\n[propose]\nbudget_s = 5.0\n[judge]\nfresh_tasks = 0\n"
+        )
         scratch = place / "scratch"
         scratch.mkdir()
         nurseries = [Nursery(TMPDIR=str(scratch)) for _ in range(2)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentos.trajectories.corrections import corrected_values
+from agentos.trajectories.conversations import corrected_values
 
 
 def talk(*said: str) -> list[dict[str, object]]:

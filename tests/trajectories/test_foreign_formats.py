@@ -14,13 +14,12 @@ import pytest
 
 from agentos.domain import Result, Step
 from agentos.errors import Invalid, UserError
-from agentos.evolver.find.step_failures import fault_in
+from agentos.evolver.find.signals import fault_in
 from agentos.ledger.store import Ledger
 from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.conversations import ChatConversation
 from agentos.trajectories.past import ImportTarget, Source, past_of
-from agentos.trajectories.readers.converting import converted, converter
-from agentos.trajectories.readers.formats import READERS, detect, read
+from agentos.trajectories.readers.formats import READERS, converted, converter, detect, read
 from agentos.trajectories.readers.records import read_records
 from agentos.trajectories.spans import otlp
 

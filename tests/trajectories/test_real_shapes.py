@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentos.errors import Invalid
-from agentos.evolver.find.step_failures import fault_in
+from agentos.evolver.find.signals import fault_in
 from agentos.trajectories.conversations import ChatConversation, text_of
 from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import detect, read

@@ -52,7 +52,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import Undurable
-from agentos.web.reach import LOOPBACK, Reach
+from agentos.web.context import LOOPBACK, Reach
 from agentos.web.server import listening_on, server_of
 from agentos.web.sessions import LoginLinks
 from tests.cli.evolved_home import commit_fault, run_all, without_boxes

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from agentos.daemon.offline import offline_context
-from agentos.daemon.views.supervisor_worth import FITTED
+from agentos.daemon.views.loop_health import FITTED
 from agentos.domain import (
     Consent,
     Cost,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import httpx
 
 from agentos.home import Home
-from agentos.web.reach import LOOPBACK
+from agentos.web.context import LOOPBACK
 from agentos.web.server import listening_on
 
 PATIENCE_S = 120

@@ -33,9 +33,8 @@ from agentos.web.api.operations import OPERATIONS, ApiHome
 from agentos.web.api.routes import guarded
 from agentos.web.api.tokens import TokenRole, TokenScope
 from agentos.web.app import _done
-from agentos.web.context import WebContext
+from agentos.web.context import Reach, WebContext, served_to_others
 from agentos.web.guard import ACT_BURST
-from agentos.web.reach import Reach, served_to_others
 from agentos.web.sessions import LoginLinks, Sessions
 from tests.web.conftest import Served, serving
 from tests.web.test_pages import fields

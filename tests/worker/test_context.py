@@ -32,7 +32,7 @@ def parts() -> Iterator[Any]:
     """The harness' modules by name, as attributes."""
     before, found = dict(sys.modules), ModuleType("parts")
     sys.path.insert(0, str(HARNESS))
-    for name in ("context", "history", "menu", "observations", "compaction", "replies", "stopping"):
+    for name in ("context", "history", "tool_catalog", "observations", "compaction", "replies", "stop_rules"):
         setattr(found, name, importlib.import_module(name))
     yield found
     sys.path.remove(str(HARNESS))
@@ -41,18 +41,22 @@ def parts() -> Iterator[Any]:
             del sys.modules[name]
 
 
-def menu_of(parts: Any, tools: int) -> Any:
-    menu = parts.menu.Menu.__new__(parts.menu.Menu)  # without a run to ask for its tools
+def catalog_of(parts: Any, tools: int) -> Any:
+    catalog = parts.tool_catalog.ToolCatalog.__new__(
+        parts.tool_catalog.ToolCatalog
+    )  # without a run to ask for its tools
     schema = {
         "type": "object",
         "properties": {"n": {"type": "integer", "title": "N", "description": "d" * 300}},
     }
-    menu.skills = []
-    menu.entries = {
-        f"tool_{n}": parts.menu.Entry(f"tool_{n}", "tool", f"tool_{n}", "It does something." * 4, schema)
+    catalog.skills = []
+    catalog.entries = {
+        f"tool_{n}": parts.tool_catalog.Entry(
+            f"tool_{n}", "tool", f"tool_{n}", "It does something." * 4, schema
+        )
         for n in range(tools)
     }
-    return menu
+    return catalog
 
 
 def add(parts: Any, context: Any, outputs: Any, given: Any) -> None:
@@ -111,7 +115,7 @@ def test_no_request_is_ever_above_the_budget(
 ) -> None:
     outputs = parts.observations.Outputs()
     material = parts.context.Material(prompt, *map(list, lists))
-    context = parts.context.Context(material, goal, menu_of(parts, tools), outputs, window)
+    context = parts.context.Context(material, goal, catalog_of(parts, tools), outputs, window)
     for number, exchange in enumerate([None, *past]):
         if exchange is not None:
             add(parts, context, outputs, exchange)
@@ -155,7 +159,7 @@ def test_memories_go_before_files_and_files_before_skills(parts: Any) -> None:
 def test_what_many_tools_take_is_cut_by_descriptions_then_by_number(parts: Any) -> None:
     outputs = parts.observations.Outputs()
     contexts = [
-        parts.context.Context(parts.context.Material(""), "g", menu_of(parts, 60), outputs, window)
+        parts.context.Context(parts.context.Material(""), "g", catalog_of(parts, 60), outputs, window)
         for window in (65_536, 32_768, 4_096)
     ]
     described = [json.dumps(context.tools).count('"description": "ddd') for context in contexts]
@@ -168,7 +172,7 @@ def test_what_many_tools_take_is_cut_by_descriptions_then_by_number(parts: Any) 
 def test_a_goal_that_is_too_long_can_be_read_on(parts: Any) -> None:
     outputs = parts.observations.Outputs()
     goal = "Begin. " + "x" * 90_000 + " End."
-    context = parts.context.Context(parts.context.Material(""), goal, menu_of(parts, 1), outputs, 8_192)
+    context = parts.context.Context(parts.context.Material(""), goal, catalog_of(parts, 1), outputs, 8_192)
     (message,) = context.request()["messages"]
     assert message["content"].startswith("Begin.")
     assert message["content"].endswith("End.")
@@ -181,7 +185,7 @@ def test_a_property_may_be_called_title_or_description(parts: Any) -> None:
         "title": "Input",
         "properties": {"title": {"type": "string", "title": "Title", "description": "x"}},
     }
-    entry = parts.menu.Entry("a", "tool", "a", "d", schema)
+    entry = parts.tool_catalog.Entry("a", "tool", "a", "d", schema)
     assert entry.told(brief=False)["function"]["parameters"] == {
         "properties": {"title": {"type": "string", "description": "x"}}
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentos.functions import MARK, functions, marked
+from agentos.syntax import MARK, functions, marked
 from agentos.worker.children import ChildLimits
 from agentos.worker.tools import entered, toolfile
 from agentos.worker.tools.bundle_importer import BundleFiles

@@ -19,7 +19,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 @app.command()
 def start() -> None:
     """Start it in the background; returns when it takes tasks."""
-    from agentos.daemon.control.background import start_daemon
+    from agentos.daemon.control.daemon_lock import start_daemon
     from agentos.daemon.upkeep.status import DEGRADED, daemon_status
 
     home = Home.find()
@@ -40,7 +40,7 @@ def stop(
     ] = False,
 ) -> None:
     """Let it finish the tasks under way, then end."""
-    from agentos.daemon.control.background import stop_daemon
+    from agentos.daemon.control.daemon_lock import stop_daemon
 
     home = Home.find()
     if stop_daemon(home, at_once=now):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from agentos.cli.connections.notify import tell_undelivered, undelivered
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_text
-from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
+from agentos.cli.tasks.waiting import tell_delivery, undelivered_lately
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from agentos.ledger.reading import Reader
 
 app = noun("")
+
+_EDITS_MAX = 5  # waiting edits that are told with why they wait
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
@@ -43,6 +46,7 @@ def status(
 ) -> None:
     """What the daemon is doing, whether it works, and how much there is of everything."""
     from agentos.daemon.upkeep.status import daemon_status
+    from agentos.domain import Evolution, EvolutionState
     from agentos.ledger.postgres.address import address_of
     from agentos.ledger.reading import Reader
 
@@ -56,6 +60,7 @@ def status(
     held = reader.get_kv("swap.held")
     head = reader.head().short
     waits = _waits(reader)
+    edits = {it.id: it.reason for it in reader.find(Evolution, state=EvolutionState.AWAITING_CONSENT)}
     not_told, undelivered_results = undelivered(reader), undelivered_lately(reader)
     if as_json:
         facts = {
@@ -64,6 +69,7 @@ def status(
             "held": held,
             "head": head,
             "waits": waits,
+            "edits": edits,
             "undelivered": undelivered_results,
             "not_told": not_told,
         }
@@ -87,11 +93,7 @@ def status(
     print_text(
         f"{'audit':<12}{head}  (note it elsewhere; `agentos audit verify --head {head}` holds the log to it)"
     )
-    if waiting := counts.evolutions.get("awaiting_consent", 0):
-        print_text(
-            f"consent     {waiting} waiting for yours; `agentos evolution list --state awaiting_consent`",
-            "yellow",
-        )
+    _tell_edits(edits)
     if held:
         print_text(f"probe       {_held(held)}", "red" if held["failed"] else "yellow")
     _tell(waits)
@@ -105,6 +107,17 @@ def status(
         for fault in faults:
             print_text(f"            {fault}")
     raise typer.Exit(code)
+
+
+def _tell_edits(edits: Mapping[str, str]) -> None:
+    """Waiting edits, and what else than a person's word would do."""
+    if edits:
+        print_text(
+            f"consent     {len(edits)} waiting for yours; `agentos evolution list --state awaiting_consent`",
+            "yellow",
+        )
+    for name, why in list(edits.items())[:_EDITS_MAX]:
+        print_text(f"            {name} {why[:200]}")
 
 
 def status_facts(status: DaemonStatus) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def web(
     on this machine alone.
     """
     try:
-        from agentos.web.reach import served_to_others
+        from agentos.web.context import served_to_others
         from agentos.web.server import serve
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("agentos"):

@@ -183,13 +183,14 @@ def compare(name: Name, as_json: AsJson = False) -> None:
 
 
 @app.command("accept")
-def accept_(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+def accept_(
+    name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+) -> None:
     """Take a server whose tools are others now: show what changed, and make it a new version."""
     from functools import partial
 
     from agentos.cli.resources.registry_edit import author
-    from agentos.daemon.mcp.accepting import accept, as_it_is_now
-    from agentos.daemon.mcp.adding import look_at
+    from agentos.daemon.mcp.adding import accept, as_it_is_now, look_at
     from agentos.daemon.requests.server_calls import by_hand
     from agentos.registry.store import Registry
 
@@ -210,7 +211,7 @@ def accept_(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not 
 
 
 @app.command()
-def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Take a server's tools out of the registry; the history stays."""
     from agentos.daemon.mcp.adding import tools_of
     from agentos.registry.store import Registry

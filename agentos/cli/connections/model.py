@@ -11,10 +11,10 @@ from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, tell_progress
 from agentos.errors import ModelFailed, UserError
 from agentos.home import Home
-from agentos.models.stopping import model_stop
+from agentos.models.resolving import model_stop
 
 if TYPE_CHECKING:
-    from agentos.cli.connections.model_reading import Line
+    from agentos.cli.connections.model_adding import Line
     from agentos.domain import ModelSpec
     from agentos.settings import Settings
 
@@ -39,7 +39,7 @@ _HINTS: Mapping[str, str] = {
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """Print the models, where each is reached, and today's calls (days are those of UTC)."""
-    from agentos.cli.connections.model_reading import lines
+    from agentos.cli.connections.model_adding import lines
 
     found = lines(Home.find())
     if as_json:
@@ -204,8 +204,8 @@ def _turn(reason: str, *, stopped: bool, as_json: bool) -> None:
 def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_json: Json = False) -> None:
     """Ask a model one small thing, through a gateway as the daemon has it."""
     from agentos.gateway.client import why_not_installed
-    from agentos.models.keys import read_keys
     from agentos.models.resolving import spec_of
+    from agentos.models.secrets import read_keys
     from agentos.registry.store import Registry
     from agentos.settings import load_settings
 

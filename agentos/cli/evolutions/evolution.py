@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
+    from agentos.evolver.history.calibration import TrackRecord
     from agentos.ledger.reading import EvolutionRecords, Reader
 
 app = noun("See, explain, approve and undo what the program changed in itself.")
@@ -28,6 +30,16 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _POLL_S = 0.2
 _PROMOTION_S = 15.0  # that a consent waits for the daemon to promote the edit
+_TRACK_COLUMNS = (
+    "proposer",
+    "layer",
+    "tried",
+    "accepted",
+    "came true",
+    "of fixes",
+    "foreseen",
+    "in live use",
+)
 _UNDOABLE = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 
 
@@ -322,9 +334,39 @@ def watch(
 @app.command()
 def calibration(as_json: AsJson = False) -> None:
     """What each proposer predicted of its edits, beside what was observed: by model and layer."""
-    from agentos.cli.evolutions.calibration import show
+    from agentos.domain import Attestation, Candidate, Verdict
+    from agentos.evolver.history.calibration import calibrate
 
-    show(_reader(), as_json=as_json)
+    reader = _reader()
+    tracks = calibrate(reader.find(Candidate), reader.find(Verdict), reader.find(Attestation))
+    if as_json:
+        print_json(
+            [{**asdict(track), "precision": track.precision, "recall": track.recall} for track in tracks]
+        )
+        return
+    print_table(
+        _TRACK_COLUMNS,
+        [_track_row(track) for track in tracks],
+        empty="No edit was proposed yet. `agentos evolve` looks for failures now.",
+        below=True,
+    )
+
+
+def _track_row(track: TrackRecord) -> tuple[str, ...]:
+    return (
+        f"{track.proposer} ({track.model})" if track.model else track.proposer,
+        track.layer,
+        _share(track.tried, track.proposed),
+        str(track.accepted),
+        _share(track.came_true, track.predicted),
+        _share(track.came_true, track.fixed),
+        _share(track.foreseen, track.broken),
+        ", ".join(f"{count} {label}" for label, count in track.labels.items()),
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole}" if whole else "-"
 
 
 @app.command()

@@ -57,6 +57,8 @@ _NEXT: Mapping[EvolutionState, Sequence[str]] = {
 _STATE_WIDTH = 2 + max(map(len, EvolutionState))
 _LABEL = 11  # columns of the labels; what belongs to a label and is no sentence stands at 2
 _ROWS_MAX = 16
+# Sets whose tasks are counted and not named, and what one of these is called.
+_UNNAMED = {TrialSet.HOLD_OUT: "hidden task", TrialSet.FRESH: "fresh task"}
 _PIPE_WIDTH = 100
 
 
@@ -233,7 +235,7 @@ def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     if not rows:
         return
     mine = [trial for trial in scene.story.trials if trial.candidate_id == candidate.id]
-    shown = [row for row in rows if row.set is not TrialSet.HOLD_OUT]
+    shown = [row for row in rows if row.set not in _UNNAMED]
     if len(shown) > _ROWS_MAX:  # what did not change says least
         shown = [row for row in shown if row.before is not row.after] or shown
     yield _Line(Text.assemble("before and after", (f", {_where(mine)}", "dim")), label="Trials")
@@ -258,7 +260,7 @@ def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
 def _ran(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     """What of the edit ran in the guards and the hold-out, and what did not."""
     judged = judged_trials(candidate, scene.story.trials)
-    rows = [row for row in flips(judged) if row.set is not TrialSet.EVIDENCE]
+    rows = [row for row in flips(judged) if row.set in (TrialSet.GUARD, TrialSet.HOLD_OUT)]
     if not candidate.edited or not judged:
         return
     ran = len(guarding(candidate, judged))
@@ -271,15 +273,15 @@ def _ran(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
 
 
 def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:
-    hidden = [row for row in rows if row.set is TrialSet.HOLD_OUT]
-    more = len(rows) - len(hidden) - shown
-    if more:
+    if more := sum(row.set not in _UNNAMED for row in rows) - shown:
         yield _Line(Text(f"and {more} more (--json has all)", style="dim"), 2)
-    if hidden:
-        before = sum(row.before is TaskTrials.PASSES for row in hidden)
-        after = sum(row.after is TaskTrials.PASSES for row in hidden)
-        told = f"{f'{before} → {after} pass':<15}  hold-out  {_count(len(hidden), 'hidden task')}"
-        yield _Line(Text(told), 2)
+    for which, what in _UNNAMED.items():
+        own = [row for row in rows if row.set is which]
+        before = sum(row.before is TaskTrials.PASSES for row in own)
+        after = sum(row.after is TaskTrials.PASSES for row in own)
+        if own:
+            told = f"{f'{before} → {after} pass':<15}  {which.value:<8}  {_count(len(own), what)}"
+            yield _Line(Text(told), 2)
 
 
 def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
@@ -389,3 +391,8 @@ def _count(number: int, noun: str) -> str:
 
 def _moment(moment: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+# -------------------------------------------------------------------------------------------------
+# The state of an evolution as it is coloured everywhere; apart from the screen, whose imports a list
+# need not pay.

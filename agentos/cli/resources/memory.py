@@ -144,7 +144,7 @@ def _form(name: str) -> int:
     """Of the memory ``kind/name``, as it stands."""
     from agentos.registry.store import Registry
     from agentos.resources import parse_id
-    from agentos.resources.forms import document_of, form_in
+    from agentos.resources.documents import document_of, form_in
 
     registry, path = Registry(Home.find().registry), document_of(parse_id(name))
     return form_in(registry.files(registry.stable(), path).get(path, b""))

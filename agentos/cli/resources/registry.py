@@ -36,7 +36,7 @@ def list_(
 ) -> None:
     """List the resources with their newest versions."""
     from agentos.cli.resources.skill_sync import told_of
-    from agentos.daemon.views.resource_views import resource_lines
+    from agentos.daemon.views.evolution_view import resource_lines
 
     lines = resource_lines(Home.find(), _open(), kind)
     if as_json:
@@ -65,7 +65,7 @@ def list_(
 @app.command()
 def show(target: Target, as_json: AsJson = False) -> None:
     """Show a resource: what it says of itself, its files, its text."""
-    from agentos.daemon.views.resource_views import files_of, resource_whole
+    from agentos.daemon.views.evolution_view import files_of, resource_whole
     from agentos.registry import promotion
     from agentos.resources import MAIN_FILE, examine
 
@@ -130,7 +130,7 @@ def log(
             below=True,
         )
         return
-    from agentos.registry.git import history
+    from agentos.registry.git import versions as history
 
     entries = history.log(registry.repository, limit)
     if as_json:
@@ -163,12 +163,12 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Show what a version changed against its parent (or --from), or what an evolution changed."""
-    from agentos.registry import revert
-    from agentos.registry.git import history
+    from agentos.registry import promotion
+    from agentos.registry.git import versions as history
 
     registry = _open()
     if "/" not in target:
-        commit = revert.evolution_commit(registry.repository, target)
+        commit = promotion.evolution_commit(registry.repository, target)
         old, new, path = str(commit.parent_ids[0]), str(commit.id), ""
     else:
         resource, number = registry_edit.target_of(target)
@@ -387,7 +387,7 @@ def _open() -> Registry:
 
 
 def _show(registry: Registry, base: Snapshot, tree: str, path: str) -> None:
-    from agentos.registry.git import history
+    from agentos.registry.git import versions as history
 
     try:
         print_diff(history.diff(registry.repository, base.tree, tree, path))

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.cli.output import confirm
-from agentos.daemon.views.resource_views import version_of as version_of
+from agentos.daemon.views.evolution_view import version_of as version_of
 from agentos.domain import ResourceId
 from agentos.errors import Invalid, NotFound, UserError
 
 if TYPE_CHECKING:
-    from agentos.registry.revert import RevertPlan
+    from agentos.registry.promotion import RevertPlan
     from agentos.registry.store import Registry
 
 
@@ -34,6 +34,7 @@ def changes(
 ) -> dict[str, bytes | None]:
     """What differs between the registry and what the person gives; empty when nothing does."""
     from agentos.resources import FILE_MAX, path_fault
+    from agentos.sources import read_bounded
 
     if file is None:
         wanted: dict[str, bytes | None] = {path: edited(present.get(path, b""), Path(path).name)}
@@ -57,15 +58,6 @@ def author() -> str:
     from agentos.evolver.promote.consent import login
 
     return login()
-
-
-def read_bounded(file: Path, most: int, what: str) -> bytes:
-    """The bytes of a file that a person named. Raises UserError where it has more than ``most``."""
-    with file.open("rb") as opened:
-        content = opened.read(most + 1)
-    if len(content) > most:
-        raise UserError(f"{file} is larger than the {most:,} bytes that {what} may have.")
-    return content
 
 
 def edited(content: bytes, name: str) -> bytes:

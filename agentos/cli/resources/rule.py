@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId, Result, Run
-from agentos.errors import NotFound, UserError
+from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def add(
 @app.command()
 def remove(
     rule: _Rule,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Hold no run to it any more; its versions stay, and `agentos registry revert` brings it back."""
@@ -197,19 +198,23 @@ def _tell_test(rule: RunRule, wrong: list[Any], looked: int, hits: list[tuple[Ru
 
 def _in_runs(rule: RunRule, ids: list[str], limit: int) -> Iterator[tuple[Run, RuleHitInRun | None]]:
     """Each run that is looked at, newest first, with the rule's first act in it."""
+    from agentos.evolver.history.recordings import in_full
+    from agentos.ledger.blobs import BlobStore
     from agentos.ledger.reading import Reader
     from agentos.ports import ObservedRun
-    from agentos.resources.effects import recorded_effects
+    from agentos.resources.servers import recorded_effects
     from agentos.rules.trying import in_run
 
     if not ids and not limit:
         return
     home = Home.find()
-    reader = Reader(home.ledger)
+    reader, blobs = Reader(home.ledger), BlobStore(home.blobs)
     effects = recorded_effects(_registry())
     found = [reader.run(reader.resolve("run", one)) for one in ids] or reader.runs(limit=limit)
     for run in found:
         seen = ObservedRun(reader.task(run.task_id), run, tuple(reader.steps(run.id)))
+        with suppress(Unavailable):  # of a record that has gone in part, what is there is looked at
+            seen = in_full(blobs, seen)
         yield run, in_run(rule, seen, effects)
 
 
@@ -278,8 +283,8 @@ def _document(given: str, name: str) -> tuple[ResourceId, bytes]:
 
 
 def _bounded(path: Path) -> bytes:
-    from agentos.cli.resources.registry_edit import read_bounded
     from agentos.rules.document import DOCUMENT_MAX
+    from agentos.sources import read_bounded
 
     return read_bounded(path, DOCUMENT_MAX, "a rule")
 

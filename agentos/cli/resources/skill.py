@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.cli.resources.skill_sync import sync
 from agentos.domain import Kind, ResourceId
-from agentos.errors import Invalid, NotFound, UserError
+from agentos.errors import Conflict, Invalid, NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
 
@@ -49,8 +49,11 @@ def add(
     from agentos.registry.skill_folders.folder import skill_name
     from agentos.registry.skill_folders.skill_source import checkout, copy, found_in
     from agentos.registry.skill_folders.skills_folder import examine_folder
+    from agentos.registry.store import Registry
 
     home = Home.find()
+    registry = Registry(home.registry)
+    known = {str(resource) for resource in registry.names(registry.stable())}
     done: list[tuple[str, Path, list[str]]] = []
     with checkout(source) as place:
         there = {skill_name(_called(path, place, source)): path for path in found_in(place)}
@@ -72,6 +75,7 @@ def add(
             found = examine_folder(own, path)
             if found.faults:
                 raise Invalid(f"{path.name}", list(found.faults))
+            _refuse_known(home, known, own)
             left_out = copy(path, home.skills / own)
             done.append((own, home.skills / own, [*left_out, *found.warnings]))
     if as_json:
@@ -82,6 +86,15 @@ def add(
         for warning in warnings:
             print_text(f"  {warning}", "yellow")
     print_text("A running daemon takes them in within a few seconds: agentos skill list", "dim")
+
+
+def _refuse_known(home: Home, known: Collection[str], own: str) -> None:
+    """The daemon would not take in a second one of that name."""
+    if f"skill/{own}" in known and not (home.skills / own).exists():
+        raise Conflict(
+            f"The registry has a skill/{own} already; give another --name, or replace that one: "
+            f"agentos registry edit skill/{own} --file FOLDER"
+        )
 
 
 @app.command("list")

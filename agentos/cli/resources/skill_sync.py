@@ -13,7 +13,7 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.evolver.dependencies import Dependencies
-    from agentos.registry.skill_folders.folder_differences import FolderDifference
+    from agentos.registry.skill_folders.folder import FolderDifference
     from agentos.registry.store import Registry
 
 _TOLD = {
@@ -30,7 +30,7 @@ def told_of(folder: Mapping[str, str] | None) -> str:
 
 def _differences(home: Home, registry: Registry, reader: Any) -> list[FolderDifference]:
     from agentos.daemon.intake.adopting import watched_folders
-    from agentos.registry.skill_folders.folder_differences import folder_differences
+    from agentos.registry.skill_folders.folder import folder_differences
     from agentos.settings import load_settings
 
     return list(folder_differences(registry, watched_folders(home, load_settings(home.settings), reader)))
@@ -84,7 +84,7 @@ def _settled(
     """Whether the difference is settled, and what was done or has to be."""
     from agentos.daemon.intake.adopting import proof_of, way_of
     from agentos.ledger.store import Ledger
-    from agentos.registry.skill_folders.folder_differences import DifferenceSide
+    from agentos.registry.skill_folders.folder import DifferenceSide
     from agentos.registry.skill_folders.give_back import GiveBack, give_back
     from agentos.registry.store import Registry
     from agentos.settings import load_settings

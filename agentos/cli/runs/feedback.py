@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.output import print_json, print_text
-from agentos.domain import IMPORT, Feedback, Json, Rating
+from agentos.daemon.views.json_views import run_signals
+from agentos.domain import IMPORT, Feedback, Json, Rating, Run, Step
 from agentos.errors import UserError
 from agentos.home import Home
+from agentos.ledger.reading import Reader
 
 if TYPE_CHECKING:
     from agentos.daemon.people.feedback import FeedbackDetails
-    from agentos.ledger.reading import Reader
+    from agentos.evolver.find.signals import Deviation
+
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
 Because = Annotated[str, typer.Option(help="Why, in your words; proposers of edits read it.")]
@@ -148,6 +151,7 @@ def _corrected(id: str, given: str) -> Json:
     from agentos.cli.resources.registry_edit import edited
     from agentos.ledger.blobs import BlobStore
     from agentos.ledger.reading import Reader
+    from agentos.sources import read_bounded
 
     home = Home.find()
     reader = Reader(home.ledger)
@@ -157,8 +161,7 @@ def _corrected(id: str, given: str) -> Json:
     if given == "-":
         data = sys.stdin.buffer.read(_ANSWER_MAX + 1)
     elif given:
-        with Path(given).open("rb") as file:
-            data = file.read(_ANSWER_MAX + 1)
+        data = read_bounded(Path(given), _ANSWER_MAX, "an answer")
     else:
         shown = answer if is_text else json.dumps(answer, indent=2, ensure_ascii=False)
         data = edited(f"{shown}\n".encode(errors="replace"), "answer.txt" if is_text else "answer.json")
@@ -170,3 +173,31 @@ def _corrected(id: str, given: str) -> Json:
     except (ValueError, RecursionError) as error:
         kind = "UTF-8 text" if is_text else "JSON, as the run's answer is"
         raise UserError(f"Expected {kind}: {error}") from None
+
+
+# -------------------------------------------------------------------------------------------------
+# What ``agentos run show`` says of a run's signals, and of how it differs from the other runs of its
+# task.
+
+
+_SHOWN = 6  # signals
+
+
+def tell_signals(reader: Reader, run: Run, steps: Sequence[Step]) -> None:
+    """At most two lines: the signals, and the deviation."""
+    signs, found = run_signals(reader, run, steps)
+    if signs:
+        more = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
+        told = ", ".join(f"{sign.signal.value} at step {sign.step}" for sign in signs[:_SHOWN])
+        print_text(f"signals    {told}{more}")
+    if found is not None:
+        how = (
+            f"{found.share:.0%} of what it changed is not what they changed"
+            if found.share
+            else "the same changes"
+        )
+        print_text(f"compared   {how}  ({_runs(found)} of its task)")
+
+
+def _runs(found: Deviation) -> str:
+    return "the other run" if found.others == 1 else f"{found.others} other runs"

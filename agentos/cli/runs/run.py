@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text, time_text
 from agentos.cli.runs.feedback import add_to as add_feedback
-from agentos.cli.runs.feedback import tell_words
-from agentos.cli.runs.signals import tell_signals
-from agentos.cli.tasks.answering import questions_of, tell
-from agentos.cli.tasks.deliveries import tell_delivery
+from agentos.cli.runs.feedback import tell_signals, tell_words
+from agentos.cli.tasks.waiting import questions_of, tell, tell_delivery
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, without_share
 from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
+
+if TYPE_CHECKING:
+    pass
 
 app = noun("What happened: runs and their steps.")
 
@@ -100,7 +101,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         print_text("under way; `agentos run tail` follows it", "yellow")
         return
     _tell_end(reader, run)
-    from agentos.evolver.ungranted import avoidable, yours  # no list needs them
+    from agentos.evolver.find.mining import avoidable, yours  # no list needs them
 
     if what := yours(run.outcome, steps):
         print_text(f"yours      {what}", "yellow")
@@ -252,9 +253,30 @@ def deliver(id: Id, as_json: AsJson = False) -> None:
 @app.command()
 def replay(id: Id, as_json: AsJson = False) -> None:
     """Run a finished run again from its record; say what differs and why. Exit code 1 when something does."""
-    from agentos.cli.runs.replaying import replay as again
+    from agentos.daemon.service import service
+    from agentos.evolver.replay.verification import rerun
+    from agentos.settings import load_settings
 
-    again(id, as_json=as_json)
+    home = Home.find()
+    reader = Reader(home.ledger)
+    run = reader.run(reader.resolve("run", id))
+    with service(home, load_settings(home.settings), socket_name="replay.sock") as parts:
+        parts.sandbox.start()
+        found = rerun(parts.parts, run, parts.registry.find_tool)
+    if as_json:
+        print_json(found)
+    elif found.cause:
+        where = "" if found.step is None else f" at step {found.step}"
+        print_text(f"{found.run_id} differs{where}: {found.why}.", "yellow")
+        if found.before != found.now:
+            print_text(f"It was {found.before}, and is {found.now}.")
+    elif found.calls:
+        print_text(f"{found.calls} of its calls were made again and gave the same.")
+    else:
+        print_text(f"{found.run_id} was run again from its record: the same.")
+    if found.passed_over:
+        print_text(f"{found.passed_over} calls of tools that are not here were passed over.")
+    raise typer.Exit(1 if found.cause else 0)
 
 
 @app.command()

@@ -22,7 +22,7 @@ from agentos.home import Home
 if TYPE_CHECKING:
     from agentos.ledger.store import Ledger
     from agentos.trajectories.past import ImportedRun, ImportTarget
-    from agentos.trajectories.readers.converting import Convert
+    from agentos.trajectories.readers.formats import Convert
     from agentos.trajectories.readers.records import Record
 
 app = noun("Runs of other systems in, training data and spans out.")
@@ -53,8 +53,7 @@ def import_(
 ) -> None:
     """Take other systems' runs into the ledger. Exit code 1 when a record was refused."""
     from agentos.plugins import registry
-    from agentos.trajectories.readers.converting import converter
-    from agentos.trajectories.readers.formats import LOGS, READERS
+    from agentos.trajectories.readers.formats import LOGS, READERS, converter
 
     shipped = format in ("auto", *READERS)
     if not shipped and format not in (known := registry.names("trajectories")):
@@ -143,8 +142,7 @@ class _Taking:
     def take(self, record: Record, format: str) -> None:
         """Import one record, or note why not."""
         from agentos.trajectories.past import Source, past_of
-        from agentos.trajectories.readers.converting import converted
-        from agentos.trajectories.readers.formats import detect, read
+        from agentos.trajectories.readers.formats import converted, detect, read
 
         self._progress()
         try:

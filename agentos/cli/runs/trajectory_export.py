@@ -20,6 +20,7 @@ PAGE = 500
 FORMATS = ("openai-chat", "sft", "dpo", "grpo", "otel")
 TRAINING = ("sft", "dpo", "grpo")
 _HIDDEN = "it belongs to a hold-out task, which is there to measure what was learnt"
+_HIDDEN_SETS = (TrialSet.HOLD_OUT, TrialSet.FRESH)  # of the second some are
 _NO_STEPS = "its steps were not kept"
 
 
@@ -145,7 +146,7 @@ class _Export:
 
     def _trials(self, evolution_id: str) -> Iterator[tuple[Trial, FinishedRun]]:
         for trial in self._reader.find(Trial, evolution_id=evolution_id):
-            if self._training and trial.set is TrialSet.HOLD_OUT:
+            if self._training and trial.set in _HIDDEN_SETS:
                 self._left.append(SkippedExample(trial.id, _HIDDEN))
                 continue
             try:
@@ -165,7 +166,7 @@ def _as_run(trial: Trial, task: Task, started_at: datetime) -> Run:
         id=trial.run_id or trial.id,
         task_id=task.id,
         task_key=task.key,
-        share=Share.HOLD_OUT if trial.set is TrialSet.HOLD_OUT else Share.OPEN,
+        share=Share.HOLD_OUT if trial.set in _HIDDEN_SETS else Share.OPEN,
         attempt=trial.repeat + 1,
         snapshot=trial.snapshot,
         sandbox=trial.sandbox,

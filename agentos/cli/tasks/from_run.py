@@ -82,7 +82,7 @@ def proposed_checks(
 
     ``messages``: of a run that was made elsewhere, in which somebody may have put the answer right.
     """
-    from agentos.trajectories.corrections import corrected_values
+    from agentos.trajectories.conversations import corrected_values
 
     if expect:
         return [{"contains": {"value": expect}}], "The check is what you expect of the answer."

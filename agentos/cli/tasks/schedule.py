@@ -14,8 +14,14 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.daemon.intake.filing import SCHEDULED, find_schedule, remove_schedule
-from agentos.daemon.views.json_views import SCHEDULE_RUNS, schedule_facts
-from agentos.daemon.views.schedule_view import copies_with_runs, ended, next_due, when_text
+from agentos.daemon.views.json_views import (
+    SCHEDULE_RUNS,
+    copies_with_runs,
+    ended,
+    next_due,
+    schedule_facts,
+    when_text,
+)
 from agentos.domain import Json, SkippedRun, Task, TaskState
 from agentos.errors import UserError
 from agentos.home import Home
@@ -62,6 +68,9 @@ def add(
         for source in task.sources:
             if not Path(source.path).exists() and not any(letter in source.path for letter in "*?["):
                 print(f"Not there now: {source.path}; it is read at each run.", file=sys.stderr)
+        watched = task.trigger.watch if task.trigger else None
+        if watched is not None and not Path(watched.folder).is_dir():
+            print(f"Not there now: {watched.folder}; its files are taken once it is.", file=sys.stderr)
     _tell_what_is_odd(Home.find(), tasks)
     if any(task.call is None and task.agent == "default" for task in tasks):
         _tell_if_no_model(Home.find())
@@ -80,6 +89,8 @@ def _tell_what_is_odd(home: Home, tasks: Sequence[Task]) -> None:
                 registry.find_tool(registry.stable(), task.call.tool)
             except UserError as error:
                 print(f"{task.name} would fail as things stand: {error}", file=sys.stderr)
+                if reader.get_kv("skills.refused", {}):
+                    print("Folders of skills were refused: `agentos status` says why.", file=sys.stderr)
         same = [other.id for other in others if other.name == task.name and other.id != task.id]
         if same:
             print(
@@ -214,7 +225,7 @@ def run(id: Id, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def remove(id: Id, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+def remove(id: Id, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """It comes no more. Its runs and what they delivered stay."""
     with _ledger() as ledger:
         task = find_schedule(ledger, id).task

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,7 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import clean, print_json, print_table, print_text, time_text
-from agentos.cli.tasks.answering import ask_here, tell
-from agentos.cli.tasks.checks import checks
-from agentos.cli.tasks.deliveries import tell_delivery
-from agentos.cli.tasks.model_waits import ModelWaits
+from agentos.cli.tasks.waiting import ModelWaits, ask_here, tell, tell_delivery
 from agentos.daemon.views.json_views import task_facts, task_whole
 from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
 from agentos.errors import UserError
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from agentos.taskfile import Draft
+
 
 app = noun("Add, run, list, show and cancel tasks.")
 
@@ -124,7 +123,7 @@ def list_(
 @app.command()
 def again(id: Id, as_json: AsJson = False) -> None:
     """Queue the same work once more, as a task of its own with the same inputs; nothing is delivered by it."""
-    from agentos.daemon.intake.again import queue_again
+    from agentos.daemon.intake.filing import queue_again
 
     home = Home.find()
     task = queue_again(home, Reader(home.ledger).resolve("task", id))
@@ -210,9 +209,6 @@ def cancel(id: Id) -> None:
     finally:
         ledger.close()
     print_text(f"{task_id} is cancelled.")
-
-
-app.command()(checks)
 
 
 def _add(home: Home, file: str) -> list[Task]:
@@ -354,3 +350,53 @@ def _seconds(run: Run) -> str:
 
 def _why(run: Run) -> str:
     return run.outcome.reason[:120] if run.outcome else "under way"
+
+
+# --- ``agentos task checks``: what decides over the tasks of a name, and what held in all good runs
+
+
+@app.command()
+def checks(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tasks' name, or the id of one.")],
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Make this proposal a check of all later tasks. Repeatable."),
+    ] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Take back an accepted check. Repeatable.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """What is checked in the tasks of a name, and what held in all good runs and could be."""
+    from agentos.daemon.standing_checks import accept as take_in
+    from agentos.daemon.standing_checks import checks_for, name_of, take_back
+
+    home = Home.find()
+    name = name_of(home, name)
+    take_in(home, name, accept or ())
+    take_back(home, name, remove or ())
+    found = checks_for(home, name)
+    if as_json:
+        proposed = [{"id": item.id, **asdict(item)} for item in found.proposed]
+        print_json({"name": name, **asdict(found), "proposed": proposed})
+        return
+    print_text(name, "bold")
+    rows = [("in the task", "", check.kind, _checks_of(check.spec)) for check in found.own]
+    rows += [("accepted", item.id, item.check.kind, _checks_of(item.check.spec)) for item in found.accepted]
+    rows += [("proposed", item.id, item.check.kind, item.says) for item in found.proposed]
+    print_table(
+        ("standing", "id", "kind", "what"),
+        rows,
+        below=True,
+        empty=f"No check decides over it, and {found.runs} good runs show nothing that held in all of them.",
+    )
+    if found.proposed:
+        print_text(
+            f"Read off {found.runs} good runs; `agentos task checks '{name}' --accept {found.proposed[0].id}` "
+            "makes the first a check of all later tasks."
+        )
+
+
+def _checks_of(spec: object) -> str:
+    assert hasattr(spec, "items")
+    return " ".join(f"{key}={value}" for key, value in spec.items() if key != "made_by").strip()

@@ -7,9 +7,10 @@ on its loopback and the gateway behind it, are the only way out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.requests.model_requests import model_asks
@@ -20,6 +21,7 @@ from agentos.domain import (
     Effect,
     Json,
     KernelFault,
+    Layer,
     Limits,
     ModelSpec,
     Result,
@@ -28,10 +30,13 @@ from agentos.domain import (
     Task,
     kernel_fault,
 )
-from agentos.errors import BoxDied, NotFound, Unavailable
+from agentos.errors import BoxDied, NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import packed
-from agentos.ports import Blobs, Models, Plan, Sandbox
-from agentos.proposers.coding_agent import AgentJob, AgentJobResult
+from agentos.home import Home
+from agentos.ports import Audit, Blobs, Models, Plan, Proposer, Sandbox
+from agentos.proposers.coders import AgentJob, AgentJobResult, AgentRunner, load_coders
+from agentos.proposers.command import CommandProposer
+from agentos.shipped import folder
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the program's own fault
 FILES_MB = 48  # of the 64 that a box has for what it is given
@@ -190,3 +195,39 @@ def _refused(steps: list[Step]) -> list[str]:
         if step.node == "outputs" and isinstance(step.observation, dict)
     ]
     return [str(sentence)[:300] for said in found if isinstance(said, list) for sentence in said]
+
+
+# --- The coding agent that proposes, as the home's ``coders.toml`` says; part of the composition
+
+
+def with_coder(
+    proposers: Mapping[Layer, tuple[Proposer, ...]], home: Home, workshop: AgentRunner, audit: Audit
+) -> Mapping[Layer, tuple[Proposer, ...]]:
+    """The proposers, and after them the coder in its layers, where one is chosen.
+
+    Raises UserError when the home's document, or what it names, does not fit.
+    """
+    coders = load_coders(folder("evolver") / "coders.toml", home.root / "coders.toml")
+    coder = coders.chosen
+    if coder is None:
+        return proposers
+    program = dict(_files(home.root / coder.program)) if coder.program else {}
+    proposer = CommandProposer(coders, coder, program, workshop, audit)
+    asked = {layer: (*proposers.get(layer, ()), proposer) for layer in coders.layers}
+    return {**proposers, **asked}
+
+
+def _files(place: Path) -> Iterator[tuple[str, bytes]]:
+    """Plain files below ``place``; links are left out, as a box could not follow them."""
+    if not place.is_dir():
+        raise UserError(f"coders.toml names the directory {place} as a coder's program, and there is none")
+    room = FILES_MB << 20
+    for path in sorted(place.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            room -= path.stat().st_size
+            if room < 0:
+                raise UserError(
+                    f"{place} holds more than the {FILES_MB} MB that a box has room for: install the program "
+                    "where boxes see it, see docs/understand/proposers.md"
+                )
+            yield path.relative_to(place).as_posix(), path.read_bytes()

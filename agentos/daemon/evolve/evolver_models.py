@@ -15,6 +15,7 @@ from agentos.models.requests import output_limit, texts, tokens_of
 from agentos.ports import Grant, Models
 
 _ANSWER_SHARE = 4  # of a model's context, which an answer may take
+_SMALL_CONTEXT = 8_192  # tokens; agents send a smaller frame to such models, too
 _AWAY = frozenset({"unreachable", "overloaded", "timeout"})
 
 
@@ -61,6 +62,14 @@ class Advice:
         self._spec = spec
         self._budget = budget
         self._speed = speed
+
+    @property
+    def small(self) -> bool:
+        """See ``ports.Adviser``."""
+        try:
+            return self._spec().context_tokens <= _SMALL_CONTEXT
+        except NotFound:
+            return False
 
     def ask(self, evolution_id: str, purpose: str, request: Json) -> Reply:
         """See ``ports.Adviser``."""

@@ -16,7 +16,7 @@ from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.run_requests import Answerers, RequestHandler
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, Kind, ResourceId, Snapshot
-from agentos.evolver.guards.assurance.overlay import Overlay, OverlayRegistry, resource_of
+from agentos.evolver.guards.assurance.dynamic import Overlay, OverlayRegistry, resource_of
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
 from agentos.ports import Blobs, Executor
@@ -50,6 +50,11 @@ class _FindsBeside:
 
     finder: Finder
     overlay: Overlay
+
+    @property
+    def plugin(self) -> str:
+        """See ``selection.Finder``."""
+        return self.finder.plugin
 
     def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[SearchHit]:
         """See ``selection.Finder``."""

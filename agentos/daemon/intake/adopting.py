@@ -12,7 +12,7 @@ from agentos.errors import NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from agentos.registry.skill_folders.folder_differences import (
+from agentos.registry.skill_folders.folder import (
     ADOPTED,
     DifferenceSide,
     FolderDifference,
@@ -94,7 +94,8 @@ def _with_measured(registry: Registry, reader: Reader, version: Version) -> str:
         for verdict in reader.find(Verdict, evolution_id=evolution.id):
             if verdict.candidate_id == evolution.candidate_id:
                 said = "; ".join(verdict.reasons)
-                counts = f"{len(verdict.fixed)} tasks mended, {len(verdict.broken)} broken"
+                many = "task" if len(verdict.fixed) == 1 else "tasks"
+                counts = f"{len(verdict.fixed)} {many} mended, {len(verdict.broken)} broken"
                 measured = [f"Measured: {counts}. {said}".strip()]
     return "\n\n".join([subject, *measured, body.strip()]).strip()
 

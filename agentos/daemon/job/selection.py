@@ -34,6 +34,11 @@ _ELSEWHERE: Mapping[str, str] = {
 class Finder(Protocol):
     """Ranks resources by a text (``retrieval.index.Index``)."""
 
+    @property
+    def plugin(self) -> str:
+        """The label of the plug-in that ranks, "" where none does."""
+        ...
+
     def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[SearchHit]:
         """The same answer for the same snapshot and text, always. Raises Unavailable."""
         ...

@@ -6,17 +6,21 @@ What the server asks of the outside comes here, request by request, and is hande
 
 from __future__ import annotations
 
+import ipaddress
+import shutil
+import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from agentos.daemon.job.job_protocol import Exchange
-from agentos.daemon.mcp.certificate import certificate_for
 from agentos.domain import Json, Limits
-from agentos.errors import BoxDied
+from agentos.errors import BoxDied, Unavailable
 from agentos.messages import WHEELS, Answer, Ask, FaultFrame, McpCall, McpJob, McpResult, McpServed, WireFault
 from agentos.ports import Box, Sandbox
 
@@ -74,8 +78,9 @@ class ServerBox:
         wall_s: float = 60.0,
         output_bytes: int = 1 << 20,
         fetch: Fetch | None = None,
+        opened: Callable[[ServerBox], None] | None = None,
     ) -> None:
-        """Start it. Raises McpFault, Unavailable."""
+        """Start it; ``opened`` gets it as soon as it can be closed. Raises McpFault, Unavailable."""
         self._calling = threading.Lock()
         self._fetch = fetch
         self._asked = 0
@@ -88,6 +93,7 @@ class ServerBox:
             workspace_mb=_FILES_MB + (size >> 20),
             output_bytes=max(output_bytes, _LIST_BYTES),
         )
+        certificate = certificate_for(program.hosts) if program.hosts and not program.url else ""
         self._box: Box = sandbox.open(limits, run=run)
         start_s = min(_START_S, wall_s)
         self._exchange = Exchange(self._box, start_s + _SLACK_S)
@@ -100,13 +106,15 @@ class ServerBox:
             environment=dict(program.environment),
             url=program.url,
             hosts=list(program.hosts),
-            certificate=certificate_for(program.hosts) if program.hosts and not program.url else "",
+            certificate=certificate,
             wall_s=start_s,
             output_bytes=limits.output_bytes,
         )
         blobs = [*program.modules.values(), *inputs.values(), *([brings] if brings is not None else [])]
         with ExitStack() as undo:
             undo.callback(self.close)
+            if opened is not None:
+                opened(self)
             self.served: McpServed = self._talk(job, blobs, McpServed, "served")
             undo.pop_all()
 
@@ -155,3 +163,55 @@ class ServerBox:
         """A refusal is an answer like another; after everything else nobody knows in which state the server is."""
         message = f"the MCP server {self._resource.partition('/')[2]}: {fault.message}"
         return McpFault(mcp_fault(fault.type, message, self._resource), over=fault.type != "refused")
+
+
+# --- A certificate for the hosts that one server's box may reach, of use in that box alone -------
+# TLS of the server's requests is ended inside its box, so that the kernel can hold each to its rules; nobody but
+# the programs of that box trusts it, and it is thrown away with the box.
+
+
+_DAYS = "3"  # a box lives for minutes; clocks differ
+_TIMEOUT_S = 30.0
+
+
+def certificate_for(hosts: Iterable[str]) -> str:
+    """Key and certificate as PEM, for these (``name``, ``*.name``, ``name:port``). Raises Unavailable."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        raise Unavailable(
+            "an MCP server with a way out needs openssl, which is not here: type `apt-get install openssl`"
+        )
+    names = ",".join(sorted({_alternative(host) for host in hosts}))
+    extensions = [
+        f"subjectAltName={names}",
+        "basicConstraints=critical,CA:TRUE",
+        "keyUsage=critical,keyCertSign,digitalSignature",
+    ]
+    with tempfile.TemporaryDirectory(prefix="agentos-certificate-") as folder:
+        key, made = Path(folder, "key"), Path(folder, "made")
+        command = [
+            openssl,
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+        ]
+        command += ["-subj", "/CN=agentos", "-days", _DAYS, "-keyout", str(key), "-out", str(made)]
+        command += [word for extension in extensions for word in ("-addext", extension)]
+        try:
+            subprocess.run(command, capture_output=True, check=True, timeout=_TIMEOUT_S)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unavailable(f"openssl made no certificate for the MCP server: {error}") from None
+        return key.read_text() + made.read_text()
+
+
+def _alternative(host: str) -> str:
+    name = host[1:].partition("]")[0] if host.startswith("[") else host
+    name = name.partition(":")[0] if name.count(":") == 1 else name
+    try:
+        return f"IP:{ipaddress.ip_address(name)}"
+    except ValueError:
+        return f"DNS:{name}"

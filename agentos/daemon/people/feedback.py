@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from pathlib import Path
 import structlog
 
 from agentos.daemon.offline import offline_context
-from agentos.daemon.run.grading import grade
+from agentos.daemon.run.execution import grade
 from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
 from agentos.errors import UserError
 from agentos.evolver.dependencies import Dependencies
@@ -20,6 +21,7 @@ from agentos.evolver.promote.consent import person
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Sandbox
+from agentos.sources import read_bounded
 from agentos.taskfile import MAX_BYTES, checks_of
 
 CURSOR = "feedback"
@@ -82,7 +84,11 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
     if said.corrected:
         expected += words.of_correction(answer, corrected)
     if said.check is not None:
-        expected += checks_of(_read(said.check), str(said.check))
+        expected += checks_of(read_bounded(said.check, MAX_BYTES, "a file of checks"), str(said.check))
+    try:
+        json.dumps([check.spec for check in expected], allow_nan=False, ensure_ascii=False).encode("utf-8")
+    except ValueError as error:
+        raise UserError(f"What the answer should be holds what JSON cannot: {error}") from None
     if run.sandbox != IMPORT and not words.is_gradable(run):
         return tuple(expected) if rating is Rating.BAD else ()
     if said.expect and (slip := words.leads_nowhere(answer, expected[: len(said.expect)])):
@@ -98,11 +104,6 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
     if rating is Rating.GOOD and not expected and run.sandbox != IMPORT:
         return words.pinned(task, run, answer)
     return tuple(expected)
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(MAX_BYTES + 1)
 
 
 def settle(parts: Dependencies, ledger: Ledger, grader: Grader) -> int:

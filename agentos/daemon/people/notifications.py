@@ -33,7 +33,7 @@ from agentos.domain import (
     kind_of,
 )
 from agentos.errors import NotFound
-from agentos.evolver.ungranted import yours
+from agentos.evolver.find.mining import yours
 from agentos.ledger.audit import Entry
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

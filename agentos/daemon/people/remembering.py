@@ -15,7 +15,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
-from agentos.resources.forms import FIRST, documents_of, readers
+from agentos.resources.documents import FIRST, documents_of, readers
 
 _NAME_WORDS = 5
 _DESCRIPTION = 200  # characters

@@ -32,8 +32,8 @@ from agentos.daemon.requests.run_requests import (
 from agentos.daemon.requests.secret_requests import FilledRequest, Vault, fill
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.errors import Unavailable
+from agentos.evolver.find.mining import GRANT
 from agentos.evolver.history.recordings import FETCH, fetch_key
-from agentos.evolver.ungranted import GRANT
 from agentos.resources.servers import ServerTool
 
 BODY_MAX = 4 << 20  # of a response

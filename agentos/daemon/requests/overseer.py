@@ -49,10 +49,12 @@ class Overseer:
 
     def saw(self, step: Step) -> None:
         """A step of the run."""
-        if step.node != NODE:
+        if step.node == NODE:
+            return
+        said = json.dumps([step.action, step.observation], ensure_ascii=False, default=str)
+        fault = f" FAILED {step.fault.type}: {step.fault.message}"[:_TEXT] if step.fault else ""
+        with self._lock:
             self._since += 1
-            said = json.dumps([step.action, step.observation], ensure_ascii=False, default=str)
-            fault = f" FAILED {step.fault.type}: {step.fault.message}"[:_TEXT] if step.fault else ""
             self._newest.append(f"{step.node} {said[:_TEXT]}{fault}")
 
     def look(self) -> str:
@@ -64,8 +66,8 @@ class Overseer:
                 return ""
             self._since = 0
             self._calls += 1
+            shown = "\n".join(self._newest)
         asking, plan = self.asking, self.asking.plan
-        shown = "\n".join(self._newest)
         messages = [
             {"role": "system", "content": _ASKED},
             {"role": "user", "content": f"Goal: {asking.task.goal[:2_000]}\n\nSteps:\n{shown}"},

@@ -32,8 +32,10 @@ class RuleChecks:
     rules: RunRules
     step: _StepRecorder
     person: Callable[[], RequestHandler | None]
+    effects: Callable[[str], Iterable[str]] = lambda tool: ()  # of a tool, for calls that nobody announced
     supervision: Supervision | None = None
     _announced: Counter[str] = field(default_factory=Counter)
+    _asked: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -66,8 +68,7 @@ class RuleChecks:
         return checked
 
     def saw(self, step: Step) -> None:
-        """A step that the box sent. Raises RunEnds where a rule is against what it tells of."""
-        self.rules.saw(step)
+        """A step that the box sent, which is on record. Raises RunEnds where a rule is against what it tells of."""
         if self.supervision is not None:
             self.supervision.settle()
         if not self.rules.rules:
@@ -129,7 +130,9 @@ class RuleChecks:
         if decision.enforce is Enforcement.STOP:
             self._enforcer.stop(f"{first.rule.name} stopped the run: {first.reason}")
         if decision.enforce is Enforcement.ASK:
-            self._enforcer.ask(f"{first.rule.name} asks: {first.reason}", event)
+            self._enforcer.ask(
+                f"{first.rule.name} asks: {first.reason}", self._numbered(first.rule.name, event)
+            )
         # what a person allows by one rule, another may still refuse: else a rule that asks would lift it
         acts = [act for act in decision.acts if act.rule.enforce in (Enforcement.REFUSE, Enforcement.REFLECT)]
         if not acts:
@@ -138,6 +141,13 @@ class RuleChecks:
         again = " If it is right as it is, do it again." if rule.enforce is Enforcement.REFLECT else ""
         return f"{rule.name}: {reason} {rule.advice}{again}"
 
+    def _numbered(self, rule: str, event: Mapping[str, Json]) -> Mapping[str, Json]:
+        """The event, told from those equal to it that came before: else one "allow" would let all of them happen."""
+        with self._lock:
+            self._asked[key := digest([rule, dict(event)])] += 1
+            number = self._asked[key]
+        return event if number == 1 else {**event, "time": number}
+
     def _choice(self, choice: Any) -> Any:
         message = choice.get("message") if isinstance(choice, dict) else None
         calls = message.get("tool_calls") if isinstance(message, dict) else None
@@ -145,9 +155,11 @@ class RuleChecks:
             return choice
         kept, advice = [], []
         for call in calls:
-            function = call.get("function") or {}
+            function = call.get("function") if isinstance(call, dict) else None
+            if not isinstance(function, dict):  # no call that we know, but somebody may
+                function = {"arguments": str(call)}
             name, args = str(function.get("name", "")), call_arguments(function.get("arguments"))
-            checked = self.call(name, args, ())
+            checked = self.call(name, args, self.effects(name))
             if checked.refused is not None:
                 advice.append(str(checked.refused["fault"]["message"]))
             elif checked.args != args:
@@ -166,12 +178,15 @@ class RuleChecks:
         key = digest([tool, args])
         with self._lock:
             there = self._announced[key] > 0
-            self._announced[key] -= there
+            if there:
+                self._announced[key] -= 1
+            else:
+                del self._announced[key]
         return there
 
     def _late(self, tool: str, args: Mapping[str, Json]) -> None:
         """A call that was made without the kernel being asked: any rule against it ends the run."""
-        decision = self.rules.before_call(tool, args, ())
+        decision = self.rules.before_call(tool, args, self.effects(tool))
         if decision.acts:
             act = decision.acts[0]
             about = {"rule": act.rule.name, "digest": act.rule.digest, "on": RuleTrigger.BEFORE_CALL.value}

@@ -37,6 +37,9 @@ from agentos.wire import FrameError, WireClosed, WireLate
 
 ASKS_MAX = 10_000  # of one run
 _IN_FLIGHT_MAX = 32  # asks of one run that are answered side by side; others wait their turn
+_AT_ONCE_MAX = (
+    64  # asks that are answered where they are read: so few small answers fit into a pipe that nobody reads
+)
 _HELD_MAX = 16 << 20  # bytes of memory that unanswered asks of one run hold; beyond them nothing is read
 
 
@@ -191,6 +194,8 @@ class RequestHandler(ABC):
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """The body of the answer. Raises Denied, RunEnds or Unavailable."""
 
+    at_once = False  # whether ``answer`` waits for nobody and says little, and needs no thread
+
     def stop(self) -> None:  # noqa: B027 - most have nothing that takes long
         """The run is over, and answers under way are waited for: end what would take them long."""
 
@@ -230,6 +235,10 @@ class RequestDispatcher:
                     kernel_fault(KernelFault.LIMIT, f"the run asked more than {ASKS_MAX} times"),
                 )
             )
+            return
+        answerer = self.answerer(ask.what)
+        if answerer is not None and answerer.at_once and self._count <= _AT_ONCE_MAX:
+            self._serve(ask)
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_IN_FLIGHT_MAX, thread_name_prefix="ask")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
-from agentos.daemon.mcp.accepting import as_it_is_now, question_of
+from agentos.daemon.mcp.adding import as_it_is_now, question_of
 from agentos.daemon.mcp.server_box import Fetch, McpFault, ServerBox, ServerProgram, mcp_fault
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunSpending
@@ -52,6 +52,7 @@ class _Server:
 
     before: list[_Call] = field(default_factory=list)
     box: ServerBox | None = None
+    starting: ServerBox | None = None  # the same, from when it can be closed
     over: McpFault | None = None  # why it is not asked any more
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -126,15 +127,19 @@ class RunServers:
             wall_s=max(_LEAST_S, asking.deadline - time.monotonic()),
             output_bytes=asking.bundle.limits.output_bytes,
             fetch=self._way_out(tool),
+            opened=partial(self._opened, server),
         )
-        server.box = box  # whoever ends the run finds it
-        if self._closed:
-            box.close()
-            raise Unavailable("the run is over")
+        server.box = box
         self._hold_against(tool, box)
         for name, args in server.before:
             self._again(box, name, args)
         return box
+
+    def _opened(self, server: _Server, box: ServerBox) -> None:
+        """Whoever ends the run finds it, also while it starts."""
+        server.starting = box
+        if self._closed:
+            raise Unavailable("the run is over")
 
     def _way_out(self, tool: ServerTool) -> Fetch | None:
         """What makes the server's requests, None for one without hosts."""
@@ -204,8 +209,8 @@ class RunServers:
 
     @staticmethod
     def _end(server: _Server) -> None:
-        if server.box is not None:
-            server.box.close()
+        if server.starting is not None:
+            server.starting.close()
 
 
 def _fetched(asking: RunContext, egress: RequestHandler, ask: Ask) -> Answer:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from agentos.daemon.requests.overseer import Overseer, OverseerPlan
 from agentos.daemon.requests.run_requests import CallCheck, Enforcer, RunEnds, refusal
 from agentos.domain import Json, Result, Step
+from agentos.errors import AgentOSError
 from agentos.supervisor.watching import (
     MENDABLE,
     NODE,
@@ -66,6 +67,8 @@ class Supervision:
         self.overseer: Overseer | None = None
         self._watch = RunWatch(plan.norms)
         self._lock = threading.Lock()
+        self._acting = threading.RLock()  # of what several threads found, one is acted on at a time
+        self._closed = False
         self._found: list[Finding] = []
         self._told: set[SupervisorCheck] = set()
         self._done: set[SupervisorCheck] = set()
@@ -86,10 +89,11 @@ class Supervision:
     def settle(self) -> None:
         """Do what is to be done about all that was found. Raises RunEnds."""
         while self._found:
-            with self._lock:
-                one = self._found.pop(0) if self._found else None
-            if one is not None and one.check in self._plan.acts and one.check not in self._done:
-                self._act(one)
+            with self._acting:
+                with self._lock:
+                    one = self._found.pop(0) if self._found else None
+                if one is not None and one.check in self._plan.acts and one.check not in self._done:
+                    self._act(one)
 
     def before_model(self) -> None:
         """As ``settle``; and it is time for a model that looks on. Raises RunEnds."""
@@ -116,6 +120,7 @@ class Supervision:
     def close(self) -> None:
         """The run is over."""
         with self._lock:
+            self._closed = True
             timers = [timer for waiting in self._timers.values() for timer in waiting]
             self._timers.clear()
         for timer in timers:
@@ -156,8 +161,9 @@ class Supervision:
         timer = threading.Timer(wall_s, self._silent, (tool, wall_s))
         timer.daemon = True
         with self._lock:
-            self._timers[tool].append(timer)
-        timer.start()
+            if not self._closed:
+                self._timers[tool].append(timer)
+                timer.start()
 
     def _answered(self, tool: str) -> None:
         with self._lock:
@@ -172,5 +178,5 @@ class Supervision:
             )
         try:
             self.settle()
-        except RunEnds as ends:
+        except (RunEnds, AgentOSError) as ends:
             self._end(ends)

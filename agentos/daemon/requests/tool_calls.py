@@ -31,8 +31,7 @@ from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, re
 from agentos.messages import WHEELS
 from agentos.ports import Plan, Snapshots
 from agentos.resources import tool_path, tool_reference
-from agentos.resources.effects import Effects, declared
-from agentos.resources.servers import ServerTool, server_tool
+from agentos.resources.servers import Effects, ServerTool, declared, is_server, server_tool
 
 _AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and held against the record
 _GO: Mapping[str, Json] = {"go": True}
@@ -56,6 +55,8 @@ class ToolAsks(RequestHandler):
         self._asked: Counter[str] = Counter()
         self._given: list[tuple[str, Json, Json]] = []  # key, observation and fault of calls that were served
         self._lock = threading.Lock()
+        alone = asking.rules is None and asking.plan.recording is None
+        self.at_once = alone and not is_server(asking.bundle.files)
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """As ``messages.Ask`` says. Raises Denied, or RunEnds where a replay cannot go on."""

@@ -41,9 +41,8 @@ from agentos.domain import (
     digest,
     kernel_fault,
 )
-from agentos.errors import BoxDied
+from agentos.errors import BoxDied, UserError
 from agentos.evolver.history.recordings import ACT
-from agentos.functions import LABEL_MAX
 from agentos.messages import (
     Answer,
     Ask,
@@ -56,9 +55,12 @@ from agentos.messages import (
     WireFault,
 )
 from agentos.ports import Box, Plan
+from agentos.resources import tool_path
+from agentos.resources.servers import declared
 from agentos.rules.watching import RunRules
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
 from agentos.supervisor.watching import NODE as SUPERVISOR
+from agentos.syntax import LABEL_MAX
 from agentos.wire import weigh
 
 _RESULT = {"answered": Result.PASSED, "failed": Result.FAILED, "limit": Result.BUDGET}
@@ -217,13 +219,22 @@ class Conversation:
         if not job.bundle.rules and self._supervision is None:
             return None
         rules = RunRules(job.bundle.rules, job.task.agent, job.task.goal)
-        return RuleChecks(rules, self._saw, self._person, self._supervision)
+        return RuleChecks(rules, self._saw, self._person, self._effects, self._supervision)
 
     def _supervised(self, job: PreparedRun) -> Supervision | None:
         if job.supervised is None:
             return None
         enforcer = Enforcer(KernelFault.SUPERVISOR, self._person)
         return Supervision(job.supervised, self._saw, enforcer, lambda error: self._desk.end(error))
+
+    def _effects(self, tool: str) -> frozenset[str]:
+        """As the kernel reads them in the tool's source; none of a tool that the run does not have."""
+        files = self._job.bundle.files
+        try:
+            path = tool_path(tool, files)
+        except UserError:
+            return frozenset()
+        return declared(path, files[path]).effects
 
     def _person(self) -> RequestHandler | None:
         return self._desk.answerer("person")
@@ -257,19 +268,19 @@ class Conversation:
     def _record(self, frame: StepFrame, weight: int) -> Step:
         """Raises RunEnds when the run's steps hold all that they may."""
         with self._recording:
-            redact = self._job.redact
             self._room -= weight
             if self._room < 0:
                 why = (
                     f"the steps of the run hold more than {_HELD_MAX * self._job.limits.output_bytes:,} bytes"
                 )
                 raise RunEnds(Result.BUDGET, kernel_fault(KernelFault.LIMIT, why))
+            action, observation = self._job.redact([frame.action, frame.observation])
             step = Step(
                 run_id=self._job.run_id,
                 index=self._count,
                 node=frame.node,
-                action=redact(frame.action),
-                observation=redact(frame.observation),
+                action=action,
+                observation=observation,
                 fault=self._fault(frame.fault),
                 started_at=datetime.now(UTC) - timedelta(milliseconds=min(frame.duration_ms, 1e9)),
                 duration_ms=frame.duration_ms,
@@ -278,6 +289,8 @@ class Conversation:
             if self._was_served(step):
                 step = replace(step, observation={**step.observation, "recorded": True})
             self._job.record(step)
+            if self._rules is not None:
+                self._rules.rules.saw(step)
             if self._supervision is not None:
                 self._supervision.saw(step)
             return step

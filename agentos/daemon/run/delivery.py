@@ -127,7 +127,9 @@ class Deliverer:
             newest = replace(self._newest(delivery), attempts=delivery.attempts)
             return self._end(newest, DeliveryState.FAILED, str(error), now)
         except (AgentOSError, OSError) as error:
-            why = f"{error.filename or ''}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            why = str(error)
+            if isinstance(error, OSError):
+                why = f"{error.filename or delivery.destination.folder}: {error.strerror}"
             newest = replace(self._newest(delivery), attempts=delivery.attempts)
             if delivery.attempts > len(PAUSES):
                 return self._end(newest, DeliveryState.FAILED, why, now)
@@ -185,8 +187,8 @@ class Deliverer:
         if delivery.path and _digest_at(place, Path(delivery.path).name) == delivery.sha256:
             return delivery  # a daemon that died had come so far
         aside = f".{delivery.id}.part"
-        _write_aside(place, aside, content)
         try:
+            _write_aside(place, aside, content)
             for number in range(1, _NUMBERS_MAX):
                 candidate = name.name if number == 1 else f"{name.stem}-{number}{name.suffix}"
                 replaces = number == 1 and self._is_ours(place, candidate, delivery, str(folder / candidate))
@@ -343,7 +345,8 @@ def _run(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise Undeliverable(f"{command[0]} cannot be started: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Undeliverable(f"{command[0]} cannot be started: {why}") from None
     try:
         code = child.wait(timeout_s)
     except subprocess.TimeoutExpired:
@@ -352,7 +355,7 @@ def _run(
         child.wait()
         raise Conflict(f"{command[0]} did not end within {timeout_s:g} s: {_tail(said)}") from None
     if code != 0:
-        raise Conflict(f"{command[0]} ended with exit code {code}: {_tail(said)}")
+        raise Conflict(f"{command[0]} ended with exit code {code}: {_tail(said) or 'it said nothing'}")
 
 
 def _tail(said: IO[bytes]) -> str:

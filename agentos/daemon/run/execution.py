@@ -9,24 +9,28 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 
 from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_sandbox, bundle_of
+from agentos.daemon.job.job_protocol import Exchange
 from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.model_requests import with_default
 from agentos.daemon.requests.run_requests import Answerers, RunSpending
 from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.requests.tool_calls import drift
 from agentos.daemon.run.conversation import BoxResult, Conversation, PreparedRun
-from agentos.daemon.run.grading import Grade, grade
 from agentos.domain import (
     Budget,
+    Check,
+    CheckResult,
     Cost,
+    Fault,
     Json,
     KernelFault,
     Kind,
+    Limits,
     ModelSpec,
     Outcome,
     Result,
@@ -37,8 +41,11 @@ from agentos.domain import (
     kernel_fault,
 )
 from agentos.errors import BoxDied, NotFound, Unavailable
-from agentos.messages import WHEELS, ToolCard
+from agentos.messages import WHEELS, FaultFrame, GradeDone, GradeJob, ToolCard
+from agentos.plugins import registry
+from agentos.plugins.checks import sent
 from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
+from agentos.sandboxes.plainfiles import write_tar
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
 
@@ -157,7 +164,16 @@ class BoxExecutor:
             image=sandbox.image,
             bundle=given,
             reached=ran.reached,
+            plugins=self._plugins(task, sandbox, graded),
         )
+
+    def _plugins(self, task: Task, sandbox: Sandbox, graded: Grade) -> tuple[str, ...]:
+        """Labels of what judged it, made its box, and ranked for it."""
+        found = {f"checks/{check.plugin}" for check in graded.checks if check.plugin}
+        found.add(registry.label_of("sandboxes", sandbox.name))
+        if task.call is None and self._serving.finder is not None:
+            found.add(self._serving.finder.plugin)
+        return tuple(sorted(found - {""}))
 
     def given(self, task: Task, snapshot: Snapshot) -> str:
         """See ``ports.Executor``; "" of a task that does not fit the snapshot."""
@@ -255,3 +271,65 @@ def _outcome(ran: BoxResult, graded: Grade, cost: Cost) -> Outcome:
     reason = f"{len(wrong)} of {len(graded.checks)} checks failed: {details}"
     fault = graded.fault or kernel_fault(KernelFault.CHECK, details)
     return Outcome(Result.FAILED, graded.score, reason, fault, graded.checks, cost)
+
+
+# --- Success is decided here: in a box of its own, by checks that the run's box never saw --------
+
+
+GRADING_LIMITS = Limits(steps=1, wall_s=30.0, memory_mb=512, processes=32)
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """One result for each check; ``fault`` when a check itself could not be applied."""
+
+    checks: tuple[CheckResult, ...]
+    fault: Fault | None = None
+
+    @property
+    def score(self) -> float:
+        """The share of checks passed; without checks, an answer is enough."""
+        passed = sum(check.passed for check in self.checks)
+        return passed / len(self.checks) if self.checks else 1.0
+
+
+def grade(
+    sandbox: Sandbox, checks: Sequence[Check], answer: Json, files: Mapping[str, bytes], workspace_mb: int
+) -> Grade:
+    """Hold the answer and the files that a run left against the checks.
+
+    Raises Unavailable when the machinery failed. A check that takes too long or too much fails.
+    """
+    if not checks:
+        return Grade(())
+    asked = sent(checks)
+    job = GradeJob(checks=list(asked.wire), answer=answer, wall_s=GRADING_LIMITS.wall_s)
+    limits = Limits(
+        **{name: getattr(GRADING_LIMITS, name) for name in Limits.__slots__} | {"workspace_mb": workspace_mb}
+    )
+    with sandbox.open(limits, light=True) as box:
+        exchange = Exchange(box, GRADING_LIMITS.wall_s)
+        try:
+            exchange.send(job, [write_tar(files)])
+            answered, _ = exchange.receive({"done": GradeDone})
+        except BoxDied as error:
+            if error.cause == "gone":
+                raise
+            return _failed(
+                checks, kernel_fault(KernelFault.GRADER, f"the checks could not be applied: {error}")
+            )
+    if isinstance(answered, FaultFrame):
+        return _failed(
+            checks,
+            kernel_fault(KernelFault.GRADER, f"the checks could not be applied: {answered.fault.message}"),
+        )
+    assert isinstance(answered, GradeDone)
+    if [found.kind for found in answered.checks] != [check.kind for check in asked.wire]:
+        return _failed(
+            checks, kernel_fault(KernelFault.GRADER, "the grader answered for other checks than it was given")
+        )
+    return Grade(asked.results(answered.checks))
+
+
+def _failed(checks: Sequence[Check], fault: Fault) -> Grade:
+    return Grade(tuple(CheckResult(check.kind, False, fault.message) for check in checks), fault)

@@ -115,10 +115,11 @@ class TaskRunner:
         view = self._ledger.task_view(task_id)
         if view.state in _ENDED:
             return True
-        for run in self._ledger.runs(task_id)[::-1]:
-            if run.outcome is None:
-                self._close(run)
         earlier = self._ledger.runs(task_id)[::-1]
+        if left_open := [run for run in earlier if run.outcome is None]:
+            for run in left_open:
+                self._close(run)
+            earlier = self._ledger.runs(task_id)[::-1]
         if self._lost_too_often(task_id, earlier):
             return True
         snapshot = self._snapshot(earlier)
@@ -148,7 +149,7 @@ class TaskRunner:
             return True
         self._in_flight[task_id] = run.id
         try:
-            ended = self._run(run, self._plan(earlier))
+            ended = self._run(task, run, self._plan(earlier))
         finally:
             self._in_flight.pop(task_id, None)
             if (error := sys.exception()) is not None:
@@ -209,9 +210,8 @@ class TaskRunner:
         except Unavailable:
             return "none", "none"
 
-    def _run(self, run: Run, plan: Plan) -> bool | Unavailable:
+    def _run(self, task: Task, run: Run, plan: Plan) -> bool | Unavailable:
         """As ``attempt``; Unavailable when the machinery is away, and the run is closed."""
-        task = self._ledger.task(run.task_id)
         try:
             done = self._executor.execute(task, run.snapshot, run.id, self._ledger.append_step, plan)
             self._stopping.hold_if_set()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import genuine, read_key
-from agentos.evolver.promote.trailers import rebase_trailers
+from agentos.evolver.promote.promotion import rebase_trailers
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, Noted
 from agentos.ledger.blobs import BlobStore
@@ -127,7 +127,7 @@ def evolution_faults(
 ) -> list[str]:
     """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
     # where nothing was ever judged nobody pays for the judge
-    from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, unfounded
+    from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, unfounded, untimely
 
     blobs = BlobStore(home.blobs)
     candidates = {item.id: item for item in story.candidates}
@@ -150,11 +150,12 @@ def evolution_faults(
         try:
             faults += misquoted(registry, candidate)
             faults += misplaced(registry, candidate, story.trials)
+            faults += untimely(candidate, story.trials, reader.arrived)
             again = _computed_again(blobs, verdict, candidate, story)
             faults += [f"{verdict.id}: {fault}" for fault in again]
         except (AgentOSError, ValueError) as error:  # a blob that is gone, a policy that is none
             faults.append(f"{verdict.id} cannot be computed again: {error}")
-    return faults
+    return list(dict.fromkeys(faults))
 
 
 def _computed_again(

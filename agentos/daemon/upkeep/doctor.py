@@ -30,8 +30,7 @@ from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.postgres.address import address_of
 from agentos.ledger.reading import Reader
-from agentos.models.keys import read_keys
-from agentos.models.secrets import secrets_of
+from agentos.models.secrets import read_keys, secrets_of
 from agentos.programs import LOCK_FILE
 from agentos.proposers.coders import load_coders
 from agentos.registry.check import Report, sweep

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.supervision import SupervisorPlan
-from agentos.daemon.views.supervisor_worth import FITTED, worth_of
+from agentos.daemon.views.loop_health import FITTED, worth_of
 from agentos.domain import SupervisorWorth, Task
 from agentos.errors import NotFound
 from agentos.evolver.find.mining import CURSOR

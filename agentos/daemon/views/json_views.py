@@ -5,11 +5,11 @@ The share of work (which of it is held out) is in none of them: proposers, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agentos.daemon.views.schedule_view import copies_with_runs, ended, next_due, when_text
 from agentos.domain import (
     Candidate,
     Delivery,
@@ -22,12 +22,12 @@ from agentos.domain import (
     Task,
     TaskState,
 )
-from agentos.ledger.reading import EvolutionRecords, Reader
+from agentos.ledger.copies import copies
+from agentos.ledger.reading import EvolutionRecords, Reader, TaskView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from agentos.evolver.find.signals import Deviation, SignalHit
+
 
 SCHEDULE_RUNS = 10  # copies of a schedule, and times that were skipped
 
@@ -133,3 +133,38 @@ def schedule_facts(reader: Reader, task: Task) -> dict[str, Any]:
         "runs": runs,
         "skipped": reader.newest(SkippedRun, SCHEDULE_RUNS, schedule_id=task.id),
     }
+
+
+# --- What a screen or a page shows of a schedule: when it comes, and how its copies ended --------
+
+
+def copies_with_runs(reader: Reader, schedule_id: str, limit: int) -> Sequence[tuple[TaskView, Run | None]]:
+    """The newest copies of a schedule, each with its newest run; newest first."""
+    found = []
+    for view in copies(reader, schedule_id, limit):
+        (newest,) = reader.runs(view.task.id, limit=1) or (None,)
+        found.append((view, newest))
+    return found
+
+
+def ended(view: TaskView, run: Run | None) -> tuple[str, str]:
+    """How a copy ended, or where it stands, and why."""
+    if run is None or run.outcome is None or view.state is not TaskState.DONE:
+        return view.state.value, ""
+    return run.outcome.result.value, run.outcome.reason[:200]
+
+
+def when_text(task: Task) -> str:
+    """When it comes: its cron line, or the folder that it watches."""
+    if task.trigger is not None and task.trigger.watch is not None:
+        return f"each {task.trigger.watch.pattern} that arrives in {task.trigger.watch.folder}"
+    zone = task.trigger.timezone if task.trigger else ""
+    return f"{task.schedule}{f' ({zone})' if zone else ''}"
+
+
+def next_due(task: Task) -> datetime | None:
+    """When it comes next; None for one that watches a folder."""
+    from agentos.daemon.scheduling.clock import due_after  # croniter, which lists of tasks do without
+
+    zone = task.trigger.timezone if task.trigger else ""
+    return due_after(task.schedule, zone, datetime.now(UTC)) if task.schedule else None

@@ -8,18 +8,30 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from agentos.daemon.views.supervisor_worth import worth_of
-from agentos.domain import Evidence, Evolution, Feedback, Kind, SafetyRate, Snapshot, is_memory
+from agentos.domain import (
+    Evidence,
+    Evolution,
+    Feedback,
+    Kind,
+    SafetyRate,
+    Snapshot,
+    SupervisorWorth,
+    is_memory,
+)
 from agentos.evolver.memory import lessons
 from agentos.evolver.policy import load_policy
 from agentos.evolver.watch import health
 from agentos.evolver.watch.health import EvolutionCost, Health
 from agentos.gateway.calls import CallReading
 from agentos.home import Home
-from agentos.ledger.stats import LedgerStats, SpentTotals, StateChange
+from agentos.ledger.listing import LedgerStats, SpentTotals, StateChange
+from agentos.ledger.reading import Reader
 from agentos.ports import KnownLesson
 from agentos.registry.store import Registry
 from agentos.shipped import folder, seed_files
+from agentos.supervisor import worth
+
+FITTED = "supervisor.fitted"  # memo in the ledger: {"norms", "worth"}
 
 
 def measure(home: Home, now: datetime) -> Health:
@@ -113,3 +125,9 @@ def _memories(ledger: LedgerStats, registry: Registry, home: Home, now: datetime
         return registry.files(snapshot, path).get(path, b"").decode()
 
     return lessons.fared(texts, runs, text_at, now, policy.mine.half_life_days)
+
+
+def worth_of(ledger: Reader) -> tuple[SupervisorWorth, ...]:
+    """What the supervisor's checks are worth, as the daemon measured it last; before that, what nothing measured allows."""
+    kept = ledger.get_kv(FITTED)
+    return tuple(SupervisorWorth(**one) for one in kept["worth"]) if kept else worth.measure((), 0.0, 0.0)

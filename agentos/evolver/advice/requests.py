@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from agentos import shipped
-from agentos.domain import Json, Layer, ResourceId
-from agentos.evolver.advice.quoting import BriefLimits, QuotedEvidence, flat, quoted
+from agentos.domain import Check, Json, Layer, ResourceId, Step, digest, is_reference
 from agentos.evolver.memory.lessons import lessons_in
-from agentos.ports import Brief
+from agentos.ports import Brief, Case, ObservedRun
 
 NAME = "model"
 HISTORY_MAX = 6  # earlier attempts that are told, the newest ones
@@ -177,3 +182,250 @@ def rule_choice(brief: Brief, told: QuotedEvidence, rules: Sequence[str]) -> Req
     return RequestDraft(
         with_data(texts()["propose"]["choose_rule"]), "\n\n".join(part for part in parts if part)
     )
+
+
+# --- What a model answered: findings as JSON, then one block with the edit. Anything else cannot be used
+
+
+M = TypeVar("M", bound=BaseModel)
+
+ANSWER_MAX = 200_000  # characters; what is longer is no small edit
+PLACEHOLDERS = frozenset({"what went wrong, in a sentence", "the edit in a few words", "the new line"})
+BRACES_MAX = 50  # places at which the JSON object is looked for
+_THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)  # of models that think aloud
+# Within a line: over many empty lines it would look at each of them again from every other.
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[\w.+-]*[ \t\r]*$", re.MULTILINE)
+
+
+class Unusable(Exception):
+    """The answer is no edit; the text says what is wrong with it, for the model that gave it."""
+
+
+class Declined(Exception):
+    """The model sees no edit in this place that would help; the text says why."""
+
+
+def _line(value: Any) -> Any:
+    """On one line, and without what is no text at all: JSON may spell half of a character."""
+    return " ".join(value.encode("utf-8", "replace").decode().split()) if isinstance(value, str) else value
+
+
+Line = Annotated[str, BeforeValidator(_line)]
+
+
+class ReplyManifest(BaseModel):
+    """The manifest as the model writes it; other keys are not looked at."""
+
+    cause: Line = Field(min_length=1, max_length=1_000)
+    why_this_layer: Line = Field(min_length=1, max_length=1_000)
+    summary: Line = Field(min_length=1, max_length=200)
+    predicted_fixes: list[Line] = Field(min_length=1, max_length=100)
+    tasks_at_risk: list[Line] = Field(max_length=100)
+    name: Line = ""
+    description: Line = Field("", max_length=1_000)
+    block: str = Field("", max_length=ANSWER_MAX)  # the edit, where all was asked for in one object
+
+    def tasks(self, names: list[str], labels: Mapping[str, str]) -> tuple[str, ...]:
+        """The ids of those tasks that it was told of."""
+        known = {label.lower(): task_id for label, task_id in labels.items()}
+        known |= {task_id: task_id for task_id in labels.values()}
+        return tuple(dict.fromkeys(known[name.lower()] for name in names if name.lower() in known))
+
+
+class NoEdit(BaseModel):
+    """What a model answers that has no edit to propose."""
+
+    no_edit: Line = Field(min_length=1, max_length=1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class EditReply:
+    """Both parts."""
+
+    findings: ReplyManifest
+    block: str
+
+
+def parse(text: str) -> EditReply:
+    """Raises Unusable with the first fault, and Declined."""
+    said = spoken(text)
+    with suppress(Unusable):
+        declined, _ = json_in(said, NoEdit)
+        raise Declined(declined.no_edit)
+    found, rest = json_in(said, ReplyManifest)
+    if found.cause in PLACEHOLDERS or found.summary in PLACEHOLDERS or found.block.strip() in PLACEHOLDERS:
+        raise Unusable("it repeats the example; fill in what you found")
+    return EditReply(found, _unfenced(found.block) if found.block.strip() else _block(rest))
+
+
+def _unfenced(block: str) -> str:
+    """The text without a fence around all of it."""
+    fences = list(_FENCE.finditer(block.strip()))
+    whole = len(fences) == 2 and fences[0].start() == 0 and fences[1].end() == len(block.strip())
+    return _block(block) if whole else block.strip("\n")
+
+
+def chosen_number(text: str, most: int) -> int:
+    """The first whole number from 1 to ``most`` in the answer; 0 where there is none."""
+    numbers = (int(found) for found in re.findall(r"(?<![\d.])\d{1,3}(?!\.?\d)", spoken(text)))
+    return next((number for number in numbers if 1 <= number <= most), 0)
+
+
+def spoken(text: str) -> str:
+    """The answer without thoughts that were spoken aloud; raises Unusable when it is endless."""
+    if len(text) > ANSWER_MAX:
+        raise Unusable(f"it has {len(text)} characters, at most {ANSWER_MAX} are read")
+    return _THOUGHTS.sub("", text, count=1).encode("utf-8", "replace").decode()
+
+
+def json_in(text: str, kind: type[M]) -> tuple[M, str]:
+    """The first JSON object of the text as ``kind``, and what follows it; raises Unusable."""
+    decoder = json.JSONDecoder(strict=False)  # models write line breaks into texts
+    fault = "there is no JSON object in it"
+    for found in islice(re.finditer(r"\{", text), BRACES_MAX):
+        try:
+            value, end = decoder.raw_decode(text, found.start())
+        except (ValueError, RecursionError) as error:
+            fault = f"its JSON object cannot be read ({error})"
+            continue
+        try:
+            return kind.model_validate(value), text[end:]
+        except ValidationError as error:
+            raise Unusable("; ".join(_faults(error))) from None
+    raise Unusable(fault)
+
+
+def _faults(error: ValidationError) -> list[str]:
+    return [f"'{'.'.join(map(str, one['loc']))}': {one['msg']}" for one in error.errors()[:3]]
+
+
+def _block(rest: str) -> str:
+    """What stands between the first and the last fence: a page may have fences of its own."""
+    fences = list(_FENCE.finditer(rest))
+    if fences and not rest[: fences[0].start()].strip() and len(fences) % 2:
+        fences = fences[1:]  # the one that closes the JSON object's own block
+    if len(fences) < 2:
+        raise Unusable("after the JSON object there is no block between two lines of three backticks")
+    inner = rest[fences[0].end() : fences[-1].start()]
+    return inner.strip("\n")
+
+
+# --- The evidence as a model reads it: short, and marked as data, because a trajectory may say anything
+# A mark holds a digest of what stands in it, so nothing that was recorded before can close it early.
+
+
+@dataclass(frozen=True, slots=True)
+class BriefLimits:
+    """How much is told: tasks, characters of a text, steps of a run, tokens of the answer."""
+
+    tasks: int
+    text: int
+    steps: int
+    answer_tokens: int
+
+
+WIDE = BriefLimits(tasks=6, text=600, steps=3, answer_tokens=8_192)
+NARROW = BriefLimits(tasks=3, text=180, steps=1, answer_tokens=2_048)  # where the model finds WIDE too long
+TINY = BriefLimits(
+    tasks=3, text=180, steps=1, answer_tokens=512
+)  # a small model writes on until it is stopped
+_STEP_NODES = frozenset({"call", "act", "tool", "delegate", "fetch"})  # steps that did something
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedEvidence:
+    """The evidence as text, and the task that each label stands for."""
+
+    text: str
+    labels: Mapping[str, str]
+
+
+def quoted(text: str) -> str:
+    """The text, marked as data."""
+    mark = digest(["data", text])[:16]
+    return f"<data {mark}>\n{text}\n</data {mark}>"
+
+
+def flat(value: Json, most: int) -> str:
+    """A JSON value on one line, cut in its middle; of a large one that lies in a blob, head and tail."""
+    if is_reference(value):
+        value = f"{value['head']} … {value['tail']}"
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-(most // 3) :]}"
+
+
+def told(
+    runs: Sequence[ObservedRun],
+    room: BriefLimits,
+    cases: Sequence[Case] = (),
+    working: Sequence[tuple[Case, Json]] = (),
+) -> QuotedEvidence:
+    """The failing tasks of the runs and cases, and the working calls beside them."""
+    labels: dict[str, str] = {}
+    parts: list[str] = []
+    by_id = {case.task_id: case for case in cases}
+    tasks = list(dict.fromkeys([seen.task.id for seen in runs if not seen.passed] + [*by_id]))
+    for number, task_id in enumerate(tasks, 1):
+        labels[f"T{number}"] = task_id
+        if number <= room.tasks:
+            its = [seen for seen in runs if seen.task.id == task_id]
+            lines = list(_of_runs(its, room)) if its else list(_of_case(by_id[task_id], room))
+            parts.append(f"Failing task T{number}:\n" + quoted("\n".join(lines)))
+    if len(tasks) > room.tasks:
+        parts.append(f"{len(tasks) - room.tasks} more tasks fail alike (T{room.tasks + 1} to T{len(tasks)}).")
+    for number, (case, output) in enumerate(working, 1):
+        labels[f"W{number}"] = case.task_id
+        if number <= room.tasks:
+            text = f"call: {_call(case, room)}\nresult: {flat(output, room.text)}"
+            parts.append(f"Working task W{number}, which must go on working:\n{quoted(text)}")
+    return QuotedEvidence("\n\n".join(parts), labels)
+
+
+def told_of(brief: Brief, room: BriefLimits) -> QuotedEvidence:
+    """All that a brief holds of it."""
+    return told(brief.runs, room, brief.cases, brief.working_calls)
+
+
+def _of_runs(runs: Sequence[ObservedRun], room: BriefLimits) -> Iterator[str]:
+    """One failing run of the task, and, if there is one, a passing run beside it."""
+    task = runs[0].task
+    yield f"goal: {flat(task.goal, room.text * 2)}"
+    if task.call is not None:
+        yield f"call: {task.call.tool} {flat(dict(task.call.args), room.text)}"
+    yield from _expected(task.checks, room)
+    failing = [seen for seen in runs if not seen.passed]
+    passing = [seen for seen in runs if seen.passed]
+    if passing:
+        yield f"it failed {len(failing)} times and passed {len(passing)} times"
+    for seen in failing[:1]:
+        outcome = seen.run.outcome
+        yield f"its answer: {flat(seen.run.answer, room.text)}"
+        yield f"why it failed: {flat(outcome.reason if outcome else '', room.text)}"
+        yield from _steps(seen.steps, room)
+    for seen in passing[:1]:
+        yield f"a run that passed answered: {flat(seen.run.answer, room.text)}"
+        yield from _steps(seen.steps, room)
+
+
+def _of_case(case: Case, room: BriefLimits) -> Iterator[str]:
+    yield f"call: {_call(case, room)}"
+    yield from _expected(case.checks, room)
+
+
+def _call(case: Case, room: BriefLimits) -> str:
+    return f"{case.call.tool} {flat(dict(case.call.args), room.text)}"
+
+
+def _expected(checks: Sequence[Check], room: BriefLimits) -> Iterator[str]:
+    for check in checks:
+        yield f"checked by {check.kind}: {flat(dict(check.spec), room.text)}"
+
+
+def _steps(steps: Sequence[Step], room: BriefLimits) -> Iterator[str]:
+    """The last steps with a fault, else the last ones that did something."""
+    chosen = [step for step in steps if step.fault is not None] or [
+        step for step in steps if step.node in _STEP_NODES
+    ]
+    for step in chosen[-room.steps :]:
+        came = f"{step.fault.type}: {step.fault.message}" if step.fault is not None else step.observation
+        yield f"step {step.index}: {step.node} {flat(step.action, room.text)} -> {flat(came, room.text)}"

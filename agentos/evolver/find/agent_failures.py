@@ -7,12 +7,33 @@ stopped at, which kinds of checks its answer failed. Its type is looked up in th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from agentos.domain import WRONG_ANSWER, Fault, Outcome, Step, kind_of, word_of
-from agentos.evolver.find.signals import Signal, read_signals
-from agentos.evolver.find.step_failures import fault_in, speaker_of, tool_of
+from agentos import checks
+from agentos.domain import (
+    SHARED,
+    WRONG_ANSWER,
+    Check,
+    Cost,
+    Fault,
+    Json,
+    KernelFault,
+    Kind,
+    Outcome,
+    Result,
+    Run,
+    Step,
+    Task,
+    canonical,
+    kind_of,
+    word_of,
+)
+from agentos.errors import ModelAway, ModelMissing
+from agentos.evolver.find import InspectContext
+from agentos.evolver.find.signals import Signal, fault_in, read_signals, speaker_of, tool_of
 
 TOOLS_MAX = 6  # names in one lapse
 
@@ -189,3 +210,183 @@ def _at_fault(steps: Sequence[Step], failing: Sequence[Fault]) -> tuple[str, ...
         return lost, *_last_call(steps)
     root = root_step(steps)
     return lost, next(speaker_of(step) for step in steps if step.index == root)
+
+
+# -------------------------------------------------------------------------------------------------
+# Signs that the harness is to blame: what the tools gave, or the model asked for, is not what came of
+# it.
+# Read off steps and checks alone, in one run. They concern what no tool does: the joining of answers, the
+# hooks around a call, the dispatch of calls, what of the results is told to the model, and when to stop.
+
+
+ANOTHER_ORDER = "what the tools gave is answered in another order"
+SOMETHING_ELSE = "what a tool gave is answered as something else"
+NOT_MADE = "calls that the model asked for were not made as it asked"
+NOT_TOLD = "what the calls gave was not told to the model"
+WRONG_STOP = "the run stopped though the model had asked for calls"
+
+
+def mistold(task: Task, run: Run, steps: Sequence[Step]) -> str:
+    """Why the answer to a call is wrong though the tools were right, "" where that is not shown.
+
+    What each failed check expects stands in what the tools gave, so their own code did its part.
+    """
+    outputs = _outputs(steps)
+    missed = _missed(task.checks, run.outcome)
+    if not outputs or not missed:
+        return ""
+    if all(any(not _why(spec, output) for output in outputs) for spec in missed):
+        return SOMETHING_ELSE
+    return ANOTHER_ORDER if all(_rearranged(spec, outputs) for spec in missed) else ""
+
+
+def _missed(asked: Sequence[Check], outcome: Outcome | None) -> list[checks.Equals]:
+    """The failed checks, if all of them compare the answer with a value; else none."""
+    results = outcome.checks if outcome else ()
+    if len(results) != len(asked):
+        return []
+    failed = [check for check, result in zip(asked, results, strict=True) if not result.passed]
+    specs = [checks.parse(check.kind, check.spec) for check in failed if check.kind == "equals"]
+    equals = [spec for spec in specs if isinstance(spec, checks.Equals)]
+    return equals if len(equals) == len(failed) else []
+
+
+def _outputs(steps: Sequence[Step]) -> list[Json]:
+    """What each call gave; none if one of them failed, or is not on record as a whole."""
+    acts = [step for step in steps if step.node == "act"]
+    seen = [_map(step.observation) for step in acts]
+    if any(step.fault is not None for step in acts) or any("output" not in one for one in seen):
+        return []
+    return [one["output"] for one in seen]
+
+
+def _why(spec: checks.Equals, value: Json) -> str:
+    return checks.judge(spec, value, Path())
+
+
+def _rearranged(spec: checks.Equals, outputs: Sequence[Json]) -> bool:
+    """Whether a list of what the tools gave, in some order, is what is expected there."""
+    place, _, rest = (spec.path or "").partition(".")
+    if place.isdigit():
+        of_one = spec.model_copy(update={"path": rest or None})
+        return any(not _why(of_one, output) for output in outputs)
+    expected = spec.value
+    if place or not isinstance(expected, list) or len(expected) != len(outputs):
+        return False
+    return sorted(map(canonical, expected)) == sorted(map(canonical, outputs))
+
+
+def astray(outcome: Outcome | None, steps: Sequence[Step]) -> str:
+    """What the loop did wrong in a run that thought, "" where nothing shows it."""
+    for thought, acts, following in _thoughts(steps):
+        asked = _map(thought.observation).get("calls")
+        if not isinstance(asked, list) or _map(thought.observation).get("goto") != "act":
+            continue
+        if following is None:
+            if outcome is not None and kind_of(outcome.fault) in WRONG_ANSWER:
+                return WRONG_STOP
+        elif len(acts) < len(asked) and _map(following.action).get("tools"):  # else they ran out of steps
+            return NOT_MADE
+        elif _told(following) - _told(thought) < 1 + len(asked) and not _shortened(thought, following):
+            return NOT_TOLD
+    return ""
+
+
+def _thoughts(steps: Sequence[Step]) -> Iterator[tuple[Step, list[Step], Step | None]]:
+    """Each thought with the calls that came of it, and the thought after it."""
+    places = [place for place, step in enumerate(steps) if step.node == "think"]
+    for place, after in zip(places, [*places, None][1:], strict=True):
+        between = steps[place + 1 : after]
+        acts = [step for step in between if step.node == "act"]
+        yield steps[place], acts, None if after is None else steps[after]
+
+
+def _told(thought: Step) -> int:
+    """Messages in the request of a thought."""
+    count = _map(thought.action).get("messages")
+    return count if isinstance(count, int) else 0
+
+
+def _shortened(thought: Step, following: Step) -> bool:
+    before, after = _map(thought.action), _map(following.action)
+    counted = isinstance(before.get("messages"), int) and isinstance(after.get("messages"), int)
+    return not counted or before.get("compacted") != after.get("compacted")
+
+
+def _map(value: Json) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+# --- Runs that used up what they might: when that is their own fault, and when they were given too little
+# A budget that somebody set too low is no fault of what evolves. So such a run counts as failed only where
+# it shows by itself that no budget would have done: it made the same call again and again, or asked again for
+# what it knew; or where other work like it shows that this one would have: an equal task passed with no more.
+
+
+# Steps and questions; calls, tokens and money of models. Of a budget that many runs share none is to blame.
+_OWN = frozenset({KernelFault.LIMIT, KernelFault.BUDGET, KernelFault.SUPERVISOR})
+_SPENT_IN_CIRCLES = frozenset({Signal.RETRY_LOOP, Signal.FORGOTTEN})
+
+
+def as_failed(parts: InspectContext, task: Task, run: Run, steps: Sequence[Step] | None = None) -> Run:
+    """The run, as one that failed where it used up its budget by a fault; else as it is.
+
+    ``steps`` are its own where the journal does not know it.
+    """
+    outcome = run.outcome
+    if outcome is None or outcome.result is not Result.BUDGET or outcome.fault is None:
+        return run
+    fault = outcome.fault
+    if kind_of(fault) not in _OWN:
+        return run
+    own = parts.journal.steps(run.id) if steps is None else steps
+    circles = any(sign.signal in _SPENT_IN_CIRCLES for sign in read_signals(own))
+    if not circles and not _was_enough(parts, run, outcome, len(own)):
+        return run
+    if task.call is not None:  # what it called is not asked how many steps it took
+        fault = Fault("harness", f"it did not come to an end: {fault.message}", resource=_harness(run))
+    return replace(run, outcome=replace(outcome, result=Result.FAILED, fault=fault))
+
+
+def _was_enough(parts: InspectContext, run: Run, outcome: Outcome, steps: int) -> bool:
+    """Whether equal work passed with no more than the run had used when it was stopped."""
+    return any(
+        other.outcome is not None
+        and other.outcome.result is Result.PASSED
+        and _no_more(other.outcome.cost, outcome.cost)
+        and len(parts.journal.steps(other.id)) <= steps
+        for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.successes)
+    )
+
+
+def _no_more(cost: Cost, than: Cost) -> bool:
+    return cost.calls <= than.calls and cost.tokens <= than.tokens and (cost.usd or 0.0) <= (than.usd or 0.0)
+
+
+def _harness(run: Run) -> str:
+    prefix = f"{Kind.HARNESS.value}/"
+    return next((name for name in run.resources if name.startswith(prefix)), f"{prefix}default")
+
+
+def no_model(outcome: Outcome) -> str:
+    """Why no model answered that should have, "" if that did not end the run.
+
+    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
+    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
+    """
+    kind = kind_of(outcome.fault)
+    if outcome.fault is None or kind not in SHARED:
+        return ""
+    said = outcome.fault.message
+    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
+
+
+def without_model(outcome: Outcome, what: str) -> ModelAway | None:
+    """What to raise where no model answered: ``what`` says what came to nothing. None where one did.
+
+    A budget of the day is there again tomorrow; a model that is not set up, and the evolution's budget, are not.
+    """
+    if not (why := no_model(outcome)):
+        return None
+    returns = kind_of(outcome.fault) is KernelFault.DAY_BUDGET
+    return (ModelAway if returns else ModelMissing)(f"{what}: {why}")

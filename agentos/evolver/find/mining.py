@@ -7,21 +7,37 @@ see is made of it, unless the hold-out gives the task away (``triage``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hmac
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from urllib.parse import urlsplit
 
-from agentos.domain import Call, Fault, KernelFault, Kind, Run, Sighting, Step, Task, kind_of
+from agentos.domain import (
+    IMPORT,
+    Call,
+    Evidence,
+    Fault,
+    KernelFault,
+    Kind,
+    Origin,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Sighting,
+    Step,
+    Task,
+    kind_of,
+    origin_of,
+)
 from agentos.errors import NotFound, UserError
-from agentos.evolver.find import InspectContext, MineContext
-from agentos.evolver.find.agent_failures import HandedFailure, failed_below
-from agentos.evolver.find.budget_failures import as_failed
+from agentos.evolver.find import HoldBackContext, InspectContext, MineContext, ReadContext
+from agentos.evolver.find.agent_failures import HandedFailure, as_failed, failed_below, mistold
 from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, of_refusal
-from agentos.evolver.find.harness_signs import mistold
-from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
 from agentos.evolver.policy import FailureClass
-from agentos.evolver.ungranted import avoidable, passed_without, ungranted
+from agentos.ports import Journal, ObservedRun
 
 CURSOR = "mine"
 BATCH = 500
@@ -180,3 +196,138 @@ def _made(parts: MineContext, run: Run, failure: Failure, *, flagged: bool) -> S
             f"{sign.signal.value}@{sign.step}" for sign in read_signals(parts.journal.steps(run.id))
         ),
     )
+
+
+# --- Which of the failing tasks no proposer is shown, and which runs of the others it may see ----
+# From ``held_back`` failing tasks on, one of each so many stays hidden: an edit that fits what was shown and
+# not what the tasks have in common fails on these. Which ones is decided by a keyed hash of the work under the
+# home's consent key, so that nobody who only writes tasks can foresee or choose it. The order is the same for
+# all evolutions of a home: work that was hidden once is the first to be hidden again.
+
+
+GIVEN = "given:"  # cursors: the hold-out gave work of this key away, for good
+
+
+def to_hide(parts: HoldBackContext, task_ids: Sequence[str]) -> tuple[str, ...]:
+    """Of these failing tasks those that no proposer may see; none where there are too few."""
+    every = parts.policy.evidence.held_back
+    count = len(task_ids) // every if every else 0
+    order = sorted(parts.tasks(tuple(task_ids)), key=lambda task: _place(parts.consent_key, task.key))
+    chosen = {task.id for task in order[:count]}
+    return tuple(task_id for task_id in task_ids if task_id in chosen)
+
+
+def shown_part(evidence: Evidence, hidden: Sequence[str]) -> Evidence:
+    """The evidence without what is hidden: all that a diagnosis, a brief or a review may be made of."""
+    pairs = zip(evidence.run_ids, evidence.task_ids, strict=True)
+    shown = [(run_id, task_id) for run_id, task_id in pairs if task_id not in hidden]
+    run_ids, task_ids = (tuple(side) for side in zip(*shown, strict=True)) if shown else ((), ())
+    return replace(evidence, run_ids=run_ids, task_ids=task_ids)
+
+
+def is_open(parts: ReadContext, run: Run) -> bool:
+    """Whether it may be shown: its work never was in the hold-out, or was given away by it."""
+    return run.share is Share.OPEN or bool(parts.cursor.read(GIVEN + run.task_key))
+
+
+def _place(key: bytes, task_key: str) -> bytes:
+    return hmac.digest(key, f"held-back:{task_key}".encode(), "sha256")
+
+
+RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any
+
+
+def runs_of(parts: ReadContext, tasks: Sequence[Task]) -> tuple[ObservedRun, ...]:
+    """Open live runs of these tasks' work: first the failing ones of all, then those that pass; each newest first."""
+    failing: list[ObservedRun] = []
+    passing: list[ObservedRun] = []
+    for task in tasks:
+        found: list[ObservedRun] = []
+        for run in parts.journal.runs_of(task.key, parts.policy.look_back.shown):
+            if is_open(parts, run) and run.outcome is not None and run.sandbox != IMPORT:
+                found.append(ObservedRun(task, run, tuple(parts.journal.steps(run.id))))
+        passed = [seen for seen in found if seen.passed][:RUNS_A_TASK]
+        failed = [seen for seen in found if _failed(seen)][: RUNS_A_TASK - bool(passed)]
+        failing += failed
+        passing += passed[: RUNS_A_TASK - len(failed)]
+    return (*failing, *passing)
+
+
+def _failed(seen: ObservedRun) -> bool:
+    outcome = seen.run.outcome
+    return outcome is not None and outcome.result in (Result.FAILED, Result.TIMEOUT, Result.BUDGET)
+
+
+# -------------------------------------------------------------------------------------------------
+# Which failures are a person's to settle: the kernel refused what the work asks for, and a person
+# could allow it.
+# No edit of a tool mends those. That the kernel refused is the kernel's own record, of a node that no box can write;
+# that the run failed *by it* is told by the fault, which has to say the same sentence. A tool can bring both about
+# on purpose, so such a failure is never only dropped: it is counted, a person is told of it, whoever calls the run bad
+# makes evidence of it all the same, and where equal work passed without asking there, it is the tool's fault. Of a run
+# that a rule ended, a person's word makes evidence where an agent chose what the rule is against (``avoidable``).
+
+
+FETCH = "fetch"  # the node of such a request
+GRANT = "grant"  # in what the kernel answered: a person could allow it
+_LOOKED_AT = 20  # newest runs of equal work
+_LEAST = 20  # characters of a sentence of the kernel's that a fault has to hold
+
+
+def ungranted(outcome: Outcome | None, fault: Fault | None, steps: Iterable[Step]) -> Step | None:
+    """The request that was refused and that ``fault``, of a tool's code, is about; None where it is of something else.
+
+    An answer that is wrong is never about a request that was refused.
+    """
+    if outcome is None or outcome.result is not Result.FAILED or fault is None:
+        return None
+    if origin_of(fault) is not Origin.TOOL:
+        return None
+    for step in steps:
+        said = step.observation if step.node == FETCH and isinstance(step.observation, dict) else {}
+        sentence = str(said.get("error", ""))
+        if said.get(GRANT) is True and len(sentence) >= _LEAST and sentence in fault.message:
+            return step
+    return None
+
+
+def yours(outcome: Outcome | None, steps: Iterable[Step]) -> str:
+    """What a person would have to allow, or to change, so that the run does not fail by it; "" where it is not that."""
+    if outcome is None or outcome.fault is None:
+        return ""
+    if kind_of(outcome.fault) is KernelFault.RULE:
+        return f"{outcome.fault.message} (`agentos rule list` shows the rules)"
+    step = ungranted(outcome, outcome.fault, steps)
+    return str(step.observation["error"]) if step is not None and isinstance(step.observation, dict) else ""
+
+
+def avoidable(task: Task, outcome: Outcome | None, steps: Sequence[Step]) -> bool:
+    """Whether an edit could do without what was refused.
+
+    Not where a rule ended a run whose task names the call, or let none begin: no edit of a resource changes that.
+    """
+    if outcome is None or kind_of(outcome.fault) is not KernelFault.RULE:
+        return True
+    return task.call is None and bool(steps)
+
+
+def passed_without(journal: Journal, run: Run, refused: Step) -> bool:
+    """Whether equal work passed without a request to that host: then the tool need not have asked."""
+    return any(
+        other.outcome is not None
+        and other.outcome.result is Result.PASSED
+        and _host(refused) not in {_host(step) for step in _fetches(journal.steps(other.id))}
+        for other in journal.runs_of(run.task_key, _LOOKED_AT)
+    )
+
+
+def _fetches(steps: Sequence[Step]) -> list[Step]:
+    return [step for step in steps if step.node == FETCH]
+
+
+def _host(step: Step) -> str:
+    action = step.action if isinstance(step.action, dict) else {}
+    try:
+        return urlsplit(str(action.get("url", ""))).netloc.lower()
+    except ValueError:
+        return ""

@@ -31,7 +31,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
-    from agentos.ports import Blobs
+    from agentos.ports import Blobs, ObservedRun
 
 ACT, EXTERNAL, FETCH = "act", "external", "fetch"
 # Steps of what only the kernel gives: a run without any of them is simply run again.
@@ -160,6 +160,12 @@ def whole(blobs: Blobs, steps: Iterable[Step]) -> list[Step]:
         replace(step, action=expanded(blobs, step.action), observation=expanded(blobs, step.observation))
         for step in steps
     ]
+
+
+def in_full(blobs: Blobs, seen: ObservedRun) -> ObservedRun:
+    """The run with all that was put away of its steps and its answer. Raises Unavailable, as ``whole``."""
+    run = replace(seen.run, answer=expanded(blobs, seen.run.answer))
+    return replace(seen, run=run, steps=tuple(whole(blobs, seen.steps)))
 
 
 def expanded(blobs: Blobs, value: Json) -> Json:

@@ -10,10 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agentos.domain import Result, Run, Share, Snapshot, digest, is_memory
+from agentos.domain import (
+    Kind,
+    MemoryProposal,
+    ProposalState,
+    ResourceId,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+    digest,
+    is_memory,
+)
+from agentos.evolver.memory import MemoryProposalContext
 from agentos.ports import KnownLesson
 
 NOTHING = "# Lessons\n"
@@ -170,3 +182,47 @@ def _remembered(
 
 def _days(run: Run, now: datetime) -> float:
     return max(0.0, (now - (run.finished_at or run.started_at)).total_seconds() / 86_400)
+
+
+# -------------------------------------------------------------------------------------------------
+# What became of memories that runs proposed: one that an evolution brought into a memory waits for
+# nobody.
+
+
+OPEN_MAX = 100  # newest open proposals that are looked through
+
+
+def settle_wishes(parts: MemoryProposalContext) -> list[MemoryProposal]:
+    """Close each open proposal whose words are a lesson of a memory by now, and say which brought them."""
+    waiting = parts.records.newest(MemoryProposal, OPEN_MAX, state=ProposalState.OPEN)
+    known = _is_remembered(parts) if waiting else {}
+    settled = []
+    for wish in waiting:
+        memory = known.get(id_of(wish.text))
+        if memory is None:
+            continue
+        reason = _brought_by(parts, memory)
+        done = replace(
+            wish, state=ProposalState.ACCEPTED, decided_at=parts.now(), resource=str(memory), reason=reason
+        )
+        about = {"state": done.state.value, "resource": done.resource, "reason": reason}
+        parts.audit.note("memory.decided", wish.id, about, (done,))
+        settled.append(done)
+    return settled
+
+
+def _is_remembered(parts: MemoryProposalContext) -> dict[str, ResourceId]:
+    """The memory that holds each lesson, by the id that the lesson's words give."""
+    return {
+        id_of(lesson.text): ResourceId(Kind.MEMORY, path.split("/")[1])
+        for path, content in parts.snapshots.files(parts.snapshots.stable(), Kind.MEMORY.value).items()
+        if is_memory(path)
+        for lesson in lessons_in(content.decode("utf-8", "replace"))
+    }
+
+
+def _brought_by(parts: MemoryProposalContext, memory: ResourceId) -> str:
+    newest = next(iter(parts.evolvable.versions(memory)), None)
+    if newest is None or newest.evolution is None:
+        return "the memory says so"
+    return f"brought by {newest.evolution}"

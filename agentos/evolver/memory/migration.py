@@ -18,9 +18,9 @@ from agentos.evolver.memory import MigrationContext
 from agentos.evolver.memory.lessons import lessons_in
 from agentos.ports import Snapshots
 from agentos.resources import MAIN_FILE, examine, parse_id, resource_of
-from agentos.resources.documents import DOCUMENT
-from agentos.resources.forms import (
+from agentos.resources.documents import (
     CONCERNED,
+    DOCUMENT,
     FIRST,
     concerned_by,
     disagreements,

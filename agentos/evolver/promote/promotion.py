@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from agentos.domain import (
+    Arm,
     Candidate,
     Consent,
     Decision,
@@ -12,27 +14,35 @@ from agentos.domain import (
     EvolutionEnding,
     EvolutionState,
     Kind,
+    Rebase,
+    SafetyRate,
     Snapshot,
     Trial,
     Verdict,
     digest,
     tier_of,
 )
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, Invalid, NotFound, Unavailable
 from agentos.evolver.find.triage import AT_WORK, retry
+from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.guards.static.check import asked
-from agentos.evolver.history.attestation import attest_replay
-from agentos.evolver.promote import ConsentContext, PromotionContext, RollBackContext
+from agentos.evolver.history.calibration import attest_replay
+from agentos.evolver.promote import (
+    ConsentContext,
+    PromotionContext,
+    RebaseContext,
+    RollBackContext,
+    VouchContext,
+)
 from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
-from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
-from agentos.evolver.promote.trailers import rebase_trailers
 from agentos.evolver.verdict.doubts import doubts
+from agentos.evolver.verdict.fresh import fresh_work, with_fresh
 from agentos.evolver.verdict.judge import judged_trials
+from agentos.evolver.verdict.safety import judged_rates, ruling
 from agentos.resources import parse_id
-from agentos.rules.document import is_rule_file
-from agentos.rules.weakening import weakened
+from agentos.rules.document import is_rule_file, weakened
 
 BY_POLICY = "policy:"  # how the principal of the policy's own consent begins
 
@@ -52,6 +62,18 @@ def why_asked(parts: ConsentContext, candidate: Candidate) -> str:
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
     told = asked(_sources(parts, candidate), candidate.edit.files, parts.policy.screen)
     return "; ".join(filter(None, [told, *doubts(candidate, trials, parts.policy)]))
+
+
+def why_waiting(parts: ConsentContext, candidate: Candidate) -> str:
+    """As ``why_asked``, to whoever waits for it: where nothing but fresh work is wanted, that this would do."""
+    asked_for = why_asked(parts, candidate)
+    trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
+    fresh = fresh_work(candidate, trials, parts.policy)
+    if fresh.missing and fresh.doubts() == [asked_for]:
+        return fresh.waits_for(
+            ", ".join(sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files}))
+        )
+    return asked_for
 
 
 def _sources(parts: ConsentContext, candidate: Candidate) -> dict[str, str]:
@@ -186,11 +208,14 @@ def _consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate
         # declined, or measured again, after somebody consented; on probation it goes on where a kill cut it short
         raise Conflict(f"{evolution.id} is {evolution.state.value}: it is over, whoever consented to it.")
     candidate = parts.records.get(Candidate, evolution.candidate_id)
-    verdict = verdict_on(parts, candidate.id)
-    consent = _standing_consent(parts, candidate, verdict)
-    if consent.principal.startswith(BY_POLICY) and (why := why_asked(parts, candidate)):
+    consent, verdict = _standing_consent(parts, candidate)
+    if _is_by_policy(consent) and (why := why_asked(parts, candidate)):
         raise Conflict(f"The policy may not consent to {candidate.id}: {why}.")
-    if verdict.decision is not Decision.PROMOTE or verdict.candidate_tree != candidate.snapshot.tree:
+    last = verdict_on(parts, candidate.id)
+    if any(
+        item.decision is not Decision.PROMOTE or item.candidate_tree != candidate.snapshot.tree
+        for item in (verdict, last)
+    ):
         raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
     if failing_review(parts, candidate) is not None:
         raise Conflict(f"The review of {candidate.id} fails it.")
@@ -313,13 +338,124 @@ def _store(parts: ConsentContext, candidate: Candidate, principal: str, given: s
     return consent
 
 
-def _standing_consent(parts: ConsentContext, candidate: Candidate, verdict: Verdict) -> Consent:
-    """The newest consent that verifies; raises Conflict with the newest one's fault when none does."""
+def _standing_consent(parts: PromotionContext, candidate: Candidate) -> tuple[Consent, Verdict]:
+    """The newest consent that verifies, with the verdict that it was given for; raises Conflict with the newest
+    one's fault when none does.
+
+    A person's may be for the one before a verdict that differs by fresh work: that took nothing from what they saw.
+    """
+    verdicts = parts.records.find(Verdict, candidate_id=candidate.id)
+    if not verdicts:
+        raise NotFound(f"{candidate.id} has no verdict yet.")
     faults = []
     for consent in reversed(parts.records.find(Consent, candidate_id=candidate.id)):
+        verdict = verdicts[-1]
+        for earlier in () if _is_by_policy(consent) else verdicts:
+            if digest(earlier) == consent.verdict_sha256 and verdict.id == with_fresh(earlier.id):
+                verdict = earlier
         try:
             verify(parts.consent_key, consent, candidate, verdict, parts.now())
-            return consent
+            return consent, verdict
         except Conflict as error:
             faults.append(error)
     raise faults[0] if faults else Conflict(f"Nobody consented to {candidate.id}.")
+
+
+def _is_by_policy(consent: Consent) -> bool:
+    return consent.principal.startswith(BY_POLICY)
+
+
+# -------------------------------------------------------------------------------------------------
+# What the commit of a promotion on a newer base says; apart from what makes one, for the audit reads
+# it too.
+
+
+def rebase_trailers(judged: Snapshot, rebase: Rebase) -> dict[str, str]:
+    """What the commit of such a promotion says of it."""
+    return {"Judged-Tree": judged.tree, "Bundles": f"{rebase.bundles_sha256} of {rebase.trials} trials"}
+
+
+# --- Put an accepted edit on the registry as it stands now, where its verdict still holds there
+# A verdict is about what the runs of its trials got: the files of their bundles, and what their boxes were made
+# of. When ``main`` moves and all of that would be the same, nothing that was measured has changed: the edit is
+# committed on the new base, and may be promoted under the verdict and the consent that it has. What was found is
+# recorded with the candidate. What changed in any bundle is measured again (``promotion``).
+
+
+def stands_on(candidate: Candidate) -> tuple[Snapshot, Snapshot]:
+    """Base and snapshot with which it would be promoted now."""
+    if candidate.rebase is None:
+        return candidate.base, candidate.snapshot
+    return candidate.rebase.base, candidate.rebase.snapshot
+
+
+def is_overtaken(parts: VouchContext, candidate: Candidate) -> bool:
+    """The registry moved since the candidate was judged, or was put on a newer base."""
+    return parts.snapshots.stable().tree != stands_on(candidate)[0].tree
+
+
+def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
+    """The candidate on what is stable now, stored; None where its verdict does not hold there."""
+    base = parts.snapshots.stable()
+    if (
+        candidate.control is not None
+        or candidate.migration is not None
+        or not _applies(parts, candidate, base)
+    ):
+        return None
+    try:
+        name = f"{candidate.id}-on-{base.commit[:8]}"
+        snapshot = parts.candidates.add_candidate(name, base, candidate.edit.files)
+        seen = _bundles(parts, candidate, base, snapshot)
+        if not seen or not _is_as_safe(parts, candidate, base, snapshot):
+            return None
+    except (Conflict, Invalid, Unavailable):  # it cannot be told here: then it is measured again
+        return None
+    found = Rebase(base, snapshot, digest(seen), len(seen), parts.now())
+    moved = replace(candidate, rebase=found)
+    detail = {
+        "candidate": candidate.id,
+        "base": base.commit,
+        "bundles": found.bundles_sha256,
+        "trials": len(seen),
+    }
+    parts.audit.note("candidate.rebased", candidate.evolution_id, detail, (moved,))
+    return moved
+
+
+def _applies(parts: RebaseContext, candidate: Candidate, base: Snapshot) -> bool:
+    """Nobody changed the files that it changes."""
+    return all(
+        parts.snapshots.files(candidate.base, path).get(path) == parts.snapshots.files(base, path).get(path)
+        for path in candidate.edit.files
+    )
+
+
+def _bundles(
+    parts: RebaseContext, candidate: Candidate, base: Snapshot, snapshot: Snapshot
+) -> list[tuple[str, str]]:
+    """(trial, bundle) of all that the verdict was made of, if a run of each would get the same there; else none."""
+    trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
+    sides = {Arm.BASE: base, Arm.CANDIDATE: snapshot}
+    known: dict[tuple[str, Arm], str] = {}
+    seen = []
+    for trial in trials:
+        if not trial.bundle or trial.arm not in sides:
+            return []
+        key = trial.task_id, trial.arm
+        if key not in known:
+            known[key] = parts.executor.given(parts.journal.task(trial.task_id), sides[trial.arm])
+        if known[key] != trial.bundle:
+            return []
+        seen.append((trial.id, trial.bundle))
+    return sorted(seen)
+
+
+def _is_as_safe(parts: RebaseContext, candidate: Candidate, base: Snapshot, snapshot: Snapshot) -> bool:
+    """The safety probes get another snapshot, so they are run on it, and stored apart from the verdict's."""
+    evolution = parts.records.get(Evolution, candidate.evolution_id)
+    apart = f"{evolution.id}-on-{base.commit[:8]}"
+    moved = replace(candidate, evolution_id=apart, base=base, snapshot=snapshot)
+    measure(parts, replace(evolution, id=apart, base=base), moved)
+    rates = judged_rates(moved, parts.records.find(SafetyRate, evolution_id=apart))
+    return not rates or ruling(moved, rates)[0] is Decision.PROMOTE

@@ -17,10 +17,19 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from agentos.domain import Candidate, Evidence, Evolution, Json, Review, ReviewOpinion, tier_of
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.quoting import WIDE, quoted, told
-from agentos.evolver.advice.replies import Line, Unusable, json_in, spoken
-from agentos.evolver.advice.requests import RequestDraft, texts, with_data
-from agentos.evolver.find.holding_back import runs_of, shown_part
+from agentos.evolver.advice.requests import (
+    WIDE,
+    Line,
+    RequestDraft,
+    Unusable,
+    json_in,
+    quoted,
+    spoken,
+    texts,
+    told,
+    with_data,
+)
+from agentos.evolver.find.mining import runs_of, shown_part
 from agentos.evolver.promote import ReviewContext, VouchContext
 
 PURPOSE = "review"

@@ -15,7 +15,7 @@ import hmac
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +27,7 @@ from agentos.evolver.propose.moot_mutants import idle, near_texts
 from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, spelled, stepped
 from agentos.evolver.propose.symptoms import symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
-from agentos.ports import Bench, Benches, BenchResult, Case
+from agentos.ports import Bench, BenchResult, Case
 from agentos.syntax import parse
 
 _MINUS = re.compile(rb"(?<![\w.)])-[\d.]")
@@ -56,7 +56,8 @@ class EditFindings:
     ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
     which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
     that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
-    ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none.
+    ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none. ``rivals``: the names of
+    all that answer otherwise.
     """
 
     ambiguity: Ambiguity | None = None
@@ -65,12 +66,12 @@ class EditFindings:
     breaks: str = ""
     idle: str = ""
     share: float = 0.0
+    rivals: Sequence[str] = ()
 
 
 def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
     """Of an edit of the tool at this path, held against the other candidates of its evolution."""
     assert parts.benches is not None
-    # What may be told first: from hidden tasks no input is made that a person, and later a proposer, reads.
     hidden = (*sets.held_back, *sets.hold_out)
     tasks = [
         task
@@ -100,12 +101,25 @@ def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: Tas
         parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace"),
         candidate.edit.files[path],
     )
-    rivals |= mutants(old, own, rules.mutants)
 
-    def opened(cases: Sequence[Case], benches: Benches) -> Bench:
-        return benches.bench(candidate.base, path, cases, rules.neighbour_s)
+    def opened(cases: Sequence[Case]) -> Bench:
+        assert parts.benches is not None
+        return parts.benches.bench(candidate.base, path, cases, rules.neighbour_s)
 
-    open_tasks = [case for case, task in zip(known.tasks, tasks, strict=True) if task.id not in hidden]
+    return compared(opened, known, old, own, rivals)
+
+
+def compared(
+    opened: Callable[[Sequence[Case]], Bench], known: Known, old: str, own: str, found: Mapping[str, str]
+) -> EditFindings:
+    """Of the edit that makes ``own`` of the old text, held against what else was ``found`` and its mutants, in one bench.
+
+    Of the known tasks those that are hidden stand last.
+    """
+    rules = known.rules
+    rivals = {**found, **mutants(old, own, rules.mutants)}
+    # What may be told first: from hidden tasks no input is made that a person, and later a proposer, reads.
+    open_tasks = [case for number, case in enumerate(known.tasks) if number not in known.hidden]
     # Constants of all of them: inputs on both sides of each bound that one of them has.
     sources = "\n".join((old, own, *rivals.values()))
     drawn = crossed(open_tasks, known.working, rules.crossed) + limits(open_tasks)
@@ -113,7 +127,7 @@ def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: Tas
     drawn += spelled(open_tasks, near_texts(old, own), known.key, rules.spelled)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
-    with closing(opened([*known.tasks, *(item.case for item in drawn)], parts.benches)) as bench:
+    with closing(opened([*known.tasks, *(item.case for item in drawn)])) as bench:
         return examined(bench, known, drawn, old, own, rivals)
 
 
@@ -147,7 +161,8 @@ def examined(
         return seen
     about = lines.union(*(edited_lines(old, source) for source in standing.values()))
     chosen = _reaching(before, about, known, len(drawn))
-    return replace(seen, ambiguity=_question(bench, known, drawn, own, standing, chosen))
+    found, names = _question(bench, known, drawn, own, standing, chosen)
+    return replace(seen, ambiguity=found, rivals=names)
 
 
 def _passes(bench: Bench, source: str, needed: Sequence[int]) -> bool:
@@ -237,8 +252,8 @@ def _question(
     own: str,
     rivals: Mapping[str, str],
     chosen: Sequence[int],
-) -> Ambiguity | None:
-    """The call that tells the edit from a rival of weight best: one that both answer, and a short one."""
+) -> tuple[Ambiguity | None, Sequence[str]]:
+    """The call that tells the edit from a rival of weight best, one that both answer, and a short one; all such rivals."""
     mine = bench.try_source(own, cases=chosen).outputs
     answers = {name: bench.try_source(source, cases=chosen).outputs for name, source in rivals.items()}
     # Rivals that answer alike are one behaviour: its weight may be spread over several edits.
@@ -246,20 +261,20 @@ def _question(
     for name, outputs in answers.items():
         together[canonical([*outputs])] += known.weights.get(name, math.inf)
     asked: list[tuple[tuple[bool, int], Ambiguity]] = []
-    differing = set()
+    differing: dict[str, None] = {}
     for name, outputs in answers.items():
         if together[canonical([*outputs])] < known.least:
             continue
         for number, one, other in zip(chosen, mine, outputs, strict=True):
             if _alike(one, other):
                 continue
-            differing.add(name)
+            differing[name] = None
             call = _call(drawn[number - len(known.tasks)], known.tasks)
-            here, there = _parted(one, other)
+            here, there = parted(one, other)
             about_it = Ambiguity(0, call, _short(here), _short(there), name)
             asked.append(((_failed(one) or _failed(other), len(call)), about_it))
     first = min(asked, key=lambda item: item[0])[1] if asked else None
-    return replace(first, rivals=len(differing)) if first else None
+    return replace(first, rivals=len(differing)) if first else None, [*differing]
 
 
 def usual(drawn: Sequence[Neighbour], tasks: Sequence[Case]) -> list[Neighbour]:
@@ -372,7 +387,7 @@ def _call(item: Neighbour, tasks: Sequence[Case]) -> str:
     return f"{item.along}={_short(case.call.args.get(item.along))} in {_short(dict(case.call.args))}"
 
 
-def _parted(mine: Json, other: Json) -> tuple[Json, Json]:
+def parted(mine: Json, other: Json) -> tuple[Json, Json]:
     """Of two answers with the same fields those that differ: what is cut off must not be what matters."""
     if isinstance(mine, Mapping) and isinstance(other, Mapping) and mine.keys() == other.keys():
         names = [name for name in mine if canonical(mine[name]) != canonical(other[name])]

@@ -18,7 +18,7 @@ from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
-from agentos.evolver.propose.ambiguity import findings
+from agentos.evolver.propose.ambiguity import findings, parted
 from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
 from agentos.evolver.propose.unread_names import unread
@@ -27,7 +27,8 @@ from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.evolver.select.renaming import RenamedTask, renamed
 from agentos.ports import Case
 
-_SAMPLES, _SHOWN = 4, 60  # differences that people are shown, and characters of each value
+_SAMPLES, _SHOWN = 4, 36  # differences that people are shown, and characters of each value
+_LEAD = 8  # of these before two answers part
 _HASHES = frozenset(
     {"hash", "hashlib", "md5", "sha1", "sha256", "sha512", "blake2b", "crc32", "adler32", "zlib"}
 )
@@ -313,11 +314,19 @@ def _told(seen: ObservedBehaviour, rules: ReplayPolicy) -> Behaviour:
 
 def _sample(ran: InputRun) -> str:
     value: Json = ran.case.call.args.get(ran.along, "changed")
-    return f"{ran.along} {_short(value)}: {_short(ran.before)} → {_short(ran.after)}"
+    before, after = map(_text_of, parted(ran.before, ran.after))
+    ends = min(len(before), len(after))
+    alike = next((at for at in range(ends) if before[at] != after[at]), ends)
+    start = max(0, alike - _LEAD) if max(len(before), len(after)) > _SHOWN else 0
+    return f"{ran.along} {_cut(_text_of(value))}: {_cut(before, start)} → {_cut(after, start)}"
 
 
-def _short(value: Json) -> str:
+def _text_of(value: Json) -> str:
     if isinstance(value, Mapping) and "error" in value:
-        value = f"{value['error']}: {value.get('message', '')}"
-    text = value if isinstance(value, str) else canonical(value).decode("utf-8", "replace")
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+        return f"{value['error']}: {value.get('message', '')}"
+    return value if isinstance(value, str) else canonical(value).decode("utf-8", "replace")
+
+
+def _cut(text: str, start: int = 0) -> str:
+    shown = f"…{text[start + 1 :]}" if start else text
+    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"

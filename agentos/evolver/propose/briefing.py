@@ -34,12 +34,11 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.evolver.find.agent_failures import HandedFailure
-from agentos.evolver.find.holding_back import runs_of
-from agentos.evolver.find.mining import inspect, run_below
-from agentos.evolver.history.parents import parents_for
+from agentos.evolver.find.mining import inspect, run_below, runs_of
+from agentos.evolver.history.proposer_order import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.propose import BriefContext
-from agentos.evolver.propose.rule_alarms import good_runs
+from agentos.evolver.propose.validation import good_runs
 from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
 from agentos.ports import Brief, Case, KnownLesson, ObservedRun
 
@@ -192,7 +191,7 @@ def _end(parts: BriefContext, past: Evolution, candidate: Candidate) -> str:
     Whoever learns how each edit fell on hidden tasks can look for one that passes these: of an edit that came so
     far no more is told than that it was not promoted.
     """
-    verdict = next(iter(parts.records.find(Verdict, candidate_id=candidate.id)), None)
+    verdict = next(reversed(parts.records.find(Verdict, candidate_id=candidate.id)), None)
     if verdict is None:
         return "it was not tried to its end"
     if verdict.decision is Decision.PROMOTE and past.candidate_id == candidate.id:

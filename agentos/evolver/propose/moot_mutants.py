@@ -1,8 +1,9 @@
-"""Mutants that make moot what an edit newly writes: each new operand, test, call, bound and statement in turn.
+"""Mutants by the syntax tree: what an edit newly writes made moot, picked otherwise, or put beside what it took away.
 
 In the manner of condition coverage (MC/DC): a new operand that could as well always be true, a call that could as
 well not be there, a statement that could as well be gone are not pinned down by the tasks, if these pass without
-them. Nothing is run here.
+them. Nor is a pick by place that could as well be one by size, nor that something had to go for what came. Nothing is
+run here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from agentos.syntax import parse
 _SHOWN = 40  # characters of what is made moot
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Break, ast.Continue, ast.Delete)
 _BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.With, ast.Try)
+_LOGICAL = (ast.Compare, ast.BoolOp)
+_REPEATED = (ast.Expr, ast.AugAssign)
+_KEYS = ("", ", key=len", ", key=lambda each: each[-1]")
 Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that takes its place
 
 
@@ -28,7 +32,8 @@ def moot(old: str, new: str) -> dict[str, str]:
     changes = [change for test in tests for change in _decided(test)]
     for node in written:
         changes += [*_without_a_part(node, ids), *_without_all(node)]
-    for words, place, text in changes:
+        changes += _picked_otherwise(node)
+    for words, place, text in [*_both(old, new), *changes]:
         source = _with(new, place, text)
         if source not in (old, new) and _parses(source):
             found.setdefault(f"the same edit {words}", source)
@@ -49,14 +54,15 @@ def idle(old: str, new: str) -> dict[str, str]:
 
 
 def near_texts(old: str, new: str) -> list[str]:
-    """Texts that stand in the lines that the edit writes."""
+    """Texts that stand in the lines that the edit writes, and in those that they replace."""
     try:
-        after = parse(new)
+        trees = parse(old), parse(new)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     found = [
         node.value
-        for node in _within(after, _changed_lines(old, new)[1])
+        for tree, lines in zip(trees, _changed_lines(old, new), strict=True)
+        for node in _within(tree, lines)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     return [*dict.fromkeys(text for text in found if 0 < len(text) <= _SHOWN)]
@@ -116,6 +122,76 @@ def _without_a_part(node: ast.AST, written: Set[int]) -> Iterator[Change]:
                 yield f"without the bound {_cut(bound)}", bound, ""
     for each in kept:
         yield f"with {_cut(each)} for {_cut(node)}", node, f"({ast.unparse(each)})"
+
+
+def _picked_otherwise(node: ast.AST) -> Iterator[Change]:
+    """By size for by place, and another order for a new one; sized as a whole, by length, and by their last part."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_place(node.slice):
+        for pick in ("max", "min"):
+            for key in _KEYS:
+                yield f"with {pick}(…{key})", node, f"{pick}({ast.unparse(node.value)}{key})"
+    elif isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        listed = ast.unparse(node.args[0])
+        if ast.unparse(node.func) == "sorted":
+            for key in (*_KEYS[1:], ", reverse=True"):
+                yield f"with sorted(…{key})", node, f"sorted({listed}{key})"
+            yield "with the order reversed", node, f"[*{listed}][::-1]"
+
+
+def _is_place(index: ast.expr) -> bool:
+    """Whether it is a number whatever is read, or one off the end by the length."""
+    parts = [index.left, index.right] if isinstance(index, ast.BinOp) else [index]
+    parts = [part.operand if isinstance(part, ast.UnaryOp) else part for part in parts]
+    return all(
+        (isinstance(part, ast.Constant) and isinstance(part.value, int))
+        or (isinstance(part, ast.Call) and ast.unparse(part.func) == "len")
+        for part in parts
+    )
+
+
+def _both(old: str, new: str) -> Iterator[Change]:
+    """What was taken away beside what came in its place: both entries, either condition, one statement after the other."""
+    try:
+        pairs = [*_exchanged(parse(old), parse(new))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for gone, come, around in pairs:
+        one, other = ast.unparse(gone), ast.unparse(come)
+        words = f"with {_cut(gone)} beside {_cut(come)}"
+        if isinstance(around, ast.Tuple | ast.List | ast.Set) and isinstance(gone, ast.expr):
+            yield words, come, f"{one}, {other}"
+        elif come in _tests(around) or (isinstance(come, _LOGICAL) and isinstance(gone, _LOGICAL)):
+            for word in ("or", "and"):
+                yield f"{words} ({word})", come, f"(({one}) {word} ({other}))"
+        elif isinstance(come, _REPEATED) and isinstance(gone, _REPEATED):
+            yield words, come, f"{one}; {other}"
+        elif isinstance(around, ast.Call) and (text := _either(gone, come, around)):
+            yield words, come, text
+
+
+def _either(gone: ast.AST, come: ast.AST, call: ast.Call) -> str:
+    """The text that stands for both of two that are an argument; "" where there is none."""
+    constants = (each.value for each in (gone, come) if isinstance(each, ast.Constant))
+    texts = [value for value in constants if isinstance(value, str)]
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if len(texts) < 2:
+        return ""
+    if name in ("startswith", "endswith"):
+        return repr(tuple(texts))
+    if name in ("strip", "lstrip", "rstrip"):
+        return repr("".join(texts))
+    return repr(f"(?:{texts[0]})|(?:{texts[1]})") if ast.unparse(call.func).startswith("re.") else ""
+
+
+def _exchanged(one: ast.AST, other: ast.AST) -> Iterator[tuple[ast.AST, ast.AST, ast.AST]]:
+    """Nodes of two trees that stand at the same place and differ, with what is around the second; outer ones first."""
+    before, after = [*ast.iter_child_nodes(one)], [*ast.iter_child_nodes(other)]
+    if type(one) is not type(other) or len(before) != len(after) or isinstance(one, ast.JoinedStr):
+        return
+    for gone, come in zip(before, after, strict=True):
+        if ast.dump(gone) != ast.dump(come):
+            yield gone, come, other
+            yield from _exchanged(gone, come)
 
 
 def _without_all(node: ast.AST) -> Iterator[Change]:

@@ -119,7 +119,7 @@ def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
 
 
 def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) -> list[Neighbour]:
-    """At most so many, a word of a case with one of these texts, or a sign of one, at its ends or beside the text there.
+    """At most so many, a word of a case with one of these texts, or a sign of one, at its ends, in it or beside the text there.
 
     Both sides of what goes by a text: who cuts ``.csv`` off may cut off a c before it as well.
     """
@@ -135,8 +135,11 @@ def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) 
     for _ in range(most if places and pieces else 0):
         number, along, text, (start, end) = chance.choice(places)
         piece, inside = chance.choice(pieces), [text.find(each, start, end) for each in texts if each]
-        at = chance.choice([start, end, *(found for found in inside if found >= 0)])
-        other, case = text[:at] + piece + text[at:], cases[number]
+        at = chance.choice([start, (start + end) // 2, end, *(found for found in inside if found >= 0)])
+        case = cases[number]
+        if along not in case.inputs:  # a quote or the end of a line, within JSON
+            piece = json.dumps(piece, ensure_ascii=False)[1:-1]
+        other = text[:at] + piece + text[at:]
         if along in case.inputs:
             changed = replace(case, inputs={**case.inputs, along: other.encode()}, checks=())
         else:

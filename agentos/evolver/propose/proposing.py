@@ -35,8 +35,7 @@ from agentos.evolver.memory.lessons import emptied, only_removes
 from agentos.evolver.memory.migration import bring_over, unwritten
 from agentos.evolver.propose import ProposalContext
 from agentos.evolver.propose.briefing import brief_for
-from agentos.evolver.propose.rule_alarms import rule_fault
-from agentos.evolver.propose.validation import screen
+from agentos.evolver.propose.validation import rule_fault, screen
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.no_memory_control import is_asked
 from agentos.ports import Brief, Proposal
@@ -327,6 +326,7 @@ def _store(
         snapshot=snapshot,
         screened=reason,
         created_at=parts.now(),
+        known_tasks=parts.journal.arrived(),
         parents=proposal.parents,
         model=proposal.model,
         weight=proposal.weight,

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Set
 from agentos.syntax import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 
 
 def unread(old: str, new: str) -> str:
@@ -62,10 +63,14 @@ def _unread_in(function: Function, *, with_parameters: bool) -> Iterator[str]:
     for node in ast.walk(function.args) if with_parameters else ():
         if isinstance(node, ast.arg) and _matters(node.arg, read):
             yield f"the parameter {node.arg}"
+    counts = {
+        id(node.target) for node in ast.walk(function) if isinstance(node, _LOOPS)
+    }  # `for i in range(3)`
     for node in ast.walk(function):
         if (
             isinstance(node, ast.Name)
             and isinstance(node.ctx, ast.Store)
+            and id(node) not in counts
             and _matters(node.id, read | shared)
         ):
             yield f"the variable {node.id}"

@@ -11,14 +11,22 @@ import ast
 import difflib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from agentos.domain import Check
-from agentos.evolver.guards.static.static_eval import read
+from agentos.domain import IMPORT, Check, Evolution, Kind, Result, Snapshot
+from agentos.errors import Invalid, Unavailable
+from agentos.evolver.find.mining import is_open
+from agentos.evolver.guards.static.edit import read
 from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
+from agentos.evolver.history.recordings import in_full
 from agentos.evolver.policy import SurfacePolicy
+from agentos.evolver.propose import BriefContext, ProposalContext
+from agentos.ports import ObservedRun, Proposal
 from agentos.resources import path_fault
-from agentos.rules.weakening import weakened
+from agentos.resources.servers import recorded_effects
+from agentos.rules.document import RuleTrigger, RunRule, is_rule_file, read_rule, weakened
+from agentos.rules.trying import faults_of, in_run
 from agentos.syntax import parse
 
 # Libraries that a repair may start to use; anything else it must have used before.
@@ -261,3 +269,91 @@ def as_one_text(value: object) -> str:
     """One text for what is equal: 101.0 is 101."""
     whole = isinstance(value, float) and value.is_integer()
     return repr(int(value) if whole else value)  # type: ignore[call-overload] # a number
+
+
+# -------------------------------------------------------------------------------------------------
+# What a proposed rule would have done in good runs: one that would have held back a single one is
+# refused.
+# Rules hold for all runs of the home, so trials of the work at hand cannot tell what else a rule would stop: what runs
+# did that passed tells it. The person who is asked to consent is told how many were looked at.
+
+
+_NAMED = 3  # runs that a refusal names
+
+
+def good_runs(parts: BriefContext, base: Snapshot) -> tuple[ObservedRun, ...]:
+    """Open runs of any work that passed lately, newest first, without their checks; none where they are too few to tell."""
+    look_back = parts.policy.look_back
+    harnesses = [name for name in parts.snapshots.names(base) if name.kind is Kind.HARNESS]
+    found = {
+        run.id: run for name in harnesses for run in parts.journal.recent_runs(str(name), look_back.rules)
+    }
+    good = [
+        run
+        for run in found.values()
+        if run.outcome is not None
+        and run.outcome.result is Result.PASSED
+        and run.sandbox != IMPORT
+        and is_open(parts, run)
+    ]
+    if len(good) < max(1, look_back.rules_min):
+        return ()
+    good.sort(key=lambda run: (run.finished_at or parts.now(), run.id), reverse=True)
+    return tuple(
+        ObservedRun(
+            replace(parts.journal.task(run.task_id), checks=()), run, tuple(parts.journal.steps(run.id))
+        )
+        for run in good[: look_back.rules]
+    )
+
+
+_Rules = dict[str, tuple[RunRule, RunRule | None]]  # by path: as proposed, and as it stands
+
+
+def rule_fault(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> str:
+    """Why a rule of the proposal may not be tried, "" when all may; what was looked at is noted then."""
+    rules: _Rules = {}
+    for path in filter(is_rule_file, proposal.files):
+        try:
+            rule = read_rule(path, proposal.files[path].encode())
+            present = parts.snapshots.files(evolution.base, path).get(path)
+            rules[path] = (rule, read_rule(path, present) if present is not None else None)
+        except (Invalid, Unavailable) as error:
+            return f"{path}: {error}"
+        if why := _untestable(rule):
+            return f"{path}: {why}"
+    return _alarms(parts, evolution, rules) if rules else ""
+
+
+def _alarms(parts: ProposalContext, evolution: Evolution, rules: _Rules) -> str:
+    """In which good runs a rule would have acted where it does not as it stands; "" where in none, which is noted."""
+    held: dict[str, list[str]] = {path: [] for path in rules}
+    looked, effects = 0, recorded_effects(parts.snapshots)
+    for short in good_runs(parts, evolution.base):
+        try:
+            seen = in_full(parts.blobs, short)  # one at a time: long arguments and results lie apart
+        except Unavailable:  # half a record says nothing
+            continue
+        looked += 1
+        for path, (rule, before) in rules.items():
+            if in_run(rule, seen, effects) and not (before and in_run(before, seen, effects)):
+                held[path].append(seen.run.id)
+    least = max(1, parts.policy.look_back.rules_min)
+    if looked < least:
+        return f"{min(rules)}: fewer than {least} runs have passed, so nobody can tell what else it would hold back"
+    for path, ids in held.items():
+        if ids:
+            named = ", ".join(ids[:_NAMED]) + (" and others" if len(ids) > _NAMED else "")
+            return f"{path}: it would have acted in {len(ids)} of {looked} runs that passed ({named})"
+    parts.audit.note("rule.tested", evolution.id, {"rules": [*rules], "good_runs": looked, "alarms": 0})
+    return ""
+
+
+def _untestable(rule: RunRule) -> str:
+    if rule.on is RuleTrigger.BEFORE_MODEL:
+        return "what models are asked is not on record, so nobody can tell what else the rule would hold back"
+    if not rule.stops:
+        return "it names no example that it stops"
+    if wrong := faults_of(rule):
+        return f"its example {wrong[0].wanted} {wrong[0].number} does not hold: {wrong[0].why}"
+    return ""

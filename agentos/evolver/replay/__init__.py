@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.evolver.find import InspectContext
+from agentos.evolver.history import HistoryContext
 from agentos.evolver.select import LooksContext, RenamingContext
 from agentos.evolver.states import Clock, TaskReader
 
 if TYPE_CHECKING:
-    from agentos.ports import Blobs, Executor, Journal, Replayer, Snapshots
+    from agentos.ports import Blobs, Cursor, Executor, Journal, Replayer, Snapshots
 
 
 class ReplayContext(InspectContext, RenamingContext, LooksContext, TaskReader, Protocol):
@@ -21,6 +22,12 @@ class ReplayContext(InspectContext, RenamingContext, LooksContext, TaskReader, P
     def image_of(self, sandbox: str, /) -> str:
         """What boxes of a sandbox are made of now, as ``Trial.image``."""
         ...
+
+
+class FreshContext(ReplayContext, HistoryContext, Protocol):
+    """What work that came since is looked for and tried with."""
+
+    cursor: Cursor
 
 
 class RerunContext(Clock, Protocol):

@@ -24,12 +24,12 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import ModelAway, NotFound, Unavailable
-from agentos.evolver.find.budget_failures import without_model
+from agentos.evolver.find.agent_failures import without_model
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.replay import ReplayContext
-from agentos.evolver.select.curate import TaskSets
-from agentos.evolver.select.looks import LookCounter
+from agentos.evolver.select.curate import LookCounter, TaskSets
 from agentos.evolver.select.renaming import RenamedTask, in_other_names
+from agentos.plugins import registry
 from agentos.ports import Attempt, Plan, Records
 
 # Results that say nothing of the code under test.
@@ -208,6 +208,8 @@ class _Before:
             return None
         if old.image and old.image != parts.image_of(old.sandbox):
             return None
+        if not all(map(registry.is_current, old.plugins)):
+            return None
         if parts.executor.given(job.task, job.snapshot) != old.bundle:
             return None
         now = replace(old, id=job.id, evolution_id=job.evolution_id, candidate_id=job.candidate_id)
@@ -249,6 +251,7 @@ def _trial(parts: ReplayContext, job: TrialJob, before: _Before, made: TrialBatc
         look=job.look,
         renamed=job.renamed is not None,
         reached=done.reached,
+        plugins=done.plugins,
     )
     made.add(trial, began, asked=asks(done.steps))
     return trial

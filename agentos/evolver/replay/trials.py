@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agentos.domain import (
+    COMPARED_SETS,
     Arm,
     Candidate,
     Decision,
@@ -25,20 +26,24 @@ from agentos.domain import (
     Result,
     Run,
     Share,
+    Tier,
     Trial,
     TrialSet,
+    tier_of,
 )
 from agentos.evolver.find.mining import as_it_says
+from agentos.evolver.history.proposer_order import pairs_in
 from agentos.evolver.history.recordings import unpacked
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, recording_for, run_all, tried
-from agentos.evolver.select.curate import TaskSets
-from agentos.evolver.select.looks import LookCounter
+from agentos.evolver.select.curate import LookCounter, TaskSets
 from agentos.evolver.select.renaming import bound_to_names, in_other_names, unlike
-from agentos.evolver.verdict.flakiness import Screening, fitness
 from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
 from agentos.evolver.verdict.overfitting import names_undecided, over_fitted
-from agentos.evolver.verdict.pairing import CHOOSING, FIRST, apart, unsteady
+from agentos.evolver.verdict.pairing import CHOOSING, FIRST, Screening, apart, fitness, unsteady
+from agentos.evolver.verdict.sequential import PairTally
+
+_HIDDEN = (TrialSet.HOLD_OUT, TrialSet.FRESH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ def replay_candidate(
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
     rounds = SequentialReplay(parts, evolution, candidate, sets)
-    for stage in TrialSet:
+    for stage in COMPARED_SETS:
         done = replay_steady(parts, evolution, candidate, sets, stage)
         trials += done.trials
         rounds.take_over(stage, done)
@@ -193,8 +198,8 @@ class SequentialReplay:
         self, parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
     ) -> None:
         self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
-        self._tasks = {which: sets.ids(which, varying=True) for which in TrialSet}
-        self._made = dict.fromkeys(TrialSet, 0)  # rounds of each set
+        self._tasks = {which: sets.ids(which, varying=True) for which in COMPARED_SETS}
+        self._made = dict.fromkeys(COMPARED_SETS, 0)  # rounds of each set
         self._sieved: set[str] = set()
         self._looks = LookCounter(parts, candidate)
         self._renamed: frozenset[str] = frozenset()  # tasks of which every other pair has other names
@@ -231,7 +236,7 @@ class SequentialReplay:
         if found.decision is Decision.REJECT or (which and found.exhausted):
             return False
         # Whether there are tasks enough is known when those that do not vary were tried as well.
-        order = list(TrialSet)
+        order = COMPARED_SETS
         if which is None or order.index(which) > order.index(stage):
             if stage is not TrialSet.EVIDENCE or not names_undecided(trials, self._parts.policy):
                 return True
@@ -258,7 +263,7 @@ class SequentialReplay:
         if stage is TrialSet.EVIDENCE:
             return True
         aside = apart(trials) | self._sieved
-        sets = [self._sets.ids(which, varying=False) for which in TrialSet]
+        sets = [self._sets.ids(which, varying=False) for which in COMPARED_SETS]
         steady = sum(task_id not in aside for task_ids in sets for task_id in task_ids)
         fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
         return steady + fitting >= self._parts.policy.judge.min_tasks
@@ -310,12 +315,12 @@ def _passed(trial: Trial) -> bool:
 
 
 def failing_alike(parts: ReplayContext, evolution: Evolution, base: Sequence[Trial]) -> frozenset[str]:
-    """The hold-out tasks among these trials of the base that fail in all of them as the evidence does."""
+    """The hidden and fresh tasks among these trials of the base that fail in all of them as the evidence does."""
     wanted = parts.records.get(Evidence, evolution.evidence_id).fingerprint.id
     found: dict[str, bool] = {}
     for trial in base:
         # Under other names it made another call than its task says, which would look like its harness' fault.
-        if trial.set is TrialSet.HOLD_OUT and trial.arm is Arm.BASE and not trial.renamed:
+        if trial.set in _HIDDEN and trial.arm is Arm.BASE and not trial.renamed:
             found[trial.task_id] = (
                 found.get(trial.task_id, True) and _failure_signature(parts, trial) == wanted
             )
@@ -344,3 +349,77 @@ def _failure_signature(parts: ReplayContext, trial: Trial) -> str:
     )
     failure = as_it_says(parts, run, steps)
     return failure.fingerprint.id if failure else ""
+
+
+# -------------------------------------------------------------------------------------------------
+# Race: which of several candidates of one evidence goes on to guards and hold-out, by what the
+# evidence says of each.
+# One that mends all of the evidence goes on at once, and the others cost nothing. Otherwise all show first what
+# they do for the evidence, and the best goes on. Where tasks vary each gets two rounds of fresh pairs, then every
+# further round goes to the one with the best mean so far, until the judge's own rule says of one that it is better:
+# those behind are left where they stand. Which rounds are made follows from what was seen, and the error rates stand
+# nevertheless: the chance that a bet is *ever* won by luck is bounded for each candidate, so it makes no
+# difference how far it was carried (docs/decisions/racing.md).
+#
+# Nothing is decided here. Every trial is stored under its own id; trying a candidate finds those that were made.
+
+
+class _Runner:
+    """One candidate, its trials on the evidence with their counterparts, and what they say so far."""
+
+    def __init__(self, candidate: Candidate, trials: Sequence[Trial], rounds: SequentialReplay) -> None:
+        self.candidate, self.rounds = candidate, rounds
+        self._trials = [*trials]
+        self._seen = pairs_in(trials)
+
+    @property
+    def varies(self) -> bool:
+        """Whether its evidence is judged by pairs, at least in part."""
+        return self.rounds.has(TrialSet.EVIDENCE)
+
+    @property
+    def gain(self) -> float:
+        """Mean advantage over the base."""
+        return (self._seen.wins - self._seen.losses) / max(1, self._seen.pairs)
+
+    def is_decided(self) -> bool:
+        """Whether the judge needs no further round of the evidence; makes one where it does."""
+        before = len(self._trials)
+        goes_on = self.rounds.step(TrialSet.EVIDENCE, self._trials)
+        seen, more = self._seen, pairs_in(self._trials[before:])
+        self._seen = PairTally(seen.wins + more.wins, seen.ties + more.ties, seen.losses + more.losses)
+        return goes_on is not None
+
+
+def leader(
+    parts: ReplayContext, evolution: Evolution, candidates: Sequence[Candidate], sets: TaskSets
+) -> Candidate:
+    """The candidate to try next; of equal ones the first. Safe to run again: trials that were made are found.
+
+    One that is lost is named at once, because its verdict costs nothing more.
+    What is of the highest tier is tried in rank order: before its first trial come the suites of its contract.
+    """
+    if len(candidates) == 1 or any(tier_of(item.manifest.files) is Tier.HIGH for item in candidates):
+        return candidates[0]
+    runners = []
+    for candidate in candidates:
+        done = replay_steady(parts, evolution, candidate, sets, TrialSet.EVIDENCE)
+        if done.lost:
+            return candidate
+        rounds = SequentialReplay(parts, evolution, candidate, sets)
+        rounds.take_over(TrialSet.EVIDENCE, done)
+        runners.append(_Runner(candidate, done.trials, rounds))
+        if not runners[-1].varies and runners[-1].gain == 1:
+            return candidate
+    if varying := [runner for runner in runners if runner.varies]:
+        return _led(varying, parts.policy.judge.min_rounds)
+    return max(runners, key=lambda runner: runner.gain).candidate
+
+
+def _led(runners: Sequence[_Runner], rounds: int) -> Candidate:
+    """The first of which the evidence is decided, either way."""
+    while True:
+        fresh = [runner for runner in runners if runner.rounds.made < rounds]
+        ahead = fresh[0] if fresh else max(runners, key=lambda runner: runner.gain)
+        if ahead.is_decided():
+            return ahead.candidate

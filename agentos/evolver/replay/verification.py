@@ -7,19 +7,47 @@ record ends it. What differs is machinery that is not deterministic, or a record
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from agentos.domain import Candidate, Consent, Decision, Evolution, Mode, Step, Trial, Verdict, digest
-from agentos.errors import NotFound, Unavailable
-from agentos.evolver.history.recordings import asks, recording_of, told, unpacked
+from agentos.domain import (
+    IMPORT,
+    Call,
+    Candidate,
+    Consent,
+    Decision,
+    Evolution,
+    Json,
+    KernelFault,
+    Limits,
+    Mode,
+    Recording,
+    Result,
+    Run,
+    Snapshot,
+    Step,
+    Task,
+    Trial,
+    TrialSet,
+    Verdict,
+    canonical,
+    digest,
+    kind_of,
+    new_id,
+)
+from agentos.errors import NotFound, Unavailable, UserError
+from agentos.evolver.history.recordings import ACT, asks, expanded, recording_of, told, unpacked, whole
+from agentos.evolver.replay import RerunContext
 from agentos.evolver.select.renaming import in_other_names
 from agentos.evolver.verdict.judge import judged_trials
+from agentos.ports import Attempt, Plan
 
-if TYPE_CHECKING:  # the audit compares only, and need not import what runs trials
+if TYPE_CHECKING:
     from agentos.evolver.replay import ReplayContext
-    from agentos.ports import Attempt, Snapshots
+    from agentos.ports import Snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +68,8 @@ def unfounded(
     """What a promotion rests on and is not on record, a sentence each; nothing of what was not promoted."""
     if evolution.promoted is None:
         return
-    verdict = next((item for item in verdicts if item.candidate_id == evolution.candidate_id), None)
+    own = [item for item in verdicts if item.candidate_id == evolution.candidate_id]
+    verdict = own[-1] if own else None
     if verdict is None or verdict.decision is not Decision.PROMOTE:
         yield f"{evolution.id} was promoted, and no verdict on record promotes {evolution.candidate_id}"
         return
@@ -48,7 +77,8 @@ def unfounded(
     if evolution.promoted.tree != (rebase.snapshot.tree if rebase else verdict.candidate_tree):
         yield f"{evolution.id}: the tree that was promoted is not the one that was judged"
     given = {(item.candidate_tree, item.verdict_sha256) for item in consents}
-    if (verdict.candidate_tree, sha256_of(verdict)) not in given:
+    # Either of the verdict without fresh work and the one with it: a person's word on the first stands.
+    if not any((item.candidate_tree, sha256_of(item)) in given for item in own):
         yield f"{evolution.id} was promoted, and no consent on record was given for its verdict"
 
 
@@ -70,7 +100,9 @@ def misplaced(snapshots: Snapshots, candidate: Candidate, trials: Sequence[Trial
     rebase = candidate.rebase
     if rebase is None:
         return
-    seen = sorted((trial.id, trial.bundle) for trial in judged_trials(candidate, trials))
+    # Fresh work, which stands last, goes on to be tried after that.
+    judged = judged_trials(candidate, trials)[: rebase.trials]
+    seen = sorted((trial.id, trial.bundle) for trial in judged)
     if (
         digest(seen) != rebase.bundles_sha256
         or len(seen) != rebase.trials
@@ -97,6 +129,15 @@ def borrowed(trials: Sequence[Trial], known: Callable[[str], Sequence[Trial]]) -
             replace(one, **same) == trial and one.bundle for one in known(trial.taken_from)
         ):
             yield f"{trial.id} is said to be {trial.taken_from}, and is not what is on record of it"
+
+
+def untimely(candidate: Candidate, trials: Sequence[Trial], arrived: Callable[[str], int]) -> Iterator[str]:
+    """Trials of work that counts as fresh and was there before the edit, by the order of the ledger's tasks."""
+    for trial in trials:
+        if trial.set is not TrialSet.FRESH or trial.candidate_id != candidate.id:
+            continue
+        if candidate.known_tasks is None or arrived(trial.task_id) <= candidate.known_tasks:
+            yield f"{trial.id} counts as work that came after {candidate.id}, and {trial.task_id} was there before it"
 
 
 def run_again(
@@ -154,3 +195,163 @@ def _parting(before: Sequence[Step], now: Sequence[Step]) -> str:
         min(len(one), len(other)),
     )
     return f"the result is the same, and the way there differs from step {at} on"
+
+
+# --- Runs a finished run again from its record, and says in one sentence what differs and why ----
+# Nothing is asked and nothing is stored: what the run got from models, people and the world comes from its
+# record. Of two trajectories only the first difference has a cause of its own; what follows follows from it.
+
+
+CALLS_MAX = 50  # calls of one imported run that are made again
+_UNFINISHED = (Result.WAITING, Result.CANCELLED, Result.INFRA)
+
+
+class Cause(StrEnum):
+    """Why a run that was run again from its record differs from it."""
+
+    NONE = ""
+    NOT_RECORDED = "not_recorded"  # it asked for what is not on its record
+    RESULT = "result"  # the same call gave something else
+    WAY = "way"  # the harness did something else
+    ANSWER = "answer"  # the same steps, another answer
+    CHECKS = "checks"  # the same answer, judged otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What came of it. ``why`` is one sentence for the first difference; ``step`` counts from 0."""
+
+    run_id: str
+    cause: Cause
+    why: str
+    step: int | None
+    before: str  # results
+    now: str
+    calls: int = 0  # of an imported run: how many were made again
+    passed_over: int = 0  # of these calls: of tools that are not here, or beyond the limit
+
+
+FindTool = Callable[[Snapshot, str], str]  # the registry path of a tool; raises NotFound
+
+
+def rerun(parts: RerunContext, run: Run, find_tool: FindTool) -> Rerun:
+    """Raises UserError for a run that did not come to its end, Unavailable when it cannot be run now."""
+    if run.outcome is None or run.outcome.result in _UNFINISHED:
+        raise UserError(f"{run.id} did not come to its end; `agentos run show {run.id}` shows how far it is.")
+    steps = whole(parts.blobs, parts.journal.steps(run.id))
+    if run.sandbox == IMPORT:
+        return _calls_again(parts, run, steps, find_tool)
+    task = parts.journal.task(run.task_id)
+    recording = None
+    if asks(steps):
+        recording = recording_of(run.snapshot, [(run.id, steps)], parts.journal.answers(run.task_id))
+    plan = Plan(mode=Mode.REPLAY, recording=recording, prefer=run.sandbox)
+    again = parts.executor.execute(task, run.snapshot, run.id, plan=plan)
+    cause, why, step = _compared(parts, run, steps, again)
+    return Rerun(run.id, cause, why, step, run.outcome.result.value, again.outcome.result.value)
+
+
+def _compared(
+    parts: RerunContext, run: Run, steps: Sequence[Step], again: Attempt
+) -> tuple[Cause, str, int | None]:
+    assert run.outcome is not None
+    one, other = told(steps), told(again.steps)
+    at = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
+    lacks = kind_of(again.outcome.fault) is KernelFault.NOT_RECORDED
+    if lacks or again.outcome.result is Result.NOT_REPLAYABLE:
+        place = at if at is not None else min(len(one), len(other))
+        return Cause.NOT_RECORDED, f"it came to what its record does not hold: {again.outcome.reason}", place
+    if at is None and len(one) != len(other):
+        at = min(len(one), len(other))
+        much = "ended earlier" if len(other) < len(one) else "went on"
+        return Cause.WAY, f"it {much}: {len(one)} steps are on record, {len(other)} were made", at
+    if at is not None:
+        same_call = one[at][:2] == other[at][:2]
+        what = _named(one[at])
+        if same_call:
+            why = f"{what} gave {_short(other[at][2:])}, and on record {_short(one[at][2:])}"
+            return Cause.RESULT, f"{why}: it is not deterministic, or its machinery has changed", at
+        return Cause.WAY, f"instead of {what} came {_named(other[at])}", at
+    if digest(expanded(parts.blobs, run.answer)) != again.answer_sha256:
+        return Cause.ANSWER, "all steps are the same, and the answer that was made of them is another", None
+    before, now = run.outcome, again.outcome
+    if (before.result, before.score) != (now.result, now.score):
+        why = f"the answer is the same, and was {before.result} ({before.score:g}), is {now.result} ({now.score:g})"
+        return Cause.CHECKS, f"{why}: {now.reason or before.reason or 'the checks say so'}", None
+    return Cause.NONE, "", None
+
+
+def _named(step: Json) -> str:
+    node, action = step[0], step[1]
+    if node == ACT and isinstance(action, Mapping):
+        return f"the call of {action.get('tool')} with {_short(action.get('args'))}"
+    return f"the step '{node}' {_short(action)}"
+
+
+def _short(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+# --- runs that were made elsewhere ----------------------------------------------------------------
+
+
+def _calls_again(parts: RerunContext, run: Run, steps: Sequence[Step], find_tool: FindTool) -> Rerun:
+    """The calls of tools that are here, each by itself on what is stable; none with outside effects."""
+    assert run.outcome is not None
+    stable = parts.snapshots.stable()
+    acts = [step for step in steps if step.node == ACT and isinstance(step.action, Mapping)]
+    here = [(step, tool) for step in acts if (tool := _here(stable, find_tool, str(step.action.get("tool"))))]
+    if not here:
+        raise UserError(f"{run.id} was made elsewhere, and none of the tools that it called is here.")
+    result = run.outcome.result.value
+    for step, tool in here[:CALLS_MAX]:
+        args = step.action.get("args")
+        call = Call(tool, args if isinstance(args, Mapping) else {})
+        task = Task(
+            new_id("task"), tool, f"call {tool}", call, (), "default", Limits(), (), (), None, parts.now()
+        )
+        plan = Plan(mode=Mode.REPLAY, recording=Recording((run.id,), stable, ()))
+        again = parts.executor.execute(task, stable, new_id("run"), plan=plan)
+        before = _as_value(step.observation.get("output") if isinstance(step.observation, Mapping) else None)
+        if (
+            kind_of(again.outcome.fault) is KernelFault.NOT_RECORDED
+            or again.outcome.result is Result.NOT_REPLAYABLE
+        ):
+            why = f"{tool} reaches outside, and what it got there is not on the record"
+            return Rerun(run.id, Cause.NOT_RECORDED, why, step.index, result, result, len(here), 0)
+        given = again.answer if again.outcome.fault is None else f"Error: {again.outcome.fault.message}"
+        if canonical(before) != canonical(_as_value(given)):
+            why = (
+                f"the call of {tool} with {_short(args)} gave {_short(given)}, and on record {_short(before)}"
+            )
+            return Rerun(
+                run.id, Cause.RESULT, why, step.index, result, result, len(here), len(acts) - len(here)
+            )
+    made = min(len(here), CALLS_MAX)
+    return Rerun(run.id, Cause.NONE, "", None, result, result, made, len(acts) - made)
+
+
+def _here(stable: Snapshot, find_tool: FindTool, name: str) -> str:
+    """The registry's reference to a tool of that name; a model writes ``skill__tool`` for ``skill/tool``."""
+    for reference in _references(name):
+        try:
+            if find_tool(stable, reference):
+                return reference
+        except (NotFound, UserError):
+            continue
+    return ""
+
+
+def _references(name: str) -> Iterator[str]:
+    yield name
+    if "/" not in name and "__" in name:
+        yield name.replace("__", "/", 1)
+
+
+def _as_value(value: Json) -> Json:
+    """A text that is JSON means its value: other systems keep answers as texts."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value

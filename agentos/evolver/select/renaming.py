@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from struct import unpack
 from typing import TYPE_CHECKING, Any
 
-from agentos.domain import Call, Check, InputFile, Json, Task, Trial
+from agentos.domain import Call, Check, InputFile, Json, Task, Trial, digest
 from agentos.errors import NotFound
 
 if TYPE_CHECKING:
@@ -116,6 +116,18 @@ def in_other_names(parts: RenamingContext, task: Task) -> RenamedTask | None:
         return renamed(task, parts.blobs.get, key, long=bool(key[0] % 2))
     except NotFound:
         return None  # an input is gone: the trial itself will say so
+
+
+def work_of(task: Task) -> str:
+    """Identity of the work, whatever it and its files are called: its call on these contents, or its goal.
+
+    The same work filed anew, under other names or with other checks, is no other work.
+    """
+    if task.call is None:
+        return digest([task.agent, " ".join(task.goal.split()), sorted(item.sha256 for item in task.inputs)])
+    names = {name: item.sha256 for item in task.inputs for name in (item.path, PurePosixPath(item.path).name)}
+    args = _exchanged_all(dict(task.call.args), names)
+    return digest([task.call.tool, args, sorted(item.sha256 for item in task.inputs)])
 
 
 def unlike(trials: Iterable[Trial]) -> frozenset[str]:

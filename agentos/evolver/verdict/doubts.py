@@ -9,10 +9,11 @@ and policy, as the verdict is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 
 from agentos.domain import Ambiguity, Arm, Behaviour, Candidate, EditedName, Result, Trial, TrialSet
 from agentos.evolver.policy import CHECKED, EDITION, STOOD, Policy
+from agentos.evolver.verdict.fresh import fresh_work, ran, reaches, split
 
 _NAMED = 3  # parts of an edit that a sentence names
 
@@ -21,7 +22,8 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
     """One sentence each; none where the policy may consent by itself."""
     if policy.edition < CHECKED:
         return ()
-    known = [trial for trial in trials if trial.arm is not Arm.CONTROL]
+    compared, _ = split(trials)
+    known = [trial for trial in compared if trial.arm is not Arm.CONTROL]
     found = []
     if _gains_unchecked(known):
         found.append(
@@ -41,6 +43,7 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
         found += _of_behaviour(candidate.behaviour, policy, idle=bool(idle))
     if policy.edition >= STOOD and (worn := worn_out(known, policy)):
         found.append(worn)
+    found += fresh_work(candidate, trials, policy).doubts()
     return tuple(found)
 
 
@@ -107,23 +110,14 @@ def guarding(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITI
 
     What failed on the base each time had nothing to break: it is one more case of a failure. Of an edit that only brings new files nothing could have run before: there, all of them.
     """
-    there = [part for part in candidate.edited if not part.new_file]
-    return frozenset(
-        task_id
-        for task_id, reached in _beside(trials, edition).items()
-        if not there or any(ran(part, reached) for part in there)
-    )
+    beside = _beside(trials, edition).items()
+    return frozenset(task_id for task_id, reached in beside if reaches(candidate, reached))
 
 
 def idle_parts(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> list[EditedName]:
     """Of what it edits, what ran in no such task."""
     reached = frozenset[str]().union(*_beside(trials, edition).values())
     return [part for part in candidate.edited if not ran(part, reached)]
-
-
-def ran(part: EditedName, reached: Set[str]) -> bool:
-    """Whether one of the functions that show it was entered."""
-    return not reached.isdisjoint(part.shown_by)
 
 
 def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
@@ -137,7 +131,7 @@ def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
         trial
         for trial in trials
         if trial.arm is Arm.CANDIDATE
-        and trial.set is not TrialSet.EVIDENCE
+        and trial.set in (TrialSet.GUARD, TrialSet.HOLD_OUT)
         and trial.outcome.result is not Result.NOT_REPLAYABLE
     ]
     varies = {trial.task_id for trial in own if trial.number}

@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agentos.domain import (
+    COMPARED_SETS,
     Arm,
     Candidate,
     Decision,
@@ -42,7 +43,7 @@ from agentos.domain import (
 )
 from agentos.evolver.policy import CHECKED, STOOD, Policy
 from agentos.evolver.verdict.doubts import checked, doubts, worn_out
-from agentos.evolver.verdict.flakiness import repeats_needed
+from agentos.evolver.verdict.fresh import fresh_work, split, with_fresh
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
 from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
 from agentos.evolver.verdict.paired_tests import PairedDecision, SteadySummary
@@ -53,12 +54,13 @@ from agentos.evolver.verdict.pairing import (
     ChangedTasks,
     apart,
     changed,
+    repeats_needed,
     rule_on,
+    trials_sha256,
     unpaired,
     varying,
 )
 from agentos.evolver.verdict.safety import ruling as safe
-from agentos.evolver.verdict.trial_digest import trials_sha256
 
 
 class TaskTrials(StrEnum):
@@ -132,7 +134,7 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
     Those, too, by which a task was chosen, or the evidence left out; no others, because the base may have been
     tried more often for another candidate.
     """
-    known = list(trials)
+    known, fresh = split(trials)
     own = [trial for trial in known if trial.candidate_id == candidate.id]
     tasks = {trial.task_id for trial in own}
     counterparts = {(trial.task_id, trial.repeat, trial.renamed) for trial in own}
@@ -152,7 +154,8 @@ def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
             return trial.task_id not in chosen or trial.repeat < FIRST_BEFORE
         return trial.task_id in chosen and CHOOSING <= trial.repeat < FIRST
 
-    return [trial for trial in known if trial.candidate_id == candidate.id or counts(trial)]
+    chosen_ones = [trial for trial in known if trial.candidate_id == candidate.id or counts(trial)]
+    return [*chosen_ones, *(trial for trial in fresh if trial.candidate_id == candidate.id)]
 
 
 def ruling(
@@ -189,8 +192,11 @@ def judge(
 ) -> Verdict:
     """The verdict on a candidate. Needs the trials of both arms that its replay ran.
 
-    ``rates`` of the safety probes are measured where the trials alone would promote.
+    ``rates`` of the safety probes are measured where the trials alone would promote. With trials of fresh work it is
+    another verdict, beside the one that was made without them.
     """
+    every, (trials, later) = trials, split(trials)
+    fresh = fresh_work(candidate, every, policy)
     aside = apart(trials)
     table = flips(trial for trial in trials if trial.task_id not in aside)
     noisy = changed(trials, policy.judge) if aside else ChangedTasks((), (), ())
@@ -201,6 +207,9 @@ def judge(
         decision, reasons = Decision.REJECT, [fitted]
     if named := goes_by_names(trials, policy):
         decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
+    if fresh.broken:
+        told = f"{len(fresh.broken)} of {len(fresh.tried)} fresh tasks passed on the base and failed with it"
+        decision, reasons = Decision.REJECT, [told, *(reasons if decision is Decision.REJECT else [])]
     if decision is Decision.PROMOTE and policy.edition < STOOD and (worn := worn_out(trials, policy)):
         told = f"{worn}; new runs of other work with the same resource renew it, then reconsider"
         decision, reasons = Decision.HOLD, [told]  # since then a person is asked (``doubts``)
@@ -208,21 +217,23 @@ def judge(
         decision, reasons = found[0], [found[1]]
     if decision is Decision.PROMOTE and is_asked(candidate):
         reasons = [*reasons, *beside_nothing(candidate, trials)]
+    if mixed := mixed_plugins(trials):
+        decision, reasons = Decision.HOLD, [mixed]
     if rates and decision is Decision.PROMOTE:
         decision, said = safe(candidate, rates, policy.edition)
         reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
     if decision is Decision.PROMOTE:
-        reasons = [*reasons, *(f"a person is asked: {doubt}" for doubt in doubts(candidate, trials, policy))]
-    known = checked(trials)
+        reasons = [*reasons, *(f"a person is asked: {doubt}" for doubt in doubts(candidate, every, policy))]
+    known, name = checked(trials), f"verdict-{candidate.id.removeprefix('cand-')}"
     mended = [task_id for task_id in noisy.fixed if task_id in known or policy.edition < CHECKED]
     return Verdict(
-        id=f"verdict-{candidate.id.removeprefix('cand-')}",
+        id=with_fresh(name) if later else name,
         evolution_id=candidate.evolution_id,
         candidate_id=candidate.id,
         decision=decision,
         reasons=tuple(reasons),
-        fixed=(*(flip.task_id for flip in table if _is_fixed(flip, policy)), *mended),
-        broken=(*(flip.task_id for flip in table if flip.broken), *noisy.broken),
+        fixed=(*(flip.task_id for flip in table if _is_fixed(flip, policy)), *mended, *fresh.mended),
+        broken=(*(flip.task_id for flip in table if flip.broken), *noisy.broken, *fresh.broken),
         flaky=(
             *(flip.task_id for flip in table if TaskTrials.FLAKY in (flip.before, flip.after)),
             *noisy.flaky,
@@ -230,7 +241,7 @@ def judge(
         candidate_tree=candidate.snapshot.tree,
         base_tree=candidate.base.tree,
         manifest_sha256=digest(candidate.manifest),
-        trials_sha256=trials_sha256(trials, rates),
+        trials_sha256=trials_sha256(every, rates),
         policy_sha256=policy.sha256,
     )
 
@@ -241,11 +252,26 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
     judged = {Arm.BASE: candidate.base, Arm.CANDIDATE: candidate.snapshot, Arm.CONTROL: candidate.control}
     if any((side := judged[trial.arm]) is None or trial.snapshot.tree != side.tree for trial in trials):
         return Decision.HOLD, ["some trials ran on other trees than the candidate's and its base's"]
+    if mixed := mixed_plugins(trials):
+        return Decision.HOLD, [mixed]
     aside = apart(both)
     if not aside:
         return _decide(flips(both), both, policy)
     steady = [trial for trial in both if trial.task_id not in aside]
     return _decide_both(flips(steady), steady, ruling(both, policy), policy)
+
+
+def mixed_plugins(trials: Iterable[Trial]) -> str:
+    """Which plug-in some of the trials were measured with in another version, "" where none: these cannot be compared.
+
+    A side on which a plug-in had nothing to do (no answer, so nothing to judge) names none.
+    """
+    versions: dict[str, set[str]] = {}
+    for label in {label for trial in trials for label in trial.plugins}:
+        versions.setdefault(label.partition(" (")[0], set()).add(label)
+    mixed = sorted(label for labels in versions.values() if len(labels) > 1 for label in labels)
+    told = "its trials were measured with plug-ins of several versions and cannot be compared"
+    return f"{told}: {', '.join(mixed)}; `agentos evolution retry` measures anew" if mixed else ""
 
 
 def recompute(
@@ -261,6 +287,9 @@ def recompute(
     ``policy_sha256`` is the digest of the document that the policy was read back from: one that an
     earlier version stored lacks the keys that were added since.
     """
+    compared, _ = split(trials)  # fresh work may have come after the verdict
+    if trials_sha256(compared, rates) == verdict.trials_sha256:
+        trials = compared
     again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
     return [
         f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
@@ -349,7 +378,7 @@ def _decide_beside(
     slow = _too_costly(trials, policy)
     if slow:
         return Decision.REJECT, [slow]
-    counts = {which: [flip for flip in table if flip.set is which] for which in TrialSet}
+    counts = {which: [flip for flip in table if flip.set is which] for which in COMPARED_SETS}
     mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
     unsaid = f"{len(ended)} of {len(failing)} end with it and have no checks, which is no repair"
     return Decision.PROMOTE, [
@@ -400,7 +429,7 @@ def _broken_sentence(flip: Flip) -> str:
 
 
 def _left_out_sentence(flips: Sequence[Flip]) -> str:
-    counts = {which: sum(flip.set is which for flip in flips) for which in TrialSet}
+    counts = {which: sum(flip.set is which for flip in flips) for which in COMPARED_SETS}
     which = ", ".join(f"{count} {name.value}" for name, count in counts.items() if count)
     return f"left out, because they cannot be replayed: {which}"
 

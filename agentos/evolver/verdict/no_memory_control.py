@@ -21,10 +21,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from agentos.domain import Arm, Candidate, Decision, Result, Trial, TrialSet, is_memory
+from agentos.domain import COMPARED_SETS, Arm, Candidate, Decision, Result, Trial, TrialSet, is_memory
 from agentos.evolver.policy import Judge, Policy
-from agentos.evolver.verdict.multiplicity import threshold
-from agentos.evolver.verdict.sequential import Pair, log_e_above, log_e_below, tally
+from agentos.evolver.verdict.sequential import Pair, log_e_above, log_e_below, tally, threshold
 
 ControlFinding = tuple[Decision, str]
 
@@ -53,7 +52,7 @@ def held_against(
     if candidate.control is None or not none:
         return Decision.HOLD, "it changes what is remembered, and its trials without any memory are missing"
     steady = [trial for trial in trials if trial.task_id not in varies and not trial.alike]
-    pairs = {which: _pairs(none, own, which, varies) for which in TrialSet}
+    pairs = {which: _pairs(none, own, which, varies) for which in COMPARED_SETS}
     harm = _steady_harm(steady, none) or _varying_harm(pairs, policy.judge)
     if harm:
         return Decision.REJECT, harm

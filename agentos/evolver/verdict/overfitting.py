@@ -17,7 +17,7 @@ from agentos.domain import Arm, Result, Trial, TrialSet
 from agentos.evolver.policy import STOOD, Judge, Policy
 from agentos.evolver.verdict.pairing import unsteady
 
-_ROUNDING = 1e-9  # three thirds are a whole
+ROUNDING = 1e-9  # three thirds are a whole
 
 
 def over_fitted(trials: Iterable[Trial], rules: Judge) -> str:
@@ -35,10 +35,10 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> str:
         if any(trial.task_id in paired for trial in shown):
             hidden = [trial for trial in hidden if trial.task_id not in paired]
             shown = [trial for trial in shown if trial.task_id not in paired] or shown
-    before, after = _mended(shown, rules), _mended(hidden, rules)
+    before, after = mended(shown, rules), mended(hidden, rules)
     if not before or not after:
         return ""
-    needed = math.floor(rules.hidden_share * sum(before) / len(before) * len(after) + _ROUNDING)
+    needed = math.floor(rules.hidden_share * sum(before) / len(before) * len(after) + ROUNDING)
     if sum(after) >= needed:
         return ""
     return (
@@ -159,7 +159,7 @@ def _told_apart(trials: Sequence[Trial]) -> list[list[set[tuple[bool | str, ...]
     return [[{end if steady else end[:1] for end in side} for side in both.values()] for both in tried]
 
 
-def _mended(trials: Iterable[Trial], rules: Judge) -> list[bool]:
+def mended(trials: Iterable[Trial], rules: Judge) -> list[bool]:
     """For each task that could be replayed, whether it passes with the candidate."""
     tasks: dict[str, list[bool]] = {}
     for trial in trials:

@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agentos.domain import Decision, TrialSet
-from agentos.evolver.verdict.multiplicity import threshold
+from agentos.domain import COMPARED_SETS, Decision, TrialSet
 from agentos.evolver.verdict.sequential import (
     FAR,
     Pair,
@@ -30,6 +29,7 @@ from agentos.evolver.verdict.sequential import (
     log_e_oftener,
     log_e_rarer,
     tally,
+    threshold,
 )
 
 
@@ -174,7 +174,7 @@ def decide(
     beside: SteadySummary = ALONE,
 ) -> PairedDecision:
     """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs."""
-    sets = {which: measured.get(which, MeasuredSet({})) for which in TrialSet}
+    sets = {which: measured.get(which, MeasuredSet({})) for which in COMPARED_SETS}
     if not sets[TrialSet.EVIDENCE].tasks and not beside.evidence:
         return PairedDecision(Decision.REJECT, ("there is no evidence: nothing to improve",))
     findings = {which: _finding(which, found, rule) for which, found in sets.items()}

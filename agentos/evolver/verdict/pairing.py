@@ -7,13 +7,26 @@ to vary, are in no pair. Everything here is a function of trials and rules, so t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from agentos.domain import Arm, Result, Trial, TrialSet
+from agentos.domain import (
+    COMPARED_SETS,
+    Arm,
+    CheckResult,
+    Cost,
+    Fault,
+    Json,
+    Outcome,
+    Result,
+    SafetyRate,
+    Trial,
+    TrialSet,
+    digest,
+)
 from agentos.evolver.policy import Judge
-from agentos.evolver.verdict.flakiness import fitness
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
     PairCost,
@@ -23,7 +36,7 @@ from agentos.evolver.verdict.paired_tests import (
     broken_tasks,
     decide,
 )
-from agentos.evolver.verdict.sequential import Pair
+from agentos.evolver.verdict.sequential import Pair, threshold
 
 # Repeats: below, those of tasks of which every flip counts; then those by which a varying task is chosen; then pairs.
 CHOOSING, FIRST = 1_000, 2_000
@@ -114,7 +127,7 @@ def measured_sets(
 ) -> dict[TrialSet, MeasuredSet]:
     """The fresh pairs of each set; ``untried`` names tasks that are to have some."""
     pairs = _pairs(trials)
-    measured = {which: _measured(trials, pairs, which, untried.get(which, ())) for which in TrialSet}
+    measured = {which: _measured(trials, pairs, which, untried.get(which, ())) for which in COMPARED_SETS}
     if TrialSet.EVIDENCE in unsteady(
         trials
     ):  # a part of the error went to flips, before they turned out not to tell
@@ -128,7 +141,7 @@ def changed(trials: Sequence[Trial], rules: Judge) -> ChangedTasks:
     pairs = _pairs(trials)
     fixed, flaky = [], []
     broken: list[str] = []
-    for which in TrialSet:
+    for which in COMPARED_SETS:
         outcomes = _outcomes(pairs, which)
         broken += broken_tasks(outcomes, rule_of(rules))
         for task_id, seen in outcomes.items():
@@ -229,3 +242,105 @@ def rule_of(rules: Judge) -> Rule:
         max_usd=rules.max_usd,
         min_tasks=rules.min_tasks,
     )
+
+
+# --- How steadily a task passes on the base, measured before it serves as evidence or guard ------
+# Measuring saves trials, it is no part of any proof: the paired tests are right for tasks however flaky, but
+# a guard that fails by itself needs many pairs and evidence that mostly passes has little to gain. Because
+# a task is chosen by these trials, they must not be paired afterwards: among tasks that failed four times
+# are some that were unlucky, and those pass oftener next time with any candidate.
+
+
+def log_luck(tasks: int, fixed: int, repeats: int) -> float:
+    """Logarithm of a bound for the chance that an edit that makes no task better seems to fix so many of these.
+
+    A task seems fixed that failed ``repeats`` times on the base and passed as often with the candidate. Where it
+    passes with chance p on the base, and no oftener with the candidate, that has a chance of at most
+    ((1-p)p)^repeats <= 4^-repeats. Any ``fixed`` of the ``tasks`` may be the ones, and any number of them (union
+    bound), so it does not matter that tasks were chosen by these very trials, as long as ``tasks`` counts those that
+    were left out as well.
+    """
+    return math.log(tasks * math.comb(tasks, fixed)) - fixed * repeats * math.log(4)
+
+
+def repeats_needed(tasks: int, fixed: int, number: int, rules: Judge) -> int:
+    """Trials on each side after which so many fixed tasks are no luck, for the failure's candidate of this number."""
+    may = -threshold(rules.alpha * rules.steady_share, number)
+    return max(1, math.ceil((log_luck(tasks, fixed, 0) - may) / (fixed * math.log(4))))
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """``serves`` is None until ``further`` more trials were made."""
+
+    serves: bool | None
+    says: str
+    further: int = 0
+
+
+def fitness(passed: Sequence[bool], which: TrialSet, rules: Judge) -> Screening:
+    """Can a task with these fresh trials on the base serve in this set?"""
+    if len(passed) < rules.sieve_trials:
+        missing = rules.sieve_trials - len(passed)
+        return Screening(None, f"{missing} more fresh trials on the base are needed", missing)
+    rate = sum(passed) / len(passed)
+    seen = f"it passed {sum(passed)} of {len(passed)} trials on the base"
+    if which is TrialSet.EVIDENCE:
+        serves, limit = rate <= rules.evidence_at_most, f"at most {rules.evidence_at_most:.0%} are"
+    else:
+        serves, limit = rate >= rules.steady_at_least, f"at least {rules.steady_at_least:.0%} are"
+    return Screening(serves, seen if serves else f"{seen}, {limit} needed for {which.value}")
+
+
+# -------------------------------------------------------------------------------------------------
+# The digest of the trials that a verdict was computed from, the same for records that earlier
+# versions stored.
+
+
+# Fields that trials did not have when the first were stored and digested.
+_ADDED = (
+    "run_id",
+    "recording",
+    "drift",
+    "steps_sha256",
+    "number",
+    "alike",
+    "image",
+    "look",
+    "renamed",
+    "bundle",
+    "reached",
+    "taken_from",
+    "plugins",
+)
+_ADDED_COST = ("calls", "live_calls")
+_ADDED_FAULT = ("origin", "kind")
+_ADDED_CHECK = ("plugin",)
+
+
+def trials_sha256(trials: Sequence[Trial], rates: Sequence[SafetyRate]) -> str:
+    """Over all of them, in whatever order they come."""
+    said = [*map(_as_first_stored, trials), *map(_rate_as_first_stored, rates)]
+    return digest(sorted(digest(item) for item in said))
+
+
+def _as_first_stored(trial: Trial) -> Json:
+    """The trial without what later versions added, as long as it says nothing: old digests stay."""
+    outcome = trial.outcome
+    ended = _fields(outcome, ()) | {"cost": _fields(outcome.cost, _ADDED_COST)}
+    ended["checks"] = [_fields(check, _ADDED_CHECK) for check in outcome.checks]
+    if outcome.fault:
+        ended["fault"] = _fields(outcome.fault, _ADDED_FAULT)
+    return _fields(trial, _ADDED) | {"outcome": ended}
+
+
+def _rate_as_first_stored(rate: SafetyRate) -> Json:
+    return _fields(rate, ("image",))
+
+
+def _fields(
+    record: Trial | Outcome | Cost | Fault | CheckResult | SafetyRate, added: Sequence[str]
+) -> dict[str, Json]:
+    """Its fields by name, but for ``added`` ones that say nothing; records in them are left as they are."""
+    values = {name: getattr(record, name) for name in record.__dataclass_fields__}
+    return {name: value for name, value in values.items() if value or name not in added}

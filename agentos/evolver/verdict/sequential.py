@@ -12,6 +12,10 @@ not on their order. Fixed stakes also make a fixed list of tasks, each with its 
 for independent trials the expected factor of a complete round is the product of ``1 + stake * (mean_i - m)``,
 and by the inequality of the arithmetic and geometric means that is at most 1 when the *average* of the
 means is at most m. Hence e-values are taken at complete rounds only (``tally``).
+
+Whoever tries twenty edits that do nothing finds one that looks good. So all candidates of one failure share one
+allowance (``threshold``): the k-th gets 1/(k(k+1)) of it, which sums to 1 for any number of candidates, also those of
+a later evolution. docs/decisions/sequential-judge.md says why not otherwise.
 """
 
 from __future__ import annotations
@@ -104,3 +108,10 @@ def log_e_rarer(hits: float, misses: float, share: float) -> float:
 def log_e_oftener(hits: float, misses: float, share: float) -> float:
     """For "hits are more frequent than ``share``", against at most as frequent; 0 < share < 1."""
     return log_e(((1.0, hits), (0.0, misses)), at_most=share, low=0.0)
+
+
+def threshold(alpha: float, number: int) -> float:
+    """The log e-value that the candidate of this number (from 1) must reach; never passed by chance with more than its share of ``alpha``."""
+    if number < 1:
+        raise ValueError(f"candidates are numbered from 1, not {number}")
+    return math.log(number * (number + 1) / alpha)

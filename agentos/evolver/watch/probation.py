@@ -27,8 +27,8 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find.fingerprints import FAILING
-from agentos.evolver.guards.assurance.box_challenge import RetryingExecutor
-from agentos.evolver.history.attestation import attest_live
+from agentos.evolver.guards.assurance.contract import RetryingExecutor
+from agentos.evolver.history.calibration import attest_live
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.promote.promotion import roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live

@@ -1,14 +1,17 @@
 """SQL for one row, as text: sqlite3 keeps what it prepared by it."""
 
-# ruff: noqa: S608 - names of tables and columns are constants of this package; values are bound
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentos.domain import Run, Share, Task, TaskState
 from agentos.errors import NotFound
+from agentos.ledger.rows.codec import kept, time_text, to_text
 from agentos.ledger.rows.schema import LedgerConnection
+
+# ruff: noqa: S608 - names of tables and columns are constants of this package; values are bound
+
 
 SEEN = "coalesce(CAST(json_extract(body, '$.hidden') AS text), '') <> '1'"  # sightings of work that is not hidden
 
@@ -43,3 +46,38 @@ def upsert(connection: LedgerConnection, table: str, key: Sequence[str], row: Ma
     """One row, or its new values where one with the same ``key`` stands."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
     insert(connection, table, row, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}")
+
+
+# --- Tasks and runs as rows: what stands in columns beside the record itself ---------------------
+
+
+def run_row(run: Run) -> dict[str, object]:
+    """Of a run but for ``seq``, which is its place among those that are over."""
+    return {
+        "id": run.id,
+        "task_id": run.task_id,
+        "task_key": run.task_key,
+        "share": run.share.value,
+        "attempt": run.attempt,
+        "commit_id": run.snapshot.commit,
+        "result": run.outcome.result.value if run.outcome else None,
+        "started_at": time_text(run.started_at),
+        "finished_at": time_text(run.finished_at) if run.finished_at else None,
+        "body": kept(to_text(run)),
+    }
+
+
+def task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
+    """Of a task."""
+    return {
+        "id": task.id,
+        "name": task.name,
+        "task_key": task.key,
+        "share": share.value,
+        "state": state.value,
+        "agent": task.agent,
+        "created_at": time_text(task.created_at),
+        "parent": task.parent,
+        "schedule_id": task.schedule_id,
+        "body": kept(to_text(task)),
+    }

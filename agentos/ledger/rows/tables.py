@@ -287,4 +287,3 @@ class MemoRow(_Table, table=True):
 
 
 METADATA = _Table.metadata
-TABLE_OF = METADATA.tables

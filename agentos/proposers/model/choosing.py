@@ -16,6 +16,8 @@ from agentos.ports import Brief, ObservedRun
 
 RULES_MAX = 6
 LAYERS = (Layer.PROMPT, Layer.MEMORY)  # a rule is one line more of either
+# What a pattern has beside the text that it looks for.
+_AROUND = re.compile(r"\\b|^\(\?i\)|\^|\$|\\(?=\W)")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _ALWAYS = "Before you answer, check every part of the goal against your result."
@@ -66,6 +68,9 @@ def _by_schema(check: Check, answer: Json) -> Iterator[str]:
 def _by_pattern(pattern: str, answer: Json) -> Iterator[str]:
     if r"\d{4}-\d{2}-\d{2}" in pattern or r"\d{4}-\d\d-\d\d" in pattern:
         yield _DATES
+    literal = _AROUND.sub("", pattern)
+    if literal and isinstance(answer, str) and not set(literal) & set("\\[](){}*+?|."):
+        yield from _by_text(literal, answer)
     if pattern.startswith("^") and pattern.endswith("$") and isinstance(answer, str) and "\n" in answer:
         yield _ALONE
 

@@ -8,9 +8,24 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import Layer, ResourceId
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.quoting import NARROW, WIDE, BriefLimits, told_of
-from agentos.evolver.advice.replies import Declined, EditReply, Unusable, chosen_number, parse
-from agentos.evolver.advice.requests import NAME, RequestDraft, choice, rule_choice, talk, texts
+from agentos.evolver.advice.requests import (
+    NAME,
+    NARROW,
+    TINY,
+    WIDE,
+    BriefLimits,
+    Declined,
+    EditReply,
+    RequestDraft,
+    Unusable,
+    choice,
+    chosen_number,
+    parse,
+    rule_choice,
+    talk,
+    texts,
+    told_of,
+)
 from agentos.ports import Adviser, Brief, Proposal, Snapshots
 from agentos.proposers.model.choosing import LAYERS as CHOOSING
 from agentos.proposers.model.choosing import rules_for, with_rule
@@ -54,6 +69,8 @@ class ModelProposer:
         """
         if brief.layer not in LAYERS or not (brief.path or brief.layer in NEW):
             return
+        if brief.layer is Layer.MEMORY and self._adviser.small and len(rules_for(brief)) > 1:
+            return  # there is a rule to choose, and a small model follows the prompt, not notes
         deadline = time.monotonic() + brief.budget_s
         own: list[str] = []
         known: list[Mapping[str, str]] = []
@@ -63,7 +80,7 @@ class ModelProposer:
             if own and time.monotonic() > deadline:
                 return
             try:
-                proposal = _Sitting(self._adviser, brief, self._form, names).edit(own)
+                proposal = _Sitting(self._adviser, brief, self._form, names).proposal(own)
             except Declined:  # it would say so again, and each time costs
                 return
             if proposal.files in known:
@@ -106,6 +123,14 @@ class _Sitting:
     room: BriefLimits = WIDE
     answered_by: str = ""
 
+    def proposal(self, own: list[str]) -> Proposal:
+        """As ``edit``; a small model, which writes for minutes what is no edit, is first asked to choose."""
+        if self.adviser.small:
+            self.room = TINY
+            if chosen := self._chosen(own):
+                return chosen
+        return self.edit(own)
+
     def edit(self, own: list[str]) -> Proposal:
         """The edit, or one that says why there is none. Raises Declined."""
         if self.brief.layer is Layer.HARNESS:
@@ -129,15 +154,21 @@ class _Sitting:
                 if error.kind == "request" and asked.one_object:
                     asked.one_object = False  # a server that knows no schemas
                     continue
-                if error.kind == "slow" and (chosen := self._chosen(own)):  # it may be quick enough for that
+                if error.kind == "slow" and (
+                    chosen := self._chosen_late(own)
+                ):  # it may be quick enough for that
                     return chosen
                 faults.append(_own_fault(error))
             if len(faults) > REPAIRS:
-                return self._chosen(own) or self._none(faults, len(own) + 1)
+                return self._chosen_late(own) or self._none(faults, len(own) + 1)
             asked.one_object = self.brief.layer in AS_TEXT
             asked.again(
                 faults[-1], answer, texts()["propose"]["repair_object" if asked.one_object else "repair"]
             )
+
+    def _chosen_late(self, own: list[str]) -> Proposal | None:
+        """The same once it has shown that it writes none; a small model was asked before."""
+        return None if self.adviser.small else self._chosen(own)
 
     def _chosen(self, own: list[str]) -> Proposal | None:
         """One of the kernel's rules, by the model's choice; None where there is none to choose, or no choice."""
@@ -160,7 +191,7 @@ class _Sitting:
             summary=rule,
             operator=f"{NAME} choice ({self._model()})",
             files={self.brief.path: with_rule(self.brief, rule)},
-            why_this_layer="a rule of one line; the model could write no edit, and chose this one of the kernel's",
+            why_this_layer="a rule of one line that the kernel made; the model chose it among others",
             predicted_fixes=tuple(told.labels.values()),
             tasks_at_risk=(),
             model=self._model(),

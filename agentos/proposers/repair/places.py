@@ -19,15 +19,7 @@ from agentos.proposers.repair.operators import (
     names,
     statements,
 )
-from agentos.proposers.repair.operators.idioms import (
-    flow,
-    keywords,
-    limits,
-    patterns,
-    presence,
-    sorting,
-    texts,
-)
+from agentos.proposers.repair.operators.idioms import flow, limits, patterns, presence, texts
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
@@ -43,6 +35,7 @@ OPERATORS = (
     names.names,
     names.attributes,
     names.order,
+    names.treated_alike,
     names.targets,
     names.swaps,
     presence.sums,
@@ -50,14 +43,17 @@ OPERATORS = (
     presence.tests_of_none,
     presence.nothing_to_walk,
     presence.entries,
+    presence.walked,
+    presence.of_their_own,
     limits.limited,
     limits.rounding,
     limits.units,
     limits.regrouped,
     limits.repeated,
     limits.to_variables,
-    keywords.keywords,
-    sorting.sort_keys,
+    flow.keywords,
+    texts.sort_keys,
+    texts.in_order,
     patterns.patterns,
     patterns.times,
     patterns.templates,
@@ -66,6 +62,7 @@ OPERATORS = (
     texts.distinct,
     texts.fields,
     texts.prefixes,
+    texts.one_of,
     flow.jumps,
     flow.farther,
     flow.twins,
@@ -79,6 +76,8 @@ OPERATORS = (
     calls.drops,
     calls.ingredients,
     conditions.more_conditions,
+    conditions.from_zero,
+    conditions.conditional,
     conditions.filters,
     conditions.defaults,
     conditions.other_parameters,
@@ -89,7 +88,7 @@ OPERATORS = (
 )
 
 
-STRETCH = 600  # nodes whose edits are made and ordered together
+STRETCH = 30  # nodes whose edits are made together
 
 
 def edits_of(facts: FileFacts, *, endless: bool = False) -> Iterator[tuple[CodeEdit, float]]:
@@ -115,6 +114,17 @@ def _plain(
                 first = edit.splices[0]
                 factor = boost(data[first.start : first.end].decode(), first.text, words)
                 yield edit, factor * loop(edit) if loop else factor
+                if len(facts.twins(site)) > 1 and (alike := _everywhere(site, edit)):
+                    yield alike, factor
+
+
+def _everywhere(site: EditSite, edit: CodeEdit) -> CodeEdit | None:
+    """The same change at every place of the function where the same stands: a slip made more than once."""
+    splice = edit.splices[0]
+    if len(edit.splices) > 1 or (splice.start, splice.end) != site.program.span(site.node):  # type: ignore[arg-type]
+        return None
+    splices = tuple(site.program.replace(node, splice.text) for node in site.facts.twins(site))
+    return CodeEdit(splices, edit.operator, 0.2 * edit.weight)
 
 
 def stocks(
@@ -122,7 +132,7 @@ def stocks(
 ) -> Iterator[EditStock]:
     """The edits of all lines that failing calls run, in stretches, the most suspicious lines first.
 
-    A stretch is made when the one before is used up: what that takes does not depend on the file's length.
+    A stretch is made when it is asked for: what that takes does not depend on the file's length.
     """
     program, factors = facts.program, TextFactors(clues, facts.words)
     everywhere = sites(facts, [line for line, suspicious in places.items() if suspicious > 0])
@@ -139,7 +149,9 @@ def stocks(
                 edits_of_it = filter(clues.allows, family.edits)
                 families.append((replace(family, edits=edits_of_it), _suspicion_at(site, places)))
         part = sum(weight for weight, _ in stretch) / everything
-        yield EditStock(weighed(program, allowed, places, clues.factor), families, part)
+        below = found[first + STRETCH][0] if first + STRETCH < len(found) else 0.0
+        plain = weighed(program, allowed, places, clues.factor)
+        yield EditStock(plain, families, part, below / stretch[0][0])
 
 
 def _line(site: EditSite) -> int:

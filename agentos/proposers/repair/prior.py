@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from pathlib import Path
 
 from agentos.errors import Invalid
@@ -37,20 +37,22 @@ BLOCKS = {
     "statement inserted": "insert statement",
     "set again": "insert statement",
     "statements deleted": "delete statement",
-    "statements exchanged": "several lines",
-    "statement moved out": "several lines",
-    "statement moved in": "several lines",
+    "statements exchanged": "move statement",
+    "statement moved out": "move statement",
+    "statement moved in": "move statement",
     "guard": "several lines",
+    "guarded step": "several lines",
     "way out": "several lines",
-    "condition dropped": "several lines",
+    "condition dropped": "delete statement",
 }
 
 
 def read_prior(path: Path) -> Mapping[str, float]:
-    """Counts by kind. Raises Invalid when the file is not such a table."""
+    """Counts by kind, and factors by ``by operator``. Raises Invalid when the file is not such a table."""
     try:
-        counts = tomllib.loads(path.read_text())["kinds"]
-        return {str(kind): float(count) for kind, count in counts.items()}
+        read = tomllib.loads(path.read_text())
+        factors = {f"by {operator}": factor for operator, factor in read.get("operators", {}).items()}
+        return {str(name): float(number) for name, number in {**read["kinds"], **factors}.items()}
     except (OSError, tomllib.TOMLDecodeError, KeyError, AttributeError, TypeError, ValueError) as error:
         raise Invalid(str(path), [f"expected a table [kinds] of counts, found {error!r}"]) from error
 
@@ -161,6 +163,7 @@ class EditStock:
     plain: Sequence[WeightedEdit]
     families: Sequence[tuple[Family, float]] = ()  # and how suspicious the place is
     part: float = 1.0  # of the file's suspicion that lies in this stretch
+    following: float = 0.0  # how suspicious the next stretch is at most, of what this one is at most
 
 
 def weighed(
@@ -192,45 +195,116 @@ def totals(stocks: Iterable[EditStock]) -> Mapping[str, float]:
     return found
 
 
+def merged(stocks: Iterable[EditStock]) -> EditStock:
+    """Stretches that are at hand as one."""
+    known = list(stocks)
+    plain = [each for stock in known for each in stock.plain]
+    families = [each for stock in known for each in stock.families]
+    return EditStock(plain, families, sum(stock.part for stock in known))
+
+
 def ranked(
     stock: EditStock, counts: Mapping[str, float], among: Mapping[str, float] | None = None
 ) -> Iterator[RankedEdit]:
     """The edits, likeliest first. ``among`` are the totals of all that the shares are divided among."""
     known = totals([stock]) if among is None else among
+    return _likeliest_first(_streams(stock, _shares_of(known, stock.part, counts), counts))
+
+
+def in_turn(stocks: Iterator[EditStock], counts: Mapping[str, float]) -> Iterator[RankedEdit]:
+    """The edits of all stretches, likeliest first: a stretch is made when it may hold what is likelier than what is at hand.
+
+    What a kind weighs in the whole file is estimated by the stretches made so far. The next stretch's likeliest edit
+    is taken for as likely as this one's, by how suspicious both are.
+    """
+    known: dict[str, float] = defaultdict(float)
+    part = 0.0
+
+    def more() -> tuple[Sequence[_Stream], float, int]:
+        nonlocal part
+        stock = next(stocks, None)
+        if stock is None:
+            return [], 0.0, 0
+        part += stock.part
+        for kind, weight in totals([stock]).items():
+            known[kind] += weight
+        streams = _streams(stock, _shares_of(known, part, counts), counts)
+        return streams, stock.following * max(most for most, _ in streams), len(stock.plain)
+
+    return _likeliest_first([], more)
+
+
+def _shares_of(known: Mapping[str, float], part: float, counts: Mapping[str, float]) -> Mapping[str, float]:
+    """The probability of an edit of weight 1 by kind, where ``part`` of the file's suspicion has these totals."""
     shares = {kind: counts.get(kind, 1.0) * REACH.get(kind, 1.0) for kind in known}
     everything = sum(shares.values()) or 1.0
-    each_s = {kind: stock.part * share / everything / (known[kind] or 1.0) for kind, share in shares.items()}
+    return {kind: part * share / everything / (known[kind] or 1.0) for kind, share in shares.items()}
+
+
+def _streams(stock: EditStock, each_s: Mapping[str, float], counts: Mapping[str, float]) -> Sequence[_Stream]:
+    """What is at hand as one stream, then a stream for each family, each with how likely its likeliest is at most."""
+
+    def share(operator: str, kind: str) -> float:
+        return each_s[kind] * counts.get(f"by {operator}", 1.0)
+
     found = [
-        RankedEdit(each.edit, each.kind, (likely := each_s[each.kind] * each.weight) * each.clue, likely)
+        RankedEdit(
+            each.edit,
+            each.kind,
+            (likely := share(each.edit.operator, each.kind) * each.weight) * each.clue,
+            likely,
+        )
         for each in stock.plain
         if each.weight > 0
     ]
     found.sort(key=lambda r: -r.probability)
-    made = [
-        (each_s[BLOCKS[family.operator]] * family.most * suspicion, _made(family, each_s, suspicion))
-        for family, suspicion in stock.families
-        if suspicion > 0
-    ]
-    return _likeliest_first([(found[0].probability if found else 0.0, iter(found)), *made])
+    made = []
+    for family, suspicion in stock.families:
+        each = share(family.operator, BLOCKS[family.operator]) * suspicion
+        if each > 0:
+            made.append((each * family.most, _made(family, each)))
+    return [(found[0].probability if found else 0.0, iter(found)), *made]
 
 
-def _likeliest_first(streams: Sequence[tuple[float, Iterator[RankedEdit]]]) -> Iterator[RankedEdit]:
-    """As ``heapq.merge``; a stream whose likeliest edit is at most so likely is not begun before its turn."""
-    waiting: list[tuple[float, int, RankedEdit | None]]
-    waiting = [(-most, number, None) for number, (most, _) in enumerate(streams)]
+_Stream = tuple[float, Iterator[RankedEdit]]
+AT_HAND = 30_000  # edits that are kept at once, so that a long file needs no more memory than a short one
+
+
+def _no_more() -> tuple[Sequence[_Stream], float, int]:
+    return [], 0.0, 0
+
+
+def _likeliest_first(
+    streams: Sequence[_Stream], more: Callable[[], tuple[Sequence[_Stream], float, int]] = _no_more
+) -> Iterator[RankedEdit]:
+    """As ``heapq.merge``; a stream whose likeliest edit is at most so likely is not begun before its turn.
+
+    ``more`` gives further streams, how likely those after them may be at most, and how many edits they keep at hand.
+    """
+    waiting: list[tuple[float, int, RankedEdit | None, Iterator[RankedEdit]]]
+    waiting = [(-most, number, None, stream) for number, (most, stream) in enumerate(streams)]
     heapify(waiting)
-    while waiting:
-        _, number, edit = waiting[0]
+    following, at_hand, number = 1.0, 0, len(waiting)
+    while waiting or following:
+        if following and (not waiting or (following > -waiting[0][0] and at_hand < AT_HAND)):
+            opened, following, kept = more()
+            at_hand += kept
+            for most, stream in opened:
+                heappush(waiting, (-most, number, None, stream))
+                number += 1
+            continue
+        _, turn, edit, stream = waiting[0]
         if edit is not None:
+            at_hand -= 1
             yield edit
-        following = next(streams[number][1], None)
-        if following is None:
+        upcoming = next(stream, None)
+        if upcoming is None:
             heappop(waiting)
         else:
-            heapreplace(waiting, (-following.probability, number, following))
+            heapreplace(waiting, (-upcoming.probability, turn, upcoming, stream))
 
 
-def _made(family: Family, each_s: Mapping[str, float], suspicion: float) -> Iterator[RankedEdit]:
+def _made(family: Family, each: float) -> Iterator[RankedEdit]:
     kind = BLOCKS[family.operator]
     for edit in family.edits:
-        yield RankedEdit(edit, kind, each_s[kind] * edit.weight * suspicion)
+        yield RankedEdit(edit, kind, each * edit.weight)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial as partial_of
-from itertools import chain
 
 from agentos import shipped
 from agentos.domain import SearchEffort
@@ -18,11 +17,10 @@ from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.propose.input_variation import generate, same
 from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal
 from agentos.proposers.repair.places import stocks, suspicion
-from agentos.proposers.repair.prior import EditStock, RankedEdit, ranked, read_prior
-from agentos.proposers.repair.ranking import hypotheses, raised
+from agentos.proposers.repair.prior import EditStock, RankedEdit, in_turn, read_prior
+from agentos.proposers.repair.ranking import SearchFindings, both_edits, hypotheses, proposal_of, raised
 from agentos.proposers.repair.reading.failures import read_failures
 from agentos.proposers.repair.reading.given import given_names
-from agentos.proposers.repair.report import SearchFindings, both_edits, proposal_of
 from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan, timed_out
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
@@ -196,7 +194,7 @@ def stocks_in(ground: SuspectFile) -> Iterator[EditStock]:
 
 def in_order(ground: SuspectFile, counts: Mapping[str, float]) -> Iterator[RankedEdit]:
     """The same, one after the other."""
-    return chain.from_iterable(ranked(stock, counts) for stock in stocks_in(ground))
+    return in_turn(stocks_in(ground), counts)
 
 
 def repairs(

@@ -11,12 +11,13 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeVar
 
-from agentos.proposers.repair.reading.given import NOTHING_GIVEN, GivenNames
-from agentos.proposers.repair.reading.idle import idle_names
+from agentos.proposers.repair.reading.given import NOTHING_GIVEN, GivenNames, idle_names
 from agentos.proposers.repair.scope import Scope, scope_of
 from agentos.proposers.repair.source import CONTRACT, CodeEdit, Program, children, first_line, is_docstring
 
 CONSTANTS_MAX = 120
+# What may be written twice with the same slip. Not every use of a name is one slip.
+TWINS = (ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp)
 
 _Node = TypeVar("_Node", bound=ast.expr)
 
@@ -52,6 +53,7 @@ class FileFacts:
         self.conditions_at: dict[object, dict[str, float]] = {}  # what was thought of, by function and names
         self._by_function: dict[ast.FunctionDef | None, list[ast.AST]] = {}
         self._by_line: dict[int, _ByLine] = {}
+        self._twins: dict[ast.FunctionDef | None, dict[ast.AST, list[ast.expr]]] = {}
         self._wanted: dict[ast.AST, frozenset[str]] = {}
 
     def scope(self, function: ast.FunctionDef | None) -> Scope:
@@ -107,6 +109,17 @@ class FileFacts:
             top = above
         assert isinstance(top, ast.stmt)
         yield self.by_statement.get(top, ())
+
+    def twins(self, site: EditSite) -> Sequence[ast.expr]:
+        """The node and those of its function that are written alike; none where the node is not the first of them."""
+        if site.function not in self._twins:
+            among = [n for n in self.nodes_in(site.function) if isinstance(n, TWINS)]
+            by_text: dict[str, list[ast.expr]] = {}
+            for node in among:
+                if not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+                    by_text.setdefault(self.program.text(node), []).append(node)
+            self._twins[site.function] = {same[0]: same for same in by_text.values() if 1 < len(same) <= 4}
+        return self._twins[site.function].get(site.node, ())
 
     @cached_property
     def attributes(self) -> tuple[ast.Attribute, ...]:
@@ -178,7 +191,18 @@ class FileFacts:
     @cached_property
     def idle(self) -> tuple[str, ...]:
         """Constants of the module that nothing reads: somebody meant to use them."""
-        return tuple(name for name in idle_names(self.program) if name.isupper())
+        return tuple(name for name in sorted(self.unread) if name.isupper())
+
+    @cached_property
+    def unread(self) -> frozenset[str]:
+        """Names that the file makes and does not use."""
+        return idle_names(self.program) | {f"input.{name}" for name in idle_names(self.program)}
+
+    @cached_property
+    def module_numbers(self) -> tuple[str, ...]:
+        """Names that the module gives to numbers."""
+        kinds = self.scope(None).kinds
+        return tuple(name for name, kind in kinds.items() if kind in ("int", "float") and name.isupper())
 
     @cached_property
     def bound(self) -> frozenset[str]:

@@ -8,20 +8,30 @@ each tag names its parent version, so a resource's lineage is read without listi
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import subprocess
 import unicodedata
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pygit2
 from pygit2.enums import SortMode
 
 from agentos.domain import ResourceId, Version
 from agentos.errors import Unavailable
-from agentos.registry.git.packs import ObjectPack
 from agentos.registry.git.reading import digest, resources
-from agentos.registry.git.repository import EMAIL, MAIN, Repository
+from agentos.registry.git.repository import EMAIL, MAIN, Repository, environment
 from agentos.resources import parse_id
+
+if TYPE_CHECKING:
+    import git
+
 
 LATEST = "refs/agentos/latest/"
 FIRST = "1.0.0"
@@ -225,3 +235,151 @@ def line(repository: Repository) -> Iterator[pygit2.Commit]:
         yield from walker
     except (KeyError, pygit2.GitError) as error:
         raise Unavailable(f"The registry's history is missing a commit: {error}") from None
+
+
+# --- Reading the history for people: log and diff, through GitPython, closed after each use ------
+# GitPython never writes here (measured: its index commits lose work under concurrency), and its
+# git subprocess gets the same clean environment as our own.
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One commit on ``main``. ``versions`` are the texts ``kind/name@number`` that it made."""
+
+    commit: str
+    at: datetime
+    author: str
+    origin: str
+    subject: str
+    versions: tuple[str, ...]
+    trailers: tuple[tuple[str, str], ...]
+
+
+def log(repository: Repository, limit: int, path: str = "") -> list[HistoryEntry]:
+    """The newest commits of ``main`` that touched ``path`` ("" is all), newest first."""
+    form = "%H%x00%ct%x00%an%x00%B%x1e"
+    arguments = ["--first-parent", f"--max-count={limit}", f"--format={form}", MAIN, "--"]
+    with _open(repository) as reader:
+        text = reader.git.log(*arguments, *([path] if path else []))
+    return [_entry(record.lstrip("\n")) for record in text.split("\x1e") if record.strip()]
+
+
+def diff(repository: Repository, old: str, new: str, path: str = "") -> str:
+    """The unified diff between two commits or trees, below ``path`` ("" is all)."""
+    arguments = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", old, new, "--"]
+    with _open(repository) as reader:
+        text: str = reader.git.diff(*arguments, *([path] if path else []), strip_newline_in_stdout=False)
+        return text
+
+
+def _entry(record: str) -> HistoryEntry:
+    commit, when, author, text = record.split("\x00", 3)
+    found = trailers(text)
+    own = {"Origin", "Version", "Parent-Version"}
+    return HistoryEntry(
+        commit=commit,
+        at=datetime.fromtimestamp(int(when), UTC),
+        author=author,
+        origin=first(found, "Origin") or "",
+        subject=text.partition("\n")[0],
+        versions=tuple(found.get("Version", [])),
+        trailers=tuple((key, value) for key, values in found.items() if key not in own for value in values),
+    )
+
+
+@contextmanager
+def _open(repository: Repository) -> Iterator[git.Repo]:
+    for key in [key for key in os.environ if key.startswith("GIT_")]:
+        del os.environ[key]  # GitPython can add to the environment of its git, not take away
+    import git
+
+    try:
+        reader = git.Repo(repository.path)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
+        raise Unavailable(f"The registry cannot be read: {error}") from None
+    try:
+        reader.git.update_environment(**environment())
+        yield reader
+    except git.GitCommandError as error:
+        raise Unavailable(f"The registry's history cannot be read: {error.stderr.strip()}") from None
+    finally:
+        reader.close()
+
+
+# --- Many git objects written at once: one pack and one flush to disk, where a file each would take minutes
+# Nothing is there until ``write`` has returned; git itself checks and indexes the pack.
+
+
+_TYPES = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
+
+
+class ObjectPack:
+    """Objects that are to be written; adding one again is nothing."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._objects: dict[bytes, tuple[int, bytes]] = {}
+        self.size = 0  # bytes
+
+    def add(self, kind: str, content: bytes) -> pygit2.Oid:
+        """The object's id. ``kind`` is blob, tree, commit or tag."""
+        head = b"%s %d\0" % (kind.encode(), len(content))
+        name = hashlib.sha1(head + content, usedforsecurity=False).digest()
+        if name not in self._objects:
+            self._objects[name] = _TYPES[kind], content
+            self.size += len(content)
+        return pygit2.Oid(raw=name)
+
+    def add_folder(self, files: Mapping[str, bytes]) -> pygit2.Oid:
+        """The id of the tree of these files (path -> content)."""
+        below: dict[str, dict[str, bytes]] = {}
+        entries: list[tuple[bytes, bytes]] = []
+        for path, content in files.items():
+            name, _, rest = path.partition("/")
+            if rest:
+                below.setdefault(name, {})[rest] = content
+            else:
+                raw = name.encode()
+                entries.append((raw, b"100644 %s\0%s" % (raw, self.add("blob", content).raw)))
+        for name, inner in below.items():
+            raw = name.encode()  # git sorts a directory as if its name ended in a slash
+            entries.append((raw + b"/", b"40000 %s\0%s" % (raw, self.add_folder(inner).raw)))
+        return self.add("tree", b"".join(entry for _, entry in sorted(entries)))
+
+    def add_all(self, other: ObjectPack) -> None:
+        """What is in the other as well."""
+        self._objects |= other._objects
+        self.size += other.size
+
+    def write(self) -> None:
+        """Make them durable, and start again with none. Raises Unavailable."""
+        if not self._objects:
+            return
+        parts = [_head(kind, len(data)) + zlib.compress(data, 1) for kind, data in self._objects.values()]
+        content = b"PACK" + (2).to_bytes(4) + len(parts).to_bytes(4) + b"".join(parts)
+        content += hashlib.sha1(content, usedforsecurity=False).digest()
+        done = subprocess.run(
+            ["git", f"--git-dir={self._repository.path}", "index-pack", "--stdin"],
+            env=environment(),
+            cwd=self._repository.path,
+            input=content,
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Unavailable(
+                f"The registry cannot be written: {done.stderr.decode(errors='replace').strip()}"
+            )
+        self._objects.clear()
+        self.size = 0
+
+
+def _head(kind: int, size: int) -> bytes:
+    """Type and size as a pack states them: 4 bits of size, then 7 a byte."""
+    found = bytearray()
+    byte, size = kind << 4 | size & 15, size >> 4
+    while size:
+        found.append(byte | 0x80)
+        byte, size = size & 0x7F, size >> 7
+    found.append(byte)
+    return bytes(found)

@@ -21,8 +21,7 @@ from pygit2.enums import DiffOption, FileMode
 from agentos.domain import digest
 from agentos.errors import Conflict, UserError
 from agentos.registry.git.repository import EMPTY_TREE
-from agentos.registry.skill_folders.folder import ignored, read
-from agentos.registry.skill_folders.folder_differences import DifferenceSide, FolderDifference, taken_in
+from agentos.registry.skill_folders.folder import DifferenceSide, FolderDifference, ignored, read, taken_in
 from agentos.registry.store import Registry
 
 BRANCHES = "agentos/"  # and the skill's name

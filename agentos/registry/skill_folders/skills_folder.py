@@ -20,14 +20,12 @@ from agentos.domain import Kind, ResourceId
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
-from agentos.registry.git.packs import ObjectPack
-from agentos.registry.loading import Load, trial
-from agentos.registry.merging import as_change, merge
+from agentos.registry.git.versions import ObjectPack
 from agentos.registry.skill_folders import folder as folders
 from agentos.registry.skill_folders.folder import folder_prefix, folder_ref, skill_name
 from agentos.registry.store import Registry
 from agentos.registry.wheels import unlocked
-from agentos.registry.writing import CommitInfo, advance
+from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, trial
 from agentos.resources import MAIN_FILE, Examination, examine, name_fault
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ LABEL_VARIABLE = "AGENTOS_SANDBOX"  # in bubblewrap's own environment, for the r
 START_S = 60.0
 _LIBRARIES = ("pydantic", "pydantic_core", "jsonschema", "langgraph")
 _VISIBLE = (
-    "__init__.py", "wire.py", "messages.py", "checks.py", "functions.py", "frontmatter.py", "programs.py", "worker",
+    "__init__.py", "wire.py", "messages.py", "checks.py", "syntax.py", "frontmatter.py", "programs.py", "worker",
 )  # fmt: skip
 _SITE, _KERNEL, _EXTRA = "/opt/site-{}", "/opt/agentos", "/opt/extra-{}"
 _PASSWD = b"nobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"

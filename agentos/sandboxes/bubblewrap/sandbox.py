@@ -24,8 +24,7 @@ from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
 from agentos.sandboxes.content import BoxLimits, box_limits, call_list
 from agentos.sandboxes.docker.image_host import runtime
-from agentos.sandboxes.leftover import GROUPS, OwnerNote, notes
-from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, notes
 from agentos.sandboxes.probe import Guarantee, probe, refusal
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
 

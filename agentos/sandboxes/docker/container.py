@@ -30,8 +30,7 @@ from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.content import call_list
 from agentos.sandboxes.docker.engine import DockerEngine, answering
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ContainerProfile, ProfileKind
-from agentos.sandboxes.leftover import OwnerNote
-from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.owner import Owner, OwnerNote
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
 
 _START_S = 60.0

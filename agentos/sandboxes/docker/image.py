@@ -18,8 +18,7 @@ from typing import Any
 from agentos import shipped
 from agentos.errors import Unavailable
 from agentos.sandboxes.docker import image_host
-from agentos.sandboxes.docker.engine import DockerEngine, answering
-from agentos.sandboxes.docker.sdk import docker
+from agentos.sandboxes.docker.engine import DockerEngine, answering, docker
 from agentos.sandboxes.plainfiles import write_tar
 
 REPOSITORY = "agentos-sandbox"

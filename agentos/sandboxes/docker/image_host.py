@@ -34,7 +34,7 @@ from agentos.errors import Unavailable
 
 SITE, PYTHON = "opt/site", "usr/local/bin/python3"
 VISIBLE = (
-    "__init__.py", "wire.py", "messages.py", "checks.py", "functions.py", "frontmatter.py", "programs.py", "worker",
+    "__init__.py", "wire.py", "messages.py", "checks.py", "syntax.py", "frontmatter.py", "programs.py", "worker",
 )  # fmt: skip
 _FORMAT = b"agentos image 1"  # raise it when the same files would make another image
 _PASSWD = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
@@ -70,8 +70,13 @@ def collect() -> ImageContent:
     for name in sorted(closure()):
         files |= dict(_distribution(metadata.distribution(name)))
     programs = dict(_programs(recipe["programs"]))
-    files |= {name: path for name, path in programs.items() if name not in files}
     links = {PYTHON: f"/{str(executable).lstrip('/')}", "usr/local/bin/python": "python3"}
+    first = dict[Path, str]()
+    for name, path in programs.items():  # git is one program of several names
+        if first.setdefault(path, name) != name:
+            links[name] = Path(first[path]).name
+        else:
+            files.setdefault(name, path)
     objects = [path for path in files.values() if ".so" in path.name or path == executable]
     files |= dict(_shared([*objects, *programs.values()]))
     for name in ("bin", "sbin", "lib", "lib64"):  # as the host has it: merged into /usr, or not

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TypeAlias
 
 from agentos.domain import Json
@@ -184,3 +189,230 @@ def fault_from(document: Json) -> ServerFault:
         )
     except TypeError as error:
         raise ValueError(f"not a fault: {error}") from None
+
+
+# --- As much of HTTP/1.1 as a model's client needs, on asyncio streams ---------------------------
+
+
+HEAD_LIMIT = 64 * 1024
+BODY_LIMIT = 64 * 1024 * 1024
+SSE_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+    b"Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+class BadRequest(Exception):
+    """The bytes are no request that this server reads; the connection is to be closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    """``headers`` has lower-case names; the last of equal ones counts."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ReceivedRequest | None:
+    """The next request of a connection; None when the client has left between requests.
+
+    Raises BadRequest, and ConnectionError or IncompleteReadError when the client leaves in one.
+    """
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise
+        return None
+    except asyncio.LimitOverrunError:
+        raise BadRequest("the head is too long") from None
+    first, *lines = head.decode("latin-1").split("\r\n")
+    try:
+        method, path, _ = first.split(" ")
+        pairs = [line.split(":", 1) for line in lines if line]
+        headers = {name.strip().lower(): value.strip() for name, value in pairs}
+        length = int(headers.get("content-length", "0"))
+    except ValueError:
+        raise BadRequest(f"not a request: {first[:80]!r}") from None
+    if headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        return ReceivedRequest(method, path, headers, await _chunked(reader))
+    if not 0 <= length <= BODY_LIMIT:
+        raise BadRequest("the body is too long")
+    return ReceivedRequest(method, path, headers, await reader.readexactly(length))
+
+
+async def _chunked(reader: asyncio.StreamReader) -> bytes:
+    body = bytearray()
+    while True:
+        line = await reader.readline()
+        try:
+            size = int(line.split(b";")[0], 16)
+        except ValueError:
+            raise BadRequest("a chunk has no size") from None
+        if size < 0 or len(body) + size > BODY_LIMIT:
+            raise BadRequest("the body is too long")
+        if size == 0:
+            while (await reader.readline()).strip():  # trailers
+                pass
+            return bytes(body)
+        body += await reader.readexactly(size)
+        await reader.readexactly(2)
+
+
+def response(
+    status: int, body: bytes, kind: str = "application/json", headers: Mapping[str, str] | None = None
+) -> bytes:
+    """A whole response as bytes."""
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body)}",
+        *(f"{name}: {value}" for name, value in (headers or {}).items()),
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def failure(
+    status: int, kind: str, code: str | None, message: str, headers: Mapping[str, str] | None = None
+) -> bytes:
+    """A response with OpenAI's error object."""
+    body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return response(status, json.dumps(body).encode(), headers=headers)
+
+
+def event(data: Json) -> bytes:
+    """A server-sent event as one HTTP chunk; text goes as it is, anything else as JSON."""
+    text = data if isinstance(data, str) else json.dumps(data)
+    frame = f"data: {text}\n\n".encode()
+    return b"%x\r\n%s\r\n" % (len(frame), frame)
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Drop the connection with RST, as a crashed server or a middlebox does; what was sent arrives."""
+    connection = writer.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+# --- Replies as OpenAI's chat completion objects and as the chunks of a stream -------------------
+
+
+MODEL = "scripted"
+FINGERPRINT = "agentos-scripted"
+
+
+def completion(replies: Sequence[ServerReply], request: Json, id: str) -> Json:
+    """A whole chat completion: one choice for each reply."""
+    body = _envelope(id, "chat.completion")
+    body["choices"] = [
+        {"index": index, "message": _message(reply, id), "logprobs": None, "finish_reason": reply.finish}
+        for index, reply in enumerate(replies)
+        if not reply.empty
+    ]
+    if replies[0].usage:
+        body["usage"] = usage(replies, request)
+    return body
+
+
+def chunks(replies: Sequence[ServerReply], request: Json, id: str) -> Iterator[Json]:
+    """The same as the chunks of a stream; the last carries the usage if the request wants it."""
+    wants_usage = bool((request.get("stream_options") or {}).get("include_usage")) and replies[0].usage
+    for index, reply in enumerate(replies):
+        for delta, finish in () if reply.empty else _deltas(reply, id):
+            chunk = _envelope(id, "chat.completion.chunk")
+            chunk["choices"] = [{"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}]
+            if wants_usage:
+                chunk["usage"] = None
+            yield chunk
+    if wants_usage:
+        yield {
+            **_envelope(id, "chat.completion.chunk"),
+            "choices": [],
+            "usage": usage(replies, request),
+        }
+
+
+def usage(replies: Sequence[ServerReply], request: Json) -> dict[str, int]:
+    """Tokens by the rule of thumb of four characters each, so that equal requests cost the same."""
+    prompt = len(json.dumps([request.get("messages"), request.get("tools")])) // 4 + 1
+    said = sum(
+        len(reply.text or "") + len(reply.refusal or "") + sum(len(one.arguments) for one in reply.calls)
+        for reply in replies
+    )
+    answer = said // 4 + len(replies)
+    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+
+
+def as_asked(reply: ServerReply, request: Json) -> ServerReply:
+    """In JSON mode a text that is no JSON becomes the one member of an object, as a provider would do."""
+    wanted = request.get("response_format") or {}
+    if wanted.get("type") not in ("json_object", "json_schema") or reply.text is None or reply.calls:
+        return reply
+    try:
+        if isinstance(json.loads(reply.text), dict):
+            return reply
+    except ValueError:
+        pass
+    schema = (wanted.get("json_schema") or {}).get("schema") or {}
+    name = next(iter(schema.get("properties") or {}), "answer")
+    return ServerReply(**{**_fields(reply), "text": json.dumps({name: reply.text})})
+
+
+def _fields(reply: ServerReply) -> dict[str, Json]:
+    return {name: getattr(reply, name) for name in ServerReply.__slots__}
+
+
+def _envelope(id: str, kind: str) -> dict[str, Json]:
+    created = int(time.time())
+    return {
+        "id": id,
+        "object": kind,
+        "created": created,
+        "model": MODEL,
+        "system_fingerprint": FINGERPRINT,
+    }
+
+
+def _calls(reply: ServerReply, id: str) -> list[Json]:
+    return [
+        {
+            "id": one.id or f"call_{id.removeprefix('chatcmpl-')}-{number}",
+            "type": "function",
+            "function": {"name": one.name, "arguments": one.arguments},
+        }
+        for number, one in enumerate(reply.calls)
+    ]
+
+
+def _message(reply: ServerReply, id: str) -> Json:
+    message: dict[str, Json] = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    if reply.calls:
+        message["tool_calls"] = _calls(reply, id)
+    return message
+
+
+def _deltas(reply: ServerReply, id: str) -> Iterator[tuple[Json, str | None]]:
+    yield {"role": "assistant", "content": "" if reply.text is not None else None}, None
+    for piece in _pieces(reply.text or ""):
+        yield {"content": piece}, None
+    if reply.refusal is not None:
+        yield {"refusal": reply.refusal}, None
+    for number, whole in enumerate(_calls(reply, id)):
+        arguments = whole["function"]["arguments"]
+        opening = {**whole, "index": number, "function": {**whole["function"], "arguments": ""}}
+        yield {"tool_calls": [opening]}, None
+        for piece in _pieces(arguments):
+            yield {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}, None
+    yield {}, reply.finish
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Some characters at a time; never more than about 64 pieces, however long the text."""
+    size = max(8, len(text) // 64)
+    for start in range(0, len(text), size):
+        yield text[start : start + size]

@@ -14,29 +14,30 @@ from datetime import UTC, datetime
 from types import TracebackType
 
 from agentos.domain import Json, digest
-from agentos.testing.modelserver.completions import MODEL, as_asked, chunks, completion
 from agentos.testing.modelserver.replies import (
+    HEAD_LIMIT,
+    MODEL,
     SPOILT,
+    SSE_HEAD,
     STATUS,
     UNPAID,
+    BadRequest,
     Policy,
+    ReceivedRequest,
     ServerFault,
     ServerReply,
-    fault_from,
-    reply_from,
-    say,
-    spoil,
-)
-from agentos.testing.modelserver.transport import (
-    HEAD_LIMIT,
-    SSE_HEAD,
-    BadRequest,
-    ReceivedRequest,
+    as_asked,
+    chunks,
+    completion,
     event,
     failure,
+    fault_from,
     read_request,
+    reply_from,
     reset,
     response,
+    say,
+    spoil,
 )
 
 FAULT_HEADER = "x-scripted-fault"

@@ -14,11 +14,14 @@
 
 from __future__ import annotations
 
+import importlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from agentos.domain import Check, Json, Result
-from agentos.errors import Invalid
+from agentos.errors import Invalid, UserError
 from agentos.plugins.checks import faults
 from agentos.trajectories.conversations import (
     ROLES,
@@ -31,6 +34,7 @@ from agentos.trajectories.conversations import (
 )
 from agentos.trajectories.readers import inspect_log, sessions, spans_read, swe_agent
 
+Convert = Callable[[Json], Json]
 LOGS = ("claude-code", "codex", "messages", "otel")  # formats of which a file is one run
 LOG = {"log", "lines"}  # a file that is one run, as ``records`` gathers it
 MARK = "agentos"  # where an export says which run it was; no part of the conversation
@@ -258,3 +262,42 @@ def _checks(value: Json) -> tuple[Check, ...]:
 
 def _without(record: Mapping[str, Json], used: set[str]) -> dict[str, Json]:
     return {key: value for key, value in record.items() if key not in used | {MARK}}
+
+
+# --- Formats of third parties. A function installed as a plug-in of the kind ``trajectories`` (its name is the format's), or
+# named as ``module:function``, gets a record as it was read (for a file that is one log, {"log", "lines"}) and gives one
+# in the form ``openai-chat``, several, or None for what it does not know. It has the rights of the person who imports.
+
+
+def converter(place: str) -> Convert:
+    """The function at ``module:function``, also of the current folder. Raises UserError."""
+    module, _, name = place.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), name) if module and name else None
+    except (ImportError, AttributeError, SyntaxError, ValueError) as error:
+        raise UserError(f"'{place}' cannot be imported: {error}; write module:function.") from None
+    finally:
+        sys.path.pop(0)
+    if not callable(found):
+        raise UserError(f"'{place}' is no function; write module:function.")
+    convert: Convert = found
+    return convert
+
+
+def converted(record: Json, convert: Convert) -> Sequence[ChatConversation]:
+    """The conversations that a third party's function makes of a record. Raises Invalid, whatever it does."""
+    try:
+        given = convert(record)
+    except Exception as error:  # noqa: BLE001 - a third party's code: its fault costs one record
+        raise Invalid("record", [f"the converter failed: {type(error).__name__}: {error}"]) from None
+    if given is None:
+        raise Invalid("record", ["the converter does not know it"])
+    return [conversation for one in _each(given) for conversation in read(one, "openai-chat")]
+
+
+def _each(given: Json) -> Iterator[Mapping[str, Json]]:
+    for one in given if isinstance(given, list | tuple) else [given]:
+        if not isinstance(one, dict):
+            raise Invalid("record", [f"the converter gave {type(one).__name__}, and no record"])
+        yield one

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -15,12 +17,14 @@ from starlette.routing import Route
 from agentos.domain import Kind, ResourceId, Result, Step
 from agentos.errors import AgentOSError, NotFound, UserError
 from agentos.plaintext import clean, json_text
-from agentos.web.api import openai_forms as forms
 from agentos.web.api.conversations import (
+    ASSISTANT,
+    USER,
     Begun,
     Dialogue,
     Turn,
     TurnEnd,
+    TurnUsage,
     begin,
     follow,
     past_of,
@@ -28,9 +32,8 @@ from agentos.web.api.conversations import (
     turn_end,
 )
 from agentos.web.api.documents import FeedbackBody
+from agentos.web.api.door import ApiRefusal, error_object, read_body
 from agentos.web.api.operations import ApiHome, note_act, rate
-from agentos.web.api.problems import ApiRefusal, error_object
-from agentos.web.api.requests import read_body
 from agentos.web.api.tokens import Token, TokenScope
 
 OPEN_MAX = 32  # turns that are followed at a time
@@ -91,33 +94,31 @@ class _Chat:
     # --- chat completions ---------------------------------------------------------------------
 
     async def completions(self, request: Request) -> Response:
-        body: forms.ChatBody = await read_body(request, forms.ChatBody)
-        forms.refuse_what_is_not_honoured(body)
-        said = forms.conversation_of(body.model, body.messages)
+        body: ChatBody = await read_body(request, ChatBody)
+        refuse_what_is_not_honoured(body)
+        said = conversation_of(body.model, body.messages)
         begun = await self._begin(request, said)
         if body.stream:
             return _sse(self._chunks(request, body, begun))
         end = await self._ended(request, begun)
-        return JSONResponse(forms.completion(f"{_CHAT}{begun.id}", body.model, end))
+        return JSONResponse(completion(f"{_CHAT}{begun.id}", body.model, end))
 
-    async def _chunks(self, request: Request, body: forms.ChatBody, begun: Begun) -> AsyncIterator[str]:
+    async def _chunks(self, request: Request, body: ChatBody, begun: Begun) -> AsyncIterator[str]:
         name, model = f"{_CHAT}{begun.id}", body.model
         usage: dict[str, Any] = (
             {"usage": None} if body.stream_options and body.stream_options.include_usage else {}
         )
-        yield _data(forms.chunk(name, model, {"role": "assistant", "content": ""}, **usage))
+        yield _data(chunk(name, model, {"role": "assistant", "content": ""}, **usage))
         following = self._follow(request, begun)
         try:
             async for found in following:
                 if isinstance(found, Step):
-                    yield _data(
-                        forms.chunk(name, model, {"reasoning_content": f"{told_step(found)}\n"}, **usage)
-                    )
+                    yield _data(chunk(name, model, {"reasoning_content": f"{told_step(found)}\n"}, **usage))
                     continue
-                yield _data(forms.chunk(name, model, {"content": found.text}, **usage))
-                yield _data(forms.chunk(name, model, {}, "stop", agentos=forms.facts(found), **usage))
+                yield _data(chunk(name, model, {"content": found.text}, **usage))
+                yield _data(chunk(name, model, {}, "stop", agentos=facts(found), **usage))
                 if usage:
-                    last = forms.chunk(name, model, {}, usage=forms.chat_usage(found.usage))
+                    last = chunk(name, model, {}, usage=chat_usage(found.usage))
                     yield _data({**last, "choices": []})
         except AgentOSError as error:
             yield _data({"error": _error(error)})
@@ -128,19 +129,17 @@ class _Chat:
     # --- responses ----------------------------------------------------------------------------
 
     async def responses(self, request: Request) -> Response:
-        body: forms.ResponsesBody = await read_body(request, forms.ResponsesBody)
-        forms.refuse_what_is_not_honoured(body)
-        messages = (
-            [forms.Message(role="user", content=body.input)] if isinstance(body.input, str) else body.input
-        )
-        said = forms.conversation_of(body.model, messages, body.instructions or "")
+        body: ResponsesBody = await read_body(request, ResponsesBody)
+        refuse_what_is_not_honoured(body)
+        messages = [Message(role="user", content=body.input)] if isinstance(body.input, str) else body.input
+        said = conversation_of(body.model, messages, body.instructions or "")
         if body.previous_response_id:
             said = await run_in_threadpool(self._after, request, said, body.previous_response_id)
         begun = await self._begin(request, said)
         if body.stream:
             return _sse(self._response_events(request, body, begun))
         end = await self._ended(request, begun)
-        return JSONResponse(forms.response(begun.id, body, end))
+        return JSONResponse(response(begun.id, body, end))
 
     async def kept_response(self, request: Request) -> Response:
         if request.query_params:
@@ -160,8 +159,8 @@ class _Chat:
         error = None
         if end is not None and end.text is None:
             error = error_object(422, end.result, f"{end.reason or end.result} (run {end.run_id})")
-        body = forms.ResponsesBody(model=task.agent, input=task.goal, previous_response_id=None)
-        told = forms.response(turn, body, end, error)
+        body = ResponsesBody(model=task.agent, input=task.goal, previous_response_id=None)
+        told = response(turn, body, end, error)
         return told | {"created_at": int(task.created_at.timestamp())}
 
     def _after(self, request: Request, said: Dialogue, id: str) -> Dialogue:
@@ -173,7 +172,7 @@ class _Chat:
         return Dialogue(said.agent, turns, said.instructions, task.id)
 
     async def _response_events(
-        self, request: Request, body: forms.ResponsesBody, begun: Begun
+        self, request: Request, body: ResponsesBody, begun: Begun
     ) -> AsyncIterator[str]:
         number = -1
 
@@ -182,7 +181,7 @@ class _Chat:
             number += 1
             return _data({"type": type_, "sequence_number": number, **more}, type_)
 
-        empty = forms.response(begun.id, body, None)
+        empty = response(begun.id, body, None)
         yield event("response.created", response=empty)
         yield event("response.in_progress", response=empty)
         thought = {"item_id": f"rs_{begun.id}", "output_index": 0, "summary_index": 0}
@@ -195,18 +194,16 @@ class _Chat:
                     )
                     continue
                 place = {"item_id": f"msg_{begun.id}", "output_index": 0, "content_index": 0}
-                whole, text = forms.message_item(begun.id, found.text), found.text or ""
-                yield event(
-                    "response.output_item.added", output_index=0, item=forms.message_item(begun.id, None)
-                )
-                yield event("response.content_part.added", **place, part=forms.text_part(""))
+                whole, text = message_item(begun.id, found.text), found.text or ""
+                yield event("response.output_item.added", output_index=0, item=message_item(begun.id, None))
+                yield event("response.content_part.added", **place, part=text_part(""))
                 yield event("response.output_text.delta", **place, delta=text, logprobs=[])
                 yield event("response.output_text.done", **place, text=text, logprobs=[])
-                yield event("response.content_part.done", **place, part=forms.text_part(text))
+                yield event("response.content_part.done", **place, part=text_part(text))
                 yield event("response.output_item.done", output_index=0, item=whole)
-                yield event("response.completed", response=forms.response(begun.id, body, found))
+                yield event("response.completed", response=response(begun.id, body, found))
         except AgentOSError as error:
-            yield event("response.failed", response=forms.response(begun.id, body, None, _error(error)))
+            yield event("response.failed", response=response(begun.id, body, None, _error(error)))
         finally:
             await following.aclose()
 
@@ -275,3 +272,188 @@ def _sse(events: AsyncIterator[str]) -> Response:
 
 def _data(value: Any, event: str = "") -> str:
     return f"{f'event: {event}' + chr(10) if event else ''}data: {json.dumps(value)}\n\n"
+
+
+# -------------------------------------------------------------------------------------------------
+# OpenAI's forms: what a request may say, and how replies and their pieces look. What is not honoured
+# is refused.
+
+
+# Parameters that clients send though they mean nothing: with these values, or None, they are taken.
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "temperature": (1,), "top_p": (1,), "n": (1,), "presence_penalty": (0,), "frequency_penalty": (0,),
+    "tools": ([],), "functions": ([],), "tool_choice": ("auto", "none"), "parallel_tool_calls": (True, False),
+    "response_format": ({"type": "text"},), "text": ({"format": {"type": "text"}},), "logprobs": (False,),
+    "logit_bias": ({},), "service_tier": ("auto", "default"), "store": (True,), "truncation": ("disabled",),
+    "background": (False,), "include": ([],), "modalities": (["text"],), "stop": ([],), "reasoning": ({},),
+}  # fmt: skip
+_LABELS = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key"})  # they change nothing
+Text = Annotated[str, Field(max_length=1_000_000)]
+
+
+class _Asked(BaseModel):
+    """What else is said is in ``model_extra``."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+
+
+class Part(_Asked):
+    type: str
+    text: Text | None = None
+
+
+class Message(_Asked):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Text | list[Part] | None = None
+    type: str = "message"
+
+
+class StreamOptions(_Asked):
+    include_usage: bool = False
+
+
+class ChatBody(_Asked):
+    model: str = Field(max_length=200)
+    messages: list[Message] = Field(min_length=1, max_length=1_000)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+
+class ResponsesBody(_Asked):
+    model: str = Field(max_length=200)
+    input: Text | list[Message] = Field(min_length=1)
+    instructions: Text | None = None
+    previous_response_id: str | None = Field(None, max_length=200)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+
+def refuse_what_is_not_honoured(body: ChatBody | ResponsesBody) -> None:
+    """Raises ApiRefusal for the first parameter that would change nothing though it asks for something."""
+    for name, value in (body.model_extra or {}).items():
+        if value is None or name in _LABELS or value in _NEUTRAL.get(name, ()):
+            continue
+        raise _unsupported(
+            name, f"`{name}` is not honoured: an agent has its own model, tools and limits. Leave it out."
+        )
+
+
+def _unsupported(param: str, sentence: str) -> ApiRefusal:
+    return ApiRefusal(400, "unsupported_parameter", sentence, param=param)
+
+
+def conversation_of(agent: str, messages: list[Message], instructions: str = "") -> Dialogue:
+    """What was said, from messages. Raises ApiRefusal."""
+    told, turns = [instructions] if instructions else [], []
+    for message in messages:
+        text = _text(message)
+        if message.role in ("system", "developer"):
+            told.append(text)
+        elif message.role in (USER, ASSISTANT):
+            turns.append(Turn(message.role, text))
+        else:
+            raise _unsupported(
+                "messages", "Results of tools are not taken: the agent calls its own, in its sandbox."
+            )
+    if not turns or turns[-1].role != USER:
+        raise ApiRefusal(400, "no_user_message", "The last message is the user's.", param="messages")
+    return Dialogue(agent, turns, "\n\n".join(told))
+
+
+def _text(message: Message) -> str:
+    extra = message.model_extra or {}
+    if message.type != "message" or extra.get("tool_calls") or extra.get("function_call"):
+        raise _unsupported(
+            "messages", "Calls of tools are not taken: the agent calls its own, in its sandbox."
+        )
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    for part in message.content:
+        if part.type not in ("text", "input_text", "output_text") or part.text is None:
+            sentence = f"A part of type {part.type[:40]!r} is not taken: messages are text. `POST /api/v1/tasks` takes files."
+            raise _unsupported("messages", sentence)
+    return "\n".join(part.text or "" for part in message.content)
+
+
+# --- chat completions -------------------------------------------------------------------------
+
+
+def facts(end: TurnEnd) -> dict[str, str]:
+    """What OpenAI's forms have no place for."""
+    return {"task": end.task_id, "run": end.run_id, "result": end.result}
+
+
+def completion(id: str, model: str, end: TurnEnd) -> dict[str, Any]:
+    """A whole reply."""
+    message = {"role": ASSISTANT, "content": end.text, "refusal": None}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    told = {"id": id, "object": "chat.completion", "created": int(time.time()), "model": model}
+    return {**told, "choices": [choice], "usage": chat_usage(end.usage), "agentos": facts(end)}
+
+
+def chunk(
+    id: str, model: str, delta: dict[str, Any], finish: str | None = None, **more: Any
+) -> dict[str, Any]:
+    """A piece of a reply."""
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    told = {"id": id, "object": "chat.completion.chunk", "created": int(time.time()), "model": model}
+    return {**told, "choices": [choice], **more}
+
+
+def chat_usage(usage: TurnUsage) -> dict[str, int]:
+    """Of chat completions."""
+    whole = usage.input + usage.output
+    return {"prompt_tokens": usage.input, "completion_tokens": usage.output, "total_tokens": whole}
+
+
+# --- responses --------------------------------------------------------------------------------
+
+
+def message_item(id: str, text: str | None) -> dict[str, Any]:
+    """The reply among the output; ``text`` None while it is not there."""
+    content = [] if text is None else [text_part(text)]
+    status = "in_progress" if text is None else "completed"
+    return {"type": "message", "id": f"msg_{id}", "status": status, "role": ASSISTANT, "content": content}
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """The content of a reply."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def response(
+    id: str, body: ResponsesBody, end: TurnEnd | None, error: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """A response: under way, completed, or failed."""
+    output = [message_item(id, end.text)] if end and end.text is not None else []
+    status = "failed" if error else "completed" if end else "in_progress"
+    told: dict[str, Any] = {
+        "id": f"resp_{id}",
+        "object": "response",
+        "created_at": int(time.time()),
+        "status": status,
+    }
+    told |= {
+        "error": error and {"code": "server_error", "message": error["message"]},
+        "incomplete_details": None,
+    }
+    told |= {
+        "instructions": body.instructions,
+        "max_output_tokens": None,
+        "model": body.model,
+        "output": output,
+    }
+    told |= {"parallel_tool_calls": True, "previous_response_id": body.previous_response_id, "store": True}
+    told |= {"temperature": 1.0, "top_p": 1.0, "tool_choice": "auto", "tools": [], "truncation": "disabled"}
+    told |= {"text": {"format": {"type": "text"}}, "metadata": (body.model_extra or {}).get("metadata") or {}}
+    return told | ({"usage": _response_usage(end.usage), "agentos": facts(end)} if end else {"usage": None})
+
+
+def _response_usage(usage: TurnUsage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input + usage.output,
+    }

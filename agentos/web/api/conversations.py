@@ -24,8 +24,8 @@ from agentos.daemon.people.answers import chosen, give
 from agentos.domain import Question, Result, Run, Step, Task, TaskState, digest
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.blobs import BlobStore
+from agentos.web.api.door import ApiRefusal
 from agentos.web.api.operations import ApiHome, note_act, writing
-from agentos.web.api.problems import ApiRefusal
 from agentos.web.api.tokens import Token
 
 USER, ASSISTANT = "user", "assistant"

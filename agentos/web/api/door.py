@@ -7,17 +7,20 @@ header is sent), and the value of Host must be ours, so a name that was rebound 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
+from typing import Any
 from urllib.parse import unquote
 
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentos.errors import AgentOSError, Conflict, HomeBusy, Invalid, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.web.api import tokens
-from agentos.web.api.problems import ApiRefusal, problem
 from agentos.web.api.tokens import Token
 
 PREFIXES = ("/api/", "/v1/")
@@ -135,3 +138,126 @@ def has_token_in_address(scope: Scope) -> bool:
     query = scope["query_string"].decode("latin-1")
     names = {unquote(part.partition("=")[0]).lower() for part in query.split("&")}
     return bool(names & set(_IN_ADDRESS)) or tokens.looks_like_one(unquote(f"{scope['path']}?{query}"))
+
+
+# -------------------------------------------------------------------------------------------------
+# How the API says that something went wrong: problem details (RFC 9457) under ``/api``, OpenAI's
+# error object under ``/v1``.
+
+
+_KINDS: tuple[tuple[type[AgentOSError], int, str], ...] = (
+    (NotFound, 404, "not_found"),
+    (Conflict, 409, "conflict"),
+    (HomeBusy, 409, "busy"),
+    (Invalid, 422, "invalid"),
+    (UserError, 400, "refused"),
+    (Unavailable, 503, "unavailable"),
+)
+# What OpenAI's clients know as the type of an error, by status; the rest is ``invalid_request_error``.
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 503: "server_error"}
+
+
+class ApiRefusal(AgentOSError):
+    """Something is refused for a reason that only HTTP knows. ``kind`` is for programs, the sentence for people."""
+
+    def __init__(
+        self, status: int, kind: str, sentence: str, headers: Mapping[str, str] | None = None, param: str = ""
+    ) -> None:
+        self.status, self.kind, self.param = status, kind, param
+        self.headers = dict(headers or {})
+        super().__init__(sentence)
+
+
+def problem(request: Request, error: AgentOSError) -> Response:
+    """The answer that tells the error."""
+    headers: dict[str, str] = {}
+    param = ""
+    if isinstance(error, ApiRefusal):
+        status, kind, headers, param = error.status, error.kind, error.headers, error.param
+    else:
+        status, kind = next(
+            ((code, word) for type_, code, word in _KINDS if isinstance(error, type_)), (500, "error")
+        )
+    faults = error.faults if isinstance(error, Invalid) else []
+    return told(request.url.path, status, kind, str(error), headers=headers, faults=faults, param=param)
+
+
+def told(
+    path: str,
+    status: int,
+    kind: str,
+    sentence: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    faults: list[str] | None = None,
+    param: str = "",
+) -> Response:
+    """An error in the form that callers of ``path`` expect."""
+    if path.startswith("/v1/"):
+        body: dict[str, Any] = {"error": error_object(status, kind, sentence, param)}
+        # what we refuse is refused again: their clients else repeat 409, 429 and 503 by themselves
+        again = {"x-should-retry": "true" if status == 429 else "false"}
+        return JSONResponse(body, status, headers={**again, **(headers or {})})
+    body = {"type": "about:blank", "title": kind.replace("_", " "), "status": status, "kind": kind}
+    body |= {"detail": sentence, "faults": faults or []}
+    return JSONResponse(body, status, headers=dict(headers or {}), media_type="application/problem+json")
+
+
+def error_object(status: int, kind: str, sentence: str, param: str = "") -> dict[str, Any]:
+    """As OpenAI's clients read it."""
+    type_ = _TYPES.get(status, "invalid_request_error")
+    return {"message": sentence, "type": type_, "param": param or None, "code": kind}
+
+
+# -------------------------------------------------------------------------------------------------
+# What a request says, held against its form: so much of it, in JSON, and nothing that the form does
+# not know.
+
+
+def read_query(request: Request, form: type[BaseModel] | None) -> Any:
+    """The query, held against its form. Raises Invalid."""
+    given = request.query_params.multi_items()
+    if len({name for name, _ in given}) != len(given):
+        raise Invalid("the query", ["a name is given twice"])
+    return held_against(form or _Nothing, lambda model: model.model_validate(dict(given)), "the query")
+
+
+class _Nothing(BaseModel, extra="forbid"):
+    """No fields."""
+
+
+async def read_body(request: Request, form: type[BaseModel]) -> Any:
+    """The body, held against its form. Raises ApiRefusal and Invalid."""
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise ApiRefusal(415, "not_json", "The body is JSON: send `Content-Type: application/json`.")
+    data = await _read(request, BODY_MAX)
+    return held_against(form, lambda model: model.model_validate_json(data, strict=False), "the body")
+
+
+async def no_body(request: Request) -> object:
+    """Nothing is expected, and what comes is not kept."""
+    await _read(request, 1 << 16)
+    return None
+
+
+async def _read(request: Request, most: int) -> bytes:
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > most:
+            raise ApiRefusal(
+                413, "too_large", f"This request has at most {most:,} bytes.", {"Connection": "close"}
+            )
+    return bytes(data)
+
+
+def held_against(form: type[BaseModel], read: Callable[[type[BaseModel]], BaseModel], what: str) -> BaseModel:
+    """What ``read`` makes of the form; Invalid with a sentence for each fault."""
+    try:
+        return read(form)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, one['loc'])) or what}: {one['msg']}"
+            for one in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+        raise Invalid(what, faults[:50]) from None

@@ -18,6 +18,7 @@ from agentos.daemon.offline import offline_context
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.people.feedback import FeedbackDetails, speak
 from agentos.daemon.scheduling.schedules import pause, resume, run_now
+from agentos.daemon.views.evolution_view import resource_lines, resource_whole
 from agentos.daemon.views.json_views import (
     evolution_summary,
     evolution_whole,
@@ -27,7 +28,6 @@ from agentos.daemon.views.json_views import (
     task_whole,
     without_share,
 )
-from agentos.daemon.views.resource_views import resource_lines, resource_whole
 from agentos.domain import Evolution, Feedback, Question, Rating, ResourceId, Run, TaskState, Version
 from agentos.errors import NotFound, UserError
 from agentos.evolver.promote import promotion
@@ -39,7 +39,7 @@ from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.settings import load_settings
 from agentos.web.api import documents as forms
-from agentos.web.api.problems import ApiRefusal
+from agentos.web.api.door import ApiRefusal
 from agentos.web.api.tokens import Token, TokenScope
 
 _NO_REASON = "no reason given"

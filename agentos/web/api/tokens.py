@@ -20,7 +20,7 @@ from enum import StrEnum
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.promote.consent import person
 from agentos.home import Home
-from agentos.models.keys import read_private
+from agentos.models.secrets import read_private
 
 DAYS, DAYS_MAX = 90, 3650
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")

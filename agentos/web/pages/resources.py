@@ -10,8 +10,7 @@ from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Versio
 from agentos.errors import NotFound
 from agentos.resources import MAIN_FILE, parse_id
 from agentos.web.context import WebContext
-from agentos.web.pages.diffs import side_by_side
-from agentos.web.pages.evolutions import EditedFile
+from agentos.web.pages.evolutions import EditedFile, side_by_side
 
 _RUNS = 200  # of which the share that passed is told
 _VERSIONS_MAX = 100  # the newest; what is older is told as of the oldest of them

@@ -7,15 +7,31 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
 from agentos.domain import Candidate, Evolution, Run
-from agentos.errors import NotFound
-from agentos.ledger.listing import evolution_page, failure_groups, run_page, task_page
+from agentos.errors import NotFound, UserError
+from agentos.evolver.find.triage import MUTED
+from agentos.ledger.listing import (
+    FailureGroup,
+    evolution_page,
+    failure_group,
+    failure_groups,
+    failures_by_day,
+    odd_cursors,
+    run_page,
+    task_page,
+)
 from agentos.plaintext import clean
-from agentos.web.context import WebContext
+from agentos.plugins import registry
+from agentos.web.context import WebContext, plural
+from agentos.web.pages.charts import sparkline
 from agentos.web.pages.resources import resource_lines
 
 ROWS_MAX = 1_000  # the newest, of a table that is taken out
@@ -162,3 +178,68 @@ def _cell(value: Any) -> str:
 
 def _plain(item: Any) -> str:
     return item.isoformat() if isinstance(item, datetime) else str(item)
+
+
+# --- Failures: runs that failed alike, how often lately, what was tried, and whether one is muted
+
+
+_DAYS = 30
+_TRIED = 5  # evolutions of a failure in the list; its own page has more
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLine:
+    """A failure. ``spark``: how often on each of the last days."""
+
+    group: FailureGroup
+    spark: Markup
+    tried: Sequence[Evolution]
+    muted: bool
+
+
+def failure_lines(site: WebContext, limit: int) -> list[FailureLine]:
+    """The one that was seen last first."""
+    muted, groups = odd_cursors(site.reader, MUTED), failure_groups(site.reader, limit)
+    return [_line(site, group, _TRIED, muted=group.fingerprint.id in muted) for group in groups]
+
+
+def failure_line(site: WebContext, fingerprint_id: str) -> FailureLine:
+    """One of them. Raises NotFound."""
+    group = failure_group(site.reader, fingerprint_id)
+    return _line(site, group, 50, muted=group.fingerprint.id in odd_cursors(site.reader, MUTED))
+
+
+def _line(site: WebContext, group: FailureGroup, tried: int, *, muted: bool) -> FailureLine:
+    name, today = group.fingerprint.id, datetime.now(UTC)
+    days = [f"{today - timedelta(days=back):%Y-%m-%d}" for back in range(_DAYS - 1, -1, -1)]
+    counts = failures_by_day(site.reader, name, today - timedelta(days=_DAYS - 1))
+    bars = [counts.get(day, 0) for day in days]
+    title = f"{plural(sum(bars), 'time')} in the last {_DAYS} days, {bars[-1]} today"
+    past = evolution_page(site.reader, tried, fingerprint_id=name).rows
+    return FailureLine(group, sparkline(bars, title), past, muted)
+
+
+# --- Pages of other distributions: they give words and cells, which the template escapes, and no HTML
+
+
+_ROWS = 500
+_CELLS = 20
+
+
+def installed_page(site: WebContext, request: Request) -> Response:
+    """What a plug-in's ``show(reader, query)`` gives: a mapping with "lead", "columns" and "rows", each optional."""
+    try:
+        plugin = registry.named("pages", request.path_params["name"])
+    except UserError as error:
+        raise NotFound(str(error)) from None
+    page = registry.load(plugin)
+    query = dict(request.query_params)
+
+    def shown() -> Mapping[str, Any]:
+        told = dict(page.show(site.reader, query))
+        rows = [[str(cell) for cell in row][:_CELLS] for row in told.get("rows", ())][:_ROWS]
+        columns = [str(column) for column in told.get("columns", ())][:_CELLS]
+        title = str(getattr(page, "title", plugin.name))
+        return {"title": title, "lead": str(told.get("lead", "")), "columns": columns, "rows": rows}
+
+    return site.page(request, "installed.html", plugin=str(plugin), **registry.call(plugin, shown))

@@ -25,8 +25,8 @@ from agentos.wire import Channel
 from agentos.worker import children, files
 from agentos.worker.children import ChildEnd, ChildLimits
 from agentos.worker.faults import shorten
+from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
-from agentos.worker.paths import WorkerPlace
 
 _MEMORY_MB = 256
 _OUTPUT = 1 << 20

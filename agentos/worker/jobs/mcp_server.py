@@ -23,8 +23,8 @@ from agentos.messages import WHEELS, FaultFrame, McpJob, McpResult, McpServed, W
 from agentos.wire import Channel, FrameError
 from agentos.worker import files
 from agentos.worker.faults import Failed, fault, shorten
+from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs.mcp_outside import KernelLine, Proxy, UrlServer
-from agentos.worker.paths import WorkerPlace
 
 PROTOCOL = "2025-06-18"
 FILES, BRINGS = "files", "server"  # in the workspace: its current directory, and what it brings

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from agentos.messages import RunJob
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
-from agentos.worker import egress, files
+from agentos.worker import files
 from agentos.worker.children import ChildLimits
+from agentos.worker.egress import PLACE
 from agentos.worker.faults import Failed, fault, fault_of, load_fault
-from agentos.worker.paths import WorkerPlace
+from agentos.worker.files import WorkerPlace
 from agentos.worker.rpc import KernelClient
 from agentos.worker.sdk import Sdk, StepsUsedUp
 from agentos.worker.tools import entered
@@ -22,6 +23,7 @@ from agentos.worker.tools.toolhost import ToolHost
 
 if TYPE_CHECKING:
     from agentos.worker.jobs.forwarder import Forwarder
+
 
 _HOSTS = 4  # tool calls side by side
 
@@ -72,7 +74,7 @@ def _forwarder(job: RunJob) -> Forwarder | None:
     from agentos.worker.jobs.forwarder import Forwarder
 
     made = Forwarder()
-    os.environ[egress.PLACE] = made.url
+    os.environ[PLACE] = made.url
     return made
 
 

@@ -31,10 +31,10 @@ from agentos.messages import WHEELS, Ready, SearchJob, TriedFrame, TrySource
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
 from agentos.worker import children, files
 from agentos.worker.faults import Failed, fault_of, load_fault, shorten
+from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
 from agentos.worker.jobs.grading import snippet
 from agentos.worker.jobs.segments import Segments
-from agentos.worker.paths import WorkerPlace
 from agentos.worker.tools import toolfile
 from agentos.worker.tools.toolhost import tracer_of
 

@@ -7,15 +7,20 @@ beside its file comes from the directory.
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.abc import MetaPathFinder, SourceLoader
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from agentos.worker.tools import entered
+from agentos import frontmatter
+from agentos.programs import is_script
+from agentos.syntax import MARK
+from agentos.worker.tools.entered import _ENTERED, compiled, loading
 
 
 class BundleFiles:
@@ -78,10 +83,10 @@ class _Loader(SourceLoader):
         self._path = path
 
     def get_code(self, fullname: str) -> CodeType:
-        return entered.compiled(self._content, self._filename, self._path)
+        return compiled(self._content, self._filename, self._path)
 
     def exec_module(self, module: ModuleType) -> None:
-        with entered.loading():
+        with loading():
             super().exec_module(module)
 
     def get_filename(self, fullname: str) -> str:
@@ -91,3 +96,47 @@ class _Loader(SourceLoader):
         if path != self._filename:
             raise FileNotFoundError(path)
         return self._content
+
+
+# --- What the skills of a run say of themselves --------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SkillCard:
+    """``files`` lie below its folder, SKILL.md first; ``scripts`` are those of them that may run.
+
+    ``folder`` is where they lie in the sandbox.
+    """
+
+    name: str
+    description: str
+    folder: str
+    files: tuple[str, ...]
+    scripts: tuple[str, ...]
+
+
+def skills_of(held: BundleFiles, paths: Sequence[str]) -> list[SkillCard]:
+    """A card of each skill that has a SKILL.md, in the order of the paths."""
+    found = []
+    for path in paths:
+        if path.count("/") != 2 or not (path.startswith("skill/") and path.endswith("/SKILL.md")):
+            continue
+        name = path.split("/")[1]
+        inside = [
+            other.removeprefix(f"skill/{name}/") for other in paths if other.startswith(f"skill/{name}/")
+        ]
+        files = ["SKILL.md", *(file for file in inside if file != "SKILL.md")]
+        description, runs = "", True
+        try:
+            front = frontmatter.read(held.text(path))
+            description, runs = " ".join(front.description.split()), front.runs_scripts
+        except ValueError:  # it is there all the same
+            pass
+        scripts = [file for file in files if runs and is_script(f"skill/{name}/{file}")]
+        found.append(
+            SkillCard(name, description, str(held.root / "skill" / name), tuple(files), tuple(scripts))
+        )
+    return found
+
+
+setattr(builtins, MARK, _ENTERED.add)

@@ -1,6 +1,6 @@
 """Notes which functions of the bundle's sources were entered in this process, in every run alike.
 
-A source is marked when it is compiled (``agentos.functions``): entering a function for the first time and
+A source is marked when it is compiled (``agentos.syntax``): entering a function for the first time and
 again costs one call of a method of a set. What runs while a module is loaded is not counted, since it says
 nothing of the work at hand.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType
 
-from agentos.functions import LABEL_MAX, MARK, marked
+from agentos.syntax import LABEL_MAX, MARK, marked
 
 BYTES_MAX = 24 << 10  # of all labels that a call, or a run, may bring
 _ENTERED: set[str] = set()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.metadata
+import os
 import re
 import sys
 import types
@@ -24,7 +25,7 @@ from agentos import checks
 from agentos.messages import WHEELS, ToolCard
 from agentos.programs import is_manifest, script_of
 from agentos.worker.faults import Failed, NotPlain, encode, fault
-from agentos.worker.tools import entered, wheels
+from agentos.worker.tools import entered
 from agentos.worker.tools.bundle_importer import BundleFiles
 
 EFFECTS = ("pure", "read", "write", "external")
@@ -164,13 +165,13 @@ def execute(codes: Iterable[types.CodeType], path: str, root: Path, held: Bundle
     """
     folder = path.rpartition("/")[0]
     if held is None:
-        wheels.provide(root, path)
+        provide(root, path)
         if str(root / folder) not in sys.path:
             sys.path.append(str(root / folder))
     else:
         kind, name, _ = path.split("/", 2)
         if held.any_below(f"{kind}/{name}/{WHEELS}/"):  # and not: one that a tool has planted
-            wheels.provide(root, path)
+            provide(root, path)
         held.offer(folder)
     name = f"agentos_tool_{PurePosixPath(path).stem}"
     module = types.ModuleType(name)
@@ -262,3 +263,28 @@ def _plain_output(tool: Tool, result: Any, most: int) -> bytes:
 
 def _bad(path: str, message: str) -> Failed:
     return Failed(fault("load", f"{path}: {message}", path=path))
+
+
+# --- The modules that a resource brings (its wheels, unpacked by the kernel): for its tools alone
+# They come with the bundle. No installer is run and no ``.pth`` file obeyed.
+
+
+# The worker's own libraries, in use already: a second copy beside the first would not fit together.
+_STAYS = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
+
+
+def provide(root: Path, path: str) -> None:
+    """In a process of this tool's own: let its imports find what its resource brings first.
+
+    Costs one look where that is nothing.
+    """
+    kind, name, _ = path.split("/", 2)
+    place = f"{root}/{kind}/{name}/{WHEELS}"
+    if place in sys.path or not os.path.isdir(place):
+        return
+    # What this process was forked with came from elsewhere, and may be another version.
+    brought = {entry.partition(".")[0] for entry in os.listdir(place)} - _STAYS
+    for module in [module for module in sys.modules if module.partition(".")[0] in brought]:
+        del sys.modules[module]
+    sys.path.insert(0, place)
+    sys.dont_write_bytecode = False  # the next call in this box need not compile them again

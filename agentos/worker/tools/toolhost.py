@@ -46,7 +46,7 @@ class ToolResult:
     stderr: Clip
     duration_ms: float
     lines: tuple[int, ...] = ()  # of the tool's file that were executed, if asked for
-    entered: tuple[str, ...] = ()  # labels of the resource's own functions that ran (agentos.functions)
+    entered: tuple[str, ...] = ()  # labels of the resource's own functions that ran (agentos.syntax)
 
 
 class _Reply(BaseModel):

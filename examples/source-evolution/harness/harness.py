@@ -17,7 +17,7 @@ import batches
 import hooks
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
-from turn import Node, State, Turn
+from turn_state import Node, State, Turn
 
 from agentos.worker.sdk import Sdk, fault
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from compaction import bounded, lines_of, shorten
 from history import Exchange, tokens
-from menu import Menu
 from observations import TOLD_MAX, Outputs, clipped
+from tool_catalog import ToolCatalog
 
 from agentos.worker.sdk import Sdk
 
@@ -76,14 +76,14 @@ class Context:
         self,
         material: Material,
         goal: str,
-        menu: Menu,
+        catalog: ToolCatalog,
         outputs: Outputs,
         window: int,
         summarise: Callable[[list[Exchange]], str] | None = None,
     ) -> None:
         self._material = material
         self._goal = goal
-        self._menu = menu
+        self._catalog = catalog
         self._outputs = outputs
         self._goal_whole = outputs.keep(goal) if tokens(goal) > int(window * 0.7 * _GOAL) else ""
         self._summarise = summarise
@@ -108,7 +108,7 @@ class Context:
             tools = min(tools, max(_SMALL_FRAME - tokens(self._system), _SMALL_FRAME // 3))
         self._reading_on = bool(self._outputs)
         self.tools = self._offered(tools)
-        if missing := len(self._menu.told(reading_on=self._reading_on)) - len(self.tools):
+        if missing := len(self._catalog.told(reading_on=self._reading_on)) - len(self.tools):
             self.left_out["tools"] = missing
         self._asked = _cut(self._goal, int(self.budget * _GOAL), self._goal_whole)
         self._fixed = (
@@ -118,11 +118,11 @@ class Context:
     def _offered(self, most: int) -> list[dict[str, Any]]:
         """The tools in at most ``most`` tokens: all, all in brief, or in brief those that fit the goal best."""
         for brief in (False, True):
-            told = self._menu.told(reading_on=self._reading_on, brief=brief or self._small)
+            told = self._catalog.told(reading_on=self._reading_on, brief=brief or self._small)
             if tokens(told) <= most:
                 return told
         about = " ".join([self._goal, *self._material.files])
-        told = self._menu.told(reading_on=self._reading_on, brief=True, goal=about)
+        told = self._catalog.told(reading_on=self._reading_on, brief=True, goal=about)
         while told and tokens(told) > most:
             told.pop()
         return told
@@ -189,10 +189,10 @@ class Context:
         return "".join(f"\n\n{part}" for part in (summary, text) if part)
 
 
-def material_of(sdk: Sdk, menu: Menu) -> Material:
+def material_of(sdk: Sdk, catalog: ToolCatalog) -> Material:
     """What this run has to tell."""
     skills = []
-    for skill in menu.skills:
+    for skill in catalog.skills:
         texts = [file for file in skill.files[1:] if file.endswith((".md", ".txt"))]
         others = f" (also: {', '.join(texts)})" if texts else ""
         skills.append(f"- {skill.name}: {skill.description}{others}")

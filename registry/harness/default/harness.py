@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 import hooks
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
-from turn import Node, State, Turn
+from turn_state import Node, State, Turn
 
 from agentos.worker.sdk import Sdk, fault
 

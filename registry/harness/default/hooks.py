@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from turn import Turn
+from turn_state import Turn
 
 Hook = Callable[[Turn], None]
 

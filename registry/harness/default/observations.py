@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from turn import Turn
+from turn_state import Turn
 
 TOLD_MAX = 12_000  # bytes of one result
 PAGE_MAX = 8_000  # characters that read_output gives at a time

@@ -10,16 +10,16 @@ from typing import Any, Literal
 import hooks
 from compaction import SUMMARISE, transcript
 from context import Context, material_of
-from errands import Errands
 from history import Asked, Exchange, Seen
 from langgraph.types import Command
-from menu import Entry, Menu, call_of
+from local_tools import LocalTools
 from observations import TOLD_MAX, Outputs, clipped, told
 from reflection import CIRCLES, Reflection
 from replies import answer_of, exchange_of, text_of
-from stopping import LAST_WORD, STEPS_KEPT, Circles, Nonsense, Spending, loop_fault
+from stop_rules import LAST_WORD, STEPS_KEPT, Circles, Nonsense, Spending, loop_fault
 from text_calls import FLAGS
-from turn import Node, State, Turn
+from tool_catalog import Entry, ToolCatalog, call_of
+from turn_state import Node, State, Turn
 
 from agentos.worker.sdk import Clip, Refused, Sdk, ToolResult, WireFault, fault
 
@@ -55,13 +55,13 @@ class Thinker:
         """A task without a call needs thought; what the model will be told is gathered once."""
         self.sdk.step("route", {"goal": self.sdk.task.goal[:500]}, {"goto": "think"})
         if self.sdk.models:
-            self.menu = Menu(self.sdk)
-            self.errands = Errands(self.sdk, self.menu, self.outputs)
+            self.catalog = ToolCatalog(self.sdk)
+            self.local_tools = LocalTools(self.sdk, self.catalog, self.outputs)
             by_model = self.sdk.agent.get("compaction") == "model"
             self.context = Context(
-                material_of(self.sdk, self.menu),
+                material_of(self.sdk, self.catalog),
                 self.sdk.task.goal,
-                self.menu,
+                self.catalog,
                 self.outputs,
                 self.sdk.models[0].context_tokens,
                 self._summary if by_model else None,
@@ -147,7 +147,7 @@ class Thinker:
         self.results = [Turn(tool=one.name, args=dict(one.args)) for one in asked]
         room = self.sdk.steps_left - STEPS_KEPT
         tools: list[tuple[Turn, Entry]] = []
-        errands: list[tuple[Turn, Entry]] = []
+        local: list[tuple[Turn, Entry]] = []
         for number, (one, turn) in enumerate(zip(asked, self.results, strict=True)):
             entry = self._entry(one)
             if number >= room:
@@ -158,32 +158,32 @@ class Thinker:
             else:
                 for hook in hooks.before_act:
                     hook(turn)
-                (tools if entry.kind in ("tool", "script") else errands).append((turn, entry))
+                (tools if entry.kind in ("tool", "script") else local).append((turn, entry))
         results = self.sdk.call_tools([call_of(entry, turn.args) for turn, entry in tools])
         for (turn, _), result in zip(tools, results, strict=True):
             turn.result = result
-        self._run_errands(errands)
+        self._run_local(local)
         return Command(goto="observe")
 
     def _entry(self, asked: Asked) -> Entry | None:
-        """What it means on the menu; ``asked.wrong`` says so when there is no such thing."""
-        if asked.name not in self.menu.entries:
-            names = ", ".join(self.menu.entries)
+        """What it means in the catalog; ``asked.wrong`` says so when there is no such thing."""
+        if asked.name not in self.catalog.entries:
+            names = ", ".join(self.catalog.entries)
             asked.wrong = f"there is no tool '{asked.name[:100]}'; there are: {names}"
-        return None if asked.wrong else self.menu.entries[asked.name]
+        return None if asked.wrong else self.catalog.entries[asked.name]
 
-    def _run_errands(self, errands: list[tuple[Turn, Entry]]) -> None:
+    def _run_local(self, local: list[tuple[Turn, Entry]]) -> None:
         """Other agents work side by side, and everything is recorded in the order of the calls."""
-        if not errands:
+        if not local:
             return
-        several = sum(entry.kind == "agent" for _, entry in errands)
+        several = sum(entry.kind == "agent" for _, entry in local)
         with ThreadPoolExecutor(min(8, max(1, several))) as pool:
             under_way = [
-                pool.submit(self.errands.run, entry, turn.args) if entry.kind == "agent" else None
-                for turn, entry in errands
+                pool.submit(self.local_tools.run, entry, turn.args) if entry.kind == "agent" else None
+                for turn, entry in local
             ]
-            for (turn, entry), future in zip(errands, under_way, strict=True):
-                result = future.result() if future else self.errands.run(entry, turn.args)
+            for (turn, entry), future in zip(local, under_way, strict=True):
+                result = future.result() if future else self.local_tools.run(entry, turn.args)
                 turn.result = result
                 observed = {"ok": True, "output": result.output} if result.ok else {"ok": False}
                 self.sdk.step("act", {"tool": entry.name, "args": turn.args}, observed, result.fault)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentos.domain import Evolution, EvolutionState
-from agentos.evolver.find.holding_back import to_hide
+from agentos.evolver.find.mining import to_hide
 from agentos.evolver.policy import EvidencePolicy, Policy
 from agentos.ports import Brief, Proposal
 from agentos.testing import ScriptedProposer

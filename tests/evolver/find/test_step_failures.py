@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentos.domain import Fault, Json, Step
-from agentos.evolver.find.step_failures import LINE_MAX, fault_in, speaker_of
+from agentos.evolver.find.signals import LINE_MAX, fault_in, speaker_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LOG = "ERROR: connection timeout, rate limit exceeded\nTraceback (most recent call last):\nKeyError: 1"

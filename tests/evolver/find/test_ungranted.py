@@ -25,11 +25,10 @@ from agentos.domain import (
     box_fault,
     kernel_fault,
 )
-from agentos.evolver.find.mining import flag, mine
+from agentos.evolver.find.mining import GRANT, avoidable, flag, mine, yours
 from agentos.evolver.find.triage import triage
 from agentos.evolver.history.recordings import packed
 from agentos.evolver.replay.trials import failing_alike
-from agentos.evolver.ungranted import GRANT, avoidable, yours
 from tests.evolver.conftest import World
 
 SAYS = "api.example.org is not a host that runs may reach: add it to 'egress' in agentos.toml"

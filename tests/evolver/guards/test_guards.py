@@ -10,9 +10,8 @@ import pytest
 
 from agentos.domain import Tier, tier_of
 from agentos.errors import Invalid
-from agentos.evolver.guards.static.check import guard, refusal
-from agentos.evolver.guards.static.denylist import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
-from agentos.evolver.guards.static.scanner import scan
+from agentos.evolver.guards.static.check import guard, refusal, scan
+from agentos.evolver.guards.static.rules_names import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
 from agentos.evolver.policy import Screen, load_policy
 from agentos.evolver.screen_rules import RULES
 

@@ -20,8 +20,7 @@ from agentos.domain import (
     Snapshot,
     Verdict,
 )
-from agentos.evolver.history.attestation import label
-from agentos.evolver.history.calibration import RECENT, calibrate, in_words, lately
+from agentos.evolver.history.calibration import RECENT, calibrate, in_words, label, lately
 from agentos.evolver.watch.probation import settle
 from agentos.testing import MemoryLedger
 

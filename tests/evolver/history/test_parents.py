@@ -18,10 +18,9 @@ from agentos.domain import (
     ResourceId,
     Share,
 )
-from agentos.evolver.advice.quoting import NARROW, told_of
-from agentos.evolver.advice.requests import talk
+from agentos.evolver.advice.requests import NARROW, talk, told_of
 from agentos.evolver.find.triage import retry
-from agentos.evolver.history.parents import DIFF_MAX, lower_bound, parents_for
+from agentos.evolver.history.proposer_order import DIFF_MAX, lower_bound, parents_for
 from agentos.evolver.verdict.sequential import PairTally
 from agentos.ports import Brief, Proposal
 from agentos.proposers.evidence_export import dossier

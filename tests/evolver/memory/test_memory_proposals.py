@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agentos.domain import MemoryProposal, ProposalState
-from agentos.evolver.memory.lessons import added, changed, lessons_in
-from agentos.evolver.memory.memory_proposals import settle_wishes
+from agentos.evolver.memory.lessons import added, changed, lessons_in, settle_wishes
 from agentos.testing import FakeRegistry
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from agentos.domain import (
 )
 from agentos.errors import Unavailable
 from agentos.evolver.dependencies import Dependencies
-from agentos.evolver.guards.assurance.box_challenge import content_sha256
+from agentos.evolver.guards.assurance.contract import content_sha256
 from agentos.evolver.policy import Policy, ProbePolicy
 from agentos.evolver.promote.probing import concerns, passed, probe, vouch
 from agentos.ports import Attempt, Plan

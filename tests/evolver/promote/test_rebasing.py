@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Set
 from dataclasses import replace
 
 import pytest
@@ -127,16 +128,21 @@ def test_evidence_is_taken_up_again_as_often_as_the_policy_says(world: World, mo
     assert len(world.ledger.find(Evolution)) == 1 + most
 
 
-def test_of_a_stale_verdict_only_what_got_something_else_is_run_again(world: World) -> None:
-    """Two tasks get another page of their own; all other runs would get what they got."""
-    changed: set[str] = set()
+def pages(world: World, changed: Set[str]) -> Callable[[Task, Snapshot], str]:
+    """What a run gets: the edited file, and a page of their own for the tasks that are ``changed``."""
     files = world.registry.files
 
     def given(task: Task, snapshot: Snapshot) -> str:
         page = files(snapshot, OTHER).get(OTHER, b"") if task.id in changed else b""
         return digest([digest(files(snapshot, PATH)[PATH]), digest(page)])
 
-    world.executor = FakeExecutor(world._script, given)
+    return given
+
+
+def test_of_a_stale_verdict_only_what_got_something_else_is_run_again(world: World) -> None:
+    """Two tasks get another page of their own; all other runs would get what they got."""
+    changed: set[str] = set()
+    world.executor = FakeExecutor(world._script, pages(world, changed))
     evolution = judged(world)
     changed |= {task.id for task in world.failing}
     world.registry.edit({OTHER: "another skill"})
@@ -161,13 +167,22 @@ def test_of_a_stale_verdict_only_what_got_something_else_is_run_again(world: Wor
     assert len(list(borrowed([replace(taken[0], taken_from="none")], lambda name: known.get(name, [])))) == 1
 
 
-def test_boxes_of_another_image_run_everything_again(world: World) -> None:
+@pytest.mark.parametrize("other", ["", "image", "plug-in"])
+def test_boxes_of_another_image_and_another_plug_in_run_everything_again(world: World, other: str) -> None:
+    plugins = ("checks/iban (bank 1.0)",) if other == "plug-in" else ()  # which is not installed any more
+    changed: set[str] = set()
+    world.executor = FakeExecutor(
+        lambda task, snapshot: replace(world._script(task, snapshot), plugins=plugins), pages(world, changed)
+    )
     evolution = judged(world)
-    world.registry.edit({"skill/calc/SKILL.md": "another page"})
-    world.image = "two"
+    changed |= {task.id for task in world.failing}
+    world.registry.edit({OTHER: "another skill"})
+    if other == "image":
+        world.image = "two"
     assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
     ended = world.evolve(world.ledger.find(Evolution)[-1])
-    assert not any(trial.taken_from for trial in world.trials() if trial.evolution_id == ended.id)
+    made = [trial for trial in world.trials() if trial.evolution_id == ended.id]
+    assert any(trial.taken_from for trial in made) is (not other)
 
 
 def test_an_edit_of_the_very_file_makes_it_stale_and_searched_for(world: World) -> None:

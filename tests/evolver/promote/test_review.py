@@ -33,6 +33,7 @@ from agentos.evolver.policy import ConsentPolicy, Policy, ReviewPolicy
 from agentos.evolver.promote.promotion import approve, promote
 from agentos.ports import Brief, Proposal
 from agentos.testing import FakeModels, ScriptedProposer
+from tests.evolver.conftest import WITHOUT_FRESH
 
 if TYPE_CHECKING:
     from conftest import World
@@ -41,7 +42,7 @@ PATH = "skill/calc/tools/grade.py"
 FAULTY = "def answer(points):\n    if points > 50:\n        return 'pass'\n    return 'fail'\n"
 RIGHT = FAULTY.replace("> 50", ">= 50")
 TEMPTING = FAULTY.replace("> 50", "> 40")
-ADVISE = Policy(review=ReviewPolicy(medium="advise", model="reader"))
+ADVISE = replace(WITHOUT_FRESH, review=ReviewPolicy(medium="advise", model="reader"))
 SPEC = ModelSpec("reader", "other/reader", "", {})
 MEANT = "the author's own secret reasoning"
 
@@ -192,7 +193,9 @@ def test_where_no_reviewer_is_set_up_it_is_held(world: World) -> None:
 
 
 def test_a_tier_that_is_off_costs_nothing(world: World) -> None:
-    reviewed = Reviewed(world, RIGHT, policy=Policy(review=ReviewPolicy(high="advise", model="reader")))
+    reviewed = Reviewed(
+        world, RIGHT, policy=replace(WITHOUT_FRESH, review=ReviewPolicy(high="advise", model="reader"))
+    )
     assert reviewed.end().state is EvolutionState.PROBATION
     assert not reviewed.models.requests
 

@@ -27,10 +27,10 @@ from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.ambiguity import (
     EditFindings,
     Known,
-    _parted,
     crossed,
     edited_lines,
     examined,
+    parted,
     usual,
 )
 from agentos.evolver.propose.edit_mutants import mutants
@@ -265,13 +265,13 @@ def test_a_bound_that_no_task_tells_is_a_question(pins: list[Case], asked: bool)
 
 def test_a_question_shows_where_two_long_answers_part() -> None:
     same = {"list": list(range(100))}
-    mine, other = _parted({**same, "sum": 1}, {**same, "sum": 2})
+    mine, other = parted({**same, "sum": 1}, {**same, "sum": 2})
     assert (mine, other) == ({"sum": 1}, {"sum": 2})
-    assert _parted({"error": "x", "message": "a"}, {"error": "x", "message": "b"})[0] == {
+    assert parted({"error": "x", "message": "a"}, {"error": "x", "message": "b"})[0] == {
         "error": "x",
         "message": "a",
     }
-    assert _parted([1], {"a": 1}) == ([1], {"a": 1})
+    assert parted([1], {"a": 1}) == ([1], {"a": 1})
 
 
 def test_numbers_are_stepped_where_they_stand_for_themselves() -> None:

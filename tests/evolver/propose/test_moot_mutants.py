@@ -11,10 +11,10 @@ import pytest
 
 from agentos.domain import Ambiguity, Call, Check, Json
 from agentos.evolver.policy import Policy, ReplayPolicy
-from agentos.evolver.propose.ambiguity import EditFindings, Known, examined
+from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.moot_mutants import idle, moot, near_texts
-from agentos.evolver.propose.neighbours import neighbours, spelled, stepped
+from agentos.evolver.propose.neighbours import spelled
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
 from tests.evolver.propose.test_behaviour import FEE, judged
@@ -74,6 +74,12 @@ def changed(*pairs: tuple[str, str]) -> str:
         (("count += 1", "count += round(len(name) / 2)"), "with halves rounded up"),
         ((".csv", ".txt"), "with '.tx' for '.txt'"),
         (("input.names:", "[n for n in input.names if n != '']:"), "with n != '' always true"),
+        (("append(name", "append(input.names[-1]"), "with max(…, key=len)"),
+        (("append(name", "append(input.names[len(input.names) - 1]"), "with min(…)"),
+        (("input.names:", "sorted(input.names):"), "with the order reversed"),
+        (("count > input.limit", "count > 3"), "with count > input.limit beside count > 3 (or)"),
+        (("strip(\".csv\")", "strip(\".txt\")"), "with '.csv' beside '.txt'"),
+        (("count += 1", "count += 2"), "with count += 1 beside count += 2"),
     ],
 )  # fmt: skip
 def test_each_thing_that_is_newly_written_is_made_moot(new: tuple[str, str], wanted: str) -> None:
@@ -102,15 +108,11 @@ def case(number: int, wanted: Mapping[str, Json], **args: Json) -> Case:
     return Case(f"task-{number}", Call("count", args), {}, (Check("equals", {"value": dict(wanted)}),))
 
 
-def found(own: str, tasks: list[Case], evidence: int, key: bytes, rules: ReplayPolicy) -> EditFindings:
+def found(
+    own: str, tasks: list[Case], evidence: int, key: bytes, rules: ReplayPolicy, old: str = OLD
+) -> EditFindings:
     known = Known(tasks, set(range(evidence, len(tasks))), key, rules)
-    drawn = spelled(tasks, near_texts(OLD, own), key, rules.spelled) + stepped(tasks, key, rules.stepped)
-    drawn += neighbours(tasks, OLD, key, 96)
-    bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
-    try:
-        return examined(bench, known, drawn, OLD, own, mutants(OLD, own, rules.mutants))
-    finally:
-        bench.close()
+    return compared(lambda cases: LocalBench(cases, 0.5), known, old, own, {})
 
 
 def said(names: list[str], result: list[str], *, many: bool) -> tuple[list[str], dict[str, Json]]:
@@ -142,6 +144,76 @@ def test_a_method_whose_near_relative_passes_as_well_is_a_question(key: bytes) -
     assert found(right, names([*NAMES, TELLING]), 2, key, rules).ambiguity is None
     # without inputs that are spelled with its text few would show it
     assert not any("csv" in str(item.case.call.args) for item in spelled(names(NAMES), [], key, 32))
+
+
+FIRST = '''"""A tool."""
+
+from pydantic import BaseModel
+
+TOOL = {"name": "count", "description": "Works.", "effects": []}
+
+
+class Input(BaseModel):
+    names: list[str]
+
+
+class Output(BaseModel):
+    first: str
+    marked: list[str]
+
+
+def run(input: Input) -> Output:
+    names = input.names
+    marked = [name for name in names if any(mark in name for mark in (",", ";"))]
+    return Output(first=names[0], marked=marked)
+'''
+
+
+def first(number: int, names: str, wanted: str, marked: str = "") -> Case:
+    answer = {"first": wanted, "marked": marked.split()}
+    return Case(
+        f"task-{number}", Call("count", {"names": names.split()}), {}, (Check("equals", {"value": answer}),)
+    )
+
+
+LONGEST = [
+    first(0, "a bcd", "bcd"),
+    first(1, "bcd a efgh", "efgh"),
+    first(2, "a", "a"),
+    first(3, "bc a", "bc"),
+]
+MARKED = [
+    first(0, "a! b", "a!", "a!"),
+    first(1, "c d!", "c", "d!"),
+    first(2, "e,f g", "e,f", "e,f"),
+    first(3, "h", "h"),
+]
+
+
+@pytest.mark.parametrize("key", KEYS[:2], ids=lambda key: key.hex()[:4])
+@pytest.mark.parametrize(
+    ("gone", "wrong", "word", "tasks"),
+    [
+        ("names[0]", "names[-1]", "max(", LONGEST[:3]),
+        ("names[0]", "names[0 - 1]", "max(", LONGEST[:3]),
+        ("names[0]", "names[len(names) - 1]", "max(", LONGEST[:3]),
+        ('(",", ";")', '(",", "!")', "beside", MARKED),
+    ],
+)
+def test_what_shown_tasks_leave_open_is_a_question(
+    gone: str, wrong: str, word: str, tasks: list[Case], key: bytes
+) -> None:
+    """By place or by size; and whether something had to go for what came: the rival keeps it beside."""
+    rivals = found(FIRST.replace(gone, wrong), tasks, 2, key, ReplayPolicy(), FIRST).rivals
+    assert any(word in rival for rival in rivals)
+
+
+@pytest.mark.parametrize("key", KEYS[:2], ids=lambda key: key.hex()[:4])
+def test_what_they_do_not_leave_open_is_none(key: bytes) -> None:
+    size = FIRST.replace("names[0]", "max(names, key=len)")
+    both = FIRST.replace('(",", ";")', '(",", ";", "!")')
+    for own, tasks in ((size, LONGEST), (both, MARKED)):
+        assert not found(own, tasks, 2, key, ReplayPolicy(), FIRST).rivals
 
 
 SWITCHED_OFF = [

@@ -74,6 +74,7 @@ def test_what_an_edit_leaves_unread(old: str, new: str, said: str) -> None:
         "def f(_a):\n    for _ in [1]:\n        return 1\n",
         "def f():\n    total = 0\n    def g():\n        nonlocal total\n        total += 1\n    return g\n",
         "def f():\n    total = 0\n    def g():\n        return total\n    return g\n",
+        "def f():\n    n = 0\n    for turn in range(3):\n        n += 1\n    return [n for part in 'ab']\n",
         "N = 0\ndef f():\n    global N\n    N = 1\n    return N\n",
         "def run(input):\n    return 1\n",
         "class Input:\n    a: int\ndef run(input):\n    return g(input)\ndef g(x):\n    return x\n",

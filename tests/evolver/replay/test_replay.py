@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentos.domain import (
+    COMPARED_SETS,
     Arm,
     Decision,
     EvolutionState,
@@ -28,17 +29,18 @@ from agentos.domain import (
 )
 from agentos.errors import Unavailable
 from agentos.evolver.history.recordings import packed, unpacked
-from agentos.evolver.policy import Policy, ReplayPolicy
+from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.replay.jobs import TrialBatch
 from agentos.evolver.replay.verification import run_again
 from agentos.ports import Attempt, Plan
 from agentos.testing import FakeExecutor, MemoryLedger
+from tests.evolver.conftest import WITHOUT_FRESH
 
 if TYPE_CHECKING:
     from conftest import World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SERVED = Policy(replay=ReplayPolicy(models="replay-then-live"))
+SERVED = replace(WITHOUT_FRESH, replay=ReplayPolicy(models="replay-then-live"))
 NOT_REPLAYABLE = Outcome(Result.NOT_REPLAYABLE, 0.0, "a call of 'send' is not on record")
 
 
@@ -83,7 +85,7 @@ def test_evidence_is_served_from_the_failing_run_and_guards_from_a_passing_one(w
         seen.add(trial.set)
         assert unpacked(world.blobs.get(trial.steps_sha256)) == [model_step("trial")]
         assert trial.run_id == trial.id
-    assert seen == set(TrialSet)
+    assert seen == set(COMPARED_SETS)
 
 
 def test_the_newest_fitting_run_is_taken_and_none_that_says_nothing(world: World) -> None:
@@ -121,7 +123,7 @@ def test_work_that_asked_for_nothing_is_simply_run_again(world: World) -> None:
     ("models", "mode", "served"), [("replay", Mode.REPLAY, True), ("live", Mode.RECORD, False)]
 )
 def test_the_policy_says_who_answers_model_calls(world: World, models: str, mode: Mode, served: bool) -> None:
-    world.policy = Policy(replay=ReplayPolicy(models=models))
+    world.policy = replace(WITHOUT_FRESH, replay=ReplayPolicy(models=models))
     world.seed()
     with_models(world)
     world.evolve(world.open())
@@ -190,7 +192,7 @@ def test_guards_that_only_the_candidate_makes_unreplayable_hold_the_promotion(wo
     (verdict,) = world.ledger.find(Verdict)
     assert verdict.decision is Decision.HOLD
     trials = [trial for trial in world.trials() if trial.arm is Arm.CANDIDATE]
-    assert {trial.set for trial in trials} == set(TrialSet)  # nothing was cut short
+    assert {trial.set for trial in trials} == set(COMPARED_SETS)  # nothing was cut short
 
 
 def test_trials_are_run_again_from_their_own_records(world: World) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from agentos.domain import TrialSet
 from agentos.evolver.policy import Judge
-from agentos.evolver.verdict.flakiness import fitness
+from agentos.evolver.verdict.pairing import fitness
 
 
 @pytest.mark.parametrize(

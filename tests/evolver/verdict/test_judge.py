@@ -273,7 +273,14 @@ def test_a_verdict_that_an_earlier_version_stored_is_computed_again(name: str) -
 
 
 @pytest.mark.parametrize(
-    "said", [{"run_id": "trial-1"}, {"recording": "run-1"}, {"drift": ("x",)}, {"steps_sha256": "0" * 64}]
+    "said",
+    [
+        {"run_id": "trial-1"},
+        {"recording": "run-1"},
+        {"drift": ("x",)},
+        {"steps_sha256": "0" * 64},
+        {"plugins": ("checks/iban (bank 1.0)",)},
+    ],
 )
 def test_what_trials_say_since_is_bound_by_the_verdict(said: dict[str, Any]) -> None:
     kept = [trial for group in GOOD for trial in group]
@@ -312,6 +319,35 @@ def test_what_fits_the_shown_tasks_alone_is_refused_though_it_would_be_promoted_
         assert found.decision is Decision.REJECT
         assert "it fits the tasks that were shown" in found.reasons[0]
     assert verdict_on(*GOOD, *SHOWN, HELD).decision is Decision.HOLD
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "comparable"),
+    [
+        (["checks/iban (bank 1.0)"], ["checks/iban (bank 1.0)"], True),
+        (["checks/iban (bank 1.0)"], ["checks/iban (bank 1.1)"], False),
+        (["checks/iban (bank 1.0)"], ["checks/iban (other 1.0)"], False),
+        (["checks/iban (bank 1.0)"], ["checks/iban (bank 1.0)", "checks/iban (bank 1.1)"], False),
+        ([], ["checks/iban (bank 1.0)"], True),  # the base gave no answer, so there was nothing to judge
+        (["checks/iban (bank 1.0)"], ["retrievers/iban (bank 1.1)"], True),
+        (["retrievers/near (bank 1.0)"], ["retrievers/near (bank 2.0)"], False),
+    ],
+)
+def test_sides_that_were_measured_with_other_plug_ins_are_not_compared(
+    base: list[str], own: list[str], comparable: bool
+) -> None:
+    # beside what would promote, what would be refused for hidden tasks, and what would be for a broken guard
+    for groups, decided in (
+        ([*GOOD, *SHOWN], Decision.PROMOTE),
+        ([*GOOD, *SHOWN, *UNMENDED], Decision.REJECT),
+        ([*GOOD, trials("g8", "pp", "ff")], Decision.REJECT),
+    ):
+        made = [
+            of([trial], plugins=tuple(base if trial.arm is Arm.BASE else own))
+            for group in groups
+            for trial in group
+        ]
+        assert verdict_on(*made).decision is (decided if comparable else Decision.HOLD)
 
 
 def test_what_is_refused_already_keeps_its_reason() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentos.evolver.verdict.multiplicity import threshold
 from agentos.evolver.verdict.sequential import (
     STAKES,
     PairTally,
@@ -22,6 +21,7 @@ from agentos.evolver.verdict.sequential import (
     log_e_oftener,
     log_e_rarer,
     tally,
+    threshold,
 )
 
 WIN, TIE, LOSS = (False, True), (True, True), (True, False)
@@ -124,8 +124,11 @@ def ever_reached(
     return convinced
 
 
+fortune = cache(partial(log_e_above, mean=0.0))
+
+
 def convinced(needed: float, found: PairTally) -> bool:
-    return log_e_above(found, 0.0) >= needed
+    return fortune(found) >= needed
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,8 @@ from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Policy
 from agentos.evolver.promote.promotion import approve, roll_back
 from agentos.evolver.select.curate import choose_sets
-from agentos.evolver.watch.changes import follow
 from agentos.evolver.watch.health import mended
-from agentos.evolver.watch.live_regression import LiveArms
+from agentos.evolver.watch.live_regression import LiveArms, follow
 from agentos.evolver.watch.probation import settle, suspicions, watch
 from agentos.testing import FakeExecutor, attempt
 

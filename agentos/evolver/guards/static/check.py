@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
 from agentos.domain import Kind, Tier, tier_of
-from agentos.evolver.guards.static.denylist import MODULES
-from agentos.evolver.guards.static.references import imports, references, texts
-from agentos.evolver.guards.static.scanner import scan
-from agentos.evolver.guards.static.static_eval import FileNames, read
-from agentos.evolver.guards.static.tells import tells
-from agentos.evolver.guards.static.weakening import hidden, lost
+from agentos.errors import Unavailable
+from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
+from agentos.evolver.guards.static.rules_behaviour import hidden, lost, tells
+from agentos.evolver.guards.static.rules_names import MODULES, imports, references, texts
 from agentos.evolver.policy import Screen
 from agentos.evolver.screen_rules import Construct, RuleHit, added
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
-
-_KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
 
 
 def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> list[RuleHit]:
@@ -33,7 +33,7 @@ def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> lis
     other kinds of resources, are looked at by rules of plug-ins alone. Raises Unavailable when the scanner is gone.
     """
     found = findings(old, new, screen) + installed_findings(old, new)
-    paths = _sources(new)
+    paths = list(filter(is_source, new))
     if not refusal(found, screen, tier_of(paths)):  # it takes a process, and the verdict stands already
         found += scan({path: old[path] for path in paths if path in old}, {path: new[path] for path in paths})
     return found
@@ -46,22 +46,18 @@ def findings(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> 
 
 @lru_cache(maxsize=8)  # one edit is looked at when it is proposed, at consent, at its probe and at promotion
 def _findings(
-    old_files: tuple[tuple[str, str], ...], new_files: tuple[tuple[str, str], ...], screen: Screen
+    old: tuple[tuple[str, str], ...], new: tuple[tuple[str, str], ...], screen: Screen
 ) -> tuple[RuleHit, ...]:
-    old, new = dict(old_files), dict(new_files)
-    paths = _sources(new)
+    if not any(is_source(path) for path, _ in new):
+        return ()
     try:
-        before = [read(path, old[path]) for path in paths if path in old]
-        after = [read(path, new[path]) for path in paths]
+        edit = source_edit(dict(old), dict(new))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return (RuleHit("text", paths[0], 0, f"not valid Python: {error}"),)
-    beside = {PurePosixPath(path).stem for path in (*old, *new) if path.endswith(".py")}
-    found = added(_seen(before, beside, screen), _seen(after, beside, screen))
-    return (*found, *_shadowing(old, after), *lost(before, after), *growth(before, after, screen))
-
-
-def _sources(files: Iterable[str]) -> list[str]:
-    return [path for path in files if path.endswith(".py") and path.split("/")[0] in _KINDS]
+        path = next(path for path, _ in new if is_source(path))
+        return (RuleHit("text", path, 0, f"not valid Python: {error}"),)
+    beside = {PurePosixPath(path).stem for path in edit.after}
+    found = added(_seen(edit.old, beside, screen), _seen(edit.new, beside, screen))
+    return (*found, *_shadowing(edit), *lost(edit.old, edit.new), *growth(edit, screen))
 
 
 def refusal(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> str:
@@ -82,7 +78,7 @@ def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> str
     return f"a person is asked for such an edit: {found[0]}{more}" if found else ""
 
 
-def _seen(readings: Iterable[FileNames], beside: set[str], screen: Screen) -> Iterator[Construct]:
+def _seen(readings: Iterable[ParsedSource], beside: set[str], screen: Screen) -> Iterator[Construct]:
     for reading in readings:
         harness = reading.path.startswith(f"{Kind.HARNESS.value}/")
         allowed = {*(screen.imports_harness if harness else screen.imports), *_declared(reading)}
@@ -93,7 +89,7 @@ def _seen(readings: Iterable[FileNames], beside: set[str], screen: Screen) -> It
         yield from tells(reading)
 
 
-def _declared(reading: FileNames) -> Iterator[str]:
+def _declared(reading: ParsedSource) -> Iterator[str]:
     """The packages that a tool declares; the screen sees to it that an edit does not change them."""
     for node in reading.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TOOL":
@@ -104,12 +100,12 @@ def _declared(reading: FileNames) -> Iterator[str]:
                 return  # no literal: the contract's fault, told elsewhere
 
 
-def _shadowing(old: Mapping[str, str], after: Iterable[FileNames]) -> Iterator[RuleHit]:
+def _shadowing(edit: SourceEdit) -> Iterator[RuleHit]:
     """A new file by the name of a module that other files import."""
-    for reading in after:
-        name = PurePosixPath(reading.path).stem
-        if reading.path not in old and name in {*sys.stdlib_module_names, "agentos", "pydantic", "langgraph"}:
-            yield RuleHit("import", reading.path, 0, f"a file that stands in the way of the module {name}")
+    for path in edit.written:
+        name = PurePosixPath(path).stem
+        if path not in edit.before and name in {*sys.stdlib_module_names, "agentos", "pydantic", "langgraph"}:
+            yield RuleHit("import", path, 0, f"a file that stands in the way of the module {name}")
 
 
 _BRANCHES = (
@@ -124,7 +120,6 @@ _BRANCHES = (
     ast.match_case,
 )
 _NESTS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +132,17 @@ class Size:
     constants: int  # bytes in texts and numbers that are no docstrings
 
 
-def size_of(readings: Sequence[FileNames]) -> Size:
+def size_of(readings: Sequence[ParsedSource]) -> Size:
     """All files together."""
-    nodes = [node for reading in readings for node in ast.walk(reading.tree)]
+    nodes = [node for reading in readings for node in reading.nodes]
     return Size(
         statements=sum(isinstance(node, ast.stmt) for node in nodes),
         branches=sum(isinstance(node, _BRANCHES) for node in nodes),
-        nesting=max((_nesting(node) for node in nodes if isinstance(node, _FUNCTIONS)), default=0),
+        nesting=max((_nesting(node) for reading in readings for node in reading.functions), default=0),
         constants=sum(
             len(repr(node.value))
             for reading in readings
-            for node in ast.walk(reading.tree)
+            for node in reading.nodes
             if isinstance(node, ast.Constant) and not isinstance(reading.parents.get(node), ast.Expr)
         ),
     )
@@ -169,10 +164,9 @@ def _nesting(node: ast.AST) -> int:
     return deepest
 
 
-def growth(before: Sequence[FileNames], after: Sequence[FileNames], screen: Screen) -> Iterator[RuleHit]:
+def growth(edit: SourceEdit, screen: Screen) -> Iterator[RuleHit]:
     """Where the edit grows past the policy's limits: then nobody reviews it, whatever the trials say."""
-    old, new = size_of(before), size_of(after)
-    path = after[0].path if after else ""
+    old, new, path = size_of(edit.old), size_of(edit.new), edit.written[0]
     for name, most in (
         ("statements", screen.max_new_statements),
         ("branches", screen.max_new_branches),
@@ -223,3 +217,102 @@ def _look(plugin: Plugin, rule: Any, old: Mapping[str, str], new: Mapping[str, s
 
 def _effect(rule: Any) -> object:
     return getattr(rule, "effect", ASK)
+
+
+# --- What bandit finds in the new text and not in the old, in a process of its own ---------------
+# Its plugins take a while to load and keep global state, so it is started as a program, isolated from
+# environment and working directory. It reads the texts from memory, so that nothing is left of a scan that
+# was killed. Its ``# nosec`` comments are ignored: a candidate could write them.
+
+
+_TIMEOUT_S = 60.0
+_DESCRIPTOR = "/proc/self/fd/{}"
+
+
+@dataclass(frozen=True, slots=True)
+class _ScanReport:
+    """What bandit says of one text: its findings, and why it could not read it."""
+
+    found: list[dict[str, str]] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def scan(old: Mapping[str, str], new: Mapping[str, str]) -> list[RuleHit]:
+    """Findings of at least medium severity and confidence that ``new`` has and ``old`` has not, by registry path.
+
+    Raises Unavailable when bandit cannot do its work.
+    """
+    if not new:
+        return []
+    reports = _bandit(tuple(dict.fromkeys([*old.values(), *new.values()])))
+    before = [_hit_of(path, text, item) for path, text in old.items() for item in reports[text].found]
+    after = [_hit_of(path, text, item) for path, text in new.items() for item in reports[text].found]
+    known = {path for path, text in old.items() if reports[text].unread}
+    return [
+        RuleHit("scanner", path, 0, f"bandit cannot read it: {why}")
+        for path, text in new.items()
+        for why in reports[text].unread
+        if path not in known
+    ] + added(before, after)
+
+
+def _hit_of(path: str, text: str, found: Mapping[str, str]) -> Construct:
+    line = int(found["line_number"])
+    why = f"{found['issue_text'].rstrip('.')} ({found['test_id']})"
+    # the line as it stands: who changes a doubtful line answers for it
+    return Construct(
+        RuleHit("scanner", path, line, why), (found["test_id"], text.splitlines()[line - 1].strip())
+    )
+
+
+# The report follows from the texts alone, and what is screened twice would start a program twice.
+@lru_cache(maxsize=32)
+def _bandit(texts: tuple[str, ...]) -> Mapping[str, _ScanReport]:
+    with ExitStack() as stack:
+        files = {}
+        for text in texts:
+            descriptor = os.memfd_create("scan")
+            stack.callback(os.close, descriptor)
+            with open(descriptor, "wb", closefd=False) as file:
+                file.write(text.encode())
+            files[descriptor] = text
+        said = _run_bandit(list(files))
+    named = {_DESCRIPTOR.format(descriptor): text for descriptor, text in files.items()}
+    reports = {text: _ScanReport() for text in texts}
+    for item in said["results"]:
+        reports[named[item["filename"]]].found.append(item)
+    for item in said["errors"]:
+        reports[named[item["filename"]]].unread.append(item["reason"])
+    return reports
+
+
+def _run_bandit(descriptors: list[int]) -> dict[str, list[dict[str, str]]]:
+    # -ll and -ii: severity and confidence of medium or more. An exit code of 1 means findings.
+    command = [
+        sys.executable,
+        "-I",
+        "-m",
+        "bandit",
+        "-q",
+        "-f",
+        "json",
+        "--ignore-nosec",
+        "-ll",
+        "-ii",
+        *map(_DESCRIPTOR.format, descriptors),
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            cwd="/",
+            env={},
+            pass_fds=descriptors,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        report: dict[str, list[dict[str, str]]] = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"bandit did not work, so no source edit can be screened: {error}") from None
+    return report

@@ -14,11 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from agentos.domain import EditedName, Kind
-from agentos.functions import Function, functions
-from agentos.syntax import parse
-
-_KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
+from agentos.domain import EditedName
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, source_edit
+from agentos.syntax import Function, functions
 
 
 def edited_parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[EditedName, ...]:
@@ -26,11 +24,11 @@ def edited_parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Edited
 
     Raises SyntaxError, ValueError, RecursionError or MemoryError.
     """
-    paths = [path for path in sorted(new) if path.endswith(".py") and path.split("/")[0] in _KINDS]
-    after = {path: _File(path, parse(text)) for path, text in {**old, **new}.items() if path.endswith(".py")}
+    edit = source_edit(old, new)
+    after = {path: _File(source) for path, source in edit.after.items()}
     found: list[EditedName] = []
-    for path in paths:
-        before = _File(path, parse(old[path])) if path in old else None
+    for path in sorted(edit.written):
+        before = _File(edit.before[path]) if path in edit.before else None
         found += _of_file(before, after[path], after)
     return tuple(found)
 
@@ -39,14 +37,13 @@ def edited_parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Edited
 class _File:
     """One file: its functions by label, what each looks up, and what its module binds."""
 
-    path: str
-    tree: ast.Module
+    source: ParsedSource
     labels: dict[Function, str] = field(default_factory=dict)
     looks_up: dict[Function, set[str]] = field(default_factory=dict)
     attributes: dict[Function, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.labels = dict(functions(self.tree, self.path))
+        self.labels = dict(functions(self.source.tree, self.source.path))
         self.looks_up = {node: _looks_up(node) for node in self.labels}
         self.attributes = {node: _attributes(node) for node in self.labels}
 
@@ -54,13 +51,13 @@ class _File:
         """Top-level functions, by name, that look one of these up."""
         return {
             node.name
-            for node in self.tree.body
+            for node in self.source.tree.body
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and self.looks_up[node] & names
         }
 
     @property
     def module(self) -> str:
-        return PurePosixPath(self.path).stem
+        return PurePosixPath(self.source.path).stem
 
     def shells(self) -> list[tuple[str, str]]:
         """(label without its line, what the function says itself), in their order."""
@@ -69,20 +66,24 @@ class _File:
 
 def _of_file(before: _File | None, after: _File, files: Mapping[str, _File]) -> Iterator[EditedName]:
     known = Counter(before.shells() if before else ())
-    names = _names_changed(before.tree.body if before else [], after.tree.body)
+    names = _names_changed(before.source.tree.body if before else [], after.source.tree.body)
     for node, label in after.labels.items():
         shell = (_name(label), _said(node))
         if known[shell]:
             known[shell] -= 1
             continue
         shown = {label}
-        if isinstance(node, ast.FunctionDef) and node in after.tree.body and not _looked_up(node.name, files):
+        if (
+            isinstance(node, ast.FunctionDef)
+            and node in after.source.tree.body
+            and not _looked_up(node.name, files)
+        ):
             shown |= _shown(after, {node.name}, files)
         yield EditedName(label, tuple(sorted(shown)), before is None)
     for name in sorted(names):
         shown = _shown(after, {name}, files)
         if shown or _mentioned(name, after, files) or name == _NOWHERE:
-            yield EditedName(f"{after.path}:{name}", tuple(sorted(shown)), before is None)
+            yield EditedName(f"{after.source.path}:{name}", tuple(sorted(shown)), before is None)
 
 
 _NOWHERE = "(module)"  # a change that binds no name
@@ -135,7 +136,7 @@ def _names_changed(before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> set
 
 
 def _is_function(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    return isinstance(node, FUNCTIONS)
 
 
 def _still(node: ast.stmt, after: Sequence[ast.stmt]) -> bool:
@@ -237,7 +238,7 @@ def _mentioned(name: str, own: _File, files: Mapping[str, _File]) -> bool:
         or (isinstance(node, ast.Attribute) and node.attr == name)
         or (isinstance(node, ast.alias) and node.name == name and file is not own)
         for file in files.values()
-        for node in ast.walk(file.tree)
+        for node in file.source.nodes
     )
 
 
@@ -261,7 +262,7 @@ def _spread(file: _File, names: set[str]) -> tuple[set[str], set[str]]:
     touched, made = set(names), set[str]()
     while True:
         more = set()
-        for statement in file.tree.body:
+        for statement in file.source.tree.body:
             loaded = {
                 item.id
                 for item in _outside_functions(statement)
@@ -280,7 +281,7 @@ def _spread(file: _File, names: set[str]) -> tuple[set[str], set[str]]:
 
 def _lookers(file: _File, names: set[str]) -> set[str]:
     found = {label for node, label in file.labels.items() if file.looks_up[node] & names}
-    for statement in file.tree.body:
+    for statement in file.source.tree.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name in names:
             found.add(file.labels[statement])
         elif isinstance(statement, ast.ClassDef) and statement.name in names:
@@ -291,7 +292,7 @@ def _lookers(file: _File, names: set[str]) -> set[str]:
 def _taken_over(file: _File, module: str, names: set[str]) -> set[str]:
     return {
         alias.asname or alias.name
-        for node in ast.walk(file.tree)
+        for node in file.source.nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == module
         for alias in node.names
         if alias.name in names
@@ -301,7 +302,7 @@ def _taken_over(file: _File, module: str, names: set[str]) -> set[str]:
 def _imports_whole(file: _File, module: str) -> bool:
     return any(
         alias.name.rpartition(".")[2] == module
-        for node in ast.walk(file.tree)
+        for node in file.source.nodes
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     )

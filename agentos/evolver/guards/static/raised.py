@@ -13,14 +13,13 @@ import builtins
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agentos.domain import Fault
-from agentos.evolver.guards.static.static_eval import UNKNOWN, FileNames, read
+from agentos.evolver.guards.static.edit import FUNCTIONS, UNKNOWN, ParsedSource, read
 
 _BROAD = frozenset({"Exception", "BaseException"})
 _LEAVES = ast.Return | ast.Continue | ast.Break
-_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 _LARGE = 10**6  # no length of anything that a run is given
 
 
@@ -34,8 +33,7 @@ def defused(old: Mapping[str, str], new: Mapping[str, str], faults: Iterable[Fau
         if path not in new or path not in old:
             continue
         try:
-            before = _Source(read(path, old[path]))
-            after = _Source(read(path, new[path]))
+            before, after = _Source(read(path, old[path])), _Source(read(path, new[path]))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ""  # told elsewhere
         for node in _raises(before, fault):
@@ -44,17 +42,11 @@ def defused(old: Mapping[str, str], new: Mapping[str, str], faults: Iterable[Fau
     return ""
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class _Source:
-    """One version of the file."""
+    """One version of the file, and what leads where in it."""
 
-    reading: FileNames
-    reached: list[ast.AST] = field(default_factory=list)
-    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.reached = list(self.reading.reached())
-        self.functions = [node for node in ast.walk(self.reading.tree) if isinstance(node, _FUNCTIONS)]
+    reading: ParsedSource
 
     def above(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         """(what holds it, what it is held by in there), from the inside out."""
@@ -64,17 +56,17 @@ class _Source:
 
     def function_of(self, node: ast.AST) -> str:
         """Name of the innermost function around it, "" for the module."""
-        return next((holder.name for holder, _ in self.above(node) if isinstance(holder, _FUNCTIONS)), "")
+        return next((holder.name for holder, _ in self.above(node) if isinstance(holder, FUNCTIONS)), "")
 
     def raises(self, like: ast.Raise) -> list[ast.Raise]:
         """Those that say the same and are reached."""
-        return [node for node in self.reached if isinstance(node, ast.Raise) and _same(node, like)]
+        return [node for node in self.reading.reached if isinstance(node, ast.Raise) and _same(node, like)]
 
     def calls(self, name: str) -> list[ast.AST]:
         """Uses of a function by its name, reached ones alone."""
         return [
             node
-            for node in self.reached
+            for node in self.reading.reached
             if (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load))
             or (isinstance(node, ast.Attribute) and node.attr == name)
         ]
@@ -109,7 +101,7 @@ def _raises(source: _Source, fault: Fault) -> list[ast.Raise]:
     function, kind = fault.where.rpartition(":")[2], fault.type.removeprefix("exception ")
     found = [
         node
-        for node in source.reached
+        for node in source.reading.reached
         if isinstance(node, ast.Raise)
         and node.exc is not None
         and _class(node.exc) == kind
@@ -118,7 +110,7 @@ def _raises(source: _Source, fault: Fault) -> list[ast.Raise]:
     ]
     return found or [
         node
-        for node in source.reached
+        for node in source.reading.reached
         if isinstance(node, ast.Raise)
         and isinstance(node.exc, ast.Name | ast.Call)
         and _class(node.exc) not in _known(source)
@@ -128,7 +120,7 @@ def _raises(source: _Source, fault: Fault) -> list[ast.Raise]:
 
 def _known(source: _Source) -> set[str]:
     """Names of exceptions; what else is raised is put together, and may be any."""
-    own = {node.name for node in ast.walk(source.reading.tree) if isinstance(node, ast.ClassDef)}
+    own = {node.name for node in source.reading.nodes if isinstance(node, ast.ClassDef)}
     imported = {name for name, paths in source.reading.names.items() if paths}
     return own | imported | set(dir(builtins))
 
@@ -138,14 +130,14 @@ def _class(node: ast.expr) -> str:
     return ast.unparse(called).rpartition(".")[2]
 
 
-def _may_say(reading: FileNames, node: ast.expr, message: str) -> bool:
+def _may_say(reading: ParsedSource, node: ast.expr, message: str) -> bool:
     if not isinstance(node, ast.Call) or not node.args:
         return True
     pattern = _pattern(reading, node.args[0])
     return pattern is None or re.search(pattern, message, re.DOTALL) is not None
 
 
-def _pattern(reading: FileNames, node: ast.expr) -> str | None:
+def _pattern(reading: ParsedSource, node: ast.expr) -> str | None:
     """What a message looks like; None where it can be anything."""
     value = reading.fold(node)
     if value is not UNKNOWN:
@@ -189,7 +181,7 @@ def _renamed(before: _Source, after: _Source, node: ast.Raise) -> str:
             or (isinstance(item, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and item.name == name)
             or (isinstance(item, ast.alias) and (item.asname or item.name) == name)
             or (isinstance(item, ast.arg) and item.arg == name)
-            for item in ast.walk(source.reading.tree)
+            for item in source.reading.nodes
         )
 
     return f"{name} is made another thing" if bound(after) > bound(before) else ""
@@ -203,8 +195,8 @@ def _uncalled(before: _Source, after: _Source, old_ways: Sequence[ast.AST]) -> s
             return f"{name}, which leads there, is called in fewer places"
         if _idle_kinds(after, name) - _idle_kinds(before, name):
             return f"a call of {name}, which leads there, does not run it any more"
-        if len([f for f in after.functions if f.name == name]) != len(
-            [f for f in before.functions if f.name == name]
+        if len([f for f in after.reading.functions if f.name == name]) != len(
+            [f for f in before.reading.functions if f.name == name]
         ):
             return f"{name}, which leads there, is defined otherwise"
     return ""
@@ -213,7 +205,7 @@ def _uncalled(before: _Source, after: _Source, old_ways: Sequence[ast.AST]) -> s
 def _idle_kinds(source: _Source, name: str) -> set[str]:
     """A generator or a coroutine runs nothing when it is called."""
     kinds = set()
-    for function in source.functions:
+    for function in source.reading.functions:
         if function.name == name:
             inside = [node for node in ast.walk(function) if source.function_of(node) == name]
             kinds |= {"yields" for node in inside if isinstance(node, ast.Yield | ast.YieldFrom)}
@@ -260,7 +252,7 @@ def _caught_by(source: _Source, node: ast.AST) -> set[str]:
     """Names of the classes by which what is raised can be caught."""
     name = _class(node.exc) if isinstance(node, ast.Raise) and node.exc else ""
     found, queue = set(_BROAD), [name]
-    own = {item.name: item for item in ast.walk(source.reading.tree) if isinstance(item, ast.ClassDef)}
+    own = {item.name: item for item in source.reading.nodes if isinstance(item, ast.ClassDef)}
     while queue:
         name = queue.pop()
         if name in found - _BROAD:
@@ -280,7 +272,7 @@ def _wrapped(before: _Source, after: _Source, old_ways: Sequence[ast.AST], ways:
         names = {source.function_of(way) for way in seen}
         return Counter(
             f"{function.name} {ast.unparse(item)}"
-            for function in source.functions
+            for function in source.reading.functions
             if function.name in names
             for item in function.decorator_list
         )
@@ -317,7 +309,7 @@ def _earlier(source: _Source, way: ast.AST) -> Iterator[ast.stmt]:
         for _, value in ast.iter_fields(holder):
             if isinstance(value, list) and held in value and isinstance(held, ast.stmt):
                 yield from value[: value.index(held)]
-        if isinstance(holder, _FUNCTIONS):
+        if isinstance(holder, FUNCTIONS):
             return
 
 
@@ -349,7 +341,7 @@ def _tests(source: _Source, ways: Sequence[ast.AST]) -> Iterator[tuple[ast.expr,
                     yield value, isinstance(holder.op, ast.And)
             elif isinstance(holder, ast.For | ast.AsyncFor) and held in holder.body:
                 yield holder.iter, True
-            elif isinstance(holder, _FUNCTIONS):
+            elif isinstance(holder, FUNCTIONS):
                 break
 
 
@@ -385,7 +377,7 @@ _OPPOSITE: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
 _STRICT = (ast.NotEq, ast.Lt, ast.Gt, ast.IsNot)
 
 
-def _never_is(reading: FileNames, node: ast.expr) -> bool:
+def _never_is(reading: ParsedSource, node: ast.expr) -> bool:
     """Whether it is false whatever the work; False where that cannot be told."""
     if reading.truth(node) is False or (isinstance(node, ast.List | ast.Tuple | ast.Set) and not node.elts):
         return True
@@ -403,7 +395,7 @@ def _never_is(reading: FileNames, node: ast.expr) -> bool:
     return isinstance(node, ast.Compare) and _never_compares(reading, node)
 
 
-def _never_called(reading: FileNames, node: ast.Call) -> bool:
+def _never_called(reading: ParsedSource, node: ast.Call) -> bool:
     name = ast.unparse(node.func)
     if name == "isinstance" and len(node.args) == 2:
         return isinstance(node.args[1], ast.Tuple) and not node.args[1].elts
@@ -415,7 +407,7 @@ def _never_called(reading: FileNames, node: ast.Call) -> bool:
     return name == "range" and [reading.fold(item) for item in node.args] in ([0], [0, 0])
 
 
-def _never_compares(reading: FileNames, node: ast.Compare) -> bool:
+def _never_compares(reading: ParsedSource, node: ast.Compare) -> bool:
     sides = [node.left, *node.comparators]
     for left, operator, right in zip(sides, node.ops, sides[1:], strict=False):
         if isinstance(operator, _STRICT) and ast.dump(left) == ast.dump(right):
@@ -435,7 +427,7 @@ _MIRRORED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 
 
-def _length_never(reading: FileNames, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool:
+def _length_never(reading: ParsedSource, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool:
     """A length compared with what no length of anything given is."""
     bound = reading.fold(right)
     if not (isinstance(left, ast.Call) and ast.unparse(left.func) in ("len", "abs") and type(bound) is int):

@@ -117,6 +117,56 @@ def more_conditions(site: EditSite) -> Iterator[CodeEdit]:
             mixed = isinstance(node, ast.BoolOp) and isinstance(node.op, against)
             grouped = f"({own})" if (mixed and word == "and") or isinstance(node, ast.IfExp) else own
             yield site.edit(f"{grouped} {word} {other}", "condition added", weight)
+    yield from _asked_before(site, own)
+
+
+def _asked_before(site: EditSite, own: str) -> Iterator[CodeEdit]:
+    """What the condition is about is asked for first: ``not stack or stack[-1] != sign``."""
+    assert isinstance(site.node, ast.expr)
+    grouped = f"({own})" if isinstance(site.node, ast.BoolOp | ast.IfExp) else own
+    used = dict.fromkeys(n.id for n in ast.walk(site.node) if isinstance(n, ast.Name))
+    for name in (name for name in used if name in site.scope.kinds and name != own):
+        yield site.edit(f"not {name} or {grouped}", "condition added", 1.0)
+        yield site.edit(f"{name} and {grouped}", "condition added", 1.0)
+        yield site.edit(f"{name} is None or {grouped}", "condition added", 0.5)
+        yield site.edit(f"{name} is not None and {grouped}", "condition added", 0.5)
+
+
+def from_zero(site: EditSite) -> Iterator[CodeEdit]:
+    """A lower bound beside the upper one, for each part of a condition alike: ``0 <= x < width and 0 <= y < height``."""
+    node = site.node
+    parts = node.values if isinstance(node, ast.BoolOp) else [node]
+    bounded = [
+        each for each in parts if isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.Lt | ast.LtE)
+    ]
+    if bounded and isinstance(node, ast.Compare | ast.BoolOp):
+        start = [site.program.span(each)[0] for each in bounded]
+        yield CodeEdit(
+            tuple(Splice(at, at, "0 <= ", expression=False) for at in start), "condition added", 1.0
+        )
+
+
+def conditional(site: EditSite) -> Iterator[CodeEdit]:
+    """Another value where a condition holds: ``-value if side else value``."""
+    node, above = site.node, site.parent
+    if not isinstance(above, ast.Return | ast.Assign | ast.keyword) or above.value is not node:
+        return
+    if not isinstance(node, ast.expr) or isinstance(
+        node, ast.Constant | ast.IfExp | ast.JoinedStr | ast.Tuple
+    ):
+        return
+    text, kind = site.text(node), site.kind(node)
+    others = [f"-{text}", f"{text} + 1", f"{text} - 1", "0"] if kind in ("", "int", "float") else []
+    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    tests = {name: 0.7 for name in site.variables() if name in site.facts.unread}
+    tests |= {name: 0.5 for name in site.variables() if site.scope.kinds.get(name) == "bool"}
+    for asked in site.near(site.facts.conditions, 8):
+        if site.visible(asked) and used & {n.id for n in ast.walk(asked) if isinstance(n, ast.Name)}:
+            tests.setdefault(_whole(site.text(asked)), 0.2)
+    for test, weight in tests.items():
+        for other in others:
+            yield site.edit(f"{other} if {test} else {text}", "conditional", weight)
+            yield site.edit(f"{text} if {test} else {other}", "conditional", weight)
 
 
 def filters(site: EditSite) -> Iterator[CodeEdit]:

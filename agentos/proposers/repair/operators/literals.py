@@ -68,6 +68,8 @@ def _numbers(site: EditSite, value: float) -> dict[str, float]:
     ):
         weights[repr(other)] = max(weight, weights.get(repr(other), 0))
     weights[repr(value + 1)] = weights[repr(value - 1)] = 3.0
+    if value == 0:
+        weights |= {"float('-inf')": 0.2, "float('inf')": 0.2}
     for other in (value * 10, value / 10, value * 60, value * 100, value * 1000, -value, float(value)):
         weights.setdefault(repr(int(other) if isinstance(value, int) and other == int(other) else other), 0.2)
     return weights

@@ -10,7 +10,7 @@ from heapq import merge
 
 from agentos.proposers.repair.operators.conditions import conditions_for
 from agentos.proposers.repair.reading.clues import GroupedTexts, TextFactors, TextKind
-from agentos.proposers.repair.scope import COLLECTIONS
+from agentos.proposers.repair.scope import COLLECTIONS, compatible, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Family, Splice
 
@@ -116,6 +116,7 @@ def guards(site: EditSite, factors: TextFactors) -> Iterator[Family]:
     if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Return):
         texts = _Conditions(conditions, known, _by_kind(factors, node, "guard", known), 0.5)
         yield Family("guard", 0.5 * known.total, texts.most(), _guarded(site, node, texts))
+    yield from _steps(site, node)
     ways = {}
     for way, likely in _ways_out(site).items():
         by_kind = _by_kind(factors, node, "way out", known, factors.kind(way))
@@ -123,6 +124,50 @@ def guards(site: EditSite, factors: TextFactors) -> Iterator[Family]:
     total = 0.2 * known.total * sum(texts.likely for texts in ways.values())
     most = max((texts.most() for texts in ways.values()), default=0.0)
     yield Family("way out", total, most, _left_early(site, node, ways))
+
+
+def _steps(site: EditSite, node: ast.stmt) -> Iterator[Family]:
+    """A value set right where a condition about it holds: ``if end < begin: end += timedelta(days=1)``."""
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AugAssign)
+        else []
+    )
+    names = [name for target in targets for name in target_names(target)]
+    made = [
+        (test, step) for name in names for test in _tests_of(site, name) for step in _steps_of(site, name)
+    ]
+    if made:
+        texts = (after(site, node, f"if {test}:\n    {step}") for test, step in made)
+        edits = (CodeEdit((splice,), "guarded step", 0.1) for splice in texts)
+        yield Family("guarded step", 0.1 * len(made), 0.1, edits)
+
+
+def _tests_of(site: EditSite, name: str) -> list[str]:
+    kind = site.scope.kinds.get(name, "")
+    others = [
+        other
+        for other in site.variables()
+        if other != name and "." not in other and compatible(kind, site.scope.kinds.get(other, ""))
+    ]
+    return [
+        *(f"{name} {sign} {other}" for other in others for sign in "<>"),
+        f"{name} < 0",
+        *(f"{name} > {number}" for number in _numbers_near(site)),
+    ]
+
+
+def _steps_of(site: EditSite, name: str) -> list[str]:
+    steps = ["1", *_numbers_near(site), *(n for n in site.facts.module_numbers if n != name)]
+    if "timedelta" in site.facts.imported:
+        steps = ["timedelta(days=1)", "timedelta(hours=12)", *steps]
+    return [f"{name} {sign} {step}" for step in steps for sign in ("+=", "-=")]
+
+
+def _numbers_near(site: EditSite) -> list[str]:
+    return list(dict.fromkeys(site.text(number) for number in site.near(site.facts.numbers, 6)))
 
 
 def _by_kind(
@@ -227,6 +272,7 @@ def _statements(site: EditSite) -> dict[str, float]:
             weights[f"{name} = [each or 0 for each in {name}]"] = 0.4
         if kind in COLLECTIONS or kind == "":
             weights |= {f"{name} = []": 0.2, f"{name}.sort()": 0.3, f"{name} = sorted({name})": 0.2}
+            weights |= {f"{name}.reverse()": 0.2, f"{name}.clear()": 0.2}
     weights |= {"break": 0.5, "continue": 0.3}
     weights.pop(own, None)
     return weights

@@ -85,6 +85,14 @@ def _variants(body: str) -> Iterator[str]:
                 text = f"{body[: match.start()]}{match.expand(replacement)}{body[match.end() :]}"
                 if text != body and _compiles(text):
                     yield text
+    for sign in sorted({sign for sign in body if sign in "\"'-:/# "}):
+        if (
+            _compiles(text := re.sub(rf"(?<![\[\w^\\]){re.escape(sign)}(?![?*+\]])", f"{sign}?", body))
+            and text != body
+        ):
+            yield text
+    if repeated := re.match(r"(\^?)((?:\(\?:)[^()]*\)(?:\\s\*|\\s\+)?)", body):
+        yield f"{repeated.group(1)}(?:{repeated.group(2)})+{body[repeated.end() :]}"
 
 
 def _with_signs(body: str, signs: str) -> Iterator[str]:
@@ -170,6 +178,10 @@ def _placeholders(
     for name in site.variables():
         if name != inner and name.isidentifier():
             yield f"{name}{way}{spec}", 0.5
+            for match in re.finditer(r"(?<![\w.'\"])[A-Za-z_]\w*(?![\w(])", inner):
+                if match.group() not in (name, inner):
+                    yield f"{inner[: match.start()]}{name}{inner[match.end() :]}{way}{spec}", 0.5
+    yield from ((f"{number}{spec}", 0.2) for number in (0, 1))
 
 
 def _inner(inner: str) -> Iterator[tuple[str, float]]:

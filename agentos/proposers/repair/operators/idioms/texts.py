@@ -41,6 +41,13 @@ def cleaned(site: EditSite) -> Iterator[CodeEdit]:
     for cleaning in CLEANINGS:
         yield site.edit(f"{text}{cleaning}", "cleaned", likely)
     yield site.edit(f"{text}.strip().lower()", "cleaned", 1.0)
+    for sign in site.facts.given.signs:
+        for form in (".split({})[0]", ".split({})[-1]", ".replace({}, '')", ".strip({})"):
+            yield site.edit(text + form.format(repr(sign)), "cleaned", 0.1)
+    for name in site.facts.idle:
+        yield site.edit(f"{text}.strip({name})", "cleaned", 0.5)
+        yield site.edit(f"{text} in {name}", "cleaned", 0.5)
+        yield site.edit(f"{name}[{text}]", "cleaned", 0.5)
 
 
 def _is_read(site: EditSite) -> bool:
@@ -67,7 +74,9 @@ def compared_alike(site: EditSite) -> Iterator[CodeEdit]:
     left, right = node.left, node.comparators[0]
     if isinstance(left, ast.Constant) or isinstance(right, ast.Constant):
         return
-    for form in ALIKE:
+    named = [f"{function}({{}})" for function in site.scope.of_one]
+    named += [f"{holder}.index({{}})" for holder in site.facts.idle]
+    for form in (*ALIKE, *named):
         new = tuple(form.format(_tight(site, side)) for side in (left, right))
         splices = (site.program.replace(left, new[0]), site.program.replace(right, new[1]))
         yield CodeEdit(splices, "wrap", 0.5)
@@ -112,5 +121,113 @@ def prefixes(site: EditSite) -> Iterator[CodeEdit]:
         for other in site.facts.constants:
             if isinstance(other, str) and other != node.value and len(other) < 20:
                 yield site.edit(f"({site.text(node)}, {other!r})", "field", 0.3)
-        for sign in "#;-*>%'":
+        for sign in "#;-*>%'\t":
             yield site.edit(f"({site.text(node)}, {sign!r})", "field", 0.3)
+    elif name in ("split", "rsplit") and node.value == " ":
+        yield site.edit("None", "field", 3.0)
+
+
+def one_of(site: EditSite) -> Iterator[CodeEdit]:
+    """``x in (a, b)`` where ``x == a`` is asked, with a text that the file has."""
+    node = site.node
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        word = "in" if isinstance(node.ops[0], ast.Eq) else "not in"
+        left, right = site.text(node.left), site.text(node.comparators[0])
+        for other in site.facts.constants:
+            if isinstance(other, str) and len(other) < 20 and repr(other) != right:
+                yield site.edit(f"{left} {word} ({right}, {other!r})", "field", 0.2)
+
+
+# --- By what things are ordered: the key of ``sorted``, ``sort``, ``min`` and ``max`` ------------
+
+
+ORDERING = frozenset({"sorted", "sort", "min", "max"})
+PLAIN = ("str.lower", "str.casefold", "len", "int", "float")
+
+
+def sort_keys(site: EditSite) -> Iterator[CodeEdit]:
+    """A key where there is none; another one; one with a second criterion, or another direction."""
+    node = site.node
+    if not isinstance(node, ast.Call):
+        return
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    if name not in ORDERING:
+        return
+    key = next((keyword.value for keyword in node.keywords if keyword.arg == "key"), None)
+    if key is None:
+        yield from _new_keys(site, node)
+    elif isinstance(key, ast.Lambda) and len(key.args.args) == 1:
+        for text in _other_bodies(site, key):
+            yield site.edit(text, "sort key", 1.0, node=key.body)
+        yield from _both_directions(site, node, key)
+    else:
+        for text in (*PLAIN, *site.scope.of_one):
+            yield site.edit(text, "sort key", 0.5, node=key)
+
+
+def in_order(site: EditSite) -> Iterator[CodeEdit]:
+    """Both of a pair put in order; what is given back, sorted by a field."""
+    node, above = site.node, site.parent
+    if isinstance(above, ast.Assign) and isinstance(node, ast.Tuple) and len(node.elts) == 2:
+        pair = ", ".join(site.text(part) for part in node.elts)
+        yield site.edit(f"sorted(({pair}))", "sort key", 0.7)
+        yield site.edit(f"sorted(({pair}), reverse=True)", "sort key", 0.7)
+    elif isinstance(above, ast.Return) and isinstance(node, ast.Name) and site.kind(node) in ("", "list"):
+        for body in _elements(site, "item")[:15]:
+            yield site.edit(f"sorted({site.text(node)}, key=lambda item: {body})", "sort key", 0.3)
+
+
+def _both_directions(site: EditSite, node: ast.Call, key: ast.Lambda) -> Iterator[CodeEdit]:
+    """``reverse=True`` for one of several criteria only."""
+    turned = next((keyword for keyword in node.keywords if keyword.arg == "reverse"), None)
+    if turned is None or not isinstance(key.body, ast.Tuple):
+        return
+    texts = [site.text(part) for part in key.body.elts]
+    rest = [site.text(a) for a in node.args]
+    for index, text in enumerate(texts):
+        body = _tuple([*texts[:index], f"-{text}", *texts[index + 1 :]])
+        written = ", ".join([*rest, f"key=lambda {key.args.args[0].arg}: {body}"])
+        yield site.edit(f"{site.text(node.func)}({written})", "sort key", 2.0)
+
+
+def _new_keys(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
+    parts = [site.text(a) for a in node.args]
+    parts += [f"{k.arg}={site.text(k.value)}" for k in node.keywords if k.arg]
+    for key in (*PLAIN, *site.scope.of_one, *(f"lambda item: {body}" for body in _elements(site, "item"))):
+        yield site.edit(f"{site.text(node.func)}({', '.join([*parts, f'key={key}'])})", "sort key", 0.7)
+
+
+def _elements(site: EditSite, name: str) -> list[str]:
+    """What a thing may be ordered by: its places, and the keys and attributes that the file uses."""
+    found = {f"{name}[0]": None, f"{name}[1]": None, f"{name}[-1]": None, f"-{name}[1]": None}
+    found[f"(-{name}[1], {name}[0])"] = None
+    for node in site.facts.nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            found[f"{name}[{node.slice.value!r}]"] = None
+        elif isinstance(node, ast.Attribute) and not isinstance(site.program.parent.get(node), ast.Call):
+            found[f"{name}.{node.attr}"] = None
+    return list(found)[:40]
+
+
+def _other_bodies(site: EditSite, key: ast.Lambda) -> Iterator[str]:
+    name, body = key.args.args[0].arg, key.body
+    elements = _elements(site, name)
+    present = body.elts if isinstance(body, ast.Tuple) else [body]
+    texts = [site.text(part) for part in present]
+    for index, text in enumerate(texts):
+        turned = text[1:] if text.startswith("-") else f"-{text}"
+        for other in (turned, f"{text}.lower()", f"{text}.casefold()", f"int({text})", f"float({text})"):
+            yield _tuple([*texts[:index], other, *texts[index + 1 :]])
+    if len(texts) > 1:
+        yield _tuple(texts[::-1])
+        for index in range(len(texts)):
+            yield _tuple([*texts[:index], *texts[index + 1 :]])
+    for element in (*elements, name, f"len({name})"):
+        if element not in texts:
+            yield _tuple([*texts, element])
+            yield _tuple([element, *texts])
+            yield element
+
+
+def _tuple(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"

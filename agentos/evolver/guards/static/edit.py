@@ -1,0 +1,463 @@
+"""The record of a source edit that all static rules read: its files before and after, each parsed once.
+
+Of each file it is known, without running it, what names stand for, which expressions are constant, and what is
+ever reached. All of it errs on the side of seeing more: a name stands for everything that it is bound to
+anywhere in the file, whatever the scope.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from agentos.domain import Kind
+from agentos.syntax import parse
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
+
+UNKNOWN = object()
+_LONGEST = 1_000  # characters of a text that is still put together
+_BUILTINS = frozenset(dir(builtins))
+_NAMED = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.ExceptHandler,
+    ast.MatchAs,
+    ast.MatchStar,
+)
+_COMPARE = {
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Is: lambda a, b: a is b,
+    ast.IsNot: lambda a, b: a is not b,
+}
+
+
+@dataclass(frozen=True)
+class SourceEdit:
+    """The Python files of the resources that an edit touches, by registry path."""
+
+    before: Mapping[str, ParsedSource]  # the base's
+    after: Mapping[str, ParsedSource]  # with the edit: those that it writes, and those that it leaves
+    written: tuple[str, ...]  # paths, in the order of the edit
+
+    @property
+    def old(self) -> list[ParsedSource]:
+        """What it writes, as that was before; nothing of new files."""
+        return [self.before[path] for path in self.written if path in self.before]
+
+    @property
+    def new(self) -> list[ParsedSource]:
+        """What it writes."""
+        return [self.after[path] for path in self.written]
+
+
+def is_source(path: str) -> bool:
+    """Whether rules on source look at this file."""
+    return path.endswith(".py") and path.split("/")[0] in _KINDS
+
+
+def source_edit(old: Mapping[str, str], new: Mapping[str, str]) -> SourceEdit:
+    """The record. ``old`` holds the base's texts of the resources, ``new`` whole new ones.
+
+    Raises SyntaxError, ValueError, RecursionError or MemoryError.
+    """
+    before = {path: read(path, text) for path, text in old.items() if is_source(path)}
+    after = {path: read(path, text) for path, text in {**old, **new}.items() if is_source(path)}
+    return SourceEdit(before, after, tuple(filter(is_source, new)))
+
+
+@dataclass
+class ParsedSource:
+    """One file. ``names`` maps a name to the dotted paths that it may stand for. Nobody changes its tree."""
+
+    path: str
+    source: str
+    tree: ast.Module
+    nodes: list[ast.AST] = field(default_factory=list)  # as ``ast.walk`` gives them
+    names: dict[str, set[str]] = field(default_factory=dict)
+    constants: dict[str, object] = field(default_factory=dict)
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+
+    def dotted(self, node: ast.AST) -> set[str]:
+        """The dotted paths that an expression may stand for; empty when nothing is known of it."""
+        if isinstance(node, ast.Name):
+            own = self.names.get(node.id, set())
+            return own | {f"builtins.{node.id}"} if node.id in _BUILTINS else own
+        if isinstance(node, ast.Attribute):
+            return {f"{path}.{node.attr}" for path in self.dotted(node.value)}
+        if isinstance(node, ast.NamedExpr):
+            return self.dotted(node.value)
+        return {path for part in _choices(node) for path in self.dotted(part)}
+
+    def fold(self, node: ast.AST) -> object:
+        """The value of an expression made of constants alone, else UNKNOWN."""
+        try:
+            return _fold(node, self.constants)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+            return UNKNOWN
+
+    def truth(self, node: ast.AST) -> bool | None:
+        """Whether a condition always or never holds, None where that depends."""
+        if isinstance(node, ast.BoolOp):
+            parts = [self.truth(value) for value in node.values]
+            decides = isinstance(node.op, ast.Or)
+            if decides in parts:
+                return decides
+            return None if None in parts else not decides
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            held = self.truth(node.operand)
+            return None if held is None else not held
+        value = self.fold(node)
+        return None if value is UNKNOWN else bool(value)
+
+    @cached_property
+    def reached(self) -> list[ast.AST]:
+        """Every node that is not shut off by a constant condition or by an end before it."""
+        return list(self._body(self.tree.body))
+
+    @cached_property
+    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Those with a name."""
+        return [node for node in self.nodes if isinstance(node, FUNCTIONS)]
+
+    def _body(self, body: list[ast.stmt]) -> Iterator[ast.AST]:
+        for statement in body:
+            yield from self._node(statement)
+            if self._ends(statement):
+                return
+
+    def _node(self, node: ast.AST) -> Iterator[ast.AST]:
+        yield node
+        held = self.truth(node.test) if isinstance(node, ast.If | ast.While | ast.IfExp) else None
+        for name, value in ast.iter_fields(node):
+            if (name == "body" and held is False) or (name == "orelse" and held is True):
+                continue
+            if isinstance(node, ast.BoolOp) and name == "values":
+                yield from self._operands(node)
+            elif isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                yield from self._body(value)
+            else:
+                for child in value if isinstance(value, list) else [value]:
+                    if isinstance(child, ast.AST):
+                        yield from self._node(child)
+
+    def _operands(self, node: ast.BoolOp) -> Iterator[ast.AST]:
+        decides = isinstance(node.op, ast.Or)
+        for value in node.values:
+            yield from self._node(value)
+            if self.truth(value) is decides:
+                return
+
+    def _ends(self, node: ast.stmt) -> bool:
+        """Nothing after this statement in its block is ever reached."""
+        if isinstance(node, ast.Return | ast.Raise | ast.Continue | ast.Break):
+            return True
+        if isinstance(node, ast.If):
+            held = self.truth(node.test)
+            branches = [
+                branch for branch, shut in ((node.body, False), (node.orelse, True)) if held is not shut
+            ]
+            return all(any(map(self._ends, branch)) for branch in branches)
+        if isinstance(node, ast.While) and self.truth(node.test):
+            return not any(isinstance(inner, ast.Break) for inner in ast.walk(node))
+        return False
+
+
+@lru_cache(
+    maxsize=32
+)  # one edit is looked at by many rules: proposed, at consent, at its probe, at promotion
+def read(path: str, source: str) -> ParsedSource:
+    """Raises SyntaxError, ValueError, RecursionError or MemoryError."""
+    tree = parse(source)
+    reading = ParsedSource(path, source, tree, list(ast.walk(tree)))
+    bound: Counter[str] = Counter()
+    assigned: list[tuple[str, ast.expr]] = []
+    perhaps: list[tuple[str, ast.expr]] = []
+    for node in reading.nodes:
+        for child in ast.iter_child_nodes(node):
+            reading.parents[child] = node
+        bound.update(_bound(node))
+        assigned += _assigned(node)
+        perhaps += _perhaps(node)
+        for name, dotted in _imported(node):
+            reading.names.setdefault(name, set()).add(dotted)
+    for _ in range(3):  # x = os; y = x; z = y
+        for name, value in (*assigned, *perhaps):
+            if known := reading.dotted(value):
+                reading.names.setdefault(name, set()).update(known)
+        for name, value in assigned:
+            if bound[name] == 1 and (folded := reading.fold(value)) is not UNKNOWN:
+                reading.constants[name] = folded
+    return reading
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.alias):
+        yield (node.asname or node.name).split(".")[0]
+    elif isinstance(node, _NAMED) and node.name:
+        yield node.name
+    elif isinstance(node, ast.Global | ast.Nonlocal):
+        yield from node.names
+        yield from node.names  # bound elsewhere: no constant
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names with the value that this statement gives them."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _pairs(target, node.value)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        yield from _pairs(node.target, node.value)
+
+
+def _perhaps(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names with a value that they may have: a loop's and a parameter's default."""
+    if isinstance(node, ast.For | ast.comprehension):
+        for value in _choices(node.iter):
+            yield from _pairs(node.target, value)
+    elif isinstance(node, ast.arguments):
+        positional = [*node.posonlyargs, *node.args]
+        late = zip(reversed(positional), reversed(node.defaults), strict=False)
+        named = zip(node.kwonlyargs, node.kw_defaults, strict=True)
+        yield from ((arg.arg, value) for arg, value in (*late, *named) if value is not None)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, part in zip(target.elts, value.elts, strict=False):
+            yield from _pairs(one, part)
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            root = alias.name.split(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (root, root)
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
+
+
+def _choices(node: ast.AST) -> list[ast.expr]:
+    """The expressions one of which this one gives."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    if isinstance(node, ast.Subscript):
+        return _choices(node.value)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return node.elts
+    if isinstance(node, ast.Dict):
+        return node.values
+    if isinstance(node, ast.Await | ast.Starred):
+        return [node.value]
+    return []
+
+
+# --- constants ---------------------------------------------------------------------------------
+
+
+def _fold(node: ast.AST, names: Mapping[str, object]) -> object:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return names.get(node.id, UNKNOWN)
+    if isinstance(node, ast.List | ast.Tuple | ast.Dict):
+        return _held(node, names)
+    if isinstance(node, ast.JoinedStr | ast.FormattedValue):
+        return _formatted(node, names)
+    if isinstance(node, ast.BinOp):
+        return _operated(node.op, _fold(node.left, names), _fold(node.right, names))
+    if isinstance(node, ast.UnaryOp):
+        return _negated(node.op, _fold(node.operand, names))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _compared(node.ops[0], _fold(node.left, names), _fold(node.comparators[0], names))
+    if isinstance(node, ast.Subscript):
+        return _cut(node, names)
+    if isinstance(node, ast.Call) and not node.keywords:
+        return _called(node, names)
+    return UNKNOWN
+
+
+def _all(values: list[object]) -> object:
+    return UNKNOWN if UNKNOWN in values else tuple(values)
+
+
+def _formatted(node: ast.JoinedStr | ast.FormattedValue, names: Mapping[str, object]) -> object:
+    if isinstance(node, ast.FormattedValue):
+        value = _fold(node.value, names)
+        spec = _fold(node.format_spec, names) if node.format_spec else ""
+        if UNKNOWN in (value, spec):
+            return UNKNOWN
+        return _short(format(value, str(spec))) if _is_short(str(spec)) else UNKNOWN
+    values = [_fold(part, names) for part in node.values]
+    return UNKNOWN if UNKNOWN in values else _short("".join(map(str, values)))
+
+
+def _short(value: object) -> object:
+    return UNKNOWN if isinstance(value, str | bytes) and len(value) > _LONGEST else value
+
+
+def _held(node: ast.List | ast.Tuple | ast.Dict, names: Mapping[str, object]) -> object:
+    if not isinstance(node, ast.Dict):
+        return _all([_fold(item, names) for item in node.elts])
+    keys = [_fold(key, names) if key else UNKNOWN for key in node.keys]
+    values = [_fold(value, names) for value in node.values]
+    return UNKNOWN if UNKNOWN in keys or UNKNOWN in values else dict(zip(keys, values, strict=True))
+
+
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_LARGE = 1 << 128  # numbers beyond it are not reckoned with
+_POWER = 64  # exponents, and digits to shift by
+
+
+def _operated(sign: ast.operator, left: object, right: object) -> object:
+    work = _ARITHMETIC.get(type(sign))
+    if work is None or UNKNOWN in (left, right):
+        return UNKNOWN
+    if isinstance(left, str | bytes) and isinstance(sign, ast.Add | ast.Mod):
+        told = right if isinstance(right, tuple) else (right,)
+        plain = isinstance(sign, ast.Add) or (_is_short(str(left)) and all(_is_small(item) for item in told))
+        return _short(work(left, right)) if plain else UNKNOWN
+    if isinstance(left, str | bytes) and isinstance(sign, ast.Mult) and isinstance(right, int):
+        return left * right if len(left) * right <= _LONGEST else UNKNOWN
+    if isinstance(left, tuple) and isinstance(right, tuple) and isinstance(sign, ast.Add):
+        return left + right
+    if not (_is_small(left) and _is_small(right)) or isinstance(left, str) or isinstance(right, str):
+        return UNKNOWN
+    steep = isinstance(sign, ast.Pow | ast.LShift | ast.RShift)
+    return UNKNOWN if steep and abs(right) > _POWER else work(left, right)  # type: ignore[arg-type] # a number
+
+
+def _is_small(value: object) -> bool:
+    """Whether it can be worked with at no cost."""
+    return isinstance(value, str) or (isinstance(value, int | float) and abs(value) < _LARGE)
+
+
+def _is_short(spec: str) -> bool:
+    """Whether a form makes no long text of a short one."""
+    return not re.search(r"\d{4}|\*", spec)
+
+
+def _negated(sign: ast.unaryop, value: object) -> object:
+    if value is UNKNOWN:
+        return UNKNOWN
+    if isinstance(sign, ast.Not):
+        return not value
+    if not isinstance(value, int | float):
+        return UNKNOWN
+    if isinstance(sign, ast.Invert):
+        return ~value if isinstance(value, int) else UNKNOWN
+    return -value if isinstance(sign, ast.USub) else +value
+
+
+def _compared(operator: ast.cmpop, left: object, right: object) -> object:
+    if UNKNOWN in (left, right) or type(operator) not in _COMPARE:
+        return UNKNOWN
+    return _COMPARE[type(operator)](left, right)  # type: ignore[no-untyped-call] # any two constants
+
+
+def _cut(node: ast.Subscript, names: Mapping[str, object]) -> object:
+    value = _fold(node.value, names)
+    if isinstance(value, dict):
+        return value.get(_fold(node.slice, names), UNKNOWN)
+    if not isinstance(value, str | bytes | tuple):
+        return UNKNOWN
+    if isinstance(node.slice, ast.Slice):
+        ends = [
+            _fold(end, names) if end else None
+            for end in (node.slice.lower, node.slice.upper, node.slice.step)
+        ]
+        whole = [end for end in ends if end is None or isinstance(end, int)]
+        return value[slice(*whole)] if len(whole) == len(ends) else UNKNOWN
+    index = _fold(node.slice, names)
+    return value[index] if isinstance(index, int) else UNKNOWN
+
+
+# By name, what is made of constants at no cost.
+_MADE: Mapping[str, Callable[..., object]] = {
+    "chr": chr, "ord": ord, "str": str, "int": int, "float": float, "abs": abs, "round": round, "len": len,
+    "min": min, "max": max, "sum": sum, "hex": hex, "oct": oct, "bin": bin, "repr": repr, "tuple": tuple,
+    "list": tuple, "dict": dict,
+}  # fmt: skip
+_OF_TEXT = frozenset(
+    [
+        "lower",
+        "upper",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "casefold",
+        "swapcase",
+        "title",
+        "capitalize",
+        "replace",
+        "removeprefix",
+        "removesuffix",
+    ]
+)
+
+
+def _called(node: ast.Call, names: Mapping[str, object]) -> object:
+    """The few calls by which texts and numbers are put together."""
+    args = [_fold(argument, names) for argument in node.args]
+    if UNKNOWN in args or not all(_is_plain(value) for value in args):
+        return UNKNOWN
+    if isinstance(node.func, ast.Name):
+        made = _MADE.get(node.func.id)
+        return _short(made(*args)) if made and node.func.id not in names else UNKNOWN
+    if not isinstance(node.func, ast.Attribute):
+        return UNKNOWN
+    owner, name = _fold(node.func.value, names), node.func.attr
+    if isinstance(owner, dict) and name == "get" and args:
+        return owner.get(*args[:2])
+    if isinstance(owner, bytes) and name == "decode":
+        return owner.decode()
+    if not isinstance(owner, str):
+        return UNKNOWN
+    if name == "join" and len(args) == 1 and isinstance(args[0], tuple):
+        return _short(owner.join(args[0]))
+    if name == "format" and _is_short(owner):
+        return _short(owner.format(*args))
+    return _short(getattr(owner, name)(*args)) if name in _OF_TEXT else UNKNOWN
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a call with it costs nothing."""
+    if isinstance(value, tuple | dict):
+        return len(value) <= _LONGEST
+    return isinstance(value, bytes) or value is None or _is_small(value)

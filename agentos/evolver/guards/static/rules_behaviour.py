@@ -1,0 +1,371 @@
+"""Rules about what an edit does: what it takes away, which errors it hides, what it newly reads of its surroundings.
+
+Taken away are records, failures, limits and hooks.
+
+Counted over the whole edit, so that code may move between its files, and only where it is reached: what
+stands below ``if False`` or after a ``return`` is not there.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from agentos.evolver.guards.static.edit import UNKNOWN, ParsedSource
+from agentos.evolver.screen_rules import Construct, RuleHit
+
+HOOKS = frozenset({"before_act", "after_observe", "on_finish"})
+_LIMITS = frozenset({"steps_left", "max_steps", "StepsUsedUp"})
+_LOGGING = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
+_BROAD = frozenset({"builtins.Exception", "builtins.BaseException"})
+_TAKES_AWAY = frozenset({"clear", "remove", "pop", "__delitem__"})
+
+
+def lost(before: Sequence[ParsedSource], after: Sequence[ParsedSource]) -> Iterator[RuleHit]:
+    """What was recorded, checked or hooked in before the edit, and is not any more."""
+    old, new = _kept(before), _kept(after)
+    gone = Counter({key: len(places) - len(new.get(key, ())) for key, places in old.items()})
+    for (rule, what), count in gone.items():
+        if count > 0:
+            path, line = old[rule, what][-1]
+            where = f"line {line} before the edit" if count == 1 else f"{count} of {len(old[rule, what])}"
+            yield RuleHit(rule, path, 0, f"{what} is gone ({where})")
+
+
+def _kept(readings: Sequence[ParsedSource]) -> dict[tuple[str, str], list[tuple[str, int]]]:
+    """(rule, what) -> where it stands."""
+    found: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    called = {name for reading in readings for name in _mentioned(reading)}
+    for reading in readings:
+        idle = _idle(reading, called)
+        for node in reading.reached:
+            if node in idle:
+                continue
+            for key in _worth(reading, node):
+                found.setdefault(key, []).append((reading.path, getattr(node, "lineno", 0)))
+    return found
+
+
+def _worth(reading: ParsedSource, node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Raise):
+        yield "checks", "a raise"
+    elif isinstance(node, ast.Assert) and reading.truth(node.test) is None:
+        yield "checks", "an assertion"
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        yield from _recorded(reading, node, node.func)
+    elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        if name in _LIMITS:
+            yield "checks", f"a look at {name}"
+        elif name in HOOKS:
+            yield "hooks", f"a use of {name}"
+    elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.List):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if isinstance(target, ast.Name) and target.id in HOOKS:
+            yield from (("hooks", f"{ast.unparse(item)} in {target.id}") for item in node.value.elts)
+
+
+def _recorded(reading: ParsedSource, node: ast.Call, func: ast.Attribute) -> Iterator[tuple[str, str]]:
+    owner = ast.unparse(func.value).lower()
+    if func.attr in ("step", "fail") and "sdk" in owner:
+        first = reading.fold(node.args[0]) if node.args and func.attr == "step" else UNKNOWN
+        yield "record", f"sdk.{func.attr}({first!r})" if first is not UNKNOWN else f"sdk.{func.attr}"
+    elif func.attr in _LOGGING and "log" in owner:
+        yield "record", f"a call of {func.attr} on the log"
+
+
+def _mentioned(reading: ParsedSource) -> Iterator[str]:
+    for node in reading.nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name
+
+
+def _idle(reading: ParsedSource, called: set[str]) -> set[ast.AST]:
+    """The insides of private functions that nothing mentions."""
+    return {
+        inner
+        for node in reading.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("_")
+        and not node.name.startswith("__")
+        and node.name not in called
+        and not node.decorator_list
+        for inner in ast.walk(node)
+    }
+
+
+# --- errors that are hidden, hooks that are taken out -------------------------------------------
+
+
+def hidden(reading: ParsedSource) -> Iterator[Construct]:
+    """Errors that are caught broadly or swallowed, and hooks that are taken out while it runs."""
+    for node in reading.nodes:
+        if isinstance(node, ast.ExceptHandler):
+            yield from _handler(reading, node)
+        elif isinstance(node, ast.Try | ast.TryStar):
+            yield from _finally(reading, node)
+        elif isinstance(node, ast.Call):
+            yield from _suppressed(reading, node)
+            yield from _taken_out(reading, node)
+        elif isinstance(node, ast.Attribute | ast.Subscript | ast.Name) and not isinstance(
+            node.ctx, ast.Load
+        ):
+            yield from _overwritten(reading, node)
+
+
+def _handler(reading: ParsedSource, node: ast.ExceptHandler) -> Iterator[Construct]:
+    caught = ast.unparse(node.type) if node.type else "everything"
+    if _is_broad(reading, node.type):
+        yield _seen(reading, "except", node, f"catches {caught}", caught)
+    if not _tells(node):
+        key = f"{caught}: {ast.dump(ast.Module(node.body, []))}"
+        yield _seen(reading, "except", node, f"swallows {caught}", key)
+
+
+def _is_broad(reading: ParsedSource, node: ast.expr | None) -> bool:
+    if node is None:
+        return True
+    if isinstance(node, ast.Tuple):
+        return any(_is_broad(reading, item) for item in node.elts)
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return True  # put together: nobody can say what it catches
+    paths = reading.dotted(node)
+    return bool(paths & _BROAD) or any(path.endswith(".StepsUsedUp") for path in paths)
+
+
+def _tells(node: ast.ExceptHandler) -> bool:
+    """The handler raises, fails, or uses the exception."""
+    for inner in (inner for statement in node.body for inner in ast.walk(statement)):
+        if isinstance(inner, ast.Raise):
+            return True
+        if (
+            isinstance(inner, ast.Name)
+            and node.name
+            and inner.id == node.name
+            and isinstance(inner.ctx, ast.Load)
+        ):
+            return True
+        if isinstance(inner, ast.Call) and ast.unparse(inner.func).rpartition(".")[2] in ("fail", "fault"):
+            return True
+    return False
+
+
+def _finally(reading: ParsedSource, node: ast.Try | ast.TryStar) -> Iterator[Construct]:
+    for statement in node.finalbody:
+        for inner in ast.walk(statement):
+            if isinstance(inner, ast.Return | ast.Break | ast.Continue):
+                yield _seen(
+                    reading,
+                    "except",
+                    inner,
+                    "leaves a finally clause, which drops the error",
+                    ast.dump(inner),
+                )
+
+
+def _suppressed(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
+    if "contextlib.suppress" in reading.dotted(node.func):
+        for argument in node.args:
+            caught = ast.unparse(argument)
+            rule = "catches" if _is_broad(reading, argument) else "swallows"
+            yield _seen(reading, "except", node, f"{rule} {caught}", f"suppress {caught}")
+
+
+def _taken_out(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
+    func = node.func
+    if isinstance(func, ast.Attribute) and func.attr in _TAKES_AWAY and (name := _hook(func.value)):
+        yield _seen(reading, "hooks", node, f"takes hooks out of {name}", ast.dump(node))
+
+
+def _overwritten(
+    reading: ParsedSource, node: ast.Attribute | ast.Subscript | ast.Name
+) -> Iterator[Construct]:
+    above = reading.parents.get(node)
+    defined = isinstance(above, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(node, ast.Name)
+    if not defined and (name := _hook(node)):
+        yield _seen(reading, "hooks", node, f"overwrites {name}", ast.dump(node))
+
+
+def _hook(node: ast.AST) -> str:
+    """The hook list that an expression is, or is a part of."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name if name in HOOKS else ""
+
+
+def _seen(reading: ParsedSource, rule: str, node: ast.AST, why: str, key: str) -> Construct:
+    return Construct(RuleHit(rule, reading.path, getattr(node, "lineno", 0), why), key)
+
+
+# --- What lets code tell a trial from a live run: the clock, file times, the machine, folders above its own
+# A sandbox hides why it runs as far as that can be hidden (docs/understand/security.md). What is left is looked at here: an
+# edit that newly reads it may be honest, so it is not refused, and a person is asked.
+
+
+_CLOCK, _FILES, _MACHINE, _PLACE = "the clock", "times of files", "the machine", "folders above its workspace"
+
+# Name in a module -> what it shows.
+_TELLING = {
+    f"{module}{name}": what
+    for what, module, names in (
+        (
+            _CLOCK,
+            "time.",
+            "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns thread_time "
+            "thread_time_ns clock_gettime clock_gettime_ns localtime gmtime ctime asctime strftime get_clock_info",
+        ),
+        (
+            _CLOCK,
+            "",
+            "uuid.uuid1 uuid.uuid6 uuid.uuid7 os.times email.utils.localtime email.utils.formatdate "
+            "logging.LogRecord logging.makeLogRecord",
+        ),
+        (_FILES, "os.path.", "getmtime getctime getatime"),
+        (
+            _MACHINE,
+            "os.",
+            "getloadavg cpu_count process_cpu_count uname getpid getppid getpgid getpgrp getsid getuid geteuid getgid "
+            "sched_getaffinity statvfs fstatvfs sysconf confstr",
+        ),
+        (
+            _MACHINE,
+            "",
+            "platform uuid.getnode shutil.disk_usage sys.argv sys.orig_argv threading.get_native_id sys.executable "
+            "sys.prefix sys.base_prefix",
+        ),
+        (_PLACE, "os.", "getcwd getcwdb pardir fwalk path.pardir path.ismount"),
+        (_PLACE, "os.path.", "abspath realpath expanduser expandvars"),
+        (_PLACE, "tempfile.", "gettempdir tempdir gettempdirb"),
+    )
+    for name in names.split()
+}
+# Attributes of whatever object.
+_TELLING_ATTRIBUTES = {
+    name: what
+    for what, names in (
+        (_CLOCK, "now utcnow today monotonic perf_counter time_ns monotonic_ns perf_counter_ns"),
+        (
+            _FILES,
+            "st_mtime st_ctime st_atime st_birthtime st_mtime_ns st_ctime_ns st_atime_ns st_birthtime_ns st_ino st_dev "
+            "getmtime getctime getatime",
+        ),
+        (
+            _PLACE,
+            "cwd absolute resolve home expanduser anchor is_mount getcwd abspath realpath pardir gettempdir",
+        ),
+        (_MACHINE, "getloadavg cpu_count getpid getppid"),
+    )
+    for name in names.split()
+}
+_STATS = frozenset({"stat", "lstat", "fstat"})
+_HARMLESS_STATS = frozenset({"st_size", "st_mode", "st_nlink"})
+_UP = frozenset({"parent", "parents"})
+_WORDS = re.compile(
+    r"(^|[/\\])\.\.([/\\]|$)|^~|^/?(proc|cgroup|mountinfo|loadavg|uptime|\.dockerenv|cpuinfo|meminfo)$"
+)
+_BY_NAME = frozenset({"builtins.getattr", "operator.attrgetter", "operator.methodcaller"})
+
+
+def tells(reading: ParsedSource) -> Iterator[Construct]:
+    """References to what tells, called or handed on; under aliases, by a text, or in a pattern."""
+    leaves = any(_is_absolute(reading, node) for node in reading.nodes)
+    for node in reading.nodes:
+        for what in _shown(reading, node, leaves=leaves):
+            finding = RuleHit("tell", reading.path, getattr(node, "lineno", 0), f"newly reads {what}")
+            yield Construct(finding, (what, _context(reading, node)))
+
+
+def _shown(reading: ParsedSource, node: ast.AST, *, leaves: bool) -> Iterator[str]:
+    if isinstance(node, ast.ImportFrom):
+        yield from filter(None, (_of(f"{node.module or ''}.{alias.name}") for alias in node.names))
+    elif isinstance(node, ast.Attribute):
+        yield from _attribute(reading, node, leaves=leaves)
+    elif isinstance(node, ast.Name):
+        if not isinstance(reading.parents.get(node), ast.Attribute):
+            yield from sorted({what for path in reading.dotted(node) if (what := _of(path))})
+        if node.id == "__file__":
+            yield _PLACE
+    elif isinstance(node, ast.Call):
+        yield from _by_text(reading, node)
+    elif isinstance(node, ast.MatchClass):
+        yield from filter(None, (_TELLING_ATTRIBUTES.get(name) for name in node.kwd_attrs))
+    if isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
+        yield from _text(reading, node)
+
+
+def _of(path: str) -> str:
+    """What a dotted path shows: it, or something that it lies below."""
+    parts = path.split(".")
+    starts = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((_TELLING[start] for start in starts if start in _TELLING), "")
+
+
+def _attribute(reading: ParsedSource, node: ast.Attribute, *, leaves: bool) -> Iterator[str]:
+    found = {what for path in reading.dotted(node) if (what := _of(path))}
+    if found:
+        yield from sorted(found)
+    elif node.attr in _TELLING_ATTRIBUTES:
+        yield _TELLING_ATTRIBUTES[node.attr]
+    elif node.attr in _STATS and not _looks_at_size(reading, node):
+        yield _FILES
+    elif node.attr in _UP and leaves:
+        yield _PLACE
+
+
+def _looks_at_size(reading: ParsedSource, node: ast.Attribute) -> bool:
+    """``path.stat().st_size`` and the like show nothing."""
+    call = reading.parents.get(node)
+    above = reading.parents.get(call) if isinstance(call, ast.Call) else None
+    return isinstance(above, ast.Attribute) and above.attr in _HARMLESS_STATS
+
+
+def _is_absolute(reading: ParsedSource, node: ast.AST) -> bool:
+    """Whether this gives a path from the root, of which ``parent`` is a folder above; a relative one has none."""
+    if isinstance(node, ast.Attribute):
+        return _TELLING_ATTRIBUTES.get(node.attr) == _PLACE or any(
+            _of(p) == _PLACE for p in reading.dotted(node)
+        )
+    return isinstance(node, ast.Name) and (
+        node.id == "__file__" or any(_of(path) == _PLACE for path in reading.dotted(node))
+    )
+
+
+def _by_text(reading: ParsedSource, node: ast.Call) -> Iterator[str]:
+    """``getattr(os, "getcwd")`` and its like."""
+    if not reading.dotted(node.func) & _BY_NAME:
+        return
+    for argument in node.args:
+        text = reading.fold(argument)
+        for name in text.split(".") if isinstance(text, str) else ():
+            what = _TELLING_ATTRIBUTES.get(name) or next(
+                (shown for path, shown in _TELLING.items() if path.endswith(f".{name}")), ""
+            )
+            if what or name in _UP | _STATS:
+                yield what or _PLACE
+
+
+def _text(reading: ParsedSource, node: ast.AST) -> Iterator[str]:
+    text = reading.fold(node)
+    if isinstance(text, bytes):
+        text = text.decode("latin-1")
+    if not isinstance(text, str) or not _WORDS.search(text):
+        return
+    above = reading.parents.get(node)
+    if isinstance(above, ast.Expr) or (above is not None and isinstance(reading.fold(above), str | bytes)):
+        return  # it stands alone, or is told by the whole text
+    yield _MACHINE if ".." not in text and "~" not in text else _PLACE
+
+
+def _context(reading: ParsedSource, node: ast.AST) -> str:
+    """What is done with it: the call that it is part of."""
+    above = reading.parents.get(node)
+    while isinstance(above, ast.Attribute):
+        node, above = above, reading.parents.get(above)
+    return ast.dump(above if isinstance(above, ast.Call) else node)

@@ -1,0 +1,383 @@
+"""An edit that waits is tried on work that came after it: what is fresh, what it says, and ways around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentos.domain import (
+    Candidate,
+    Consent,
+    Decision,
+    Evolution,
+    EvolutionState,
+    Share,
+    Snapshot,
+    Task,
+    Trial,
+    TrialSet,
+    Verdict,
+)
+from agentos.errors import Conflict
+from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fresh
+from agentos.evolver.policy import Judge, Policy
+from agentos.evolver.promote.promotion import approve, settle_overtaken
+from agentos.evolver.replay.verification import misplaced, untimely
+from agentos.evolver.verdict.fresh import FreshWork, fresh_work
+from agentos.evolver.verdict.judge import recompute
+from agentos.ports import Attempt
+from agentos.testing import FakeExecutor, FakeRegistry, MemoryLedger
+
+if TYPE_CHECKING:
+    from conftest import World
+
+PATH = "skill/calc/tools/grade.py"
+FAULTY = "def answer(points, needed=50):\n    if points > needed:\n        return 'pass'\n    return 'fail'\n"
+RIGHT = FAULTY.replace("> needed", ">= needed")
+OVERFITTED = FAULTY.replace(
+    "> needed", ">= needed or points == 48"
+)  # passes all that is known: 48 was never asked for
+HALF = FAULTY.replace("points > needed", "points > needed or points == needed == 50")
+THREE = Policy(judge=Judge(fresh_tasks=3, fresh_most=6))
+NEW = ((61, "pass"), (12, "fail"), (77, "pass"))
+
+
+def waiting(world: World, source: str = RIGHT, policy: Policy = THREE) -> Evolution:
+    """An evolution whose edit has to wait for fresh work."""
+    world.policy = policy
+    world.registry = FakeRegistry({PATH: FAULTY, "skill/calc/SKILL.md": "x"})
+    world.proposer.proposals[:] = [replace(world.proposer.proposals[0], files={PATH: source})]
+    world.seed(hidden=((45, "fail"),))
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.AWAITING_CONSENT
+    return ended
+
+
+def go_on(world: World, evolution: Evolution) -> Evolution:
+    """What the daemon does when runs have finished: as often as there is something to be tried."""
+    while evolution.id in fresh_due(world.parts):
+        try_fresh(world.parts, evolution.id)
+        if world.ledger.find(Consent, evolution_id=evolution.id):
+            finish_promotion(world.parts, evolution.id, world.durable)
+    return world.ledger.get(Evolution, evolution.id)
+
+
+def tried(world: World) -> list[str]:
+    return sorted({trial.task_id for trial in world.ledger.find(Trial) if trial.set is TrialSet.FRESH})
+
+
+def candidate_of(world: World) -> Candidate:
+    (candidate,) = world.ledger.find(Candidate)
+    return candidate
+
+
+def fresh_of(world: World) -> FreshWork:
+    candidate = candidate_of(world)
+    return fresh_work(candidate, trials_of(world.parts, candidate), world.policy)
+
+
+_numbers = count()
+
+
+def refile(world: World, task: Task, share: Share = Share.OPEN, **over: Any) -> Task:
+    """Another task made of this one."""
+    made = replace(task, id=f"task-made-{next(_numbers)}", **over)
+    world.ledger.add_task(made, share)
+    return made
+
+
+def asked(world: World, points: int, expected: str, share: Share = Share.OPEN, **over: Any) -> Task:
+    """A new task that has run once."""
+    made = refile(world, world.task(points, expected, share), share, **over)
+    world.live(made, share)
+    return made
+
+
+def boundary(world: World, needed: int) -> Task:
+    """New work that fails as the evidence did."""
+    call = world.failing[0].call
+    assert call is not None
+    made = refile(world, world.failing[0], call=replace(call, args={"points": needed, "needed": needed}))
+    world.live(made)
+    return made
+
+
+def test_enough_fresh_work_promotes_without_anybody_being_asked(world: World) -> None:
+    evolution = waiting(world)
+    for points, expected in NEW[:2]:
+        asked(world, points, expected)
+    evolution = go_on(world, evolution)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT
+    assert "1 more checked task of skill/calc (2 of 3 so far)" in evolution.reason
+    asked(world, *NEW[2])
+    assert go_on(world, evolution).state is EvolutionState.PROBATION
+    assert world.source() == RIGHT
+    first, last = world.ledger.find(Verdict)
+    assert (first.decision, last.decision) == (Decision.PROMOTE, Decision.PROMOTE)
+    (consent,) = world.ledger.find(Consent)
+    assert consent.principal == "policy:medium=auto"
+    for verdict in (first, last):
+        candidate = candidate_of(world)
+        assert recompute(verdict, candidate, trials_of(world.parts, candidate), THREE) == []
+
+
+def test_a_fresh_task_that_failed_before_counts_and_is_named_as_mended(world: World) -> None:
+    evolution = waiting(world)
+    mended = boundary(world, 40)
+    asked(world, 61, "pass")
+    evolution = go_on(world, evolution)
+    assert "(2 of 3 so far, 1 of them failed before)" in evolution.reason
+    asked(world, 77, "pass")
+    assert go_on(world, evolution).state is EvolutionState.PROBATION
+    assert mended.id in world.ledger.find(Verdict)[-1].fixed
+
+
+@pytest.mark.parametrize("share", list(Share))
+def test_fresh_work_that_passes_on_the_base_and_fails_with_it_ends_the_wait(
+    world: World, share: Share
+) -> None:
+    evolution = waiting(world, OVERFITTED)
+    for points in (61, 62):
+        asked(world, points, "pass")
+    assert go_on(world, evolution).state is EvolutionState.AWAITING_CONSENT
+    telling = asked(world, 48, "fail", share)
+    ended = go_on(world, evolution)
+    assert ended.state is EvolutionState.REJECTED
+    assert (telling.id in ended.reason) is (share is Share.OPEN), "a hidden task is named nowhere"
+    assert world.source() == FAULTY
+    verdict = world.ledger.find(Verdict)[-1]
+    assert (verdict.decision, verdict.broken) == (Decision.REJECT, (telling.id,))
+    assert recompute(verdict, candidate_of(world), trials_of(world.parts, candidate_of(world)), THREE) == []
+    assert telling.id not in verdict.reasons[0]
+
+
+def test_fresh_work_that_fails_still_as_the_evidence_did_is_told_and_promotes_nothing(world: World) -> None:
+    evolution = waiting(world, HALF)
+    boundary(world, 40)
+    for points in (61, 62, 63):
+        asked(world, points, "pass")
+    evolution = go_on(world, evolution)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT
+    assert (len(fresh_of(world).unmended), fresh_of(world).missing) == (1, 0)
+    assert evolution.reason == fresh_of(world).doubts()[0]
+    approve(world.parts, evolution, "person:ada")  # who may promote it all the same
+    assert finish_promotion(world.parts, evolution.id, world.durable) is EvolutionState.PROBATION
+
+
+# --- ways around it -----------------------------------------------------------------------------
+
+
+def refiled(world: World) -> None:
+    """The same work under other names, with other checks; and once more the very tasks."""
+    for task in (*world.failing, *world.early):
+        world.live(refile(world, task, goal="asked for anew", name="another", checks=task.checks * 2))
+        world.live(task)
+
+
+def twice(world: World) -> None:
+    """One new task, and copies of it."""
+    task = asked(world, 61, "pass")
+    for number in range(4):
+        world.live(refile(world, task, goal=f"copy {number}"))
+
+
+def unchecked(world: World) -> None:
+    for points in range(61, 67):
+        asked(world, points, "pass", checks=())
+
+
+def elsewhere(world: World) -> None:
+    """Work of the tool that never enters what is edited."""
+    world.executor = FakeExecutor(lambda task, snapshot: replace(world._script(task, snapshot), reached=()))
+    for points in range(61, 67):
+        asked(world, points, "pass")
+
+
+def imported(world: World) -> None:
+    for points in range(61, 67):
+        world.live(world.task(points, "pass"), sandbox="import")
+
+
+def of_another_version(world: World) -> None:
+    world.registry.edit({PATH: FAULTY.replace("> needed", "> needed - 20")})
+    for points in range(61, 67):
+        asked(world, points, "pass")
+    world.registry.edit({PATH: FAULTY})
+
+
+def handed_over(world: World) -> None:
+    """Tasks that runs handed over are made up by what evolves."""
+    for points in range(61, 67):
+        asked(world, points, "pass", parent="run-of-a-tool")
+
+
+def asking_models(world: World) -> None:
+    plain = world._script
+
+    def asks(task: Task, snapshot: Snapshot) -> Attempt:
+        done = plain(task, snapshot)
+        return replace(done, outcome=replace(done.outcome, cost=replace(done.outcome.cost, calls=1)))
+
+    world._script = asks  # type: ignore[method-assign]
+    for points in range(61, 67):
+        asked(world, points, "pass")
+
+
+def dated_forward(world: World) -> None:
+    """Tasks that were there before the edit, first run after it, and said to be of the next year."""
+    for task in world.early:
+        world.live(task)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        refiled,
+        twice,
+        unchecked,
+        elsewhere,
+        imported,
+        of_another_version,
+        handed_over,
+        asking_models,
+        dated_forward,
+    ],
+)
+def test_work_that_is_not_fresh_promotes_nothing(world: World, attack: Callable[[World], None]) -> None:
+    dated = world.now() + timedelta(days=400)
+    world.early = [refile(world, world.task(points, "pass"), created_at=dated) for points in range(71, 77)]
+    evolution = waiting(world)
+    attack(world)
+    evolution = go_on(world, evolution)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT
+    assert len(fresh_of(world).passed) == (1 if attack is twice else 0)
+    assert world.ledger.find(Consent) == []
+    assert world.source() == FAULTY
+
+
+def test_a_clock_that_was_put_back_makes_new_work_no_older(world: World) -> None:
+    evolution = waiting(world)
+    for points, expected in NEW:
+        asked(world, points, expected, created_at=world.now() - timedelta(days=400))
+    assert go_on(world, evolution).state is EvolutionState.PROBATION
+
+
+def test_a_flood_of_fresh_work_costs_a_bounded_number_of_trials(world: World) -> None:
+    evolution = waiting(world)
+    elsewhere(world)
+    for points in range(101, 160):
+        asked(world, points, "pass")
+    assert fresh_due(world.parts) == [evolution.id]
+    try_fresh(world.parts, evolution.id)
+    assert len(tried(world)) == 3, "a few at a time"
+    go_on(world, evolution)
+    assert len(tried(world)) == 6
+    assert fresh_due(world.parts) == []
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+@dataclass
+class Writes:
+    """The ledger, until it is written to once too often."""
+
+    ledger: MemoryLedger
+    left: int
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("put", "advance", "note"):
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+        return getattr(self.ledger, name)
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_a_kill_anywhere_repeats_no_trial_and_loses_nothing(world: World, writes: int) -> None:
+    evolution = waiting(world)
+    for points, expected in NEW:
+        asked(world, points, expected)
+    ledger = Writes(world.ledger, writes)
+    with suppress(Killed):
+        try_fresh(replace(world.parts, records=ledger, cursor=ledger, audit=ledger), evolution.id)
+        assert writes == 5, "that is all of them"
+    assert go_on(world, evolution).state is EvolutionState.PROBATION
+    assert len([trial for trial in world.ledger.find(Trial) if trial.set is TrialSet.FRESH]) == 6
+    assert (len(world.ledger.find(Verdict)), len(world.ledger.find(Consent))) == (2, 1)
+
+
+def test_a_person_s_word_on_the_first_verdict_stands_when_fresh_work_says_the_same(world: World) -> None:
+    evolution = waiting(world)
+    for points, expected in NEW:
+        asked(world, points, expected)
+    consent = approve(world.parts, evolution, "person:ada")
+    ledger = Writes(world.ledger, 4)  # killed before the policy's own consent
+    with suppress(Killed):
+        try_fresh(replace(world.parts, records=ledger, cursor=ledger, audit=ledger), evolution.id)
+    assert len(world.ledger.find(Verdict)) == 2
+    assert world.ledger.find(Consent) == [consent]
+    assert finish_promotion(world.parts, evolution.id, world.durable) is EvolutionState.PROBATION
+
+
+def test_a_person_s_word_does_not_outlive_fresh_work_that_breaks(world: World) -> None:
+    evolution = waiting(world, OVERFITTED)
+    asked(world, 48, "fail")
+    approve(world.parts, evolution, "person:ada")
+    try_fresh(world.parts, evolution.id)
+    assert world.ledger.get(Evolution, evolution.id).state is EvolutionState.REJECTED
+    with pytest.raises(Conflict):
+        finish_promotion(world.parts, evolution.id, world.durable)
+
+
+def test_a_person_who_edits_the_tool_meanwhile_ends_the_trial_of_fresh_work(world: World) -> None:
+    evolution = waiting(world)
+    for points, expected in NEW:
+        asked(world, points, expected)
+    world.registry.edit({PATH: FAULTY.replace("'fail'", "'failed'")})
+    assert fresh_due(world.parts) == []
+    assert try_fresh(world.parts, evolution.id) == EvolutionState.AWAITING_CONSENT
+    assert tried(world) == []
+    assert settle_overtaken(world.parts, evolution)
+    assert world.ledger.get(Evolution, evolution.id).state is EvolutionState.STALE
+
+
+def test_work_that_ends_otherwise_on_the_base_than_live_says_nothing(world: World) -> None:
+    evolution = waiting(world)
+    world.flaky.update(asked(world, points, expected).id for points, expected in NEW)  # from now on
+    assert go_on(world, evolution).state is EvolutionState.AWAITING_CONSENT
+    assert (fresh_of(world).passed, fresh_of(world).broken) == ((), ())
+
+
+def test_an_edit_on_a_newer_base_goes_on_with_what_it_has(world: World) -> None:
+    world.executor = FakeExecutor(
+        world._script, lambda task, snapshot: str(world.registry.files(snapshot, PATH))
+    )
+    evolution = waiting(world)
+    asked(world, *NEW[0])
+    go_on(world, evolution)
+    world.registry.edit({"prompt/other/prompt.md": "another resource"})
+    assert not settle_overtaken(world.parts, evolution)
+    for points, expected in NEW[1:]:
+        asked(world, points, expected)
+    assert go_on(world, evolution).state is EvolutionState.PROBATION
+    candidate = candidate_of(world)
+    assert candidate.rebase is not None
+    assert list(misplaced(world.registry, candidate, world.trials())) == []
+
+
+def test_work_that_is_called_fresh_and_was_there_before_is_found_offline(world: World) -> None:
+    evolution = waiting(world)
+    asked(world, *NEW[0])
+    go_on(world, evolution)
+    candidate, arrived = candidate_of(world), world.ledger.arrived
+    assert list(untimely(candidate, world.trials(), arrived)) == []
+    for known in (arrived(), None):
+        assert len([*untimely(replace(candidate, known_tasks=known), world.trials(), arrived)]) == 2
