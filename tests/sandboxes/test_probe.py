@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agentos.domain import Limits
 from agentos.errors import Unavailable
+from agentos.ports import Box
+from agentos.sandboxes import probe
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.probe import Guarantee
 
@@ -51,6 +55,27 @@ def test_a_broken_promise_ends_in_refusal(
         monkeypatch.undo()
         with pytest.raises(Unavailable, match="reads no host file"):  # still, and with the reason
             sandbox.start()
+
+
+@pytest.mark.parametrize("silent", [1, 2])
+def test_a_box_that_is_silent_shows_nothing_and_a_second_is_tried(
+    silent: int, sandbox: Bubblewrap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits, made = probe.LIMITS, []
+    monkeypatch.setattr(probe, "LIMITS", replace(limits, wall_s=0))
+
+    def opened(_: Limits, entry: str) -> Box:
+        made.append(entry)
+        if len(made) > silent:
+            monkeypatch.setattr(probe, "LIMITS", limits)
+        return sandbox.open_entry(limits, entry)
+
+    if silent == 2:
+        with pytest.raises(Unavailable, match="no answer"):
+            probe.probe(opened, grouped=False)
+    else:
+        assert all(claim.held for claim in probe.probe(opened, grouped=False))
+    assert len(made) == 2
 
 
 def agentos(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
