@@ -23,7 +23,7 @@ tool_sets: Any = importlib.util.module_from_spec(spec)
 sys.modules["tool_sets"] = tool_sets  # dataclasses look their module up
 spec.loader.exec_module(tool_sets)
 
-SETS = ("develop", "report")
+SETS = ("develop", "report", "seventh")
 TOOLS = [folder for which in SETS for folder in tool_sets.folders(which)]
 UNSTEADY = {"random", "secrets", "uuid", "time", "os", "socket", "subprocess", "urllib", "threading"}
 CLOCK = {"now", "utcnow", "today", "time", "localtime", "random", "choice", "shuffle"}
