@@ -40,8 +40,7 @@ from agentos.evolver.propose.unread_names import unread
 from agentos.ports import Bench, Case
 from agentos.proposers.repair import RepairProposer
 
-DATA = Path(__file__).resolve().parent / "data" / "tools"
-LAST_SEEN = "lift-stops"  # of `report`: those after it by name nobody may look at before they are measured
+DEVELOP = Path(__file__).resolve().parent / "data" / "tools" / "develop"
 LIMIT_S = 5.0
 SHOWN = 9
 Row = dict[str, Any]
@@ -49,11 +48,9 @@ Row = dict[str, Any]
 
 def looked_at(only: Sequence[str]) -> Iterator[SearchTool]:
     """The tools that may be looked at, in an order that has nothing to do with their names."""
-    names = [(which, path.name) for which in ("develop", "report") for path in (DATA / which).iterdir()]
-    names = [(which, name) for which, name in names if which == "develop" or name <= LAST_SEEN]
-    for which, name in sorted(names, key=lambda item: _hash(item[1])):
+    for name in sorted((path.name for path in DEVELOP.iterdir()), key=_hash):
         if not only or name in only:
-            yield from search_tools(DATA / which, [name])
+            yield from search_tools(DEVELOP, [name])
 
 
 def _hash(*words: object) -> str:
@@ -116,8 +113,7 @@ def searched(tool: SearchTool, seconds: float) -> Row:
 
 
 def _right(name: str) -> str:
-    (file,) = DATA.glob(f"*/{name}/right.py")
-    return file.read_text(encoding="utf-8")
+    return (DEVELOP / name / "right.py").read_text(encoding="utf-8")
 
 
 def answers(source: str, cases: Sequence[Case]) -> list[tuple[bool, Any]]:
@@ -207,6 +203,7 @@ def asked(tool: SearchTool, row: Row, number: int) -> Row:
         "unmended": found.unmended,
         "breaks": found.breaks,
         "idle": found.idle,
+        "needless": found.needless,
         "loosened": loosened(tool.source, own),
         "unread": unread(tool.source, own),
         "broad": broad(
@@ -250,6 +247,7 @@ GATES: dict[str, Callable[[Row], bool]] = {
     "breaks": lambda row: bool(row["breaks"]),
     "loosened": lambda row: bool(row["loosened"]),
     "idle": lambda row: bool(row["idle"]),
+    "needless": lambda row: bool(row["needless"]),
     "unread": lambda row: bool(row["unread"]),
     "broad": lambda row: row["broad"],
     "far-fetched": lambda row: 0 < row["prior"] < Policy().replay.prior_min,

@@ -5,7 +5,7 @@
 
 Each tool of the set (`benchmarks/data/tools/README.md`) gets a fresh home with a daemon, is dropped into its folder
 of skills with its fault, and works off nine of its fourteen tasks. An edit that then waits for fresh work gets
-it: with ``--fresh N`` so many of the 24 fresh inputs, drawn by the tool's name, are filed as checked tasks. What comes of it
+it: with ``--fresh N`` so many of the tool's fresh inputs, drawn by its name, are filed as checked tasks. What comes of it
 is judged from outside: the edit is held against the five tasks that the program never saw, and against the right
 version on the fresh inputs that were not filed. Without arguments, three tools of `develop` are tried, so
 that `make bench` stays short. A run with ``--json`` goes on where the file ends.
@@ -61,6 +61,12 @@ class Result:
     seconds: float
     diff: list[str]
     drawn: list[int] = field(default_factory=list)  # numbers of the fresh inputs that were filed
+    inputs: int = 24  # fresh inputs of the tool
+
+    @property
+    def left(self) -> int:
+        """How many fresh inputs judge it."""
+        return self.inputs - len(self.drawn)
 
     @property
     def edited(self) -> bool:
@@ -70,7 +76,7 @@ class Result:
     @property
     def right(self) -> bool:
         """Whether the edit is right wherever it was looked at."""
-        return self.edited and self.kept == 5 and self.fresh == 24 - len(self.drawn)
+        return self.edited and self.kept == 5 and self.fresh == self.left
 
     @property
     def outcome(self) -> str:
@@ -291,6 +297,7 @@ def attempt(tool: Tool, seconds: float, fresh: int, wanted: int | None) -> Resul
         seconds=round(time.monotonic() - began, 1),
         diff=changed(tool, source),
         drawn=drawn,
+        inputs=len(tool.fresh),
     )
 
 
@@ -306,7 +313,7 @@ def changed(tool: Tool, source: str) -> list[str]:
 def table(results: list[Result]) -> None:
     print(f"{'tool':18} {'fault':8} {'end':22} {'kept':>5} {'fresh':>6} {'worse':>5} {'s':>6}  verdict")
     for item in results:
-        line = f"{item.name:18} {item.edit:8} {item.outcome:22} {item.kept:>3}/5 {item.fresh:>3}/{24 - len(item.drawn)}"
+        line = f"{item.name:18} {item.edit:8} {item.outcome:22} {item.kept:>3}/5 {item.fresh:>3}/{item.left}"
         word = "" if item.promoted or not item.edited else ", right" if item.right else ", wrong"
         print(f"{line} {item.worse:>5} {item.seconds:>6.1f}  {item.verdict}{word}")
 

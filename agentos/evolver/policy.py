@@ -113,9 +113,7 @@ class ReplayPolicy:
     neighbours: int = 48  # generated inputs beside those of the evidence; half as many beside the guards'
     neighbours_min: int = 8  # with fewer that the tool takes nothing is said
     neighbour_s: float = 0.5  # of one call on such an input; a slower tool says nothing there
-    drawn: int = (
-        4  # times as many are drawn as edits are compared on: those that run what is edited come first
-    )
+    drawn: int = 4  # times as many are drawn as compared on: those that run what is edited come first
     crossed: int = 24  # calls made of two tasks
     stepped: int = 48  # inputs with one number a little higher or lower
     along_min: int = 4  # neighbours along one argument that say something of it
@@ -159,6 +157,8 @@ class Judge:
     steady_at_least: float = 0.75
     hold_out_looks: int = 6
     fresh_tasks: int = 20  # 0: never asked for
+    fresh_mended: int = 5  # of them, that fail on the base: only there do the two sides part
+    fresh_answers: int = 2  # different ones in which these have to end, if the evidence does
     fresh_most: int = 50
     slack_usd: float = 0.001
     slack_tokens: float = 200.0
@@ -370,18 +370,13 @@ def load_policy(path: Path) -> Policy:
     return Policy(**parts)
 
 
+_DRAWN = ("mutants", "stepped", "symptom_min", "spelled")
+_FRESH = ("fresh_tasks", "fresh_mended", "fresh_answers")
 # What stood for a key that a stored policy lacks, where that is not today's default.
 _BEFORE: Mapping[str, Mapping[str, Any]] = {
-    "judge": {"hidden_share": 0.0, "hidden_gain": 0.0, "fresh_tasks": 0},
+    "judge": {"hidden_share": 0.0, "hidden_gain": 0.0, **dict.fromkeys(_FRESH, 0)},
     "screen": {"ask": ()},
-    "replay": {
-        "mutants": 0,
-        "stepped": 0,
-        "symptom_min": 0,
-        "spelled": 0,
-        "prior_min": 0.0,
-        "share_min": 0.0,
-    },
+    "replay": {**dict.fromkeys(_DRAWN, 0), "prior_min": 0.0, "share_min": 0.0},
 }
 
 

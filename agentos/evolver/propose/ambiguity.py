@@ -23,7 +23,7 @@ from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.edit_mutants import mutants
-from agentos.evolver.propose.moot_mutants import idle, near_texts
+from agentos.evolver.propose.moot_mutants import constant_tests, idle, near_texts
 from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, spelled, stepped
 from agentos.evolver.propose.symptoms import symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
@@ -32,6 +32,7 @@ from agentos.syntax import parse
 
 _MINUS = re.compile(rb"(?<![\w.)])-[\d.]")
 _SHOWN = 80  # characters of a value
+_FEW = 24  # inputs that are tried at once, where one is likely to say it
 _NOT_TAKEN = ("input", "died", "timeout")
 
 
@@ -65,6 +66,7 @@ class EditFindings:
     unmended: str = ""
     breaks: str = ""
     idle: str = ""
+    needless: str = ""
     share: float = 0.0
     rivals: Sequence[str] = ()
 
@@ -140,6 +142,8 @@ def examined(
     lines = edited_lines(old, own)
     steady = [number for number in known.working if before.passed[number]]
     unguarded = not any(lines & set(before.lines[number]) for number in steady) if lines and steady else None
+    if hangs := _hangs(bench, known, drawn, own, before, lines):
+        return EditFindings(unguarded=unguarded, breaks=hangs)  # it would do so over and over below
     done = bench.try_source(own, cases=range(count))
     unmended = _still_raises(bench, known, drawn, own, before) or _still_wrong(
         bench, known, drawn, own, (before, done)
@@ -154,7 +158,7 @@ def examined(
         unguarded,
         unmended,
         breaks,
-        _idle(bench, known, drawn, before, old, own),
+        *_without(bench, known, drawn, before, old, own),
         known.weight / left if left else 0.0,
     )
     if not standing:
@@ -172,18 +176,28 @@ def _passes(bench: Bench, source: str, needed: Sequence[int]) -> bool:
     )
 
 
-def _idle(
+def _without(
     bench: Bench, known: Known, drawn: Sequence[Neighbour], before: BenchResult, old: str, own: str
-) -> str:
-    """What the edit writes without which all answers are the same: it took something's effect away."""
-    without = idle(old, own) if known.rules.mutants else {}
-    chosen = _reaching(before, edited_lines(old, own), known, len(drawn)) if without else []
+) -> tuple[str, str]:
+    """What the edit writes without which, and a test with whose one end, all answers are the same: neither decides anything."""
+    kinds = (idle(old, own), constant_tests(old, own)) if known.rules.mutants else ()
+    chosen = _reaching(before, edited_lines(old, own), known, len(drawn)) if any(kinds) else []
     tried = [*range(len(known.tasks)), *chosen]
-    mine = bench.try_source(own, cases=tried).outputs if without else ()
-    for written, source in without.items():
-        if all(map(_alike, mine, bench.try_source(source, cases=tried).outputs)):
-            return written
-    return ""
+    mine = bench.try_source(own, cases=tried).outputs if any(kinds) else ()
+    found = []
+    for sources in kinds:
+        alike = (words for words, source in sources.items() if _answers(bench, source, tried, mine))
+        found.append(next(alike, ""))
+    return (found[0], found[1]) if found else ("", "")
+
+
+def _answers(bench: Bench, source: str, tried: Sequence[int], mine: Sequence[Json]) -> bool:
+    """Whether it answers all of these so; a few first, because most do not."""
+    for start, end in ((0, _FEW), (_FEW, len(tried))):
+        theirs = bench.try_source(source, cases=tried[start:end]).outputs if tried[start:end] else ()
+        if not all(map(_alike, mine[start:end], theirs)):
+            return False
+    return True
 
 
 def _still_raises(
@@ -210,6 +224,23 @@ def _breaks(bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, be
     for number, output in zip(at, bench.try_source(own, cases=at).outputs if at else (), strict=True):
         if _failed(output) and not _failed(output, *_NOT_TAKEN):
             return f"{_call(drawn[number - count], known.tasks)} by {_short(output)}"
+    return ""
+
+
+def _hangs(
+    bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, before: BenchResult, lines: Set[int]
+) -> str:
+    """Anywhere: of what is malformed a right edit may make nothing, but it ends."""
+    chosen = _reaching(before, lines, known, len(drawn)) if known.rules.mutants else []
+    chosen = [number for number in chosen if not _failed(before.outputs[number])]
+    for start in range(0, len(chosen), _FEW):
+        some = chosen[start : start + _FEW]
+        for number, output in zip(some, bench.try_source(own, cases=some).outputs, strict=True):
+            if _failed(output, "timeout"):
+                # Once more, by itself: what ran before it may have left it slow.
+                (again,) = bench.try_source(own, cases=[number]).outputs
+                if _failed(again, "timeout"):
+                    return f"{_call(drawn[number - len(known.tasks)], known.tasks)}: it does not end"
     return ""
 
 

@@ -18,7 +18,7 @@ from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
-from agentos.evolver.propose.ambiguity import findings, parted
+from agentos.evolver.propose.ambiguity import EditFindings, findings, parted
 from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
 from agentos.evolver.propose.unread_names import unread
@@ -98,7 +98,7 @@ def behaves(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> tu
             unguarded=bool(found.unguarded),
             unmended=found.unmended,
             breaks=found.breaks,
-            loosened=told.loosened or (f"the effect of {found.idle}" if found.idle else ""),
+            loosened=told.loosened or _without_effect(found),
             unread=unread(old[seen.path], candidate.edit.files[seen.path]),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )
@@ -310,6 +310,12 @@ def _told(seen: ObservedBehaviour, rules: ReplayPolicy) -> Behaviour:
         broad=len(answered) >= rules.neighbours_min
         and sum(ran.differs for ran in answered) > rules.broad_share * len(answered),
     )
+
+
+def _without_effect(found: EditFindings) -> str:
+    if found.idle:
+        return f"the effect of {found.idle}"
+    return f"the effect of a test (with {found.needless} all answers are the same)" if found.needless else ""
 
 
 def _sample(ran: InputRun) -> str:

@@ -53,6 +53,17 @@ def idle(old: str, new: str) -> dict[str, str]:
     return {text: source for text, source in found.items() if source != old and _parses(source)}
 
 
+def constant_tests(old: str, new: str) -> dict[str, str]:
+    """Each test, and each operand of one, that is newly written, always true and always false, and the source with it so."""
+    found: dict[str, str] = {}
+    written, tests = _newly_written(old, new)
+    wholes = [each for node in written for each in _joined(node)]
+    for test in (*tests, *wholes):
+        for word in ("True", "False"):
+            found.setdefault(f"{_cut(test)} always {word.lower()}", _with(new, test, word))
+    return {words: source for words, source in found.items() if source != old and _parses(source)}
+
+
 def near_texts(old: str, new: str) -> list[str]:
     """Texts that stand in the lines that the edit writes, and in those that they replace."""
     try:
@@ -97,6 +108,16 @@ def _tests(node: ast.AST) -> Sequence[ast.expr]:
     elif isinstance(node, ast.BoolOp):
         tests = node.values
     return [test for test in tests if not isinstance(test, ast.BoolOp)]
+
+
+def _joined(node: ast.AST) -> Sequence[ast.expr]:
+    """The tests of it that are several in one."""
+    tests: Sequence[ast.expr] = ()
+    if isinstance(node, ast.If | ast.IfExp):
+        tests = (node.test,)
+    elif isinstance(node, ast.comprehension):
+        tests = node.ifs
+    return [test for test in tests if isinstance(test, ast.BoolOp)]
 
 
 def _decided(test: ast.expr) -> Iterator[Change]:

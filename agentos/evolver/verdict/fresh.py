@@ -2,8 +2,11 @@
 
 An edit that a search found passes what was known when it was found; that is how it was chosen. Whether it is right
 elsewhere is told by work that did not exist then. Of each such task with checks that ran what is edited the
-candidate's trial counts; the base's, which has to end as the live run did, says how it was before. Which tasks are
-fresh is decided where they are chosen (``replay.fresh``). A pure function of trials and policy, as the verdict is.
+candidate's trial counts; the base's, which has to end as the live run did, says how it was before. A task that passes
+on both sides shows that nothing is lost there; that what changed is right is shown only where the sides part: of what
+passes, some have to fail on the base, and not all of these end in one answer where the evidence has several. Which
+tasks are fresh is decided where they are chosen (``replay.fresh``). A pure function of trials and policy, as the
+verdict is.
 """
 
 from __future__ import annotations
@@ -50,22 +53,33 @@ class FreshWork:
     lost: tuple[str, ...] = ()  # they pass on the base, and cannot be replayed with it
     mended_alike: int = 0  # of those that failed as the evidence did
     needed: int = 0  # of these and the unmended, how many it has to mend
+    telling: int = 0  # of those that pass, how many have to fail on the base
+    answers: int = 0  # different ones in which it ends what it mends
+    answers_wanted: int = 0
 
     @property
     def missing(self) -> int:
-        """How many more are wanted."""
-        return max(0, self.wanted - len(self.passed))
+        """How many more are wanted, at least."""
+        alike = max(0, self.answers_wanted - self.answers)
+        return max(0, self.wanted - len(self.passed), self.telling - len(self.mended), alike)
 
     @property
     def so_far(self) -> str:
         """The count, in words."""
-        before = f", {len(self.mended)} of them failed before" if self.mended else ""
-        return f"{len(self.passed)} of {self.wanted} so far{before}"
+        parts = [f"{len(self.passed)} of {self.wanted} so far"]
+        if self.telling:
+            parts.append(f"{len(self.mended)} of {self.telling} that failed before")
+        elif self.mended:
+            parts.append(f"{len(self.mended)} of them failed before")
+        if self.telling and len(self.mended) >= self.telling and self.answers < self.answers_wanted:
+            parts.append("all that it mended end in one answer")
+        return ", ".join(parts)
 
     def waits_for(self, resource: str) -> str:
         """What else may promote it than a person."""
         tasks = "task" if self.missing == 1 else "tasks"
-        return f"waits for you, or for {self.missing} more checked {tasks} of {resource} ({self.so_far})"
+        failing = "" if len(self.passed) < self.wanted else " that it fails now"
+        return f"waits for you, or for {self.missing} more checked {tasks} of {resource}{failing} ({self.so_far})"
 
     def doubts(self) -> list[str]:
         """What fresh work says against it, or does not say for it yet, a sentence each."""
@@ -133,8 +147,11 @@ def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) ->
     def named(*wanted: _FreshEnd) -> tuple[str, ...]:
         return tuple(name for name, end in ends.items() if end in wanted)
 
+    fixed = frozenset(named(*_MENDED))
+    wanted = policy.judge.fresh_tasks if wants_fresh(candidate, known, policy) else 0
+    telling = min(wanted, policy.judge.fresh_mended)
     return FreshWork(
-        wanted=policy.judge.fresh_tasks if wants_fresh(candidate, known, policy) else 0,
+        wanted=wanted,
         tried=tuple(ends),
         passed=named(_FreshEnd.KEPT, *_MENDED),
         mended=named(*_MENDED),
@@ -143,7 +160,15 @@ def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) ->
         lost=named(_FreshEnd.LOST),
         mended_alike=len(named(_FreshEnd.MENDED_ALIKE)),
         needed=math.floor(share * alike + ROUNDING),
+        telling=telling,
+        answers=_answers(trial for trial in made if trial.task_id in fixed and trial.arm is Arm.CANDIDATE),
+        answers_wanted=min(telling, policy.judge.fresh_answers, _answers(shown)),
     )
+
+
+def _answers(trials: Iterable[Trial]) -> int:
+    """How many different ones there are among those that passed."""
+    return len({trial.answer_sha256 for trial in trials if _passed(trial)})
 
 
 def _by_task(trials: Sequence[Trial]) -> dict[str, list[Trial]]:

@@ -95,3 +95,36 @@ def test_each_file_and_each_list_is_empty_once() -> None:
     assert [item.case.call.args["skip"] for item in found if item.along == "skip"] == [[]]
     assert not any(item.case.checks for item in found)
     assert limits([]) == []
+
+
+ENDLESS = [  # each passes the tasks, in which no line is doubled
+    "    while len({*heads}) < len(heads):\n        heads = heads[:]\n",
+    "    while True:\n        if len({*heads}) == len(heads):\n            break\n",
+    "    for head in heads:\n        if heads.count(head) > 1:\n            heads.append(head)\n",
+]
+
+
+@pytest.mark.parametrize("loop", ENDLESS)
+def test_an_edit_that_never_ends_where_its_base_answers_is_said(loop: str) -> None:
+    last = "    return Output(heads=[group[0] for group in groups if group[0] not in input.skip])\n"
+    own = WHERE_THERE_IS_ONE.replace(
+        last, f"    heads = [group[0] for group in groups]\n{loop}    return Output(heads=heads)\n"
+    )
+    doubled = case(9, "a\na\nb\n", [], [])
+    assert "does not end" in breaks(own, [Neighbour(doubled, 0, "a.txt")])
+    assert breaks(own, [Neighbour(case(9, "a\nb\n", [], []), 0, "a.txt")]) == ""
+
+
+def test_what_never_ended_on_the_base_is_not_broken() -> None:
+    spin = SOURCE.replace(
+        "    groups, current", "    while input.skip == []:\n        pass\n    groups, current"
+    )
+    bench = LocalBench([*TASKS, case(9, "a\n", [], [])], 0.2)
+    drawn = [Neighbour(case(9, "a\n", [], []), 0, "a.txt")]
+    own = spin.replace("[group[0] for", "[str(group[0]) for")
+    try:
+        assert (
+            examined(bench, Known(TASKS, {2}, b"k" * 32, ReplayPolicy()), drawn, spin, own, {}).breaks == ""
+        )
+    finally:
+        bench.close()

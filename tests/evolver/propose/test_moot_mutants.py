@@ -13,7 +13,7 @@ from agentos.domain import Ambiguity, Call, Check, Json
 from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
 from agentos.evolver.propose.edit_mutants import mutants
-from agentos.evolver.propose.moot_mutants import idle, moot, near_texts
+from agentos.evolver.propose.moot_mutants import constant_tests, idle, moot, near_texts
 from agentos.evolver.propose.neighbours import spelled
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
@@ -246,6 +246,50 @@ def test_what_has_an_effect_is_not_idle() -> None:
         ("> input.limit", "> input.limit - 1"),
     ):
         assert not found(changed(new), tasks, 2, KEYS[0], ReplayPolicy()).idle
+
+
+STRIPPED = "found.append(name.strip())"
+DECIDES_NOTHING = [
+    f"if count: {STRIPPED}",
+    f"if found is not None: {STRIPPED}",
+    f"if len(found) < count: {STRIPPED}",
+    f"if found or count > 0: {STRIPPED}",
+    f"if name != '' or count: {STRIPPED}",
+    f"if not count: continue\n        {STRIPPED}",
+    f"if count == 0 or found is None: break\n        {STRIPPED}",
+    "found.append(name.strip() if count else name)",
+    "found += [each.strip() for each in [name] if count]",
+    "found.extend(each.strip() for each in [name] if count and each is name)",
+]
+
+
+@pytest.mark.parametrize("new", DECIDES_NOTHING)
+def test_a_test_that_decides_nothing_is_told_however_it_is_written(new: str) -> None:
+    """A condition that never fails, in the place of one that did: nothing else is left of it to be found by."""
+    edit = changed(('found.append(name.strip(".csv"))', new))
+    found_now = found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy())
+    assert "always" in found_now.needless
+    assert not found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy(mutants=0)).needless
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        f"if len(name) > 2: {STRIPPED}",
+        f"if name not in found: {STRIPPED}",
+        "found.append(name.strip() if count > 1 else name)",
+        STRIPPED,
+    ],
+)
+def test_a_test_that_decides_something_is_not(new: str) -> None:
+    edit = changed(('found.append(name.strip(".csv"))', new))
+    assert not found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy()).needless
+
+
+def test_a_test_of_several_is_also_held_constant_as_a_whole() -> None:
+    edit = changed(("        count += 1", "        if count >= 0 or found:\n            count += 1"))
+    assert {"count >= 0 or found always true", "found always true"} <= {*constant_tests(OLD, edit)}
+    assert constant_tests(OLD, OLD) == constant_tests(OLD, "def f(:") == {}
 
 
 def test_an_annotation_has_no_effect_to_lose() -> None:

@@ -26,7 +26,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict
 from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fresh
-from agentos.evolver.policy import Judge, Policy
+from agentos.evolver.policy import Judge, Policy, policy_from_json
 from agentos.evolver.promote.promotion import approve, settle_overtaken
 from agentos.evolver.replay.verification import misplaced, untimely
 from agentos.evolver.verdict.fresh import FreshWork, fresh_work
@@ -44,7 +44,8 @@ OVERFITTED = FAULTY.replace(
     "> needed", ">= needed or points == 48"
 )  # passes all that is known: 48 was never asked for
 HALF = FAULTY.replace("points > needed", "points > needed or points == needed == 50")
-THREE = Policy(judge=Judge(fresh_tasks=3, fresh_most=6))
+THREE = Policy(judge=Judge(fresh_tasks=3, fresh_most=6, fresh_mended=0))
+TELLING = Policy(judge=Judge(fresh_tasks=3, fresh_most=9, fresh_mended=2))
 NEW = ((61, "pass"), (12, "fail"), (77, "pass"))
 
 
@@ -136,6 +137,53 @@ def test_a_fresh_task_that_failed_before_counts_and_is_named_as_mended(world: Wo
     asked(world, 77, "pass")
     assert go_on(world, evolution).state is EvolutionState.PROBATION
     assert mended.id in world.ledger.find(Verdict)[-1].fixed
+
+
+def test_work_that_passes_on_both_sides_alone_does_not_show_that_what_changed_is_right(world: World) -> None:
+    """Any number of easy tasks, filed for an edit that waits."""
+    evolution = waiting(world, policy=TELLING)
+    for points, expected in (*NEW, (62, "pass"), (13, "fail"), (78, "pass")):
+        asked(world, points, expected)
+    evolution = go_on(world, evolution)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT
+    fresh = fresh_of(world)
+    assert (len(fresh.passed), len(fresh.mended), fresh.missing) == (6, 0, 2)
+    assert (
+        "2 more checked tasks of skill/calc that it fails now (6 of 3 so far, 0 of 2 that failed before)"
+        in evolution.reason
+    )
+    boundary(world, 40)
+    assert go_on(world, evolution).state is EvolutionState.AWAITING_CONSENT
+    boundary(world, 30)
+    assert go_on(world, evolution).state is EvolutionState.PROBATION
+    candidate = candidate_of(world)
+    for verdict in world.ledger.find(Verdict):
+        assert recompute(verdict, candidate, trials_of(world.parts, candidate), TELLING) == []
+
+
+def test_one_answer_to_all_that_it_mends_is_not_enough_where_the_evidence_has_several(world: World) -> None:
+    evolution = waiting(world, policy=TELLING)
+    for number in (40, 30, 20):
+        boundary(world, number)
+    try_fresh(world.parts, evolution.id)
+    candidate, trials = candidate_of(world), trials_of(world.parts, candidate_of(world))
+    assert fresh_work(candidate, trials, TELLING).missing == 0, "the evidence has one answer too"
+    several = [
+        replace(trial, answer_sha256=trial.task_id) if trial.set is TrialSet.EVIDENCE else trial
+        for trial in trials
+    ]
+    told = fresh_work(candidate, several, TELLING)
+    assert (told.answers, told.answers_wanted, told.missing) == (1, 2, 1)
+    assert len(told.doubts()) == 1
+    first = next(trial.task_id for trial in trials if trial.set is TrialSet.FRESH)
+    other = [replace(trial, answer_sha256="other") if trial.task_id == first else trial for trial in several]
+    assert fresh_work(candidate, other, TELLING).doubts() == []
+
+
+def test_a_verdict_of_before_is_computed_again_without_them() -> None:
+    stored = policy_from_json({"judge": {"fresh_tasks": 20}})
+    assert (stored.judge.fresh_mended, stored.judge.fresh_answers) == (0, 0), "a verdict of before"
+    assert (Judge().fresh_mended, Judge().fresh_answers) == (5, 2)
 
 
 @pytest.mark.parametrize("share", list(Share))
