@@ -46,7 +46,7 @@ RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 LITERAL = re.compile(r"""^([rRbBuU]*)('''|\"\"\"|'|")(.*)\2$""", re.DOTALL)
 OF_RE = frozenset({"compile", "match", "search", "fullmatch", "findall", "finditer", "sub", "split", "subn"})
 TIMES = {"%d": ("%m", "%-d"), "%m": ("%d", "%M", "%b"), "%M": ("%m",), "%H": ("%I",), "%I": ("%H",), "%y": ("%Y",),
-         "%Y": ("%y",), "%b": ("%B", "%m"), "%B": ("%b",), "%S": ("%f",), "%j": ("%d",)}  # fmt: skip
+         "%Y": ("%y", "%G"), "%W": ("%V",), "%U": ("%V", "%W"), "%b": ("%B", "%m"), "%B": ("%b",), "%S": ("%f",), "%j": ("%d",)}  # fmt: skip
 SPECS = (":02d", ":.2f", ":.1f", ":.0f", ":02", ":,", ":03d", ":,.2f", ":g", ":>2", ":4d")
 PLACEHOLDER = re.compile(r"(?<!\{)\{([^{}:!]+)(![rs])?(:[^{}]*)?\}(?!\})")
 
@@ -175,6 +175,8 @@ def _placeholders(
                 yield f"{inner}{way}{spec[: match.start()]}{number}{spec[match.end() :]}", 0.7
     for text, weight in _inner(inner):
         yield f"{text}{way}{spec}", weight
+    if inner.endswith(".year") and b"isocalendar" in site.program.data:
+        yield f"{inner.removesuffix('.year')}.isocalendar()[0]{spec}", 3.0
     for name in site.variables():
         if name != inner and name.isidentifier():
             yield f"{name}{way}{spec}", 0.5
