@@ -115,6 +115,12 @@ FAULTS = {
     "week of the year": ("", "return a.strftime('%Y-W%W')", "%W", "%V"),
     "the first comes first": ("", "return a.pop()", "pop()", "pop(0)"),
     "the other of a library": ("import bisect\n", "return bisect.bisect_left(a, b)", "bisect_left", "bisect_right"),
+    "a text in a pattern": ("import re\n", "return re.sub(a, b, '')", "sub(a,", "sub(re.escape(a),"),
+    "any sign instead": ("import re\n", "return re.match(r'([^(]+?) x', a)", "[^(]", "."),
+    "the longest of them": ("", "return a[0]", "a[0]", "max(a, key=lambda item: item[1])"),
+    "one thing more": ("", "c = set()\nreturn f(c, b)", "(c, b)", "(c | {b}, b)"),
+    "two fewer": ("", "return 2**a < b", "2**a", "2**a - 2"),
+    "a part before it is stripped": ("", "return a.strip()", "a.strip", "a.split('+')[0].strip"),
     "the same slip twice": ("", "return a.x + b * a.x", "return a.x + b * a.x", "return abs(a.x) + b * abs(a.x)"),
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from agentos.proposers.repair.operators.arithmetic import SIGN
+from agentos.proposers.repair.scope import COLLECTIONS
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 
@@ -110,6 +111,19 @@ def _replaced(site: EditSite, whole: ast.expr, part: ast.expr, text: str) -> str
 def _tight(site: EditSite, node: ast.expr) -> str:
     simple = isinstance(node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
     return site.text(node) if simple else f"({site.text(node)})"
+
+
+def with_one_more(site: EditSite) -> Iterator[CodeEdit]:
+    """A collection that is handed on with one thing more, and left as it is: ``used | {cell}``."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Name) or not isinstance(above, ast.Call) or node not in above.args:
+        return
+    form = {"set": "{} | {{{}}}", "list": "[*{}, {}]"}.get(site.kind(node))
+    if form is None:
+        return
+    for name in site.variables():
+        if name != node.id and site.scope.kinds.get(name, "") not in COLLECTIONS:
+            yield site.edit(form.format(node.id, name), "wrap", 0.5)
 
 
 def again(site: EditSite) -> Iterator[CodeEdit]:

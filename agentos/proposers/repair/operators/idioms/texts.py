@@ -12,7 +12,7 @@ CLEANINGS = (".replace(',', '')", ".replace(',', '.')", ".replace(' ', '')", ".r
              ".rstrip('%')", ".lstrip('$')", ".strip('\"')", ".rstrip('.')", ".lstrip('0')", ".rstrip('\\n')",
              ".replace('_', ' ')", ".split()[0]", ".split()[-1]", ".rstrip(',')", ".lstrip('#')")  # fmt: skip
 CHAINED = frozenset(
-    {"replace", "split", "rsplit", "partition", "rpartition", "isdigit", "startswith", "endswith"}
+    {"replace", "split", "rsplit", "partition", "rpartition", "isdigit", "startswith", "endswith", "strip"}
 )
 ALIKE = (
     "{}.lower()",
