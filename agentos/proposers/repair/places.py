@@ -19,7 +19,7 @@ from agentos.proposers.repair.operators import (
     names,
     statements,
 )
-from agentos.proposers.repair.operators.idioms import flow, limits, patterns, presence, texts
+from agentos.proposers.repair.operators.idioms import flow, limits, nesting, patterns, presence, texts
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
@@ -51,10 +51,15 @@ OPERATORS = (
     limits.regrouped,
     limits.repeated,
     limits.to_variables,
+    nesting.across,
+    nesting.with_one_more,
+    nesting.again,
+    nesting.around,
     flow.keywords,
     texts.sort_keys,
     texts.in_order,
     patterns.patterns,
+    patterns.escaped,
     patterns.times,
     patterns.templates,
     texts.cleaned,
@@ -62,6 +67,7 @@ OPERATORS = (
     texts.distinct,
     texts.fields,
     texts.prefixes,
+    texts.affixes,
     texts.one_of,
     flow.jumps,
     flow.farther,

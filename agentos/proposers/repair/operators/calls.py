@@ -111,6 +111,9 @@ def slices(site: EditSite) -> Iterator[CodeEdit]:
                 yield site.edit(f"{base}.get({index}, {default})", "default", 0.5)
             for name in ("sum", "max", "min", "len"):
                 yield site.edit(f"{name}({base})", "wrap", 0.3)
+            for key in ("len", "lambda item: item[1]", "lambda item: item[0]"):
+                yield site.edit(f"max({base}, key={key})", "sort key", 0.2)
+                yield site.edit(f"min({base}, key={key})", "sort key", 0.2)
             yield site.edit(f"{base}[:{index}]", "slice", 0.3)
             yield site.edit(f"{base}[{index}:]", "slice", 0.3)
         return

@@ -38,6 +38,7 @@ POSITIONAL: dict[str, tuple[str, ...]] = {
     "range": ("2", "-1"),
     "ljust": (),
     "getattr": ("None",),
+    "pop": ("0",),
 }
 CUT = frozenset({"split", "rsplit", "replace"})
 
@@ -129,6 +130,7 @@ LEFT = {"bisect_left": "bisect_right", "ceil": "floor", "mean": "median", "combi
         "OrderedDict": "Counter", "nlargest": "nsmallest", "nsmallest": "nlargest", "unescape": "escape",
         "escape": "unescape", "quote": "unquote", "unquote": "quote", "date": "datetime"}  # fmt: skip
 
+LIBRARIES = frozenset({"bisect", "heapq", "html", "itertools", "math", "statistics"})
 
 LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
@@ -244,6 +246,10 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
 def imported_instead(site: EditSite) -> Iterator[CodeEdit]:
     """Another function of the same library in the place of one that the file imports, wherever it is used."""
     node = site.node
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in LIBRARIES:
+        if node.attr in LEFT:
+            yield site.edit(f"{node.value.id}.{LEFT[node.attr]}", "function", 1.5)
+        return
     if not isinstance(node, ast.Name) or node.id not in site.facts.imported or node.id not in LEFT:
         return
     new = LEFT[node.id]

@@ -86,6 +86,11 @@ def rounding(site: EditSite) -> Iterator[CodeEdit]:
         elif node.func.id == "int":
             yield site.edit(f"round({inner})", "rounding", 1.0)
         return
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        yield from _nearly(site, node)
+    if (whole := _one_too_many(node)) is not None:
+        left, right = _tight(whole.left, site.text(whole.left)), site.text(whole.right)
+        yield site.edit(f"-(-{left} // {right})", "rounding", 2.0)
     if not isinstance(node, ast.BinOp) or not isinstance(
         node.op, ast.Div | ast.FloorDiv | ast.Mult | ast.Mod
     ):
@@ -96,6 +101,33 @@ def rounding(site: EditSite) -> Iterator[CodeEdit]:
     if isinstance(node.op, ast.Div | ast.FloorDiv):
         yield site.edit(f"-(-{_tight(node.left, left)} // {right})", "rounding", 1.0)
         yield site.edit(f"round({left} / {right})", "rounding", 0.5)
+
+
+def _nearly(site: EditSite, node: ast.Compare) -> Iterator[CodeEdit]:
+    """Equal but for what the last digits of a float make of it."""
+    left, right = node.left, node.comparators[0]
+    sums = ast.BinOp | ast.Call
+    if not isinstance(left, sums) and not isinstance(right, sums):
+        return
+    if "str" in (site.kind(left), site.kind(right)):
+        return
+    for side in (left, right):
+        if isinstance(side, sums):
+            yield site.edit(f"round({site.text(side)}, 2)", "rounding", 0.7, node=side)
+    sign = "<" if isinstance(node.ops[0], ast.Eq) else ">="
+    yield site.edit(
+        f"abs({site.text(left)} - {_tight(right, site.text(right))}) {sign} 1e-9", "rounding", 0.5
+    )
+
+
+def _one_too_many(node: ast.AST) -> ast.BinOp | None:
+    """``a // b`` of ``a // b + 1``, which is one too many where ``b`` divides ``a``."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return None
+    whole, more = node.left, node.right
+    if not isinstance(whole, ast.BinOp) or not isinstance(whole.op, ast.FloorDiv):
+        return None
+    return whole if isinstance(more, ast.Constant) and more.value == 1 else None
 
 
 def _tight(node: ast.expr, text: str) -> str:

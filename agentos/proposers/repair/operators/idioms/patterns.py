@@ -40,13 +40,14 @@ RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"\$$", ("",)),
         (r"^(?!\^)", ("^", r"\\b")),
         (r"(?<!\$)$", ("$", r"\\b")),
+        (r"\[\^[^\]\\]+\]", (".",)),
         (r"(?<!\[)\]", (r"-]", r".]", r"_]", r"']")),
     )
 )
 LITERAL = re.compile(r"""^([rRbBuU]*)('''|\"\"\"|'|")(.*)\2$""", re.DOTALL)
 OF_RE = frozenset({"compile", "match", "search", "fullmatch", "findall", "finditer", "sub", "split", "subn"})
 TIMES = {"%d": ("%m", "%-d"), "%m": ("%d", "%M", "%b"), "%M": ("%m",), "%H": ("%I",), "%I": ("%H",), "%y": ("%Y",),
-         "%Y": ("%y",), "%b": ("%B", "%m"), "%B": ("%b",), "%S": ("%f",), "%j": ("%d",)}  # fmt: skip
+         "%Y": ("%y", "%G"), "%W": ("%V",), "%U": ("%V", "%W"), "%b": ("%B", "%m"), "%B": ("%b",), "%S": ("%f",), "%j": ("%d",)}  # fmt: skip
 SPECS = (":02d", ":.2f", ":.1f", ":.0f", ":02", ":,", ":03d", ":,.2f", ":g", ":>2", ":4d")
 PLACEHOLDER = re.compile(r"(?<!\{)\{([^{}:!]+)(![rs])?(:[^{}]*)?\}(?!\})")
 
@@ -66,6 +67,17 @@ def patterns(site: EditSite) -> Iterator[CodeEdit]:
     prefix, quote, body = written.groups()
     for text in (*_variants(body), *_with_signs(body, site.facts.given.signs)):
         yield site.edit(f"{prefix}{quote}{text}{quote}", "pattern", 1.0)
+
+
+def escaped(site: EditSite) -> Iterator[CodeEdit]:
+    """A text that is made part of a pattern, as it is and not as a pattern of its own."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Name | ast.Subscript | ast.Attribute) or not isinstance(above, ast.Call):
+        return
+    func = above.func
+    of_re = isinstance(func, ast.Attribute) and func.attr in OF_RE and site.text(func.value) == "re"
+    if of_re and above.args[:1] == [node]:
+        yield site.edit(f"re.escape({site.text(node)})", "pattern", 2.0)
 
 
 def _is_pattern(site: EditSite, value: str) -> bool:
@@ -175,6 +187,8 @@ def _placeholders(
                 yield f"{inner}{way}{spec[: match.start()]}{number}{spec[match.end() :]}", 0.7
     for text, weight in _inner(inner):
         yield f"{text}{way}{spec}", weight
+    if inner.endswith(".year") and b"isocalendar" in site.program.data:
+        yield f"{inner.removesuffix('.year')}.isocalendar()[0]{spec}", 3.0
     for name in site.variables():
         if name != inner and name.isidentifier():
             yield f"{name}{way}{spec}", 0.5
