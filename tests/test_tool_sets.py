@@ -23,7 +23,7 @@ tool_sets: Any = importlib.util.module_from_spec(spec)
 sys.modules["tool_sets"] = tool_sets  # dataclasses look their module up
 spec.loader.exec_module(tool_sets)
 
-SETS = ("develop", "report", "seventh")
+SETS = ("develop", "report")
 TOOLS = [folder for which in SETS for folder in tool_sets.folders(which)]
 UNSTEADY = {"random", "secrets", "uuid", "time", "os", "socket", "subprocess", "urllib", "threading"}
 CLOCK = {"now", "utcnow", "today", "time", "localtime", "random", "choice", "shuffle"}
@@ -64,7 +64,7 @@ def shape_faults(tool: Any) -> list[str]:
     everything = [json.dumps([case["args"], case["files"]]) for case in (*tool.tasks, *tool.fresh)]
     found = [] if len(set(everything)) == len(everything) else ["an input occurs twice"]
     found += [] if (len(tool.tasks), len(tool.shown)) == (14, 9) else ["so many tasks"]
-    found += [] if len(tool.fresh) in (24, 48) else ["so many fresh inputs"]  # 48 in the seventh set
+    found += [] if len(tool.fresh) in (24, 48) else ["so many fresh inputs"]
     for name in ("right", "faulty"):
         source = (tool.folder / f"{name}.py").read_text(encoding="utf-8")
         found += unsteady(ast.parse(source)) + ([] if 25 <= len(source.splitlines()) <= 90 else ["lines"])
