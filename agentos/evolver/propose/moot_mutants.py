@@ -59,7 +59,7 @@ def constant_tests(old: str, new: str) -> dict[str, str]:
     written, tests = _newly_written(old, new)
     wholes = [each for node in written for each in _joined(node)]
     for test in (*tests, *wholes):
-        for word in ("True", "False"):
+        for word in ("True", "False") if not isinstance(test, ast.Constant) else ():
             found.setdefault(f"{_cut(test)} always {word.lower()}", _with(new, test, word))
     return {words: source for words, source in found.items() if source != old and _parses(source)}
 

@@ -289,6 +289,8 @@ def test_a_test_that_decides_something_is_not(new: str) -> None:
 def test_a_test_of_several_is_also_held_constant_as_a_whole() -> None:
     edit = changed(("        count += 1", "        if count >= 0 or found:\n            count += 1"))
     assert {"count >= 0 or found always true", "found always true"} <= {*constant_tests(OLD, edit)}
+    default = changed(("count > input.limit", "count > (input.limit or 0)"))
+    assert not any(words.startswith("0 ") for words in constant_tests(OLD, default)), "0 is no test"
     assert constant_tests(OLD, OLD) == constant_tests(OLD, "def f(:") == {}
 
 
