@@ -348,6 +348,11 @@ _TRIALS: Mapping[type[Any], tuple[str, ...]] = {
 _NAMES: Mapping[type[Any], tuple[str, ...]] = {ProposePolicy: ("model",), ReviewPolicy: ("model",)}
 
 
+# Keys of earlier versions that decide nothing any more, by section: passed over in a file of a home, and in what was
+# stored with a verdict. What decides a verdict stays in its section, or the verdict could not be computed again.
+_RETIRED: Mapping[str, frozenset[str]] = {}
+
+
 def load_policy(path: Path) -> Policy:
     """Read a policy file; raises Invalid with one sentence per fault."""
     document = _toml(path)
@@ -386,26 +391,39 @@ _BEFORE: Mapping[str, Mapping[str, Any]] = {
 
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
-    """The policy whose canonical form was stored with a verdict (blob ``Verdict.policy_sha256``)."""
-    return Policy(
-        **{
-            name: kind(
-                **{
-                    key: tuple(value) if isinstance(value, list) else value
-                    for key, value in {**_BEFORE.get(name, {}), **data.get(name, {})}.items()
-                }
-            )
-            for name, kind in _SECTIONS.items()
-        },
-        edition=data.get("edition", 1),
-    )
+    """The policy whose canonical form was stored with a verdict (blob ``Verdict.policy_sha256``).
+
+    Raises Invalid where a key is neither known nor retired: a later version stored it, and may have judged by it.
+    """
+    stored = {name: {**_BEFORE.get(name, {}), **data.get(name, {})} for name in _SECTIONS}
+    sections = {name: _without_retired(name, section) for name, section in stored.items()}
+    faults = [
+        f"[{name}] {key} is not known to this version"
+        for name, section in sections.items()
+        for key in section.keys() - {item.name for item in fields(_SECTIONS[name])}
+    ]
+    faults += [
+        f"[{name}] is not known to this version" for name in data.keys() - _SECTIONS.keys() - {"edition"}
+    ]
+    if faults:
+        raise Invalid("the stored policy", sorted(faults))
+    parts = {name: _SECTIONS[name](**_frozen(section)) for name, section in sections.items()}
+    return Policy(**parts, edition=data.get("edition", 1))
+
+
+def _without_retired(name: str, section: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in section.items() if key not in _RETIRED.get(name, ())}
+
+
+def _frozen(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in section.items()}
 
 
 def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: list[str]) -> Any:
     default = kind()
     known = {item.name: getattr(default, item.name) for item in fields(kind)}
     values: dict[str, Any] = {}
-    for key, value in section.items():
+    for key, value in _without_retired(name, section).items():
         if key not in known:
             faults.append(f"[{name}] {key} is not a setting; known are {', '.join(known)}")
             continue
@@ -414,9 +432,9 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
             fault = "" if good else f"must be the name of a model, not {value!r}"
         else:
             fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
-        if not fault and key in _SHARES.get(kind, ()) and not 0 < value < 1:  # type: ignore[operator] # a number
+        if not fault and key in _SHARES.get(kind, ()) and not 0 < value < 1:
             fault = f"must lie between 0 and 1, not be {value!r}"
-        if not fault and key in _TRIALS.get(kind, ()) and not 1 <= value <= 100:  # type: ignore[operator] # a number
+        if not fault and key in _TRIALS.get(kind, ()) and not 1 <= value <= 100:
             fault = f"must lie between 1 and 100, not be {value!r}"
         if fault:
             faults.append(f"[{name}] {key} {fault}")
