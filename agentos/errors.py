@@ -33,6 +33,17 @@ class Conflict(UserError):
     """The state moved since it was read (compare-and-swap lost, stale verdict, merge conflict)."""
 
 
+class PromotionRefused(Conflict):
+    """The state of an evolution, a consent or an edit does not allow what was asked for; ``kind`` says which.
+
+    It is a ``domain.RefusalKind``, which this module cannot import.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(message)
+
+
 class HomeBusy(UserError):
     """Another process holds what is needed (a second daemon on one home)."""
 

@@ -446,7 +446,7 @@ class ObservedRun:
 
 @dataclass(frozen=True, slots=True)
 class KnownLesson:
-    """One lesson of a memory, and how runs ended that had it before them (``evolver/remembering.py``)."""
+    """One lesson of a memory, and how runs ended that had it before them (``evolver/memory/lessons.py``)."""
 
     path: str  # of the memory
     id: str

@@ -45,8 +45,9 @@ from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.guards.static import check
-from agentos.evolver.policy import EvidencePolicy, Judge, Policy, load_taxonomy
+from agentos.evolver.policy import EvidencePolicy, Judge, Policy
 from agentos.evolver.promote.promotion import approve
+from agentos.evolver.taxonomy import load_taxonomy
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Brief, Proposal

@@ -128,7 +128,7 @@ def recorded_failure(
 
 
 def every_flip(evidence: Evidence, effect: float, number: int, *, recorded: bool) -> tuple[bool, int]:
-    """The rules for deterministic tasks (evolver/judge.py) on tasks that vary; the base fresh or the mined runs."""
+    """The rules for deterministic tasks (evolver/verdict/judge.py) on tasks that vary; the base fresh or the mined runs."""
     if recorded:
         evidence.base[:2] = [[False] * TASKS] * 2
     rounds = list(evidence.rounds(effect, 2 * TASKS))

@@ -8,7 +8,7 @@ from agentos.errors import Conflict
 from agentos.home import Home
 from agentos.ledger.postgres.address import require_ledger
 from agentos.ledger.store import Ledger
-from agentos.models.resolving import let_models_go_on, model_stop, stop_models
+from agentos.models.stop import let_models_go_on, model_stop, stop_models
 
 
 def stop(home: Home, principal: str, reason: str) -> None:

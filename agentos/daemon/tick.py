@@ -40,7 +40,7 @@ from agentos.evolver.cycle import fresh_due
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import settled, triage
 from agentos.evolver.history.retirement import unused_skills
-from agentos.evolver.memory.lessons import settle_wishes
+from agentos.evolver.memory.lessons import settle_proposals
 from agentos.evolver.watch.live_regression import follow
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.connect import WriteWatcher
@@ -356,7 +356,7 @@ class Tick:
         self._measure()
         self._service.fresh_due.update(fresh_due(parts))
         settle(parts)
-        settle_wishes(parts)
+        settle_proposals(parts)
 
     def _measure(self) -> None:
         """Begin the replays of live failures, a few side by side; the others when these are measured."""

@@ -48,8 +48,8 @@ from agentos.domain.people import Rating as Rating
 from agentos.domain.people import StandingCheck as StandingCheck
 from agentos.domain.probes import Pass as Pass
 from agentos.domain.probes import Probe as Probe
-from agentos.domain.probes import Review as Review
-from agentos.domain.probes import ReviewOpinion as ReviewOpinion
+from agentos.domain.refusals import Refusal as Refusal
+from agentos.domain.refusals import RefusalKind as RefusalKind
 from agentos.domain.resources import RESOURCE_NAME as RESOURCE_NAME
 from agentos.domain.resources import TIER_OF as TIER_OF
 from agentos.domain.resources import Effect as Effect
@@ -60,6 +60,8 @@ from agentos.domain.resources import Tier as Tier
 from agentos.domain.resources import Version as Version
 from agentos.domain.resources import is_memory as is_memory
 from agentos.domain.resources import tier_of as tier_of
+from agentos.domain.reviews import Review as Review
+from agentos.domain.reviews import ReviewOpinion as ReviewOpinion
 from agentos.domain.runs import IMPORT as IMPORT
 from agentos.domain.runs import SHARED as SHARED
 from agentos.domain.runs import WRONG_ANSWER as WRONG_ANSWER

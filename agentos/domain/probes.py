@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from agentos.domain.resources import Snapshot
 
@@ -39,29 +38,3 @@ class Probe:
     passes: tuple[Pass, ...] = ()
     canaries: tuple[str, ...] = ()  # ids of the tasks that were tried again
     seconds: float = 0.0
-
-
-# --- What a second model said of an edit, without having read what its author meant by it --------
-
-
-class ReviewOpinion(StrEnum):
-    """What a review comes to."""
-
-    PASS = "pass"  # noqa: S105 - an opinion
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Review:
-    """It can hold an edit back and promotes none. Bound by hashes to what was reviewed."""
-
-    id: str
-    evolution_id: str
-    candidate_id: str
-    candidate_tree: str
-    evidence_sha256: str
-    model: str  # resource that answered; "" when none could be asked
-    opinion: ReviewOpinion
-    reasons: tuple[str, ...]
-    at: datetime

@@ -35,7 +35,6 @@ from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
 from agentos.evolver.promote.promotion import (
     consent_by_policy,
-    is_overtaken,
     probe_fault,
     probe_promotion,
     promote,
@@ -43,6 +42,7 @@ from agentos.evolver.promote.promotion import (
     why_asked,
     why_waiting,
 )
+from agentos.evolver.promote.rebasing import is_overtaken
 from agentos.evolver.promote.review import held_back
 from agentos.evolver.propose import BehaviourContext, ProposalContext
 from agentos.evolver.propose.behaviour import behaves
@@ -347,14 +347,15 @@ def seek_consent(parts: CycleContext, evolution_id: str) -> str:
     """The policy's consent at once, or wait for a person's; nobody's where a review fails the edit."""
     evolution = parts.evolution(evolution_id)
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
-    if why := held_back(parts, evolution, candidate):
-        parts.move(evolution, EvolutionState.HELD, why, end=True)
+    if (held := held_back(parts, evolution, candidate)) is not None:
+        parts.move(evolution, EvolutionState.HELD, held.reason, end=True)
         return ""
-    if asked := why_waiting(parts, candidate):
-        if why := probe_fault(parts, candidate):  # nobody is asked for what could not be served
-            parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
+    if (asked := why_waiting(parts, candidate)) is not None:
+        # nobody is asked for what could not be served
+        if (failed := probe_fault(parts, candidate)) is not None:
+            parts.move(evolution, EvolutionState.ROLLED_BACK, failed.reason, end=True)
             return ""
-        parts.move(evolution, EvolutionState.AWAITING_CONSENT, asked)
+        parts.move(evolution, EvolutionState.AWAITING_CONSENT, asked.reason)
         return ""
     return consent_by_policy(parts, candidate).id
 
@@ -391,8 +392,9 @@ def try_fresh(parts: CycleContext, evolution_id: str) -> str:
         fresh = _fresh_of(parts, candidate)
         told = {"tried": len(fresh.tried), "passed": len(fresh.passed), "broken": len(fresh.broken)}
         waiting = parts.evolution(evolution_id)
-        if waiting.state is EvolutionState.AWAITING_CONSENT:
-            waiting = replace(waiting, reason=why_waiting(parts, candidate) or waiting.reason)
+        asked = why_waiting(parts, candidate)
+        if asked is not None and waiting.state is EvolutionState.AWAITING_CONSENT:
+            waiting = replace(waiting, reason=asked.reason)
         note = ("fresh.tried", evolution_id, {"candidate": candidate.id, **told})
         parts.cursor.advance(place_of(evolution_id), found.to, [waiting], after=found.after, note=note)
     fresh = _fresh_of(parts, candidate)
@@ -407,7 +409,7 @@ def _fresh_of(parts: CycleContext, candidate: Candidate) -> FreshWork:
 
 def _is_settled(parts: CycleContext, candidate: Candidate, fresh: FreshWork) -> bool:
     """Whether fresh work says enough: it breaks, or nobody has to be asked any more."""
-    return bool(fresh.tried) and (bool(fresh.broken) or not why_asked(parts, candidate))
+    return bool(fresh.tried) and (bool(fresh.broken) or why_asked(parts, candidate) is None)
 
 
 def _settle(parts: CycleContext, evolution: Evolution, candidate: Candidate, fresh: FreshWork) -> None:
@@ -431,8 +433,7 @@ def _settle(parts: CycleContext, evolution: Evolution, candidate: Candidate, fre
             consent_by_policy(parts, candidate)
     else:
         open_work = [task_id for task_id in fresh.broken if not is_hidden(parts, parts.journal.task(task_id))]
-        which = open_work[0] if open_work else "a hidden task"
-        why = f"{which} came after it was found, passes on its base and fails with it"
+        why = f"{(open_work or ['a hidden task'])[0]} came after it was found, passes on its base and fails with it"
         parts.move(evolution, EvolutionState.REJECTED, why, end=True)
 
 

@@ -1,7 +1,7 @@
-"""The evolver's policy and taxonomy: what they may say, read from TOML and checked.
+"""The evolver's policy: what it may say, read from TOML and checked.
 
-Both files are trusted content outside the registry. The digest of the policy is part of every
-verdict, so that a verdict says under which rules it was reached.
+The file is trusted content outside the registry. Its digest is part of every verdict, so that a verdict says under
+which rules it was reached.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from agentos.domain import RESOURCE_NAME, Layer, Mode, Tier, digest
+from agentos.domain import RESOURCE_NAME, Mode, Tier, digest
 from agentos.errors import Invalid
 from agentos.evolver.screen_rules import RULES
 
@@ -348,9 +348,14 @@ _TRIALS: Mapping[type[Any], tuple[str, ...]] = {
 _NAMES: Mapping[type[Any], tuple[str, ...]] = {ProposePolicy: ("model",), ReviewPolicy: ("model",)}
 
 
+# Keys of earlier versions that decide nothing any more, by section: passed over in a file of a home, and in what was
+# stored with a verdict. What decides a verdict stays in its section, or the verdict could not be computed again.
+_RETIRED: Mapping[str, frozenset[str]] = {}
+
+
 def load_policy(path: Path) -> Policy:
     """Read a policy file; raises Invalid with one sentence per fault."""
-    document = _toml(path)
+    document = read_toml(path)
     faults = [
         f"[{name}] is not a section; known are {', '.join(_SECTIONS)}"
         for name in document
@@ -381,19 +386,27 @@ _BEFORE: Mapping[str, Mapping[str, Any]] = {
 
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
-    """The policy whose canonical form was stored with a verdict (blob ``Verdict.policy_sha256``)."""
-    return Policy(
-        **{
-            name: kind(
-                **{
-                    key: tuple(value) if isinstance(value, list) else value
-                    for key, value in {**_BEFORE.get(name, {}), **data.get(name, {})}.items()
-                }
-            )
-            for name, kind in _SECTIONS.items()
-        },
-        edition=data.get("edition", 1),
-    )
+    """The policy whose canonical form was stored with a verdict (blob ``Verdict.policy_sha256``).
+
+    Raises Invalid where a key is neither known nor retired: a later version stored it, and may have judged by it.
+    """
+    sections = {name: _current(name, {**_BEFORE.get(name, {}), **data.get(name, {})}) for name in _SECTIONS}
+    unknown = [f"[{name}]" for name in data.keys() - _SECTIONS.keys() - {"edition"}]
+    for name, kind in _SECTIONS.items():
+        unknown += [f"[{name}] {key}" for key in sections[name].keys() - {item.name for item in fields(kind)}]
+    if unknown:
+        raise Invalid("the stored policy", [f"this version knows no {key}" for key in sorted(unknown)])
+    parts: dict[str, Any] = {name: kind(**sections[name]) for name, kind in _SECTIONS.items()}
+    return Policy(**parts, edition=data.get("edition", 1))
+
+
+def _current(name: str, section: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is retired, and with tuples for JSON's lists."""
+    return {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in section.items()
+        if key not in _RETIRED.get(name, ())
+    }
 
 
 def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: list[str]) -> Any:
@@ -401,6 +414,8 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
     known = {item.name: getattr(default, item.name) for item in fields(kind)}
     values: dict[str, Any] = {}
     for key, value in section.items():
+        if key in _RETIRED.get(name, ()):
+            continue
         if key not in known:
             faults.append(f"[{name}] {key} is not a setting; known are {', '.join(known)}")
             continue
@@ -439,42 +454,8 @@ def _fault_of(default: object, value: object, words: tuple[str, ...]) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class FailureClass:
-    """One class of the taxonomy."""
-
-    name: str
-    faults: tuple[str, ...]
-    layer: Layer
-    evolvable: bool
-    says: str
-
-
-def load_taxonomy(path: Path) -> tuple[FailureClass, ...]:
-    """Read the taxonomy; raises Invalid when it is not a list of complete classes."""
-    classes = _toml(path).get("class")
-    if not isinstance(classes, list):
-        raise Invalid(str(path), ["expected at least one [[class]]"])
-    found = []
-    for number, entry in enumerate(classes, 1):
-        try:
-            found.append(
-                FailureClass(
-                    name=str(entry["name"]),
-                    faults=tuple(str(item) for item in entry["faults"]),
-                    layer=Layer(entry["layer"]),
-                    evolvable=bool(entry["evolvable"]),
-                    says=str(entry["says"]),
-                )
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise Invalid(str(path), [f"class {number} is incomplete or wrong: {error}"]) from None
-    if "*" not in found[-1].faults:
-        raise Invalid(str(path), ['the last class must fit any fault: faults = ["*"]'])
-    return tuple(found)
-
-
-def _toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """A file's document; raises Invalid where it is missing or none."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

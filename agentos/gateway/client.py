@@ -24,7 +24,7 @@ from agentos.domain import Json, Reply
 from agentos.errors import ModelFailed, missing_extra
 from agentos.gateway.setup import CALL_HEADER, READY, TIMEOUT_HEADER, Setup
 from agentos.home import Home
-from agentos.models.resolving import model_stop
+from agentos.models.stop import model_stop
 from agentos.ports import Grant
 
 if TYPE_CHECKING:

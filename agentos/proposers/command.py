@@ -47,7 +47,7 @@ class ProgramManifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class UntakenFile:
     """Why something is not taken."""
 
     why: str
@@ -252,7 +252,7 @@ def take(
         if left[path] == given.get(path):
             continue
         text = _taken(path, left[path], named, surface)
-        if isinstance(text, Refusal):
+        if isinstance(text, UntakenFile):
             refused.append(f"{path}: {text.why}")
         else:
             files[path.removeprefix(f"{CHECKOUT}/")] = text
@@ -260,20 +260,20 @@ def take(
     return TakenEdits(files, (*refused, *(f"{path}: removed, but an edit removes nothing" for path in gone)))
 
 
-def _taken(path: str, content: bytes, named: Collection[str], surface: Sequence[str]) -> str | Refusal:
+def _taken(path: str, content: bytes, named: Collection[str], surface: Sequence[str]) -> str | UntakenFile:
     own = path.removeprefix(f"{CHECKOUT}/")
     if own == path:
-        return Refusal(f"outside {CHECKOUT}/")
+        return UntakenFile(f"outside {CHECKOUT}/")
     if not is_on(surface, own):
-        return Refusal("outside the surface")
+        return UntakenFile("outside the surface")
     if own not in named:
-        return Refusal("the manifest does not name it")
+        return UntakenFile("the manifest does not name it")
     if len(content) > FILE_MAX:
-        return Refusal(f"{len(content)} bytes, at most {FILE_MAX} are taken")
+        return UntakenFile(f"{len(content)} bytes, at most {FILE_MAX} are taken")
     try:
         return content.decode()
     except UnicodeDecodeError:
-        return Refusal("no UTF-8 text")
+        return UntakenFile("no UTF-8 text")
 
 
 def is_on(surface: Sequence[str], path: str) -> bool:

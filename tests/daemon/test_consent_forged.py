@@ -34,13 +34,14 @@ from agentos.domain import (
     Manifest,
     MemoryProposal,
     Question,
+    RefusalKind,
     Share,
     Task,
     Verdict,
     digest,
     new_id,
 )
-from agentos.errors import Conflict
+from agentos.errors import PromotionRefused
 from agentos.evolver.promote.consent import YES, issue, login
 from agentos.evolver.promote.promotion import promote
 from agentos.home import Home
@@ -200,8 +201,9 @@ def test_a_sandbox_cannot_consent(world: Service, waiting: Evolution, attack: st
     assert all(proposal.resource == "" for proposal in world.ledger.find(MemoryProposal)), (
         "proposed is not kept"
     )
-    with pytest.raises(Conflict, match="Nobody consented"):
+    with pytest.raises(PromotionRefused) as raised:
         promote(world.parts, waiting)
+    assert raised.value.kind == RefusalKind.NO_CONSENT
 
 
 def test_the_environment_signs_for_nobody(world: Service, waiting: Evolution) -> None:
@@ -226,14 +228,15 @@ def test_a_consent_in_the_ledger_that_this_homes_key_did_not_make_is_worth_nothi
     (verdict,) = world.ledger.find(Verdict, evolution_id=waiting.id)
     expires = datetime.now(UTC) + timedelta(days=1)
     key = world.parts.consent_key
-    for forged, why in (
-        (issue(key, candidate, replace(verdict, reasons=("x",)), "person:root", expires), "another verdict"),
-        (issue(key, candidate, verdict, "person:root", NOW), "expired"),
-        (issue(bytes(32), candidate, verdict, "person:root", expires), "not issued by this home's kernel"),
+    for forged, kind in (
+        (issue(key, candidate, replace(verdict, reasons=("x",)), "person:root", expires), RefusalKind.OTHER),
+        (issue(key, candidate, verdict, "person:root", NOW), RefusalKind.EXPIRED),
+        (issue(bytes(32), candidate, verdict, "person:root", expires), RefusalKind.FORGED),
     ):
         world.ledger.put(forged)
-        with pytest.raises(Conflict, match=why):
+        with pytest.raises(PromotionRefused) as raised:
             promote(world.parts, waiting)
+        assert raised.value.kind == kind
     assert world.ledger.get(Evolution, waiting.id) == waiting
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import agentos
-from agentos.cli.tasks.waiting import undelivered_lately
+from agentos.cli.tasks.deliveries import undelivered_lately
 from agentos.daemon.run.delivery import PAUSES, Deliverer, again, deliveries_of
 from agentos.domain import (
     Delivery,

@@ -289,7 +289,7 @@ class World:
         chosen = choose(self.parts, resources)
         assert chosen
         base = self.service.registry.stable()
-        assert lost(self.parts, chosen[0], base, base) == ""
+        assert lost(self.parts, chosen[0], base, base) is None
 
     def beside(self) -> None:
         """As the contract suite, the safety probes and the bench of a harness run."""

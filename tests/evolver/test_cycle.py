@@ -16,13 +16,14 @@ from agentos.domain import (
     Decision,
     Evolution,
     EvolutionState,
+    RefusalKind,
     Share,
     Snapshot,
     TrialSet,
     Verdict,
     canonical,
 )
-from agentos.errors import Conflict, Invalid, Unavailable, UserError
+from agentos.errors import Conflict, Invalid, PromotionRefused, Unavailable, UserError
 from agentos.evolver.cycle import (
     diagnose_and_curate,
     evolve,
@@ -318,8 +319,9 @@ def test_a_tier_that_asks_waits_for_a_person(world: World) -> None:
     waiting = world.evolve(world.open())
     assert waiting.state is EvolutionState.AWAITING_CONSENT
     assert world.source() == FAULTY
-    with pytest.raises(Conflict, match="Nobody consented"):
+    with pytest.raises(PromotionRefused) as raised:
         promote(world.parts, waiting)
+    assert raised.value.kind == RefusalKind.NO_CONSENT
     approve(world.parts, waiting, "person:ada")
     finish_promotion(world.parts, waiting.id, world.durable)
     assert world.source() == RIGHT
@@ -335,8 +337,9 @@ def test_an_edit_that_newly_reads_the_clock_waits_for_a_person(world: World) -> 
     assert "newly reads the clock (tell)" in waiting.reason
     candidate = world.ledger.get(Candidate, str(waiting.candidate_id))
     consent_by_policy(world.parts, candidate)
-    with pytest.raises(Conflict, match="The policy may not consent"):
+    with pytest.raises(PromotionRefused) as raised:
         promote(world.parts, waiting)
+    assert raised.value.kind == RefusalKind.SCREEN
     assert world.source() == FAULTY
     approve(world.parts, waiting, "person:ada")
     finish_promotion(world.parts, waiting.id, world.durable)
@@ -349,8 +352,9 @@ def test_a_consent_of_another_home_promotes_nothing(world: World) -> None:
     waiting = world.evolve(world.open())
     consent = approve(world.parts, waiting, "person:ada")
     world.ledger.put(replace(consent, token="0" * 64))
-    with pytest.raises(Conflict, match="not issued"):
+    with pytest.raises(PromotionRefused) as raised:
         promote(world.parts, waiting)
+    assert raised.value.kind == RefusalKind.FORGED
     assert world.source() == FAULTY
 
 
@@ -359,8 +363,9 @@ def test_approving_what_went_stale_is_refused(world: World) -> None:
     world.seed()
     waiting = world.evolve(world.open())
     world.registry.edit({"skill/calc/SKILL.md": "y"})
-    with pytest.raises(Conflict, match="stale"):
+    with pytest.raises(PromotionRefused) as raised:
         approve(world.parts, waiting, "person:ada")
+    assert raised.value.kind == RefusalKind.STALE
 
 
 def test_a_registry_that_moved_makes_it_stale_and_it_is_measured_again(world: World) -> None:

@@ -10,7 +10,8 @@ import pytest
 from agentos.domain import Tier, canonical
 from agentos.errors import Invalid
 from agentos.evolver import policy
-from agentos.evolver.policy import Policy, load_policy, load_taxonomy, policy_from_json
+from agentos.evolver.policy import Policy, load_policy, policy_from_json
+from agentos.evolver.taxonomy import load_taxonomy
 from agentos.shipped import folder
 
 
@@ -104,6 +105,29 @@ def test_what_decides_is_in_the_digest_and_an_older_document_reads_as_it_was(sec
     new = ("mutants", "stepped", "symptom_min", "spelled", "prior_min", "share_min")
     before = 0 if name in new else getattr(rules, name)
     assert getattr(getattr(policy_from_json(document), section), name) == before
+
+
+def test_a_retired_key_is_passed_over_in_a_file_and_in_what_was_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy, "_RETIRED", {"judge": frozenset({"luck"})})
+    path = tmp_path / "policy.toml"
+    path.write_text("[judge]\nluck = 7\nmin_tasks = 9\n")
+    assert load_policy(path).judge.min_tasks == 9
+    stored = json.loads(canonical(load_policy(path)))
+    stored["judge"]["luck"] = 7
+    assert policy_from_json(stored) == load_policy(path)
+    path.write_text("[mine]\nluck = 7\n")  # retired elsewhere
+    with pytest.raises(Invalid):
+        load_policy(path)
+
+
+@pytest.mark.parametrize("extra", [{"judge": {"mercy": 1}}, {"luck": {}}])
+def test_a_stored_policy_of_a_later_version_is_refused_rather_than_read_in_part(
+    extra: dict[str, object],
+) -> None:
+    with pytest.raises(Invalid):
+        policy_from_json(json.loads(canonical(Policy())) | extra)
 
 
 def test_a_missing_file_and_a_taxonomy_without_an_end_are_refused(tmp_path: Path) -> None:

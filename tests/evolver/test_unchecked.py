@@ -14,13 +14,14 @@ from agentos.domain import (
     Decision,
     Evolution,
     EvolutionState,
+    RefusalKind,
     Share,
     Task,
     Trial,
     TrialSet,
     Verdict,
 )
-from agentos.errors import Conflict
+from agentos.errors import PromotionRefused
 from agentos.evolver.cycle import finish_promotion
 from agentos.evolver.promote.consent import expiry, issue
 from agentos.evolver.promote.promotion import approve, promote
@@ -205,8 +206,9 @@ def test_the_policys_consent_opens_nothing_that_a_person_is_asked_for(world: Wor
     parts = world.parts
     forged = issue(parts.consent_key, candidate, verdict, "policy:medium=auto", expiry(parts.now(), 60))
     world.ledger.put(forged)
-    with pytest.raises(Conflict, match="The policy may not consent"):
+    with pytest.raises(PromotionRefused) as raised:
         promote(parts, evolution)
+    assert raised.value.kind == RefusalKind.DOUBT
     approve(parts, evolution, "person:somebody")
     assert promote(parts, evolution).state is EvolutionState.PROBATION
 

@@ -13,7 +13,7 @@ from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallTotals
 from agentos.gateway.client import GatewaySession
 from agentos.gateway.sessions import BudgetAccount, reserve
-from agentos.models.resolving import let_models_go_on, stop_models
+from agentos.models.stop import let_models_go_on, stop_models
 from tests.gateway.conftest import Bench, asking, within
 
 Paid = Callable[[], int]

@@ -30,7 +30,7 @@ from agentos.evolver.promote.consent import person
 from agentos.ledger.listing import failure_groups, odd_cursors
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
-from agentos.models.resolving import model_stop
+from agentos.models.stop import model_stop
 from agentos.registry.store import Registry
 from agentos.retrieval.storage import Storage
 from agentos.web.pages.tasks import declared_schema

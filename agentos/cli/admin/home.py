@@ -10,7 +10,7 @@ import typer
 from agentos.cli.connections.notify import tell_undelivered, undelivered
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_text
-from agentos.cli.tasks.waiting import tell_delivery, undelivered_lately
+from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
 from agentos.home import Home
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, tell_progress
 from agentos.errors import ModelFailed, UserError
 from agentos.home import Home
-from agentos.models.resolving import model_stop
+from agentos.models.stop import model_stop
 
 if TYPE_CHECKING:
     from agentos.cli.connections.model_adding import Line

@@ -91,7 +91,7 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
     from rich.console import Console
 
     from agentos.cli.evolutions.screen import change_text
-    from agentos.cli.tasks.waiting import ModelWaits
+    from agentos.cli.tasks.model_waits import ModelWaits
     from agentos.evolver.find.triage import AT_WORK
     from agentos.ledger.reading import Reader
 

@@ -13,7 +13,8 @@ from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text, time_text
 from agentos.cli.runs.feedback import add_to as add_feedback
 from agentos.cli.runs.feedback import tell_signals, tell_words
-from agentos.cli.tasks.waiting import questions_of, tell, tell_delivery
+from agentos.cli.tasks.deliveries import tell_delivery
+from agentos.cli.tasks.questions import questions_of, tell
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, without_share
 from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step

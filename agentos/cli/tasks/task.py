@@ -14,7 +14,9 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import clean, print_json, print_table, print_text, time_text
-from agentos.cli.tasks.waiting import ModelWaits, ask_here, tell, tell_delivery
+from agentos.cli.tasks.deliveries import tell_delivery
+from agentos.cli.tasks.model_waits import ModelWaits
+from agentos.cli.tasks.questions import ask_here, tell
 from agentos.daemon.views.json_views import task_facts, task_whole
 from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
 from agentos.errors import UserError

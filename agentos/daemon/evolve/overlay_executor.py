@@ -1,6 +1,6 @@
 """Runs on a snapshot with files of the kernel's beside it, or with some of its resources left out.
 
-By such runs a suite tries a candidate with tools that are in no registry (``guards/overlay.py``). They
+By such runs a suite tries a candidate with tools that are in no registry (``evolver/guards/assurance/overlay.py``). They
 leave nothing behind and bother nobody: models, tools and memories answer them; people, other agents and
 the outside do not.
 """
@@ -16,7 +16,7 @@ from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.run_requests import Answerers, RequestHandler
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, Kind, ResourceId, Snapshot
-from agentos.evolver.guards.assurance.dynamic import Overlay, OverlayRegistry, resource_of
+from agentos.evolver.guards.assurance.overlay import Overlay, OverlayRegistry, resource_of
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
 from agentos.ports import Blobs, Executor

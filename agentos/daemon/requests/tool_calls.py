@@ -31,7 +31,8 @@ from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, re
 from agentos.messages import WHEELS
 from agentos.ports import Plan, Snapshots
 from agentos.resources import tool_path, tool_reference
-from agentos.resources.servers import Effects, ServerTool, declared, is_server, server_tool
+from agentos.resources.effects import Effects, declared
+from agentos.resources.servers import ServerTool, is_server, server_tool
 
 _AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and held against the record
 _GO: Mapping[str, Json] = {"go": True}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import genuine, read_key
-from agentos.evolver.promote.promotion import rebase_trailers
+from agentos.evolver.promote.rebasing import rebase_trailers
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, Noted
 from agentos.ledger.blobs import BlobStore

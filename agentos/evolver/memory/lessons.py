@@ -192,21 +192,25 @@ def _days(run: Run, now: datetime) -> float:
 OPEN_MAX = 100  # newest open proposals that are looked through
 
 
-def settle_wishes(parts: MemoryProposalContext) -> list[MemoryProposal]:
+def settle_proposals(parts: MemoryProposalContext) -> list[MemoryProposal]:
     """Close each open proposal whose words are a lesson of a memory by now, and say which brought them."""
     waiting = parts.records.newest(MemoryProposal, OPEN_MAX, state=ProposalState.OPEN)
     known = _is_remembered(parts) if waiting else {}
     settled = []
-    for wish in waiting:
-        memory = known.get(id_of(wish.text))
+    for proposal in waiting:
+        memory = known.get(id_of(proposal.text))
         if memory is None:
             continue
         reason = _brought_by(parts, memory)
         done = replace(
-            wish, state=ProposalState.ACCEPTED, decided_at=parts.now(), resource=str(memory), reason=reason
+            proposal,
+            state=ProposalState.ACCEPTED,
+            decided_at=parts.now(),
+            resource=str(memory),
+            reason=reason,
         )
         about = {"state": done.state.value, "resource": done.resource, "reason": reason}
-        parts.audit.note("memory.decided", wish.id, about, (done,))
+        parts.audit.note("memory.decided", proposal.id, about, (done,))
         settled.append(done)
     return settled
 

@@ -18,8 +18,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agentos.domain import Candidate, Consent, Json, Verdict, canonical, digest, new_id
-from agentos.errors import Conflict, UserError
+from agentos.domain import Candidate, Consent, Json, RefusalKind, Verdict, canonical, digest, new_id
+from agentos.errors import PromotionRefused, UserError
 
 KEY_BYTES = 32
 TERMINAL, YES, STANDING, PAGE = "terminal", "--yes", "standing", "page"  # how a consent was given
@@ -121,9 +121,11 @@ def expiry(now: datetime, seconds: int) -> datetime:
 
 
 def verify(key: bytes, consent: Consent, candidate: Candidate, verdict: Verdict, now: datetime) -> None:
-    """Returns when the consent stands; raises Conflict with what does not fit."""
+    """Returns when the consent stands; raises PromotionRefused with what does not fit."""
     if not hmac.compare_digest(consent.token.encode(), _token(key, consent).encode()):
-        raise Conflict(f"The token of {consent.id} was not issued by this home's kernel.")
+        raise PromotionRefused(
+            RefusalKind.FORGED, f"The token of {consent.id} was not issued by this home's kernel."
+        )
     bound = {
         "candidate": (consent.candidate_id, candidate.id),
         "candidate tree": (consent.candidate_tree, candidate.snapshot.tree),
@@ -132,9 +134,14 @@ def verify(key: bytes, consent: Consent, candidate: Candidate, verdict: Verdict,
     }
     for name, (given, found) in bound.items():
         if given != found:
-            raise Conflict(f"{consent.id} was given for another {name}: it is stale.")
+            raise PromotionRefused(
+                RefusalKind.OTHER, f"{consent.id} was given for another {name}: it is stale."
+            )
     if now >= consent.expires_at:
-        raise Conflict(f"{consent.id} expired at {consent.expires_at:%Y-%m-%d %H:%M}; approve again.")
+        raise PromotionRefused(
+            RefusalKind.EXPIRED,
+            f"{consent.id} expired at {consent.expires_at:%Y-%m-%d %H:%M}; approve again.",
+        )
 
 
 def genuine(key: bytes, stored: Mapping[str, Json]) -> bool:

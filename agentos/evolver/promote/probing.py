@@ -88,14 +88,14 @@ def probe(parts: ProbeContext, snapshot: Snapshot, base: Snapshot, evolution_id:
     """
     began = time.monotonic()
     probing = _Probing(parts, snapshot, base, began + parts.policy.probe.time_s)
-    reason = probing.fault()
+    fault = probing.fault()
     shown = _Shown(
         evolution_id,
         tuple(probing.passes),
         tuple(canary.task.id for canary in probing.canaries),
         round(time.monotonic() - began, 3),
     )
-    return _store(parts, snapshot, reason, shown, passed=not reason)
+    return _store(parts, snapshot, fault or "", shown, passed=fault is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _store(parts: VouchContext, snapshot: Snapshot, reason: str, shown: _Shown, 
 
 @dataclass(slots=True)
 class _Probing:
-    """One probe under way. Its methods give what is wrong as a sentence, "" when nothing is."""
+    """One probe under way. Its methods give what is wrong as a sentence, None when nothing is."""
 
     parts: ProbeContext
     snapshot: Snapshot
@@ -139,15 +139,15 @@ class _Probing:
     passes: list[Pass] = field(default_factory=list)
     canaries: list[Canary] = field(default_factory=list)
 
-    def fault(self) -> str:
+    def fault(self) -> str | None:
         """The first thing that is wrong."""
         new = changed(self.parts.snapshots, self.snapshot, self.base)
-        if fault := self._not_loading(new):
+        if (fault := self._not_loading(new)) is not None:
             return fault
         driving = [name for name in new if name.kind in DRIVING]
         agents = list(self._driven(driving))
         self.canaries = choose(self.parts, [*driving, *agents])
-        looks: list[Callable[[], str]] = [
+        looks: list[Callable[[], str | None]] = [
             *(partial(self._unnamed, agent) for agent in agents[:_AGENTS]),
             *(partial(self._in_breach, name) for name in driving if name.kind is Kind.HARNESS),
             *(partial(lost, self.parts, item, self.snapshot, self.base) for item in self.canaries),
@@ -155,16 +155,16 @@ class _Probing:
         count = self.parts.policy.probe.passes
         for number in range(1, count + 1):
             for look in looks:
-                if fault := look() or self._late():
+                if (fault := look() or self._late()) is not None:
                     return f"pass {number} of {count}: {fault}"
         return self._dearer()
 
-    def _late(self) -> str:
+    def _late(self) -> str | None:
         if time.monotonic() < self.deadline:
-            return ""
+            return None
         return f"it did not come to its end within {self.parts.policy.probe.time_s:g} s in all"
 
-    def _not_loading(self, new: Sequence[ResourceId]) -> str:
+    def _not_loading(self, new: Sequence[ResourceId]) -> str | None:
         """The first resource that does not load, or harness that would meet memories which it cannot read.
 
         What is the same in the base has loaded there.
@@ -177,7 +177,7 @@ class _Probing:
                 faults += self.parts.load(files, reading.resource.tools)
             if faults:
                 return f"{name} does not load: {'; '.join(faults)[:500]}"
-        return "; ".join(form_faults(self.parts.snapshots, self.snapshot))[:500]
+        return "; ".join(form_faults(self.parts.snapshots, self.snapshot))[:500] or None
 
     def _driven(self, driving: Sequence[ResourceId]) -> Iterator[ResourceId]:
         """The agents that changed, or that stand on something that did."""
@@ -198,11 +198,11 @@ class _Probing:
         resource = examine(harness, self._own(harness)).resource
         return resource is not None and bool(resource.settings["command"])
 
-    def _unnamed(self, agent: ResourceId) -> str:
+    def _unnamed(self, agent: ResourceId) -> str | None:
         """Why a box of the agent does not name what it was given."""
         below = self._below(agent)
         if any(name.kind is Kind.HARNESS and self._is_program(name) for name in below):
-            return ""
+            return None
         sides = [self.base, self.snapshot]  # first the one that serves now: it warms the sandbox up
         turn = sum(one.agent == agent.name for one in self.passes) % 2
         if turn:  # by turns, as who comes second may have to wait for a box to be made
@@ -216,7 +216,7 @@ class _Probing:
             return f"{agent}: {told.fault}"
         beside = (0.0, 0.0) if before.fault else (before.start_s, before.memory_mb)
         self.passes.append(Pass(told.boot, agent.name, told.start_s, told.memory_mb, *beside))
-        return ""
+        return None
 
     def _blame_no_machine(self, agent: ResourceId, below: Sequence[ResourceId]) -> None:
         """Raises Unavailable where the machine is so busy that what serves now is late, or nearly so, as well."""
@@ -226,12 +226,12 @@ class _Probing:
                 f"the machine is too busy to probe {agent}: it was late, and what serves now takes {now.took_s:.1f} s"
             )
 
-    def _in_breach(self, harness: ResourceId) -> str:
+    def _in_breach(self, harness: ResourceId) -> str | None:
         """The clause of the contract that the harness breaks."""
         broken = breaches(self.parts, harness, self.snapshot, self.base)
-        return f"{harness} breaks the contract: {broken[0]}" if broken else ""
+        return f"{harness} breaks the contract: {broken[0]}" if broken else None
 
-    def _dearer(self) -> str:
+    def _dearer(self) -> str | None:
         """Beside the base: the best start, because other work only adds to it, and the usual peak."""
         rules = self.parts.policy.probe
         for agent in dict.fromkeys(item.agent for item in self.passes):
@@ -245,7 +245,7 @@ class _Probing:
             start_s, before_s = min(item.start_s for item in own), min(item.base_start_s for item in own)
             if start_s > before_s * rules.start_ratio + rules.start_slack_s:
                 return f"agent/{agent} takes {start_s:.2f} s to start, and took {before_s:.2f} s before"
-        return ""
+        return None
 
     def _own(self, name: ResourceId) -> Mapping[str, bytes]:
         return _files(self.parts.snapshots, self.snapshot, name)
@@ -307,27 +307,30 @@ def _canary(parts: CanaryContext, task: Task, run: Run) -> Canary:
     return Canary(task, plan, hidden=run.share is Share.HOLD_OUT)
 
 
-def lost(parts: CanaryContext, canary: Canary, snapshot: Snapshot, base: Snapshot) -> str:
-    """Why it fails on the snapshot, each of two times, and passes on the base, each of two times; else "".
+def lost(parts: CanaryContext, canary: Canary, snapshot: Snapshot, base: Snapshot) -> str | None:
+    """Why it fails on the snapshot, each of two times, and passes on the base, each of two times; else None.
 
     Later proposers read it: of hidden work it says nothing, and of no work what its checks expect.
     """
-    why = _again(parts, canary, snapshot)
-    if not why or not _again(parts, canary, snapshot):
-        return ""
-    if any(_again(parts, canary, base) != "" for _ in range(2)):
-        return ""
-    which = "a hold-out task" if canary.hidden else f"{canary.task.id} ({canary.task.name})"
-    return f"{which} passes without the change and fails with it" + ("" if canary.hidden else f": {why}")
-
-
-def _again(parts: CanaryContext, canary: Canary, snapshot: Snapshot) -> str | None:
-    """Why it did not pass, "" when it did, None when its record does not reach so far."""
-    executor = RetryingExecutor(parts.executor, parts.policy.replay.infra_retries)
-    outcome = executor.execute(canary.task, snapshot, new_id("probe"), plan=canary.plan).outcome
-    if outcome.result is Result.NOT_REPLAYABLE:
+    first = _again(parts, canary, snapshot)
+    if not _failed(first) or not _failed(_again(parts, canary, snapshot)):
         return None
-    return "" if outcome.result is Result.PASSED else _why(outcome)
+    if any(_again(parts, canary, base).result is not Result.PASSED for _ in range(2)):
+        return None
+    which = "a hold-out task" if canary.hidden else f"{canary.task.id} ({canary.task.name})"
+    return f"{which} passes without the change and fails with it" + (
+        "" if canary.hidden else f": {_why(first)}"
+    )
+
+
+def _again(parts: CanaryContext, canary: Canary, snapshot: Snapshot) -> Outcome:
+    executor = RetryingExecutor(parts.executor, parts.policy.replay.infra_retries)
+    return executor.execute(canary.task, snapshot, new_id("probe"), plan=canary.plan).outcome
+
+
+def _failed(outcome: Outcome) -> bool:
+    """Where its record does not reach so far, it says nothing."""
+    return outcome.result not in (Result.PASSED, Result.NOT_REPLAYABLE)
 
 
 def _why(outcome: Outcome) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from agentos.domain import (
-    Arm,
     Candidate,
     Consent,
     Decision,
@@ -14,33 +12,30 @@ from agentos.domain import (
     EvolutionEnding,
     EvolutionState,
     Kind,
-    Rebase,
-    SafetyRate,
+    Refusal,
+    RefusalKind,
     Snapshot,
     Trial,
     Verdict,
     digest,
     tier_of,
 )
-from agentos.errors import Conflict, Invalid, NotFound, Unavailable
+from agentos.errors import Conflict, NotFound, PromotionRefused
 from agentos.evolver.find.triage import AT_WORK, retry
-from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.guards.static.check import asked
 from agentos.evolver.history.calibration import attest_replay
 from agentos.evolver.promote import (
     ConsentContext,
     PromotionContext,
-    RebaseContext,
     RollBackContext,
-    VouchContext,
 )
 from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
+from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.fresh import fresh_work, with_fresh
 from agentos.evolver.verdict.judge import judged_trials
-from agentos.evolver.verdict.safety import judged_rates, ruling
 from agentos.resources import parse_id
 from agentos.rules.document import is_rule_file, weakened
 
@@ -55,24 +50,27 @@ def verdict_on(parts: RollBackContext, candidate_id: str) -> Verdict:
     return found[-1]
 
 
-def why_asked(parts: ConsentContext, candidate: Candidate) -> str:
-    """Why a person has to approve this edit, "" where the policy may."""
+def why_asked(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
+    """Why the policy may not consent to this edit and a person is asked; None where it may."""
     if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
-        return "the policy asks a person for this tier"
+        return Refusal(RefusalKind.TIER, "the policy asks a person for this tier")
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
     told = asked(_sources(parts, candidate), candidate.edit.files, parts.policy.screen)
-    return "; ".join(filter(None, [told, *doubts(candidate, trials, parts.policy)]))
+    open_questions = doubts(candidate, trials, parts.policy)
+    if not told and not open_questions:
+        return None
+    kind = RefusalKind.SCREEN if told else RefusalKind.DOUBT
+    return Refusal(kind, "; ".join([told, *open_questions] if told else open_questions))
 
 
-def why_waiting(parts: ConsentContext, candidate: Candidate) -> str:
+def why_waiting(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
     """As ``why_asked``, to whoever waits for it: where nothing but fresh work is wanted, that this would do."""
     asked_for = why_asked(parts, candidate)
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
     fresh = fresh_work(candidate, trials, parts.policy)
-    if fresh.missing and fresh.doubts() == [asked_for]:
-        return fresh.waits_for(
-            ", ".join(sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files}))
-        )
+    if asked_for is not None and fresh.missing and fresh.doubts() == [asked_for.reason]:
+        resources = sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files})
+        return Refusal(RefusalKind.FRESH, fresh.waits_for(", ".join(resources)))
     return asked_for
 
 
@@ -94,16 +92,18 @@ def consent_by_policy(parts: ConsentContext, candidate: Candidate) -> Consent:
 
 
 def approve(parts: ConsentContext, evolution: Evolution, principal: str, given: str = "") -> Consent:
-    """A person's consent, given as ``given`` says; raises Conflict when there is nothing to approve or it is stale."""
+    """A person's consent, given as ``given`` says; raises PromotionRefused when there is nothing to approve or it is stale."""
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
-        raise Conflict(
-            f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved."
+        raise PromotionRefused(
+            RefusalKind.NOT_WAITING,
+            f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved.",
         )
     candidate = parts.records.get(Candidate, evolution.candidate_id)
     if is_overtaken(parts, candidate):
-        raise Conflict(
+        raise PromotionRefused(
+            RefusalKind.STALE,
             f"{evolution.id} is stale: the registry moved since it was judged; "
-            f"type `agentos evolution retry {evolution.id}` to measure it again."
+            f"type `agentos evolution retry {evolution.id}` to measure it again.",
         )
     return _store(parts, candidate, principal, given)
 
@@ -132,8 +132,9 @@ def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
 def decline(parts: RollBackContext, evolution: Evolution, principal: str, reason: str) -> Evolution:
     """A person says no: the same failure is not taken up again until someone reconsiders it."""
     if evolution.state not in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
-        raise Conflict(
-            f"{evolution.id} is {evolution.state.value}; only one that awaits consent or is held can be rejected."
+        raise PromotionRefused(
+            RefusalKind.NOT_WAITING,
+            f"{evolution.id} is {evolution.state.value}; only one that awaits consent or is held can be rejected.",
         )
     return parts.move(
         evolution,
@@ -155,8 +156,8 @@ def probe_promotion(parts: PromotionContext, evolution: Evolution) -> Evolution:
         if (moved := rebased(parts, candidate)) is None:
             return evolution  # ``promote`` finds out which
         candidate = moved
-    if why := probe_fault(parts, candidate):
-        return parts.move(evolution, EvolutionState.ROLLED_BACK, why, end=True)
+    if (failed := probe_fault(parts, candidate)) is not None:
+        return parts.move(evolution, EvolutionState.ROLLED_BACK, failed.reason, end=True)
     return evolution
 
 
@@ -165,7 +166,8 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
 
     STALE when it moved meanwhile, or when the sandbox is made of something else than at the trials.
 
-    Raises Conflict when it changes what runs are driven by and did not pass a probe.
+    Raises PromotionRefused when its consent, verdict or review does not stand, or when it changes what runs are driven by and
+    did not pass a probe.
     """
     candidate, verdict, consent = _consented(parts, evolution)
     if is_overtaken(parts, candidate) and not _is_done(parts, candidate):
@@ -177,7 +179,9 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
         if _is_remade(parts, candidate):
             return _stale(parts, evolution, "the sandbox is not made of what it was when this was tried")
         if not _may_drive(parts, candidate):
-            raise Conflict(f"{candidate.id} changes what runs are driven by, and passed no probe.")
+            raise PromotionRefused(
+                RefusalKind.UNPROBED, f"{candidate.id} changes what runs are driven by, and passed no probe."
+            )
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
     trailers = {
         "Evolution": evolution.id,
@@ -195,37 +199,44 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     except Conflict as error:
         return _stale(parts, evolution, str(error))
     if promoted.tree != (snapshot.tree if candidate.rebase else verdict.candidate_tree):
-        raise Conflict(f"{promoted.commit} is not the tree that was tested.")
+        raise PromotionRefused(RefusalKind.UNTESTED, f"{promoted.commit} is not the tree that was tested.")
     attest_replay(parts, evolution, candidate, verdict)
     return _on_probation(parts, evolution, base, promoted)
 
 
 def _consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate, Verdict, Consent]:
-    """The candidate, its verdict, and the consent that stands; raises Conflict when one is missing."""
+    """The candidate, its verdict, and the consent that stands; raises PromotionRefused when one is missing."""
     if evolution.candidate_id is None:
-        raise Conflict(f"{evolution.id} has no accepted candidate.")
+        raise PromotionRefused(RefusalKind.NO_CANDIDATE, f"{evolution.id} has no accepted candidate.")
     if evolution.ended_at is not None and evolution.state is not EvolutionState.PROBATION:
         # declined, or measured again, after somebody consented; on probation it goes on where a kill cut it short
-        raise Conflict(f"{evolution.id} is {evolution.state.value}: it is over, whoever consented to it.")
+        raise PromotionRefused(
+            RefusalKind.OVER,
+            f"{evolution.id} is {evolution.state.value}: it is over, whoever consented to it.",
+        )
     candidate = parts.records.get(Candidate, evolution.candidate_id)
     consent, verdict = _standing_consent(parts, candidate)
-    if _is_by_policy(consent) and (why := why_asked(parts, candidate)):
-        raise Conflict(f"The policy may not consent to {candidate.id}: {why}.")
+    if _is_by_policy(consent) and (asking := why_asked(parts, candidate)) is not None:
+        raise PromotionRefused(asking.kind, f"The policy may not consent to {candidate.id}: {asking.reason}.")
     last = verdict_on(parts, candidate.id)
     if any(
         item.decision is not Decision.PROMOTE or item.candidate_tree != candidate.snapshot.tree
         for item in (verdict, last)
     ):
-        raise Conflict(f"The verdict on {candidate.id} does not promote this tree.")
+        raise PromotionRefused(
+            RefusalKind.VERDICT, f"The verdict on {candidate.id} does not promote this tree."
+        )
     if failing_review(parts, candidate) is not None:
-        raise Conflict(f"The review of {candidate.id} fails it.")
-    if why := _weakened(parts, candidate):
-        raise Conflict(f"{candidate.id} may not be promoted, whoever consents: {why}.")
+        raise PromotionRefused(RefusalKind.REVIEW, f"The review of {candidate.id} fails it.")
+    if (weaker := _weakened(parts, candidate)) is not None:
+        raise PromotionRefused(
+            weaker.kind, f"{candidate.id} may not be promoted, whoever consents: {weaker.reason}."
+        )
     return candidate, verdict, consent
 
 
-def _weakened(parts: PromotionContext, candidate: Candidate) -> str:
-    """Which rule of the home or of a touched skill it weakens, "" when none: by the trees, whatever the edit says."""
+def _weakened(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
+    """Which rule of the home or of a touched skill it weakens, by the trees, whatever the edit says."""
     skills = {"/".join(path.split("/")[:2]) for path in candidate.edit.files if path.startswith("skill/")}
     before, after = (
         {
@@ -237,7 +248,8 @@ def _weakened(parts: PromotionContext, candidate: Candidate) -> str:
         for snapshot in stands_on(candidate)
     )
     paths = sorted(before.keys() | after.keys())
-    return weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
+    why = weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
+    return Refusal(RefusalKind.RULE, why) if why else None
 
 
 def _is_done(parts: PromotionContext, candidate: Candidate) -> bool:
@@ -256,25 +268,30 @@ def _may_drive(parts: PromotionContext, candidate: Candidate) -> bool:
     return not concerns(parts.snapshots, snapshot, base) or passed(parts, snapshot) is not None
 
 
-def probe_fault(parts: PromotionContext, candidate: Candidate) -> str:
-    """Why the candidate may not drive runs, "" when it may, or when it changes nothing of that."""
+def probe_fault(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
+    """Why the candidate may not drive runs; None when it may, or when it changes nothing of that."""
     base, snapshot = stands_on(candidate)
     if not concerns(parts.snapshots, snapshot, base):
-        return ""
+        return None
     shown = probe(parts, snapshot, base, candidate.evolution_id)
-    return "" if shown.passed else f"its probe failed, and nothing was moved: {shown.reason}"
+    if shown.passed:
+        return None
+    return Refusal(RefusalKind.PROBE, f"its probe failed, and nothing was moved: {shown.reason}")
 
 
 def measure_again(parts: ConsentContext, evolution: Evolution) -> Evolution:
     """Take its evidence up again at a person's wish, on what is stable now: the fresh evolution.
 
-    One that awaits consent goes stale by it. Raises Conflict for one at work, or that stands promoted.
+    One that awaits consent goes stale by it. Raises PromotionRefused for one at work, or that stands promoted.
     """
     if evolution.state in AT_WORK - {EvolutionState.AWAITING_CONSENT}:
-        raise Conflict(f"{evolution.id} is still at work ({evolution.state.value}).")
+        raise PromotionRefused(
+            RefusalKind.AT_WORK, f"{evolution.id} is still at work ({evolution.state.value})."
+        )
     if evolution.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED):
-        raise Conflict(
-            f"{evolution.id} stands promoted; `agentos evolution revert {evolution.id}` undoes it."
+        raise PromotionRefused(
+            RefusalKind.OVER,
+            f"{evolution.id} stands promoted; `agentos evolution revert {evolution.id}` undoes it.",
         )
     if evolution.state is EvolutionState.AWAITING_CONSENT:
         parts.move(evolution, EvolutionState.STALE, "measured again at a person's wish", end=True)
@@ -295,11 +312,14 @@ def roll_back(
     origin: str = "rollback",
     ending: EvolutionEnding = EvolutionEnding.UNSAID,
 ) -> Evolution:
-    """Undo a promotion by new versions; raises Conflict when later versions build on it."""
+    """Undo a promotion by new versions; raises PromotionRefused when there is nothing to undo, Conflict when later versions build on it."""
     if evolution.promoted is None:
-        raise Conflict(f"{evolution.id} is {evolution.state.value}: nothing of it was promoted.")
+        raise PromotionRefused(
+            RefusalKind.NOT_PROMOTED,
+            f"{evolution.id} is {evolution.state.value}: nothing of it was promoted.",
+        )
     if evolution.state is EvolutionState.ROLLED_BACK:
-        raise Conflict(f"{evolution.id} was rolled back already.")
+        raise PromotionRefused(RefusalKind.OVER, f"{evolution.id} was rolled back already.")
     parts.candidates.revert_evolution(evolution.id, reason, origin)
     return parts.move(evolution, EvolutionState.ROLLED_BACK, reason, end=True, ending=ending)
 
@@ -339,7 +359,7 @@ def _store(parts: ConsentContext, candidate: Candidate, principal: str, given: s
 
 
 def _standing_consent(parts: PromotionContext, candidate: Candidate) -> tuple[Consent, Verdict]:
-    """The newest consent that verifies, with the verdict that it was given for; raises Conflict with the newest
+    """The newest consent that verifies, with the verdict that it was given for; raises PromotionRefused with the newest
     one's fault when none does.
 
     A person's may be for the one before a verdict that differs by fresh work: that took nothing from what they saw.
@@ -356,106 +376,14 @@ def _standing_consent(parts: PromotionContext, candidate: Candidate) -> tuple[Co
         try:
             verify(parts.consent_key, consent, candidate, verdict, parts.now())
             return consent, verdict
-        except Conflict as error:
+        except PromotionRefused as error:
             faults.append(error)
-    raise faults[0] if faults else Conflict(f"Nobody consented to {candidate.id}.")
+    raise (
+        faults[0]
+        if faults
+        else PromotionRefused(RefusalKind.NO_CONSENT, f"Nobody consented to {candidate.id}.")
+    )
 
 
 def _is_by_policy(consent: Consent) -> bool:
     return consent.principal.startswith(BY_POLICY)
-
-
-# -------------------------------------------------------------------------------------------------
-# What the commit of a promotion on a newer base says; apart from what makes one, for the audit reads
-# it too.
-
-
-def rebase_trailers(judged: Snapshot, rebase: Rebase) -> dict[str, str]:
-    """What the commit of such a promotion says of it."""
-    return {"Judged-Tree": judged.tree, "Bundles": f"{rebase.bundles_sha256} of {rebase.trials} trials"}
-
-
-# --- Put an accepted edit on the registry as it stands now, where its verdict still holds there
-# A verdict is about what the runs of its trials got: the files of their bundles, and what their boxes were made
-# of. When ``main`` moves and all of that would be the same, nothing that was measured has changed: the edit is
-# committed on the new base, and may be promoted under the verdict and the consent that it has. What was found is
-# recorded with the candidate. What changed in any bundle is measured again (``promotion``).
-
-
-def stands_on(candidate: Candidate) -> tuple[Snapshot, Snapshot]:
-    """Base and snapshot with which it would be promoted now."""
-    if candidate.rebase is None:
-        return candidate.base, candidate.snapshot
-    return candidate.rebase.base, candidate.rebase.snapshot
-
-
-def is_overtaken(parts: VouchContext, candidate: Candidate) -> bool:
-    """The registry moved since the candidate was judged, or was put on a newer base."""
-    return parts.snapshots.stable().tree != stands_on(candidate)[0].tree
-
-
-def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
-    """The candidate on what is stable now, stored; None where its verdict does not hold there."""
-    base = parts.snapshots.stable()
-    if (
-        candidate.control is not None
-        or candidate.migration is not None
-        or not _applies(parts, candidate, base)
-    ):
-        return None
-    try:
-        name = f"{candidate.id}-on-{base.commit[:8]}"
-        snapshot = parts.candidates.add_candidate(name, base, candidate.edit.files)
-        seen = _bundles(parts, candidate, base, snapshot)
-        if not seen or not _is_as_safe(parts, candidate, base, snapshot):
-            return None
-    except (Conflict, Invalid, Unavailable):  # it cannot be told here: then it is measured again
-        return None
-    found = Rebase(base, snapshot, digest(seen), len(seen), parts.now())
-    moved = replace(candidate, rebase=found)
-    detail = {
-        "candidate": candidate.id,
-        "base": base.commit,
-        "bundles": found.bundles_sha256,
-        "trials": len(seen),
-    }
-    parts.audit.note("candidate.rebased", candidate.evolution_id, detail, (moved,))
-    return moved
-
-
-def _applies(parts: RebaseContext, candidate: Candidate, base: Snapshot) -> bool:
-    """Nobody changed the files that it changes."""
-    return all(
-        parts.snapshots.files(candidate.base, path).get(path) == parts.snapshots.files(base, path).get(path)
-        for path in candidate.edit.files
-    )
-
-
-def _bundles(
-    parts: RebaseContext, candidate: Candidate, base: Snapshot, snapshot: Snapshot
-) -> list[tuple[str, str]]:
-    """(trial, bundle) of all that the verdict was made of, if a run of each would get the same there; else none."""
-    trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
-    sides = {Arm.BASE: base, Arm.CANDIDATE: snapshot}
-    known: dict[tuple[str, Arm], str] = {}
-    seen = []
-    for trial in trials:
-        if not trial.bundle or trial.arm not in sides:
-            return []
-        key = trial.task_id, trial.arm
-        if key not in known:
-            known[key] = parts.executor.given(parts.journal.task(trial.task_id), sides[trial.arm])
-        if known[key] != trial.bundle:
-            return []
-        seen.append((trial.id, trial.bundle))
-    return sorted(seen)
-
-
-def _is_as_safe(parts: RebaseContext, candidate: Candidate, base: Snapshot, snapshot: Snapshot) -> bool:
-    """The safety probes get another snapshot, so they are run on it, and stored apart from the verdict's."""
-    evolution = parts.records.get(Evolution, candidate.evolution_id)
-    apart = f"{evolution.id}-on-{base.commit[:8]}"
-    moved = replace(candidate, evolution_id=apart, base=base, snapshot=snapshot)
-    measure(parts, replace(evolution, id=apart, base=base), moved)
-    rates = judged_rates(moved, parts.records.find(SafetyRate, evolution_id=apart))
-    return not rates or ruling(moved, rates)[0] is Decision.PROMOTE

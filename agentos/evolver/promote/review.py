@@ -15,7 +15,17 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from agentos.domain import Candidate, Evidence, Evolution, Json, Review, ReviewOpinion, tier_of
+from agentos.domain import (
+    Candidate,
+    Evidence,
+    Evolution,
+    Json,
+    Refusal,
+    RefusalKind,
+    Review,
+    ReviewOpinion,
+    tier_of,
+)
 from agentos.errors import ModelFailed
 from agentos.evolver.advice.requests import (
     WIDE,
@@ -46,14 +56,15 @@ _OWN = {
 }
 
 
-def held_back(parts: ReviewContext, evolution: Evolution, candidate: Candidate) -> str:
-    """Why the candidate is not promoted for now, "" when no review is wanted or it does not fail."""
+def held_back(parts: ReviewContext, evolution: Evolution, candidate: Candidate) -> Refusal | None:
+    """Why the candidate is not promoted for now; None when no review is wanted or it does not fail."""
     if not parts.policy.review.wants(tier_of(candidate.manifest.files)):
-        return ""
+        return None
     review = _stored(parts, candidate) or _reviewed(parts, evolution, candidate)
     if review.opinion is not ReviewOpinion.FAIL:
-        return ""
-    return f"the review of {candidate.id} by {review.model or 'nobody'} fails it: {'; '.join(review.reasons)}"
+        return None
+    said = f"the review of {candidate.id} by {review.model or 'nobody'} fails it: {'; '.join(review.reasons)}"
+    return Refusal(RefusalKind.REVIEW, said)
 
 
 def failing_review(parts: VouchContext, candidate: Candidate) -> Review | None:

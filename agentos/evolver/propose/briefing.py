@@ -93,7 +93,7 @@ def brief_for(
         parents=parents_for(parts, evolution, site),
         surface=parts.policy.surface.allow,
         memories=fared_of(parts, files) if remembers else (),
-        wished=_wished(parts, tasks) if remembers else (),
+        wished=_proposed_memories(parts, tasks) if remembers else (),
         successes=_successes(parts, evolution.base, sets, site.layer),
         faults=_faults(parts, evolution, sets, runs),
     )
@@ -124,11 +124,11 @@ def fared_of(parts: BriefContext, files: Mapping[str, str]) -> tuple[KnownLesson
     return fared(memories, runs, text_at, parts.now(), parts.policy.mine.half_life_days)
 
 
-def _wished(parts: BriefContext, tasks: Sequence[Task]) -> tuple[str, ...]:
+def _proposed_memories(parts: BriefContext, tasks: Sequence[Task]) -> tuple[str, ...]:
     """What runs of this very work asked to be remembered, and nobody has decided on; newest first."""
     keys = {task.key for task in tasks}
     waiting = parts.records.newest(MemoryProposal, WISHES_BACK, state=ProposalState.OPEN)
-    return tuple(wish.text for wish in waiting if wish.task_key in keys)
+    return tuple(one.text for one in waiting if one.task_key in keys)
 
 
 def _successes(parts: BriefContext, base: Snapshot, sets: TaskSets, layer: Layer) -> tuple[ObservedRun, ...]:

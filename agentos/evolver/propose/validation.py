@@ -24,7 +24,7 @@ from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose import BriefContext, ProposalContext
 from agentos.ports import ObservedRun, Proposal
 from agentos.resources import path_fault
-from agentos.resources.servers import recorded_effects
+from agentos.resources.effects import recorded_effects
 from agentos.rules.document import RuleTrigger, RunRule, is_rule_file, read_rule, weakened
 from agentos.rules.trying import faults_of, in_run
 from agentos.syntax import parse

@@ -1,6 +1,6 @@
 """The forms of what goes into the API and comes out of it. What comes out is what ``--json`` tells of the same noun.
 
-Requests are held against these forms; of answers they are the description (``openapi.py``), made of the records
+Requests are held against these forms; of answers they are the description (``routes.py``), made of the records
 themselves, so that the two cannot differ.
 """
 

@@ -1,5 +1,5 @@
 """What the API does: each operation with its address, the scope that it needs, its forms, and the function that the
-command line uses for the same. ``routes.py`` serves this table and ``openapi.py`` describes it."""
+command line uses for the same. ``routes.py`` serves this table and describes it."""
 
 from __future__ import annotations
 

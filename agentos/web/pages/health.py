@@ -15,7 +15,7 @@ from agentos.evolver.watch.health import Health
 from agentos.gateway.calls import CallReading, CallTotals, ModelToday
 from agentos.ledger.listing import state_counts
 from agentos.ledger.rows.codec import from_text, to_text
-from agentos.models.resolving import ModelStop, model_stop
+from agentos.models.stop import ModelStop, model_stop
 from agentos.settings import load_settings
 from agentos.web.context import WebContext
 

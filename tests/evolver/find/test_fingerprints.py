@@ -6,7 +6,7 @@ import pytest
 
 from agentos.domain import Fault, Outcome, Result, Run, Share, Snapshot
 from agentos.evolver.find.fingerprints import classify, failure_of, normalise
-from agentos.evolver.policy import load_taxonomy
+from agentos.evolver.taxonomy import load_taxonomy
 from agentos.shipped import folder
 
 TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")

@@ -9,7 +9,7 @@ import pytest
 
 from agentos.domain import Result, Snapshot
 from agentos.evolver.find.fingerprints import AgentActions, failure_of
-from agentos.evolver.policy import load_taxonomy
+from agentos.evolver.taxonomy import load_taxonomy
 from agentos.shipped import folder
 from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import read

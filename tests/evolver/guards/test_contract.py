@@ -15,7 +15,7 @@ from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.setup import init_home
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.evolver.guards.assurance.contract import suite, violations
-from agentos.evolver.guards.assurance.dynamic import Overlay
+from agentos.evolver.guards.assurance.overlay import Overlay
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry

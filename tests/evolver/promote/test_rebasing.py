@@ -13,13 +13,14 @@ from agentos.domain import (
     Consent,
     Evolution,
     EvolutionState,
+    RefusalKind,
     Snapshot,
     Task,
     Trial,
     Verdict,
     digest,
 )
-from agentos.errors import Conflict
+from agentos.errors import PromotionRefused
 from agentos.evolver.cycle import (
     conclude,
     diagnose_and_curate,
@@ -214,8 +215,9 @@ def test_one_that_waits_for_a_person_goes_on_waiting_and_can_be_approved(world: 
     world.policy = ASK
     waiting = judged(world)
     world.registry.edit({OTHER: "another skill"})
-    with pytest.raises(Conflict, match="stale"):
+    with pytest.raises(PromotionRefused) as raised:
         approve(world.parts, waiting, "person:ada")
+    assert raised.value.kind == RefusalKind.STALE
     assert not settle_overtaken(world.parts, waiting)
     approve(world.parts, waiting, "person:ada")
     assert finish_promotion(world.parts, waiting.id, world.durable) is EvolutionState.PROBATION

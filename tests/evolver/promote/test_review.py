@@ -21,11 +21,12 @@ from agentos.domain import (
     Json,
     Layer,
     ModelSpec,
+    RefusalKind,
     Review,
     ReviewOpinion,
     Verdict,
 )
-from agentos.errors import Conflict, ModelFailed, NotFound, Unavailable
+from agentos.errors import Conflict, ModelFailed, NotFound, PromotionRefused, Unavailable
 from agentos.evolver.cycle import evolve
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.triage import triage
@@ -110,14 +111,16 @@ def test_what_it_fails_nobody_can_approve_or_promote(world: World) -> None:
     ask = replace(ADVISE, consent=ConsentPolicy(medium="ask"))
     reviewed = Reviewed(world, RIGHT, says("FAIL", "no"), policy=ask)
     ended = reviewed.end()
-    with pytest.raises(Conflict, match="only one that awaits consent"):
+    with pytest.raises(PromotionRefused) as raised:
         approve(reviewed.parts, ended, "person:ada")
+    assert raised.value.kind == RefusalKind.NOT_WAITING
     # as if its state had been set back by hand, and a person consented
     waiting = replace(ended, state=EvolutionState.AWAITING_CONSENT, ended_at=None)
     world.ledger.put(waiting)
     approve(reviewed.parts, waiting, "person:ada")
-    with pytest.raises(Conflict, match="fails it"):
+    with pytest.raises(PromotionRefused) as raised:
         promote(reviewed.parts, waiting)
+    assert raised.value.kind == RefusalKind.REVIEW
     assert world.source() == FAULTY
 
 

@@ -17,6 +17,7 @@ from agentos.domain import (
     Candidate,
     Decision,
     EvolutionState,
+    RefusalKind,
     Result,
     Share,
     Snapshot,
@@ -25,7 +26,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.errors import Conflict
+from agentos.errors import PromotionRefused
 from agentos.evolver.cycle import finish_promotion, trials_of
 from agentos.evolver.find.triage import retry
 from agentos.evolver.policy import Judge, Policy
@@ -323,8 +324,9 @@ def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new
     assert "the hold-out is used up" in asked.reason
     if not renewed:
         consent_by_policy(world.parts, world.ledger.get(Candidate, str(asked.candidate_id)))
-        with pytest.raises(Conflict, match="used up"):
+        with pytest.raises(PromotionRefused) as raised:
             promote(world.parts, asked)
+        assert raised.value.kind == RefusalKind.DOUBT
         approve(world.parts, asked, "person:ada")
         assert finish_promotion(world.parts, asked.id, world.durable) is EvolutionState.PROBATION
         return

@@ -186,8 +186,10 @@ class BusyBenches:
 def test_a_source_that_had_its_turn_late_did_not_hang(case, brief) -> None:  # type: ignore[no-untyped-def]
     """The limit of a case comes from what the original computes, not from how long it waited."""
     source = "def probe(x):\n    sum(range(1_000_000))\n    return x - 1\n"
-    found = proposals(BusyBenches(PROBE_TIMEOUT_S, times=1), brief(source, [case("t1", 4, x=3)]))
-    assert any("x + 1" in one.files["tool/probe/tool.py"] for one in found)
+    search = RepairProposer(BusyBenches(PROBE_TIMEOUT_S, times=1), 1).propose(
+        brief(source, [case("t1", 4, x=3)], budget_s=2.0)
+    )
+    assert any("x + 1" in one.files["tool/probe/tool.py"] for one in search)
 
 
 @pytest.mark.parametrize(

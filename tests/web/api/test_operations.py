@@ -179,6 +179,7 @@ def test_what_cannot_be_is_told_in_one_form(
     assert {"type", "title", "kind", "detail", "faults"} <= set(said)
 
 
+@pytest.mark.slow
 def test_a_program_that_was_idle_goes_on(program: Client) -> None:
     program.token()
     time.sleep(6)  # the server closes what is idle for five seconds

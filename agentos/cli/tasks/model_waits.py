@@ -1,0 +1,43 @@
+"""What a command that follows a run or an evolution says while a model takes its time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from agentos.cli.output import tell_progress
+from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.gateway.calls import ProviderCall
+
+_TELL_S = 5.0
+
+
+class ModelWaits:
+    """Tells whoever waits at a terminal which model is being asked, every few seconds."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._told = time.monotonic()
+
+    def tell(self, work_id: str) -> bool:
+        """Say which call of a run or an evolution is under way, if one is and it is time; whether it did."""
+        if time.monotonic() - self._told < _TELL_S or not self._home.calls.exists():
+            return False
+        from agentos.gateway.calls import CallReading
+
+        self._told = time.monotonic()
+        reading = CallReading(self._home.calls)
+        try:
+            found = reading.under_way(work_id)
+        finally:
+            reading.close()
+        if found:
+            tell_progress(sentence_of(found[0], time.time()))
+        return bool(found)
+
+
+def sentence_of(call: ProviderCall, now: float) -> str:
+    """Whom a call asks, how much, and for how long it has waited; ``now`` in seconds since 1970."""
+    return f"    asking {call.model}: about {call.input_tokens:,} tokens, {max(0.0, now - call.started_at):.0f} s"

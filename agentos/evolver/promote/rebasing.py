@@ -1,0 +1,102 @@
+"""Put an accepted edit on the registry as it stands now, where its verdict still holds there.
+
+A verdict is about what the runs of its trials got: the files of their bundles, and what their boxes were made of. When
+``main`` moves and all of that would be the same, nothing that was measured has changed: the edit is committed on the new
+base, and may be promoted under the verdict and the consent that it has. What was found is recorded with the candidate.
+What changed in any bundle is measured again (``promotion``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentos.domain import Arm, Candidate, Decision, Evolution, Rebase, SafetyRate, Snapshot, Trial, digest
+from agentos.errors import Conflict, Invalid, Unavailable
+from agentos.evolver.guards.assurance.dynamic import measure
+from agentos.evolver.promote import RebaseContext, VouchContext
+from agentos.evolver.verdict.judge import judged_trials
+from agentos.evolver.verdict.safety import judged_rates, ruling
+
+
+def rebase_trailers(judged: Snapshot, rebase: Rebase) -> dict[str, str]:
+    """What the commit of such a promotion says of it."""
+    return {"Judged-Tree": judged.tree, "Bundles": f"{rebase.bundles_sha256} of {rebase.trials} trials"}
+
+
+def stands_on(candidate: Candidate) -> tuple[Snapshot, Snapshot]:
+    """Base and snapshot with which it would be promoted now."""
+    if candidate.rebase is None:
+        return candidate.base, candidate.snapshot
+    return candidate.rebase.base, candidate.rebase.snapshot
+
+
+def is_overtaken(parts: VouchContext, candidate: Candidate) -> bool:
+    """The registry moved since the candidate was judged, or was put on a newer base."""
+    return parts.snapshots.stable().tree != stands_on(candidate)[0].tree
+
+
+def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
+    """The candidate on what is stable now, stored; None where its verdict does not hold there."""
+    base = parts.snapshots.stable()
+    if (
+        candidate.control is not None
+        or candidate.migration is not None
+        or not _applies(parts, candidate, base)
+    ):
+        return None
+    try:
+        name = f"{candidate.id}-on-{base.commit[:8]}"
+        snapshot = parts.candidates.add_candidate(name, base, candidate.edit.files)
+        seen = _bundles(parts, candidate, base, snapshot)
+        if not seen or not _is_as_safe(parts, candidate, base, snapshot):
+            return None
+    except (Conflict, Invalid, Unavailable):  # it cannot be told here: then it is measured again
+        return None
+    found = Rebase(base, snapshot, digest(seen), len(seen), parts.now())
+    moved = replace(candidate, rebase=found)
+    detail = {
+        "candidate": candidate.id,
+        "base": base.commit,
+        "bundles": found.bundles_sha256,
+        "trials": len(seen),
+    }
+    parts.audit.note("candidate.rebased", candidate.evolution_id, detail, (moved,))
+    return moved
+
+
+def _applies(parts: RebaseContext, candidate: Candidate, base: Snapshot) -> bool:
+    """Nobody changed the files that it changes."""
+    return all(
+        parts.snapshots.files(candidate.base, path).get(path) == parts.snapshots.files(base, path).get(path)
+        for path in candidate.edit.files
+    )
+
+
+def _bundles(
+    parts: RebaseContext, candidate: Candidate, base: Snapshot, snapshot: Snapshot
+) -> list[tuple[str, str]]:
+    """(trial, bundle) of all that the verdict was made of, if a run of each would get the same there; else none."""
+    trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
+    sides = {Arm.BASE: base, Arm.CANDIDATE: snapshot}
+    known: dict[tuple[str, Arm], str] = {}
+    seen = []
+    for trial in trials:
+        if not trial.bundle or trial.arm not in sides:
+            return []
+        key = trial.task_id, trial.arm
+        if key not in known:
+            known[key] = parts.executor.given(parts.journal.task(trial.task_id), sides[trial.arm])
+        if known[key] != trial.bundle:
+            return []
+        seen.append((trial.id, trial.bundle))
+    return sorted(seen)
+
+
+def _is_as_safe(parts: RebaseContext, candidate: Candidate, base: Snapshot, snapshot: Snapshot) -> bool:
+    """The safety probes get another snapshot, so they are run on it, and stored apart from the verdict's."""
+    evolution = parts.records.get(Evolution, candidate.evolution_id)
+    apart = f"{evolution.id}-on-{base.commit[:8]}"
+    moved = replace(candidate, evolution_id=apart, base=base, snapshot=snapshot)
+    measure(parts, replace(evolution, id=apart, base=base), moved)
+    rates = judged_rates(moved, parts.records.find(SafetyRate, evolution_id=apart))
+    return not rates or ruling(moved, rates)[0] is Decision.PROMOTE
