@@ -159,7 +159,7 @@ class LiveArms:
     def _tried(self) -> frozenset[str]:
         """The work that was in its trials."""
         trials = self._parts.records.find(Trial, evolution_id=self.evolution.id)
-        return frozenset(map(work_of, self._parts.tasks(sorted({trial.task_id for trial in trials}))))
+        return frozenset(map(work_of, self._parts.tasks(tuple({trial.task_id for trial in trials}))))
 
     def telling(self) -> list[Run]:
         """New, checked work since the promotion, also on what others made of its content since."""
