@@ -46,6 +46,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("judge", "unsteady", "overfitting", "no_memory_control", "pairing", "safety")
     ),
     "agentos.evolver.verdict.doubts": (f"{VERDICT}/test_doubts.py",),
+    "agentos.evolver.verdict.fresh": ("tests/evolver/replay/test_fresh.py",),
     "agentos.checks": ("tests/test_checks.py",),
     "agentos.worker.jobs.grading": ("tests/worker/test_grading.py", "tests/worker/test_forged_checks.py"),
 }

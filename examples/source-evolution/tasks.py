@@ -42,6 +42,17 @@ def _out_of_order() -> Iterator[Task]:
     yield _first_line(mails[2], mails[0], mails[1], mails[3])
 
 
+def next_day() -> list[Task]:
+    """More of the same kind: probation counts no work that the repair was tried on."""
+    tills, mails = sorted((DATA / "till").iterdir()), sorted((DATA / "mail").iterdir())
+    return [
+        _count(mails[2], mails[1]),
+        _count(tills[4], tills[2], tills[3]),
+        _first_line(tills[1], tills[0]),
+        _first_line(mails[4], mails[5], mails[3]),
+    ]
+
+
 def quotes() -> list[Task]:
     """Lines of source files, to the letter: blanks in front count."""
     chosen = [(path, 30, 33) for path in sorted(SOURCES.glob("*/tools/*.py"))[:4]]

@@ -418,11 +418,8 @@ class LookCounter:
         return known[key]
 
     def _at_work(self, key: str) -> int:
-        here = [
-            item
-            for item in self._trials(TrialSet.HOLD_OUT)
-            if self._parts.journal.task(item.task_id).key == key
-        ]
+        asked = (*self._trials(TrialSet.HOLD_OUT), *self._trials(TrialSet.FRESH))
+        here = [item for item in asked if self._parts.journal.task(item.task_id).key == key]
         stored = (trial.look for trial in here if trial.candidate_id == self._candidate.id)
         return max(stored, default=0) or self._after_others(here)
 
@@ -434,7 +431,7 @@ def used_up(parts: LooksContext, fingerprint_id: str) -> frozenset[str]:
     """Keys of the hidden work that tells nothing more of edits of this failure."""
     by: dict[str, set[str]] = {}
     for trial in _tried(parts, fingerprint_id):
-        if trial.set is TrialSet.HOLD_OUT:
+        if trial.set in (TrialSet.HOLD_OUT, TrialSet.FRESH):  # by fresh work that is hidden edits fall too
             by.setdefault(parts.journal.task(trial.task_id).key, set()).add(trial.candidate_id)
     most = parts.policy.judge.hold_out_looks
     return frozenset(key for key, candidates in by.items() if len(candidates) >= most)

@@ -30,6 +30,7 @@ from agentos.domain import (
     Share,
     Snapshot,
     Task,
+    Trial,
     Version,
 )
 from agentos.errors import NotFound, Unavailable
@@ -37,6 +38,7 @@ from agentos.evolver.find.agent_failures import no_model
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
 from agentos.evolver.policy import Probation
+from agentos.evolver.select.renaming import work_of
 from agentos.evolver.verdict.sequential import log_e
 from agentos.evolver.watch import ChangeContext
 from agentos.resources import parse_id
@@ -145,8 +147,19 @@ class LiveArms:
         return [run for run in self.live() if self.content(run.snapshot) == self.own]
 
     def counted(self) -> list[Run]:
-        """Of these, new and checked work that came to an end of its own."""
-        return self._telling(self.used())
+        """Of these, new and checked work that came to an end of its own.
+
+        What was tried with the edit before it was promoted ended well there, so to pass again shows nothing, unless a
+        model does it.
+        """
+        found = self._telling(self.used())
+        tried = self._tried() if found else frozenset[str]()
+        return [run for run in found if _asked_models(run) or work_of(self._task(run)) not in tried]
+
+    def _tried(self) -> frozenset[str]:
+        """The work that was in its trials."""
+        trials = self._parts.records.find(Trial, evolution_id=self.evolution.id)
+        return frozenset(map(work_of, self._parts.tasks(tuple({trial.task_id for trial in trials}))))
 
     def telling(self) -> list[Run]:
         """New, checked work since the promotion, also on what others made of its content since."""
@@ -246,6 +259,10 @@ def named(run: Run) -> str:
 
 def _finished(run: Run) -> datetime:
     return run.finished_at or run.started_at
+
+
+def _asked_models(run: Run) -> bool:
+    return run.outcome is not None and run.outcome.cost.calls > 0
 
 
 def _passed(run: Run) -> bool:

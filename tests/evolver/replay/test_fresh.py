@@ -29,6 +29,7 @@ from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fr
 from agentos.evolver.policy import Judge, Policy, policy_from_json
 from agentos.evolver.promote.promotion import approve, settle_overtaken
 from agentos.evolver.replay.verification import misplaced, untimely
+from agentos.evolver.select.curate import LookCounter, used_up
 from agentos.evolver.verdict.fresh import FreshWork, fresh_work
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Attempt
@@ -203,6 +204,18 @@ def test_fresh_work_that_passes_on_the_base_and_fails_with_it_ends_the_wait(
     assert (verdict.decision, verdict.broken) == (Decision.REJECT, (telling.id,))
     assert recompute(verdict, candidate_of(world), trials_of(world.parts, candidate_of(world)), THREE) == []
     assert telling.id not in verdict.reasons[0]
+
+
+def test_an_edit_that_fell_on_hidden_fresh_work_has_looked_at_it(world: World) -> None:
+    """The next candidate may be chosen by it, so it counts among the looks at a hidden task."""
+    evolution = waiting(world, OVERFITTED)
+    telling = asked(world, 48, "fail", Share.HOLD_OUT)
+    assert go_on(world, evolution).state is EvolutionState.REJECTED
+    once = replace(world.parts, policy=Policy(judge=replace(THREE.judge, hold_out_looks=1)))
+    assert telling.key in used_up(once, evolution.fingerprint_id)
+    assert telling.key not in used_up(world.parts, evolution.fingerprint_id)
+    later = replace(candidate_of(world), id="cand-later")
+    assert LookCounter(world.parts, later).at(telling, TrialSet.HOLD_OUT) == 2
 
 
 def test_fresh_work_that_fails_still_as_the_evidence_did_is_told_and_promotes_nothing(world: World) -> None:

@@ -136,6 +136,25 @@ def test_twenty_new_failures_after_re_runs_of_the_evidence_settle_nothing(world:
     assert world.parts.evolution(evolution.id).state is EvolutionState.ROLLED_BACK
 
 
+def test_work_that_was_tried_before_the_promotion_settles_nothing(world: World) -> None:
+    """A schedule asks for the same guards and hidden tasks each day; a copy under another name is no other work."""
+    world.seed()
+    evolution = world.evolve(world.open())
+    tried = {trial.task_id for trial in world.trials()} - {task.id for task in world.failing}
+    assert len(tried) >= 3
+    for number, task_id in enumerate(sorted(tried)):
+        task = world.ledger.task(task_id)
+        world.live(task)
+        copy = replace(task, id=f"task-copy-{number}", name="another")
+        world.ledger.add_task(copy, Share.OPEN)
+        world.live(copy)
+    assert settle(world.parts) == []
+    world.later = timedelta(days=8)
+    (ended,) = settle(world.parts)
+    assert (ended.state, ended.ending) == (EvolutionState.PROMOTED, EvolutionEnding.UNPROVEN)
+    assert evolution.id == ended.id
+
+
 def unchecked(world: World, points: int) -> Task:
     task = replace(
         world.task(points, "?"), id=f"task-unchecked-{points}", checks=(), goal=f"look at {points}"
