@@ -98,7 +98,9 @@ class BoxWorker:
     def __init__(self, sandbox: Sandbox, joining: Joining, tell: Callable[[str], None]) -> None:
         self._sandbox, self._joining, self._tell = sandbox, joining, tell
         self._address = joining.address
-        self._boxes: dict[str, Box] = {}
+        self._boxes: dict[
+            str, tuple[Box, asyncio.Event]
+        ] = {}  # each with what says that its end was asked for
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._told = ""
@@ -172,8 +174,8 @@ class BoxWorker:
                 heard[:] = [time.monotonic(), 1.0]
                 if isinstance(word, OpenBox):
                     self._task(self._hold(connection, word))
-                elif isinstance(word, CloseBox):
-                    self._task(self._close(connection, word.key))
+                elif isinstance(word, CloseBox) and word.key in self._boxes:
+                    self._boxes[word.key][1].set()
         except PeerError as error:
             return f"the control process broke the protocol: {error}"
         finally:
@@ -211,17 +213,18 @@ class BoxWorker:
         except (AgentOSError, OSError) as error:
             await connection.send(BoxRefused(key=asked.key, why=str(error)[:2000]).model_dump_json())
             return
-        self._boxes[asked.key] = box
-        descriptors = [os.dup(descriptor) for descriptor in box.channel.descriptors()]
+        asked_to_end = asyncio.Event()
+        self._boxes[asked.key] = box, asked_to_end
+        reads, writes = (os.dup(descriptor) for descriptor in box.channel.descriptors())
         cut = True
         try:
             async with self._dial(BOX, asked.key) as link:
-                cut = not await _carried(link, *descriptors)
+                cut = not await _carried(link, reads, writes, asked_to_end)
         except (OSError, InvalidHandshake, TimeoutError, ConnectionClosed, PeerError) as error:
             log.warning("the box of %s lost its connection: %s", asked.run, error or type(error).__name__)
         finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+            os.close(reads)
+            os.close(writes)
             self._boxes.pop(asked.key, None)
             used = await asyncio.shield(asyncio.to_thread(box.close))
         ended = BoxEnded(
@@ -230,19 +233,13 @@ class BoxWorker:
         )  # fmt: skip
         await connection.send(ended.model_dump_json())
 
-    async def _close(self, connection: ClientConnection, key: str) -> None:
-        """It was asked for: the box dies, so that its bytes end, and ``_hold`` says the rest."""
-        box = self._boxes.get(key)
-        if box is not None:
-            await asyncio.to_thread(box.close)
-
     async def _end_all(self) -> None:
         """No box outlives the connection that it was asked for on."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for box in list(self._boxes.values()):
+        for box, _ in list(self._boxes.values()):
             await asyncio.to_thread(box.close)
         self._boxes.clear()
 
@@ -257,21 +254,21 @@ class BoxWorker:
         return task
 
 
-async def _carried(link: ClientConnection, reads: int, writes: int) -> bool:
-    """Carry a box's bytes. Whether it came to the box's end, rather than the connection's."""
+async def _carried(link: ClientConnection, reads: int, writes: int, asked: asyncio.Event) -> bool:
+    """Carry a box's bytes. Whether it came to the box's end, or was ``asked`` to end, before the connection broke."""
     out = asyncio.create_task(bytes_out(reads, link))
     into = asyncio.create_task(bytes_in(link, writes))
-    closed = asyncio.create_task(link.wait_closed())
+    closed, end = asyncio.create_task(link.wait_closed()), asyncio.create_task(asked.wait())
     try:
-        await asyncio.wait({out, closed}, return_when=asyncio.FIRST_COMPLETED)
-        if not out.done() or out.exception() is not None:
+        await asyncio.wait({out, closed, end}, return_when=asyncio.FIRST_COMPLETED)
+        if not end.done() and (not out.done() or out.exception() is not None):
             return False
         await link.close()
         return True
     finally:
-        for task in (out, into, closed):
+        for task in (out, into, closed, end):
             task.cancel()
-        await asyncio.gather(out, into, closed, return_exceptions=True)
+        await asyncio.gather(out, into, closed, end, return_exceptions=True)
 
 
 def free_mb() -> int:
