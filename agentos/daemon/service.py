@@ -33,6 +33,7 @@ from agentos.daemon.job.bundle import with_wheels
 from agentos.daemon.live_config import LiveConfig
 from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
+from agentos.daemon.run.spot_checks import SpotCheckedExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, StopSignal, TaskRunner
 from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
@@ -389,9 +390,12 @@ def service(
 
         parts = replace(
             parts,
-            executor=executor,
+            executor=SpotCheckedExecutor(executor, workers.trust, settings.workers.spot_checks)
+            if workers.trust
+            else executor,
             executor_with=beside,
             image_of=sandbox.image_of,
+            distrusted=workers.trust.of if workers.trust else lambda host: "",
             has_model=served.has_model,
             replayer=Threads(workers.room),
             proposers=ConfiguredProposers(proposers, lambda: served.adviser(rules.model)),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.daemon.control.tokens import TokenScope, known_token, still_stands, tokens
-from agentos.domain import Json
+from agentos.domain import Trial
 from agentos.errors import UserError, missing_extra
 from agentos.home import Home
 from agentos.plaintext import clean
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from agentos.sandboxes.remote.protocol import Hello
     from agentos.settings import Settings
 
-DISTRUSTED = "workers.distrusted"  # memo in the ledger: token id -> why, and of whom
+DISTRUSTED = "workers.distrusted"  # memo in the ledger: name of the worker -> why
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _EVERY_S, _OLD_S = 1.0, 15.0
 
@@ -88,27 +90,27 @@ class WorkerHost:
 
 
 class Trust:
-    """Which workers gave other answers than others did. Kept in the ledger; by token, so that another one is trusted anew."""
+    """Which workers gave other answers than others did. Kept in the ledger, by name: that name is not trusted again."""
 
     def __init__(self, ledger: Ledger) -> None:
+        self.salt = secrets.token_bytes(16)
         self._ledger = ledger
-        self._known: dict[str, dict[str, str]] = dict(ledger.get_kv(DISTRUSTED, {}) or {})
-
-    def why_not(self, admission: Admission) -> str:
-        """Why it gets no work, "" where it does."""
-        found = self._known.get(admission.id)
-        return found["why"] if found else ""
+        self._lock = threading.Lock()
+        self._known: dict[str, str] = dict(ledger.get_kv(DISTRUSTED, {}) or {})
 
     def of(self, name: str) -> str:
-        """Why trials of the worker by that name count for nothing, "" where they do."""
-        return next((found["why"] for found in self._known.values() if found["name"] == name), "")
+        """Why the worker gets no work and its trials count for nothing, "" where they do."""
+        return self._known.get(name, "")
 
-    def distrust(self, name: str, id: str, why: str, trials: tuple[str, ...]) -> None:
-        """From now on it gets no work; on record, with the trials that it measured."""
-        self._known[id] = {"name": name, "why": why}
-        self._ledger.set_kv(DISTRUSTED, self._known)
-        detail: Json = {"why": why, "token": id, "trials": list(trials)}
-        self._ledger.note("worker.distrusted", name, detail)
+    def distrust(self, name: str, why: str) -> None:
+        """From now on; on record, with the evolutions that it measured some of."""
+        with self._lock:
+            if name in self._known:
+                return
+            self._known = {**self._known, name: why}
+            self._ledger.set_kv(DISTRUSTED, self._known)
+        measured = sorted({trial.evolution_id for trial in self._ledger.find(Trial, host=name)})
+        self._ledger.note("worker.distrusted", name, {"why": why, "evolutions": [*measured]})
 
 
 class Told:
@@ -197,7 +199,7 @@ def workers_of(
     trust = Trust(ledger)
 
     def why_not(admission: Admission, hello: Hello) -> str:
-        return trust.why_not(admission) or unwanted(choice, hello.sandbox, hello.image)
+        return trust.of(admission.name) or unwanted(choice, hello.sandbox, hello.image)
 
     fleet = Fleet(
         Door(

@@ -208,6 +208,8 @@ class _Before:
             return None
         if old.image and old.image != parts.image_of(old.sandbox):
             return None
+        if old.host and parts.distrusted(old.host):
+            return None
         if not all(map(registry.is_current, old.plugins)):
             return None
         if parts.executor.given(job.task, job.snapshot) != old.bundle:
