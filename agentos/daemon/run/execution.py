@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 
-from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_sandbox, bundle_of
+from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_host, bundle_of
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.model_requests import with_default
@@ -106,9 +106,9 @@ class BoxExecutor:
             return place.sandbox
 
     def _placement(self, task: Task, snapshot: Snapshot, plan: Plan) -> Placement:
-        asked = asked_sandbox(self._registry, task, snapshot)
+        asked, labels = asked_host(self._registry, task, snapshot)
         memory_mb = task.limits.memory_mb + task.limits.workspace_mb
-        return Placement(asked, plan.prefer, memory_mb, pair=plan.pair, avoid=plan.avoid)
+        return Placement(asked, plan.prefer, memory_mb, labels, plan.pair, plan.avoid)
 
     def execute(
         self,
