@@ -78,6 +78,14 @@ class BoxDied(Unavailable):
         super().__init__(f"the sandbox ended early ({cause}){': ' + detail if detail else ''}")
 
 
+class HostAway(Unavailable):
+    """No host is there for a box, or the one that was to hold it is not: that says nothing of its job."""
+
+
+class HostLost(HostAway):
+    """The host of a box that was at work is gone, or was given up."""
+
+
 def missing_extra(extra: str, what: str) -> str:
     """What to say where an optional library is wanted and not installed; ``extra`` as in ``pyproject.toml``."""
     return (

@@ -8,6 +8,7 @@ what the exception means to the caller. The adapters live in ``registry``, ``led
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
@@ -208,6 +209,7 @@ class BoxUsage:
     cpu_s: float
     memory_peak_mb: float
     oom: bool
+    lost: str = ""  # why nothing is known of it: the host that had it is gone, which says nothing of its job
 
 
 class Box(Protocol):
@@ -254,6 +256,36 @@ class Sandbox(Protocol):
 
     def close(self) -> None:
         """Release templates and pools; boxes still open die with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What is wanted of the host that a run gets its boxes on."""
+
+    asked: str = "auto"  # the sandbox that its environment names
+    prefer: str = "auto"  # the one to take where neither settings nor environment name one
+    memory_mb: int = 0  # of its box, files included
+    labels: tuple[str, ...] = ()  # all of them
+    pair: str = ""  # runs of equal pairs are to be compared: they get the same host as long as that is there
+    avoid: frozenset[str] = frozenset()  # names of hosts
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A sandbox of one host; ``host`` is the worker's name, "" for this machine."""
+
+    sandbox: Sandbox
+    host: str = ""
+
+
+class Places(Protocol):
+    """The hosts on which boxes can be made."""
+
+    def place(self, wanted: Placement) -> AbstractContextManager[Place]:
+        """One of them, which counts as busy until the context ends.
+
+        Raises HostAway where none is there that has what is wanted, and Unavailable as ``Sandbox.open``.
+        """
 
 
 # --- models -----------------------------------------------------------------------------------
@@ -310,6 +342,8 @@ class Plan:
     prefer: str = "auto"  # the sandbox to use where neither settings nor environment name one
     parent: str = ""  # the run that handed over this task
     depth: int = 0  # how many such hand-overs lie above
+    pair: str = ""  # as ``Placement.pair``
+    avoid: frozenset[str] = frozenset()  # as ``Placement.avoid``
     wall_s: float = 0.0  # it is ended earlier than its task allows, from outside, which it cannot see; 0: not
 
     @property
@@ -336,6 +370,7 @@ class Attempt:
     bundle: str = ""  # what the run got of its snapshot, as ``Executor.given``
     reached: tuple[str, ...] = ()  # functions of evolvable code that were entered (agentos.syntax)
     plugins: tuple[str, ...] = ()  # what of other distributions it was measured with, as ``Trial.plugins``
+    host: str = ""  # the worker that had its boxes; "" for this machine
 
 
 class Executor(Protocol):

@@ -179,6 +179,23 @@ class SupervisorSettings(_Table):
     overseer_usd: float = Field(0.1, ge=0)
 
 
+class WorkerSettings(_Table):
+    """Where workers on other hosts join, and what this machine does beside them; docs/use/cluster.md."""
+
+    listen: str = Field("", max_length=300, pattern=r"^(([^\s:]+|\[[0-9a-f:]+\]):[0-9]{1,5})?$")
+    certificate: str = Field("", max_length=1000)
+    key: str = Field("", max_length=1000)
+    here: int | None = Field(None, ge=0, le=256)
+    lost_s: float = Field(10.0, ge=5, le=600)
+    spot_checks: float = Field(0.05, ge=0, le=1)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of ``listen``."""
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
 class Settings(_Table):
     """Every setting with its default. ``docs/use/operating.md`` explains each."""
 
@@ -209,6 +226,7 @@ class Settings(_Table):
     adopt: AdoptSettings = AdoptSettings.model_validate({})
     mcp: McpServing = McpServing.model_validate({})
     supervisor: SupervisorSettings = SupervisorSettings.model_validate({})
+    workers: WorkerSettings = WorkerSettings.model_validate({})
 
 
 _TABLES: dict[str, type[BaseModel]] = {
@@ -218,6 +236,7 @@ _TABLES: dict[str, type[BaseModel]] = {
     "adopt": AdoptSettings,
     "mcp": McpServing,
     "supervisor": SupervisorSettings,
+    "workers": WorkerSettings,
 }
 
 
@@ -421,4 +440,13 @@ def first_settings(run_uid: int | None) -> str:
 # overseer_steps = 20      # it looks each time that a run has made so many more steps
 # overseer_calls = 5       # of one run
 # overseer_usd = 0.1       # of one run; 0 is no limit
+
+## Workers on other hosts (docs/use/cluster.md): they join there, each with a token of its own.
+# [workers]
+# listen = ""              # "127.0.0.1:8421"; another address needs a certificate
+# certificate = ""         # a PEM file, with its chain
+# key = ""                 # of the certificate
+# here = 4                 # runs at a time that get their boxes on this machine; default: as `parallel`; 0: none
+# lost_s = 10.0            # without a word, after which a worker is given up
+# spot_checks = 0.05       # share of the trials on workers that are run again on another host
 """

@@ -144,6 +144,10 @@ class Channel:
         """The descriptor that is read, for ``select``."""
         return self._reading.descriptor
 
+    def descriptors(self) -> tuple[int, int]:
+        """Those that are read and written, for who carries bytes on rather than frames: to be duplicated."""
+        return self._reading.descriptor, self._writing.descriptor
+
     def send(
         self, head: dict[str, Any], blobs: tuple[bytes, ...] = (), *, deadline: float | None = None
     ) -> None:

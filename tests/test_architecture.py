@@ -51,6 +51,7 @@ HOMES = {
     "mcp": {"cli"},
     "cel_expr_python": {"rules"},
     "re2": {"rules"},
+    "websockets": {"sandboxes"},
 }
 
 

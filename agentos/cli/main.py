@@ -45,6 +45,8 @@ COMMANDS = {
     "trajectory": ("agentos.cli.runs.trajectory", "Runs of other systems in, training data and spans out."),
     "memory": ("agentos.cli.resources.memory", "What agents remember, and what runs propose to remember."),
     "web": ("agentos.cli.admin.web", "Show this home in a browser."),
+    "worker": ("agentos.cli.admin.worker", "Hold boxes for a home on another host."),
+    "cluster": ("agentos.cli.admin.worker", "The hosts that work for this home, and what runs where."),
     "token": ("agentos.cli.connections.token", "Tokens that let programs in to the API of this home."),
     "failure": (
         "agentos.cli.evolutions.failure",

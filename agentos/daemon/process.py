@@ -97,7 +97,7 @@ def _be_the_daemon(
         log.warning("left by a daemon that was killed", kind=leftover.kind, what=leftover.what)
         reap([leftover])
     damage = damage_of(home.ledger) if home.ledger.exists() and not settings.database else ""
-    with _leading(settings.database), service(home, settings) as parts:
+    with _leading(settings.database), service(home, settings, listens=True) as parts:
         note_plugins(parts.ledger)
         _note_boot(parts)
         parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
@@ -171,6 +171,7 @@ def _end(parts: Service, lock: DaemonLock, *, by_force: bool) -> NoReturn:
     parts.stopping.set()
     if not by_force:  # else the gateway sees that we are gone, and brings its calls to their record alone
         parts.served.close()
+    parts.workers.close()
     parts.sandbox.close()
     lock.release()
     log.info("stopped", by_force=by_force)

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from typing import TypeVar
 import structlog
 
 from agentos.daemon.breaker import MACHINE, Breaker, cause, of_the_machine
+from agentos.daemon.control.workers import WorkerHost, workers_of
 from agentos.daemon.engine import Steps
 from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
 from agentos.daemon.evolve.coding_agent import with_coder
@@ -32,12 +33,13 @@ from agentos.daemon.job.bundle import with_wheels
 from agentos.daemon.live_config import LiveConfig
 from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
+from agentos.daemon.run.spot_checks import SpotCheckedExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, StopSignal, TaskRunner
 from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode
-from agentos.errors import AgentOSError, ModelAway, ModelMissing, Unavailable
+from agentos.errors import AgentOSError, HostAway, ModelAway, ModelMissing, Unavailable
 from agentos.evolver import cycle
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import WaitPolicy
@@ -58,6 +60,7 @@ from agentos.sandboxes.choice import Choice
 from agentos.settings import Settings
 from agentos.trajectories.sending import Sender
 
+_TRIALS_MAX = 4096  # threads
 _ROOM_DESCRIPTORS = 16  # below which no run is begun
 
 T = TypeVar("T")
@@ -77,9 +80,9 @@ class Threads:
     Several that map at once take turns, however much each of them has to do.
     """
 
-    def __init__(self, parallel: int) -> None:
+    def __init__(self, parallel: Callable[[], int]) -> None:
         self._parallel = parallel
-        self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="trial")
+        self._pool = ThreadPoolExecutor(_TRIALS_MAX, thread_name_prefix="trial")  # made as they are needed
 
     def map(self, work: Callable[[T], R], jobs: Sequence[T]) -> Sequence[R]:
         """See ``ports.Replayer``."""
@@ -87,7 +90,7 @@ class Threads:
         going: set[Future[R]] = set()
         for job in jobs:
             # never more than fit at once: so whoever comes next need not wait until all of these are done
-            if len(going) >= self._parallel:
+            if len(going) >= self._parallel():
                 going = wait(going, return_when=FIRST_COMPLETED).not_done
             futures.append(self._pool.submit(work, job))
             going.add(futures[-1])
@@ -110,6 +113,7 @@ class Service:
     served: RunServicesFactory
     swap: Swap
     heads: Heads
+    workers: WorkerHost
     waiting: set[str] = field(
         default_factory=set
     )  # evolutions and tasks that stand still until the machinery is back
@@ -145,7 +149,9 @@ class Service:
             except (Unavailable, *MACHINE) as error:
                 self.stopping.hold_if_set()
                 log.warning("task waits", task=task_id, why=str(error))
-                if not isinstance(error, ModelAway) and not self.tasks.breaker.lost(task_id, error):
+                if not isinstance(error, (HostAway, ModelAway)) and not self.tasks.breaker.lost(
+                    task_id, error
+                ):
                     own += 1
                     if own == MAX_ATTEMPTS:
                         self.tasks.give_up(task_id, f"no run of it could be begun: {cause(error)}")
@@ -340,29 +346,35 @@ def _sender(home: Home, settings: Settings) -> Sender | None:
 
 @contextmanager
 def service(
-    home: Home, settings: Settings, *, socket_name: str = "gateway.sock", given: Choice | None = None
+    home: Home,
+    settings: Settings,
+    *,
+    socket_name: str = "gateway.sock",
+    given: Choice | None = None,
+    listens: bool = False,
 ) -> Iterator[Service]:
     """Wire everything. Raises UserError on a home that is not whole, Unavailable without a sandbox.
 
     A second process on the home, beside its daemon, needs a ``socket_name`` of its own. A sandbox that is
-    ``given`` is used, and stays open.
+    ``given`` is used, and stays open. Workers join where it ``listens``: the daemon alone does.
     """
-    with offline_context(home) as parts:
+    with offline_context(home) as parts, ExitStack() as wired:
         ledger, registry = parts.records, parts.snapshots
         assert isinstance(ledger, Ledger)
         assert isinstance(registry, Registry)
         sandbox = given or Choice(home.root, settings.run_uid, settings.sandbox)
+        workers = wired.enter_context(workers_of(home, settings, sandbox, ledger, listens=listens))
         stopping = StopSignal()
         current = LiveConfig(home, settings)
         models = GatewayModels(home, current.setup, socket_name=socket_name)
         served = RunServicesFactory(home, settings, current, (ledger, registry, sandbox), models)
         serving = served.serving(lambda: executor, stopping.hold_if_set)
-        executor = BoxExecutor(registry, ledger.blobs, sandbox, sandbox.choose, serving)
+        executor = BoxExecutor(registry, ledger.blobs, sandbox, workers.places, serving)
         sender = _sender(home, settings)
         heads = Heads(settings.audit_heads, lambda why: log.warning("audit heads", why=why))
         told = sender.send if sender else None
         rules = parts.policy.propose
-        beside = executors_beside(registry, ledger.blobs, sandbox, serving)
+        beside = executors_beside(registry, ledger.blobs, sandbox, serving, workers.places)
         benches = BoxBenches(registry, sandbox)
         runs = RunBenches(registry, ledger.task, beside, settings.parallel)
 
@@ -378,11 +390,14 @@ def service(
 
         parts = replace(
             parts,
-            executor=executor,
+            executor=SpotCheckedExecutor(executor, workers.trust, settings.workers.spot_checks)
+            if workers.trust
+            else executor,
             executor_with=beside,
             image_of=sandbox.image_of,
+            distrusted=workers.trust.of if workers.trust else lambda host: "",
             has_model=served.has_model,
-            replayer=Threads(settings.parallel),
+            replayer=Threads(workers.room),
             proposers=ConfiguredProposers(proposers, lambda: served.adviser(rules.model)),
             reviewer=served.reviewer(parts.policy.review.model, rules.model),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
@@ -391,7 +406,7 @@ def service(
         )
         breaker = Breaker(lambda: probe(home, ledger, registry, sandbox))
         # not on the trials' threads: they may be busy for long
-        swap = Swap(registry, ledger, replace(parts, replayer=Threads(2)))
+        swap = Swap(registry, ledger, replace(parts, replayer=Threads(lambda: 2)))
         try:
             yield Service(
                 home=home,
@@ -414,6 +429,7 @@ def service(
                 served=served,
                 swap=swap,
                 heads=heads,
+                workers=workers,
             )
         finally:
             served.close()

@@ -129,6 +129,7 @@ class Tick:
                 self._failed(error)
                 time.sleep(1.0)
             self._beat()
+            self._service.workers.tell()
             self.wake.wait(POLL_S)
             self.wake.clear()
 
@@ -233,8 +234,9 @@ class Tick:
         if refill and not self._waiting:
             queued = (view.task.id for view in self._ledger.tasks(TaskState.QUEUED))
             self._waiting.extend(task_id for task_id in queued if task_id not in active)
-        free = self._service.settings.parallel - len(set(active) - self._service.waiting)
-        for _ in range(min(free, self._service.settings.parallel + WAITING_MAX - len(active))):
+        room = self._service.workers.room()
+        free = room - len(set(active) - self._service.waiting)
+        for _ in range(min(free, room + WAITING_MAX - len(active))):
             if not self._waiting:
                 return
             task_id = self._waiting[0]
@@ -361,7 +363,7 @@ class Tick:
     def _measure(self) -> None:
         """Begin the replays of live failures, a few side by side; the others when these are measured."""
         active = self.engine.active(WATCH)
-        room = self._service.settings.parallel - len(active)
+        room = self._service.workers.room() - len(active)
         for found in suspicions(self._service.parts):
             subject = f"{found.evolution_id} {found.run_id} {found.against}"
             if (

@@ -281,8 +281,7 @@ class Rebase:
 class EditedName:
     """A function, or a name that a module binds, that an edit of source changes or brings.
 
-    It has run where a function of ``shown_by`` was entered: itself, or one that looks the name up.
-    """
+    It has run where a function of ``shown_by`` was entered: itself, or one that looks the name up."""
 
     name: str  # "path:line:function", or "path:name"
     shown_by: tuple[str, ...]  # labels as in ``Trial.reached``; () where nothing can show it
@@ -430,6 +429,7 @@ class Trial:
     taken_from: str = ""
     # What of other distributions judged it, ranked for it or made its box: "checks/iban (some-bank 1.2)", sorted.
     plugins: tuple[str, ...] = ()
+    host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,7 @@ class Run:
     resources: tuple[str, ...] = ()  # ResourceIds whose code or text the run used
     parent: str = ""  # the run that handed this one its task
     resumes: str = ""  # the run of the same task whose record this one went on from
+    host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
     regrades: str = ""  # the run of which this is the record, held against a person's checks
 
     @property

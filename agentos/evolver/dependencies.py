@@ -64,6 +64,10 @@ def _no_image(sandbox: str) -> str:
     raise Unavailable("Sandboxes are known to the daemon; type `agentos daemon start`.")
 
 
+def _trusted(host: str) -> str:
+    return ""
+
+
 def _no_model(snapshot: Snapshot, agent: str) -> bool:
     return False
 
@@ -102,6 +106,9 @@ class Dependencies:
     safety_probes: tuple[SafetyProbe, ...] = ()
     image_of: Callable[[str], str] = _no_image  # what boxes of a sandbox are made of now, as Trial.image
     has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot
+    distrusted: Callable[[str], str] = (
+        _trusted  # why trials of that worker count for nothing, "" where they do
+    )
     benches: Benches | None = None  # where edits of tools are tried beside what was shown; None: nowhere
 
     def evolution(self, evolution_id: str) -> Evolution:

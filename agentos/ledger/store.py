@@ -168,6 +168,7 @@ class Ledger(Reader):
         outputs: Sequence[InputFile] = (),
         resources: Sequence[str] = (),
         records: Sequence[object] = (),
+        host: str = "",
     ) -> int:
         """End a run: outcome, cursor position, task state and audit entry in one transaction, and ``records``.
 
@@ -190,6 +191,7 @@ class Ledger(Reader):
                 answer=answer,
                 outputs=tuple(outputs),
                 resources=tuple(sorted(set(resources))),
+                host=host,
             )
             seq = _next_seq(connection)
             row = run_row(run)

@@ -57,7 +57,7 @@ _DEFAULTS: Mapping[Kind, Mapping[str, Json]] = {
         "limits": {},
         "compaction": "digest",
     },
-    Kind.ENVIRONMENT: {"sandbox": "auto", "limits": {}},
+    Kind.ENVIRONMENT: {"sandbox": "auto", "labels": [], "limits": {}},
     Kind.HARNESS: {"command": [], "state": 1},
     Kind.MEMORY: {"state": 1},
     Kind.MODEL: {
@@ -81,7 +81,7 @@ def settings_of(kind: Kind, document: Mapping[str, Json], notes: ReadingNotes) -
     for key in ("harness", "prompt", "environment", "sandbox", "model"):
         if key in settings:
             notes.text(DOCUMENT, key, settings[key], NAME_MAX)
-    for key in ("tools", "skills", "agents", "asks", "command", "fallbacks"):
+    for key in ("tools", "skills", "agents", "asks", "command", "fallbacks", "labels"):
         if key in settings:
             notes.texts(DOCUMENT, key, settings[key])
     if kind is Kind.AGENT:

@@ -11,19 +11,22 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable, UserError
+from agentos.errors import HostAway, Unavailable, UserError
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
-from agentos.ports import Box, Sandbox
+from agentos.ports import Box, Place, Placement, Sandbox
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.probe import Guarantee, refusal
 
 AUTO = "auto"
+HERE = ""  # the name of this machine among the hosts of boxes
 _AGAIN_S = 30.0  # an engine that was away is not asked anew for every box
 
 
@@ -179,6 +182,23 @@ class Choice:
             return str(error)
         self._made[name] = sandbox
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesHere:
+    """Implements ``ports.Places`` where no worker may join: every box is made on this machine."""
+
+    sandbox: Sandbox
+    choice: Choice | None = None
+
+    @contextmanager
+    def place(self, wanted: Placement) -> Iterator[Place]:
+        """See ``ports.Places``."""
+        if wanted.labels:
+            raise HostAway(f"no host has the labels {', '.join(wanted.labels)}: this home takes no workers")
+        if HERE in wanted.avoid:
+            raise HostAway("there is no other host")
+        yield Place(self.choice.choose(wanted.asked, wanted.prefer) if self.choice else self.sandbox)
 
 
 # -------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentos.daemon import model_stop
+from agentos.daemon.control.tokens import Token, TokenScope, known_token, note_entry
 from agentos.daemon.intake.filing import find_schedule, queue_again
 from agentos.daemon.offline import offline_context
 from agentos.daemon.people.answers import chosen, give
@@ -29,7 +30,6 @@ from agentos.web import acts, views
 from agentos.web.api.door import FAILED_BURST, FAILED_RATE, ApiRefusal
 from agentos.web.api.operations import ApiHome, writing
 from agentos.web.api.routes import with_api
-from agentos.web.api.tokens import Token, TokenScope, known_token, note_entry
 from agentos.web.context import HERE, BehindProxy, WebContext, changes
 from agentos.web.guard import Guard, read_fields, read_form, session_of
 from agentos.web.pages import tasks

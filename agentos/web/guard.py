@@ -17,9 +17,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentos.daemon.control.tokens import still_stands
 from agentos.errors import UserError
 from agentos.web.api.door import BURST, RATE, has_token_in_address
-from agentos.web.api.tokens import still_stands
 from agentos.web.context import WebContext
 from agentos.web.sessions import WebSession
 
@@ -110,7 +110,9 @@ class Guard:
 def session_of(site: WebContext, headers: Headers) -> WebSession | None:
     """Whose request it is; None without a session that stands, and a token that does where it came with one."""
     session = site.sessions.find(_cookies(headers).get(site.reach.cookie, ""))
-    stands = session is not None and (session.token is None or still_stands(site.home, session.token))
+    stands = session is not None and (
+        session.token is None or still_stands(site.home, session.token.name, session.token.id)
+    )
     return session if stands else None
 
 

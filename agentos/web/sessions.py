@@ -13,9 +13,9 @@ import time
 from dataclasses import dataclass, field
 from threading import Lock
 
+from agentos.daemon.control.tokens import Token, TokenScope
 from agentos.errors import Conflict
 from agentos.evolver.promote.consent import PAGE, login, person
-from agentos.web.api.tokens import Token, TokenScope
 
 LINK_S = 600  # for which a link may be used
 SESSION_S = 12 * 3600

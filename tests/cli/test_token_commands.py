@@ -9,9 +9,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from agentos.daemon.control.tokens import token_of
 from agentos.home import Home
 from agentos.ledger.reading import Reader
-from agentos.web.api.tokens import token_of
 
 
 def test_a_token_is_shown_once_and_then_listed_and_revoked(agentos: Callable[..., Any], home: Home) -> None:

@@ -195,7 +195,7 @@ def test_an_evolution_that_the_ledger_lost_stops_nobody(parts: Service, engine: 
 
 
 def test_trials_of_two_evolutions_take_turns(until: Callable[..., None]) -> None:
-    threads, order, go = Threads(2), list[str](), threading.Event()
+    threads, order, go = Threads(lambda: 2), list[str](), threading.Event()
     begun = threading.Semaphore(0)
 
     def long(number: int) -> int:
@@ -228,7 +228,7 @@ def test_all_trials_end_before_the_first_exception_is_raised() -> None:
         ended.append(number)
 
     with pytest.raises(ValueError, match="one"):
-        Threads(2).map(work, range(9))
+        Threads(lambda: 2).map(work, range(9))
     assert sorted(ended) == [0, *range(2, 9)]
 
 

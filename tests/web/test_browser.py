@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agentos.daemon.control import tokens
 from agentos.daemon.offline import offline_context
 from agentos.domain import Consent, Evolution, EvolutionState, MemoryProposal
 from agentos.evolver.promote import promotion
@@ -20,7 +21,6 @@ from agentos.ledger.listing import failure_groups
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.web.api import tokens
 from tests.web.conftest import Served, add_varying_evolution
 
 pytestmark = pytest.mark.browser

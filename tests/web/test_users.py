@@ -18,6 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
+from agentos.daemon.control import tokens
+from agentos.daemon.control.tokens import TokenRole, TokenScope
 from agentos.domain import Consent, Feedback, MemoryProposal
 from agentos.errors import UserError
 from agentos.evolver.promote.consent import person
@@ -26,12 +28,10 @@ from agentos.ledger.listing import failure_groups
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.web.api import tokens
 from agentos.web.api.chat import chat_routes
 from agentos.web.api.door import FAILED_BURST
 from agentos.web.api.operations import OPERATIONS, ApiHome
 from agentos.web.api.routes import guarded
-from agentos.web.api.tokens import TokenRole, TokenScope
 from agentos.web.app import _done
 from agentos.web.context import Reach, WebContext, served_to_others
 from agentos.web.guard import ACT_BURST

@@ -9,10 +9,10 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
+from agentos.daemon.control.tokens import DAYS, TokenRole, TokenScope, tokens
+from agentos.daemon.control.tokens import add as make
+from agentos.daemon.control.tokens import revoke as take_away
 from agentos.home import Home
-from agentos.web.api.tokens import DAYS, TokenRole, TokenScope, tokens
-from agentos.web.api.tokens import add as make
-from agentos.web.api.tokens import revoke as take_away
 
 app = noun("Tokens that let programs in to the API of this home.")
 

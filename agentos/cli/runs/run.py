@@ -117,7 +117,7 @@ def _tell_head(reader: Reader, run: Run) -> None:
     print_text(f"{reader.task(run.task_id).name}  ({run.id})", "bold")
     print_text(f"task       {run.task_id}, attempt {run.attempt}")
     print_text(f"snapshot   {run.snapshot.commit[:12]}")
-    print_text(f"sandbox    {run.sandbox}, {run.level}")
+    print_text(f"sandbox    {run.sandbox}, {run.level}{f', on the worker {run.host}' if run.host else ''}")
     if run.resources:  # told by a run that came to its end
         print_text(f"used       {', '.join(run.resources)}")
     if run.parent:

@@ -19,7 +19,7 @@ from agentos.domain import Json, Kind, ResourceId, Snapshot
 from agentos.evolver.guards.assurance.overlay import Overlay, OverlayRegistry, resource_of
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
-from agentos.ports import Blobs, Executor
+from agentos.ports import Blobs, Executor, Places
 from agentos.retrieval.index import SearchHit
 from agentos.sandboxes.choice import Choice
 
@@ -27,7 +27,7 @@ _ANSWERED = frozenset({"model", "tool", "recall", "skills"})
 
 
 def executors_beside(
-    registry: OverlayRegistry, blobs: Blobs, sandbox: Choice, serving: RunServices
+    registry: OverlayRegistry, blobs: Blobs, sandbox: Choice, serving: RunServices, places: Places
 ) -> ExecutorWith:
     """Makes executors that read these files beside a snapshot's, and not these resources."""
 
@@ -39,7 +39,7 @@ def executors_beside(
             cards=_without_beside(serving.cards, overlay),
             answerers=_answering(serving.answerers, without),
         )
-        return BoxExecutor(overlay, blobs, sandbox, sandbox.choose, served)
+        return BoxExecutor(overlay, blobs, sandbox, places, served)
 
     return made
 

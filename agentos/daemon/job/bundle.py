@@ -143,17 +143,18 @@ def with_wheels(registry: Tools, files: Mapping[str, bytes]) -> dict[str, bytes]
     return {**files, **brought}
 
 
-def asked_sandbox(registry: Tools, task: Task, snapshot: Snapshot) -> str:
-    """The sandbox that the task's environment names, or "auto"; a task that is unfit asks for nothing."""
+def asked_host(registry: Tools, task: Task, snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
+    """The sandbox that the task's environment names, or "auto", and the labels; a task that is unfit asks for nothing."""
     try:
         agent = _settings(
             ResourceId(Kind.AGENT, task.agent), _files(registry, snapshot, Kind.AGENT, task.agent)
         )
         name = agent[Kind.ENVIRONMENT]
-        environment = _files(registry, snapshot, Kind.ENVIRONMENT, name)
-        return str(_settings(ResourceId(Kind.ENVIRONMENT, name), environment)["sandbox"])
+        files = _files(registry, snapshot, Kind.ENVIRONMENT, name)
+        environment = _settings(ResourceId(Kind.ENVIRONMENT, name), files)
+        return str(environment["sandbox"]), tuple(map(str, environment["labels"]))
     except Mismatch:
-        return "auto"
+        return "auto", ()
 
 
 def _wanted(

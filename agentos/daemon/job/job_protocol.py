@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ValidationError
 
 from agentos.domain import Json
-from agentos.errors import BoxDied
+from agentos.errors import BoxDied, HostLost
 from agentos.messages import FaultFrame
 from agentos.ports import Box, BoxUsage
 from agentos.wire import FrameError, WireClosed, WireLate
 
 
 class Exchange:
-    """Talks to the worker in ``box``. ``BoxDied`` from any method means that the box is over."""
+    """Talks to the worker in ``box``. ``BoxDied`` from any method means that the box is over, HostLost that its host is."""
 
     def __init__(self, box: Box, wall_s: float, bytes_max: int | None = None) -> None:
         self.weight = 0  # of the last message, in memory
@@ -85,14 +85,16 @@ class Exchange:
         if size > limit:
             raise self._died("output", f"{what} has {size:,} bytes, {limit:,} are allowed")
 
-    def broken(self, detail: str) -> BoxDied:
+    def broken(self, detail: str) -> BoxDied | HostLost:
         """End the box, because what it sent may not be: the exception to raise."""
         return self._died("protocol", detail)
 
-    def _died(self, cause: str, detail: str = "") -> BoxDied:
-        """End the box, and find the cause where only its usage knows."""
+    def _died(self, cause: str, detail: str = "") -> BoxDied | HostLost:
+        """End the box, and find the cause where only its usage knows. One of a lost host has none."""
         late = time.monotonic() >= self._deadline
         usage = self._box.close()
+        if usage.lost and not cause:
+            return HostLost(usage.lost)
         return BoxDied(cause or _cause(usage, late=late), detail)
 
 

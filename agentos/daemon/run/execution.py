@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 
-from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_sandbox, bundle_of
+from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_host, bundle_of
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.model_requests import with_default
@@ -44,7 +44,8 @@ from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.messages import WHEELS, FaultFrame, GradeDone, GradeJob, ToolCard
 from agentos.plugins import registry
 from agentos.plugins.checks import sent
-from agentos.ports import Attempt, Blobs, Box, Plan, Sandbox
+from agentos.ports import Attempt, Blobs, Box, Placement, Places, Plan, Sandbox
+from agentos.sandboxes.choice import PlacesHere
 from agentos.sandboxes.plainfiles import write_tar
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
@@ -87,12 +88,12 @@ class BoxExecutor:
         registry: Tools,
         blobs: Blobs,
         sandbox: Sandbox,
-        choose: Callable[[str, str], Sandbox] | None = None,
+        places: Places | None = None,
         serving: RunServices | None = None,
     ) -> None:
         self._registry = registry
         self._blobs = blobs
-        self._choose = choose or (lambda asked, prefer: sandbox)
+        self._places = places or PlacesHere(sandbox)
         self._serving = serving or RunServices()
         self._lock = threading.Lock()
         self._open: dict[str, Box] = {}
@@ -101,7 +102,13 @@ class BoxExecutor:
 
     def place(self, task: Task, snapshot: Snapshot) -> Sandbox:
         """The sandbox that a run of the task would get, started. Raises Unavailable."""
-        return self._choose(asked_sandbox(self._registry, task, snapshot), "auto")
+        with self._places.place(self._placement(task, snapshot, Plan())) as place:
+            return place.sandbox
+
+    def _placement(self, task: Task, snapshot: Snapshot, plan: Plan) -> Placement:
+        asked, labels = asked_host(self._registry, task, snapshot)
+        memory_mb = task.limits.memory_mb + task.limits.workspace_mb
+        return Placement(asked, plan.prefer, memory_mb, labels, plan.pair, plan.avoid)
 
     def execute(
         self,
@@ -113,11 +120,22 @@ class BoxExecutor:
     ) -> Attempt:
         """Run once and grade; see ``ports.Executor``."""
         plan = plan or Plan()
-        steps: list[Step] = []
+        with self._places.place(self._placement(task, snapshot, plan)) as place:
+            done = self._execute(place.sandbox, task, snapshot, run_id, on_step, plan)
+        return replace(done, host=place.host)
 
+    def _execute(
+        self,
+        sandbox: Sandbox,
+        task: Task,
+        snapshot: Snapshot,
+        run_id: str,
+        on_step: Callable[[Step], None] | None,
+        plan: Plan,
+    ) -> Attempt:
+        steps: list[Step] = []
         started = time.monotonic()
         workspace_mb = task.limits.workspace_mb
-        sandbox = self._choose(asked_sandbox(self._registry, task, snapshot), plan.prefer)
         spent = RunSpending()
         drifted: tuple[str, ...] = ()
         given = ""

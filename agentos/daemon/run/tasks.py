@@ -29,7 +29,7 @@ from agentos.domain import (
     kernel_fault,
     new_id,
 )
-from agentos.errors import Conflict, Invalid, ModelAway, Unavailable
+from agentos.errors import Conflict, HostAway, HostLost, Invalid, ModelAway, Unavailable
 from agentos.evolver.history.recordings import recording_of, whole
 from agentos.ledger.reading import TaskView
 from agentos.ledger.store import Ledger
@@ -217,10 +217,16 @@ class TaskRunner:
             self._stopping.hold_if_set()
             outputs = self._kept(done.files)
             due = deliveries_of(task, run.id, done.outcome.result, done.answer, outputs, self._ledger.blobs)
-            self._ledger.finish_run(run.id, done.outcome, done.answer, outputs, done.resources, due)
+            self._ledger.finish_run(
+                run.id, done.outcome, done.answer, outputs, done.resources, due, done.host
+            )
         except (Unavailable, *MACHINE) as error:
             self._stopping.hold_if_set()
-            away = isinstance(error, ModelAway) or self.breaker.lost(task.id, error)
+            if isinstance(error, HostLost):  # as where the daemon dies: each run that it had is blamed alike
+                log.warning("run lost with its host", task=task.id, run=run.id, why=str(error))
+                self._lost(run.id, str(error), KernelFault.DAEMON)
+                return False
+            away = isinstance(error, (ModelAway, HostAway)) or self.breaker.lost(task.id, error)
             log.warning("run lost", task=task.id, run=run.id, why=str(error), counts=not away)
             self._lost(run.id, cause(error), KernelFault.AWAY if away else KernelFault.NONE)
             if away:

@@ -81,6 +81,10 @@ class PromotionContext(ConsentContext, ProbeContext, RebaseContext, HistoryConte
         """What boxes of a sandbox are made of now, as ``Trial.image``."""
         ...
 
+    def distrusted(self, host: str, /) -> str:
+        """Why trials that this worker measured count for nothing, "" where they do."""
+        ...
+
 
 class RollBackContext(EvolutionStates, Protocol):
     """What a promotion is taken back with."""

@@ -108,11 +108,17 @@ def approve(parts: ConsentContext, evolution: Evolution, principal: str, given: 
     return _store(parts, candidate, principal, given)
 
 
-def _is_remade(parts: PromotionContext, candidate: Candidate) -> bool:
-    """Runs would get another interpreter, library or worker than its trials had."""
-    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id, candidate_id=candidate.id)
-    tried_in = {(trial.sandbox, trial.image) for trial in trials if trial.image}
-    return any(parts.image_of(sandbox) != image for sandbox, image in tried_in)
+def _measured_otherwise(parts: PromotionContext, candidate: Candidate) -> str:
+    """Why its trials say nothing any more, the base's among them; "" where they do."""
+    own = parts.records.find(Trial, evolution_id=candidate.evolution_id)
+    trials = [trial for trial in own if trial.candidate_id in ("", candidate.id)]
+    tried_in = {(trial.sandbox, trial.image) for trial in trials if trial.image and trial.candidate_id}
+    if any(parts.image_of(sandbox) != image for sandbox, image in tried_in):
+        return "the sandbox is not made of what it was when this was tried"
+    for host in sorted({trial.host for trial in trials} - {""}):
+        if why := parts.distrusted(host):
+            return f"the worker {host} measured some of it, and is distrusted: {why}"
+    return ""
 
 
 def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
@@ -176,8 +182,8 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
             return _stale(parts, evolution, "the registry moved while it was probed")
     base, snapshot = stands_on(candidate)
     if not is_overtaken(parts, candidate):  # by itself before a kill, or by others
-        if _is_remade(parts, candidate):
-            return _stale(parts, evolution, "the sandbox is not made of what it was when this was tried")
+        if why := _measured_otherwise(parts, candidate):
+            return _stale(parts, evolution, why)
         if not _may_drive(parts, candidate):
             raise PromotionRefused(
                 RefusalKind.UNPROBED, f"{candidate.id} changes what runs are driven by, and passed no probe."

@@ -23,6 +23,10 @@ class ReplayContext(InspectContext, RenamingContext, LooksContext, TaskReader, P
         """What boxes of a sandbox are made of now, as ``Trial.image``."""
         ...
 
+    def distrusted(self, host: str, /) -> str:
+        """Why trials that this worker measured count for nothing, "" where they do."""
+        ...
+
 
 class FreshContext(ReplayContext, HistoryContext, Protocol):
     """What work that came since is looked for and tried with."""

@@ -208,6 +208,8 @@ class _Before:
             return None
         if old.image and old.image != parts.image_of(old.sandbox):
             return None
+        if old.host and parts.distrusted(old.host):
+            return None
         if not all(map(registry.is_current, old.plugins)):
             return None
         if parts.executor.given(job.task, job.snapshot) != old.bundle:
@@ -252,6 +254,7 @@ def _trial(parts: ReplayContext, job: TrialJob, before: _Before, made: TrialBatc
         renamed=job.renamed is not None,
         reached=done.reached,
         plugins=done.plugins,
+        host=done.host,
     )
     made.add(trial, began, asked=asks(done.steps))
     return trial
@@ -288,7 +291,8 @@ def _plan(parts: ReplayContext, job: TrialJob) -> Plan:
         recording = replace(recording, run_ids=()) if recording else None
     elif mode is Mode.LIVE:  # no run of the task asked for a model
         mode = Mode.REPLAY_THEN_LIVE
-    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id)
+    pair = f"{job.evolution_id} {job.task.id} {job.repeat}"  # on one host, whatever else that does
+    return Plan(mode=mode, recording=recording, evolution_id=job.evolution_id, pair=pair)
 
 
 def recording_for(parts: ReplayContext, task: Task, in_set: TrialSet) -> Recording | None:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from agentos.daemon.control.tokens import Token, TokenScope
 from agentos.domain import Kind, ResourceId, Result, Step
 from agentos.errors import AgentOSError, NotFound, UserError
 from agentos.plaintext import clean, json_text
@@ -34,7 +35,6 @@ from agentos.web.api.conversations import (
 from agentos.web.api.documents import FeedbackBody
 from agentos.web.api.door import ApiRefusal, error_object, read_body
 from agentos.web.api.operations import ApiHome, note_act, rate
-from agentos.web.api.tokens import Token, TokenScope
 
 OPEN_MAX = 32  # turns that are followed at a time
 _CHAT, _RESPONSE = "chatcmpl-", "resp_"

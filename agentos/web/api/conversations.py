@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from agentos.daemon.control.daemon_lock import daemon_info
+from agentos.daemon.control.tokens import Token
 from agentos.daemon.intake.filing import cancel_task, file_task, require_model
 from agentos.daemon.people.answers import chosen, give
 from agentos.domain import Question, Result, Run, Step, Task, TaskState, digest
@@ -26,7 +27,6 @@ from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.blobs import BlobStore
 from agentos.web.api.door import ApiRefusal
 from agentos.web.api.operations import ApiHome, note_act, writing
-from agentos.web.api.tokens import Token
 
 USER, ASSISTANT = "user", "assistant"
 FILE = "conversation.json"

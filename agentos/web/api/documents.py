@@ -11,6 +11,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agentos.daemon.control.tokens import TokenScope
 from agentos.domain import (
     Delivery,
     Evolution,
@@ -31,7 +32,6 @@ from agentos.domain import (
 )
 from agentos.evolver.find.signals import Deviation, SignalHit
 from agentos.ledger.reading import Flag
-from agentos.web.api.tokens import TokenScope
 
 T = TypeVar("T")
 LIMIT_MAX = 200

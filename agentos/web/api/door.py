@@ -18,10 +18,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentos.daemon.control import tokens
+from agentos.daemon.control.tokens import Token
 from agentos.errors import AgentOSError, Conflict, HomeBusy, Invalid, NotFound, Unavailable, UserError
 from agentos.home import Home
-from agentos.web.api import tokens
-from agentos.web.api.tokens import Token
 
 PREFIXES = ("/api/", "/v1/")
 DOCUMENT = "/api/v1/openapi.json"  # holds nothing of the home, so it needs no token

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from agentos.daemon.control.tokens import Token, TokenScope
 from agentos.daemon.intake.filing import cancel_task, file_task, find_schedule, remove_schedule
 from agentos.daemon.offline import offline_context
 from agentos.daemon.people.answers import chosen, give
@@ -40,7 +41,6 @@ from agentos.resources import parse_id
 from agentos.settings import load_settings
 from agentos.web.api import documents as forms
 from agentos.web.api.door import ApiRefusal
-from agentos.web.api.tokens import Token, TokenScope
 
 _NO_REASON = "no reason given"
 

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentos import __version__
+from agentos.daemon.control.tokens import Token, TokenScope, still_stands
 from agentos.daemon.views.json_views import without_share
 from agentos.domain import Run, Step
 from agentos.errors import AgentOSError, NotFound
@@ -32,7 +33,6 @@ from agentos.web.api import documents
 from agentos.web.api.chat import chat_routes
 from agentos.web.api.door import DOCUMENT, ApiDoor, ApiRefusal, no_body, problem, read_body, read_query, told
 from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, ApiOperation, Done, note_act
-from agentos.web.api.tokens import Token, TokenScope, still_stands
 
 PREFIX = "/api/v1"
 _KINDS = {404: "not_found", 405: "method_not_allowed"}
@@ -162,7 +162,7 @@ class Streams:
         return self._stream(self._entries(reader, after, request.scope["token"]))
 
     def _is_over(self, token: Token) -> bool:
-        return self._is_ending() or not still_stands(self._site.home, token)
+        return self._is_ending() or not still_stands(self._site.home, token.name, token.id)
 
     async def _entries(self, reader: Reader, after: int, token: Token) -> AsyncIterator[str]:
         quiet = 0

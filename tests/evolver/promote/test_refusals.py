@@ -276,28 +276,29 @@ def test_the_registry_moved_on(case: Case) -> None:
     assert again.evidence_id == "evd-1"
 
 
+def tried(case: Case, **more: Any) -> None:
+    """A trial of the candidate is on record."""
+    guard = (TrialSet.GUARD, Arm.CANDIDATE, 0, case.candidate.snapshot, attempt(passed=True).outcome)
+    trial = Trial("trial-1", "evo-1", case.candidate.id, "task-1", *guard, "", "fake", "none", **more)
+    case.parts.records.put(trial)
+
+
 def test_what_is_made_of_something_else_now_is_stale_before_anything_moves(case: Case) -> None:
     case.consent()
-    done = attempt(passed=True)
-    trial = Trial(
-        "trial-1",
-        "evo-1",
-        case.candidate.id,
-        "task-1",
-        TrialSet.GUARD,
-        Arm.CANDIDATE,
-        0,
-        case.candidate.snapshot,
-        done.outcome,
-        "",
-        "fake",
-        "none",
-        image="another",
-    )
-    case.parts.records.put(trial)
+    tried(case, image="another")
     ended = promote(case.parts, case.now())
     assert (ended.state, case.registry.said) == (S.STALE, {})
     assert "not made of what it was" in ended.reason
+
+
+@pytest.mark.parametrize(("host", "state"), [("liar", S.STALE), ("honest", S.PROBATION), ("", S.PROBATION)])
+def test_what_a_distrusted_worker_measured_is_measured_again(case: Case, host: str, state: S) -> None:
+    case.consent()
+    tried(case, host=host)
+    parts = replace(case.parts, distrusted=lambda name: "it lies" if name == "liar" else "")
+    ended = promote(parts, case.now())
+    assert ended.state is state
+    assert (len(case.world.ledger.find(Evolution, state=S.MINED)) == 1) is (state is S.STALE)
 
 
 @pytest.mark.parametrize(("before", "again"), [(2, True), (3, False)])

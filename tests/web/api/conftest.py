@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from agentos.client import Client
-from agentos.web.api.tokens import TokenScope, add
+from agentos.daemon.control.tokens import TokenScope, add
 from tests.web.conftest import Served, home, served, waiting_home  # noqa: F401 - fixtures
 
 EVERY = tuple(TokenScope)

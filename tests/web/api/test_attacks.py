@@ -14,14 +14,14 @@ import httpx
 import pytest
 
 from agentos.client import ApiError, Client
+from agentos.daemon.control import tokens
+from agentos.daemon.control.tokens import TokenScope
 from agentos.domain import Consent, Evolution, EvolutionState
 from agentos.errors import Conflict, UserError
 from agentos.ledger.reading import Reader
-from agentos.web.api import tokens
 from agentos.web.api.door import BODY_MAX, FAILED_BURST, Buckets
 from agentos.web.api.operations import OPERATIONS
 from agentos.web.api.routes import document
-from agentos.web.api.tokens import TokenScope
 from tests.web.api.conftest import token_for
 from tests.web.conftest import Served
 

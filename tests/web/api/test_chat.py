@@ -14,12 +14,12 @@ from typing import Any
 import openai
 import pytest
 
+from agentos.daemon.control.tokens import TokenScope, add
 from agentos.domain import Feedback, Json, Result, TaskState
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.testing import call, say
 from agentos.testing.modelserver.replies import ServerReply
-from agentos.web.api.tokens import TokenScope, add
 from tests.daemon.conftest import Daemon, made_home, until  # noqa: F401 - a fixture
 from tests.daemon.thinking_world import KEY, KEY_ENV, results, scripted, turn_of, world
 from tests.web.conftest import serving

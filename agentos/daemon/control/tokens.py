@@ -35,6 +35,7 @@ class TokenScope(StrEnum):
     FILE = "file"  # add and cancel tasks, answer questions, rate runs, run schedules
     APPROVE = "approve"  # decide on evolutions, in the name of who made the token
     ADMINISTER = "administer"  # pin resources, change schedules
+    WORK = "work"  # join as a worker, and hold boxes for the home; nothing else
 
 
 class TokenRole(StrEnum):
@@ -42,13 +43,16 @@ class TokenRole(StrEnum):
 
     LOOK = "look"
     APPROVE = "approve"  # and file: whoever decides also answers and tries things out
-    ADMINISTER = "administer"  # everything
+    ADMINISTER = "administer"  # everything that a person does
+    WORKER = "worker"  # a machine that holds boxes, and may not even look
 
     @property
     def scopes(self) -> tuple[TokenScope, ...]:
         """What the role may."""
         first = (TokenScope.LOOK, TokenScope.FILE, TokenScope.APPROVE)
-        return {TokenRole.LOOK: first[:1], TokenRole.APPROVE: first}.get(self, tuple(TokenScope))
+        people = tuple(scope for scope in TokenScope if scope is not TokenScope.WORK)
+        by_role = {TokenRole.LOOK: first[:1], TokenRole.APPROVE: first, TokenRole.WORKER: (TokenScope.WORK,)}
+        return by_role.get(self, people)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +139,13 @@ def known_token(home: Home, text: str) -> Token | None:
         return None
 
 
-def still_stands(home: Home, token: Token) -> bool:
+def still_stands(home: Home, name: str, id: str) -> bool:
     """Whether this very token is neither revoked nor expired."""
     try:
-        found = _read(home, token.name)
+        found = _read(home, name)
     except UserError:
         return False
-    return found is not None and found[0].id == token.id and datetime.now(UTC) < found[0].expires_at
+    return found is not None and found[0].id == id and datetime.now(UTC) < found[0].expires_at
 
 
 def looks_like_one(text: str) -> bool:

@@ -1,0 +1,124 @@
+"""``agentos worker …`` and ``agentos cluster …``: hosts that hold boxes for a home."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentos.cli.group import noun, verb
+from agentos.cli.output import print_json, print_table, print_text
+from agentos.errors import UserError, missing_extra
+from agentos.home import Home
+
+_TOKEN = "AGENTOS_WORKER_TOKEN"  # noqa: S105 - the variable's name
+
+app = verb()
+worker = noun("Hold boxes for a home on another host.")
+cluster = noun("The hosts that work for this home, and what runs where.")
+app.add_typer(worker, name="worker")
+app.add_typer(cluster, name="cluster")
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+@worker.callback(invoke_without_command=True)
+def join(
+    context: typer.Context,
+    url: Annotated[str, typer.Option("--join", metavar="URL", help="Where the home's daemon listens.")] = "",
+    token_file: Annotated[
+        Path | None, typer.Option(help=f"Holds the token; else it is read from {_TOKEN}.")
+    ] = None,
+    boxes: Annotated[int, typer.Option(min=0, max=1024, help="Boxes at a time; 0: as many as cores.")] = 0,
+    memory_mb: Annotated[int, typer.Option(min=0, help="For all of them; 0: three quarters.")] = 0,
+    label: Annotated[
+        list[str] | None, typer.Option(help="What it is good for, such as zone=a; repeatable.")
+    ] = None,
+    ca: Annotated[Path | None, typer.Option(help="A PEM file of authorities to trust as well.")] = None,
+    sandbox: Annotated[str, typer.Option(help="auto, bubblewrap or docker.")] = "auto",
+    state: Annotated[Path | None, typer.Option(help="Where it notes what a kill could leave.")] = None,
+) -> None:
+    """With --join: be a worker, in the foreground, until Ctrl-C.
+
+    It needs a token of its own (`agentos token add NAME --role worker`, on the daemon's host) and a sandbox, and
+    neither a home nor keys.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if not url:
+        raise UserError("A worker is told where to join: agentos worker --join https://HOST:PORT")
+    try:
+        from agentos.sandboxes.remote.worker import Joining, be_a_worker, total_mb
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("agentos"):
+            raise
+        raise UserError(missing_extra("workers", "A worker")) from None
+    joining = Joining(
+        url,
+        _token(token_file),
+        boxes or os.cpu_count() or 1,
+        memory_mb or total_mb() * 3 // 4,
+        tuple(label or ()),
+        str(ca) if ca else "",
+    )
+    place = (
+        state or Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "agentos-worker"
+    )
+    be_a_worker(joining, sandbox, place.absolute(), print_text)
+
+
+def _token(file: Path | None) -> str:
+    try:
+        found = file.read_text().strip() if file else os.environ.pop(_TOKEN, "").strip()
+    except (OSError, ValueError) as error:
+        raise UserError(f"The token cannot be read: {error}") from None
+    if not found:
+        raise UserError(f"A worker needs a token: set {_TOKEN}, or name a file with --token-file.")
+    return found
+
+
+@worker.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """Who may join this home, who has, and how much each has to do."""
+    _show(as_json=as_json)
+
+
+@cluster.command()
+def status(as_json: AsJson = False) -> None:
+    """Each host with its load, what runs there since when, and what to type where it gets no work."""
+    _show(as_json=as_json, runs=True)
+
+
+def _show(*, as_json: bool, runs: bool = False) -> None:
+    from agentos.daemon.control.workers import cluster_view
+
+    view = cluster_view(Home.find())
+    if as_json:
+        print_json(view)
+        return
+    if runs:
+        where = f"Workers join at {view.listens}; here: {view.here} at a time." if view.listens else ""
+        print_text(where or "No daemon of this home listens for workers: set `workers.listen`, and start it.")
+    print_table(
+        ("worker", "state", "boxes", "load", "sandbox", "memory", "from"),
+        [
+            (
+                one.name,
+                one.state,
+                f"{len(one.runs)} of {one.boxes}" if one.boxes else "",
+                f"{one.load:.1f}/{one.cores}" if one.cores else "",
+                f"{one.sandbox} {one.image[:8]}",
+                f"{one.memory_mb} MB" if one.memory_mb else "",
+                f"{one.host} {one.address}".strip(),
+            )
+            for one in view.workers
+        ],
+        empty="No workers: `agentos token add NAME --role worker` makes a token for one.",
+    )
+    for one in view.workers:
+        if one.why:
+            print_text(f"{one.name}: {one.why}", "dim")
+        for run, since in one.runs if runs else ():
+            print_text(f"{one.name}  {run or 'a check'}  since {since}")

@@ -1,0 +1,1 @@
+"""Boxes on other hosts: a worker opens them, the control process holds the other end of their channels."""

@@ -1,0 +1,209 @@
+"""What a worker and the control process say to each other, and how the bytes of a box get over.
+
+The worker dials, always. One connection is its own: JSON messages in text frames, both ways. For each box that it is
+asked for it dials another, whose binary frames are the bytes of the box's channel and nothing else: so one box that
+floods holds up no other, and what a box sends is held against its form where it always is, in ``agentos/wire.py``.
+
+Neither end trusts the other. A message is small, of a known form, and there are only so many of them a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+
+M = TypeVar("M")
+
+VERSION = 1  # of this page; another one is refused
+JOIN, BOX = f"/workers/{VERSION}", f"/boxes/{VERSION}"
+KEY_HEADER = "X-Agentos-Box"
+MESSAGE_MAX = 16 << 10  # bytes of a JSON message
+CHUNK = 128 << 10  # bytes of a channel in one frame
+BEAT_S = 2.0  # between two words of either end
+MESSAGES_MAX = 200  # of one worker, a second: an open box needs two
+REFUSED, LATE, FORBIDDEN = 4000, 4001, 4003  # codes of a close: this worker is not wanted, lost, may not
+
+Short = Annotated[str, Field(max_length=200)]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
+
+
+class PeerError(Exception):
+    """The other end sent what may not be."""
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+class Hello(_Message):
+    """The worker's first word: what it has. ``image`` is what it says of itself, as ``Sandbox.image``."""
+
+    type: Literal["hello"] = "hello"
+    program: Short
+    sandbox: Short
+    level: Short
+    image: Short
+    machine: Short = ""  # the architecture, as uname says it
+    host: Short = ""
+    cores: int = Field(1, ge=1, le=4096)
+    memory_mb: int = Field(1024, ge=1, le=1 << 30)
+    boxes: int = Field(1, ge=1, le=1024)
+    labels: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.=_-]{0,62}$")], ...] = Field(
+        (), max_length=20
+    )
+
+
+class Beat(_Message):
+    """It is there; ``load`` is the host's, of one minute."""
+
+    type: Literal["beat"] = "beat"
+    load: Annotated[float, Field(ge=0)] = 0.0
+    free_mb: Annotated[int, Field(ge=0)] = 0
+
+
+class WireLimits(_Message):
+    """``domain.Limits`` on the way."""
+
+    steps: int
+    wall_s: float
+    memory_mb: int
+    output_bytes: int
+    workspace_mb: int
+    processes: int
+
+
+class OpenBox(_Message):
+    """Open a box, and dial with this key."""
+
+    type: Literal["open"] = "open"
+    key: Key
+    limits: WireLimits
+    light: bool
+    run: Short = ""
+
+
+class BoxRefused(_Message):
+    """It could not be opened."""
+
+    type: Literal["refused"] = "refused"
+    key: Key
+    why: str = Field(max_length=2000)
+
+
+class CloseBox(_Message):
+    """End the box; ``BoxEnded`` follows, also where there is none."""
+
+    type: Literal["close"] = "close"
+    key: Key
+
+
+class BoxEnded(_Message):
+    """It is gone, and used this. ``cut``: because its connection broke."""
+
+    type: Literal["ended"] = "ended"
+    key: Key
+    wall_s: float = Field(0.0, ge=0)
+    cpu_s: float = Field(0.0, ge=0)
+    memory_peak_mb: float = Field(0.0, ge=0)
+    oom: bool = False
+    cut: bool = False
+
+
+FROM_WORKER: TypeAdapter[Hello | Beat | BoxRefused | BoxEnded] = TypeAdapter(
+    Annotated[Hello | Beat | BoxRefused | BoxEnded, Field(discriminator="type")]
+)
+FROM_CONTROL: TypeAdapter[Beat | OpenBox | CloseBox] = TypeAdapter(
+    Annotated[Beat | OpenBox | CloseBox, Field(discriminator="type")]
+)
+
+
+async def messages(connection: Connection, form: TypeAdapter[M]) -> AsyncIterator[M]:
+    """Each message of the other end, until the connection is closed. Raises PeerError."""
+    room, at = float(MESSAGES_MAX), time.monotonic()
+    try:
+        async for text in connection:
+            now = time.monotonic()
+            room, at = min(MESSAGES_MAX, room + (now - at) * MESSAGES_MAX) - 1, now
+            if room < 0:
+                raise PeerError(f"more than {MESSAGES_MAX} messages in a second")
+            if not isinstance(text, str):
+                raise PeerError("bytes where a message was expected")
+            try:
+                yield form.validate_json(text)
+            except ValidationError as error:
+                raise PeerError(f"a message breaks its rules: {error.errors()[0]['msg']}"[:200]) from None
+    except ConnectionClosed:
+        return
+
+
+# --- The bytes of a box -------------------------------------------------------------------------
+
+
+async def bytes_out(descriptor: int, connection: Connection) -> None:
+    """What comes out of the descriptor, into the connection, to its end."""
+    while data := await _read(descriptor):
+        await connection.send(data)
+
+
+async def bytes_in(connection: Connection, descriptor: int) -> None:
+    """What comes over the connection, into the descriptor, until it is closed; what nobody reads is dropped.
+
+    Raises PeerError for what is no bytes.
+    """
+    gone = False
+    try:
+        async for data in connection:
+            if not isinstance(data, bytes):
+                raise PeerError("a message where bytes were expected")
+            gone = gone or not await _write(descriptor, data)
+    except ConnectionClosed:
+        return
+
+
+async def _read(descriptor: int) -> bytes:
+    """b"" at the end, and when whoever had the other end is gone."""
+    while True:
+        try:
+            return os.read(descriptor, CHUNK)
+        except BlockingIOError:
+            await _ready(descriptor, writing=False)
+        except OSError:
+            return b""
+
+
+async def _write(descriptor: int, data: bytes) -> bool:
+    """Whether somebody still has the other end."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:
+            await _ready(descriptor, writing=True)
+        except OSError:
+            return False
+    return True
+
+
+async def _ready(descriptor: int, *, writing: bool) -> None:
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    watch, forget = (
+        (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
+    )
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    watch(descriptor, tell)
+    try:
+        await ready
+    finally:
+        forget(descriptor)
