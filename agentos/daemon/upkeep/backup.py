@@ -30,9 +30,10 @@ from agentos import __version__
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.upkeep.auditing import AuditReport, verify_home
 from agentos.durable import flush_folder
-from agentos.errors import Invalid, Unavailable, UserError
+from agentos.errors import Invalid, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
+from agentos.ledger.blobs import BlobStore
 from agentos.ledger.postgres.address import address_of
 from agentos.registry.git.repository import MAIN, Repository, environment
 from agentos.sandboxes.owner import Owner
@@ -149,10 +150,7 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
             archive.text("audit.head", text_of(head) + "\n")
         say("packing the registry")
         archive.file(_BUNDLE, _bundle(home, aside))
-        for number, path in enumerate(_blobs(home), 1):
-            archive.file(str(path.relative_to(home.root)), path)
-            if number % 1_000 == 0:
-                say(f"{number} blobs")
+        _add_blobs(archive, BlobStore(home.blobs), home, say)
         for path in own:
             if path not in databases:
                 for found in _plain_files(path):
@@ -174,7 +172,10 @@ class _Archive:
         self.files: dict[str, tuple[int, str]] = {}
 
     def text(self, name: str, text: str) -> None:
-        data = text.encode()
+        self.data(name, text.encode())
+
+    def data(self, name: str, data: bytes) -> None:
+        """Content that lies in memory."""
         self._add(name, io.BytesIO(data), len(data), 0o600)
 
     def file(self, name: str, path: Path) -> None:
@@ -299,9 +300,18 @@ def _references(repository: Repository) -> set[str]:
     return {name for listing in listings for name in listing.splitlines()}
 
 
-def _blobs(home: Home) -> Iterator[Path]:
-    for folder in sorted(path for path in home.blobs.glob("??") if path.is_dir()):
-        yield from sorted(folder.iterdir())
+def _add_blobs(archive: _Archive, store: BlobStore, home: Home, say: _SAID) -> None:
+    """All of them, wherever they lie: a backup needs nobody's server to be read."""
+    for number, info in enumerate(store.everywhere(), 1):
+        place = f"{home.blobs.name}/{info.name[:2]}/{info.name[2:]}"
+        path = home.root / place
+        if path.exists():
+            archive.file(place, path)
+        else:
+            with suppress(NotFound):  # pruned since it was listed
+                archive.data(place, store.get(info.name))
+        if number % 1_000 == 0:
+            say(f"{number} blobs")
 
 
 def _plain_files(path: Path) -> Iterator[Path]:
