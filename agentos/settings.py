@@ -78,6 +78,14 @@ def _one_of(kind: str, *first: str) -> Callable[[str], str]:
     return accept
 
 
+def _blobs(place: str) -> str:
+    if "://" not in place:
+        return _one_of("blob_stores")(place)
+    if re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s?#@]+", place) is None:
+        raise ValueError("a URL without keys: 's3://bucket/folder', 'file:///folder'")
+    return place
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -207,7 +215,7 @@ class Settings(_Table):
     hold_out: float = Field(0.2, ge=0.0, le=0.9)
     evolve: Literal["auto", "manual"] = "auto"
     retrieval: Annotated[str, AfterValidator(_one_of("retrievers"))] = "bm25"
-    blobs: Annotated[str, AfterValidator(_one_of("blob_stores"))] = "files"
+    blobs: Annotated[str, AfterValidator(_blobs)] = "files"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_mb: int = Field(10, ge=1, le=1000)
     web: bool = False
@@ -366,7 +374,7 @@ def first_settings(run_uid: int | None) -> str:
 # hold_out = 0.2           # share of tasks that proposers of edits never see
 # evolve = "auto"          # or "manual": only when `agentos evolve` is typed
 # retrieval = "bm25"       # or "hybrid": by meaning too; pip install 'agentos-daemon[embeddings]'
-# blobs = "files"          # or the name of a plug-in's store: where content lies that is kept by its digest
+# blobs = "files"          # or "s3://bucket/folder", a plug-in's store: where content lies; `agentos home move --blobs`
 # log_level = "info"       # debug, info, warning, error
 # log_mb = 10              # size at which a log is rotated; three old ones are kept
 # web = false              # true: the daemon keeps the page up, on web_port

@@ -54,7 +54,8 @@ class Steps:
 class Engine:
     """One durable engine in a process. ``bodies`` maps a kind of workflow to its body.
 
-    It lies in the file ``path``, or where ``address`` names a PostgreSQL database, there in a schema of its own.
+    It lies in the file ``path``, or where ``address`` names a PostgreSQL database, there in a schema of its own; then
+    nothing is written any more once another process leads than that of ``term`` (0: nobody asks).
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Engine:
         bodies: Mapping[str, Callable[[Steps, str], None]],
         on_end: Callable[[str, str], None],
         address: str = "",
+        term: int = 0,
     ) -> None:
         self._on_end = on_end
         self._lock = threading.Lock()
@@ -71,9 +73,10 @@ class Engine:
         self._failed: set[str] = set()  # the engine may not have been able to write down that they ended
         self.failures: dict[str, BaseException] = {}  # why the last workflow on a subject failed
         self._place = address or str(path)
+        self._fenced = bool(term)
         if not address:
             _look_at(path)
-        self._database = _database_at(address) if address else _database(path)
+        self._database = _database_at(address, term) if address else _database(path)
         config: DBOSConfig = {
             "name": "agentos",
             "system_database_url": address or f"sqlite:///{path}",
@@ -117,6 +120,9 @@ class Engine:
         """
         try:
             DBOS.launch()
+            if self._fenced:
+                with self._database.begin() as connection:
+                    connection.exec_driver_sql("SELECT agentos_control.fence_engine()")
             alive = DBOS.list_workflows(status=list(_ALIVE), load_input=False, load_output=False)
             if others := [item.workflow_id for item in alive if item.app_version != VERSION]:
                 DBOS.delete_workflows(others)
@@ -204,7 +210,10 @@ def _database(path: Path) -> sqlalchemy.Engine:
     return engine
 
 
-def _database_at(address: str) -> sqlalchemy.Engine:
+def _database_at(address: str, term: int) -> sqlalchemy.Engine:
     """Connections for as many workflows as may run; one that the server dropped is replaced before it is used."""
+    from agentos.ledger.postgres.connection import OPEN_MS, TERM
+
     url = sqlalchemy.make_url(address).set(drivername="postgresql+psycopg")
-    return sqlalchemy.create_engine(url, pool_size=8, max_overflow=56, pool_pre_ping=True)
+    own = {"options": f"-c {TERM}={term:d} -c idle_in_transaction_session_timeout={OPEN_MS}"} if term else {}
+    return sqlalchemy.create_engine(url, pool_size=8, max_overflow=56, pool_pre_ping=True, connect_args=own)

@@ -29,7 +29,7 @@ from agentos.daemon.evolve.plugins import note_plugins
 from agentos.daemon.run.tasks import REBOOTED, STOPPED
 from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick
-from agentos.errors import Unavailable
+from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.connect import damage_of
 from agentos.sandboxes.box import overdue
@@ -40,6 +40,9 @@ _DESCRIPTORS = 4096
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # drawn anew at each start of the machine
 _BOOT = "machine.boot"  # memo in the ledger: the one that the last daemon saw
 _PATIENCE_S = 15.0  # with a box that was killed
+REPLACED = (
+    75  # exit code of one that no longer leads: sysexits' EX_TEMPFAIL, a service manager starts it again
+)
 _DAMAGED = (
     "the ledger is damaged ({damage}). What can be read can be copied out (`agentos task list --json`, "
     "`agentos run export`); type `agentos daemon stop`, restore a backup of the home, then `agentos daemon start`"
@@ -60,49 +63,84 @@ class Signals:
         self.count += 1
 
 
-def run_daemon(home: Home, *, console: bool) -> NoReturn:
+def run_daemon(home: Home, *, console: bool, stand_by: bool = False) -> NoReturn:
     """Be the daemon of this home until a signal ends it.
 
+    With ``stand_by`` it waits while another one leads on the home's database, and takes over when that is gone.
     Raises UserError (no home, another daemon, bad settings) and Unavailable (no sandbox, no disk).
     """
     settings = load_settings(home.settings)
+    if stand_by and not settings.database:
+        raise UserError(
+            "--stand-by needs a database that two control processes share: `agentos home move --to`"
+        )
     signals = Signals()
     lock = DaemonLock(home)
     try:
-        _be_the_daemon(home, settings, signals, lock, console=console)
+        _raise_limit()
+        set_up_logs(home.logs / "daemon.log", settings.log_level, settings.log_mb, console=console)
+        with _leading(home, settings.database, signals, lock, stand_by=stand_by) as term:
+            if not signals.count:
+                _be_the_daemon(home, settings, signals, lock, term)
+        os._exit(0)  # was asked to end while it stood by
     finally:  # one that did not come up is not one that was killed
         lock.release()
 
 
 @contextmanager
-def _leading(database: str) -> Iterator[None]:
-    """One daemon works on a database, whatever home it is of."""
+def _leading(
+    home: Home, database: str, signals: Signals, lock: DaemonLock, *, stand_by: bool
+) -> Iterator[int]:
+    """One daemon works on a database, whatever home it is of; its term there, 0 for a file.
+
+    Where it was asked to end while it stood by, the context begins without leading.
+    """
     if not database:
-        yield
+        yield 0
         return
-    from agentos.ledger.postgres.connection import LeaderLock
+    from agentos.ledger.postgres.leadership import Leadership, name_of, refuse_second, wait_to_lead
 
-    why = f"another daemon works on {database}, or its ledger is being moved: one home has one database"
-    with closing(LeaderLock(database, why)):
-        yield
+    with closing(Leadership(database, name_of(str(home.root)))) as leadership:
+        if stand_by:
+            lock.stand_by()
+            log.info("standing by", pid=os.getpid(), home=str(home.root))
+            led = wait_to_lead(
+                leadership, lambda: not signals.count, lambda why: log.warning("cannot stand by", why=why)
+            )
+            if not led:
+                yield 0
+                return
+            lock.lead()
+        else:
+            refuse_second(
+                leadership,
+                f"another daemon works on {database}, or its ledger is being moved: one leads on a database; "
+                "`agentos daemon run --stand-by` waits for it",
+            )
+        log.info("leading", term=leadership.term)
+        leadership.keep(_step_down)
+        yield leadership.term
 
 
-def _be_the_daemon(
-    home: Home, settings: Settings, signals: Signals, lock: DaemonLock, *, console: bool
-) -> NoReturn:
-    _raise_limit()
-    set_up_logs(home.logs / "daemon.log", settings.log_level, settings.log_mb, console=console)
+def _step_down(why: str) -> None:
+    """As by a kill, which the next leader knows how to go on from: whatever is under way is no longer ours."""
+    log.error("no longer leading", why=why)
+    logging.shutdown()
+    os._exit(REPLACED)
+
+
+def _be_the_daemon(home: Home, settings: Settings, signals: Signals, lock: DaemonLock, term: int) -> NoReturn:
     log.info("starting", pid=os.getpid(), home=str(home.root))
     for leftover in leftovers(home.root):
         log.warning("left by a daemon that was killed", kind=leftover.kind, what=leftover.what)
         reap([leftover])
     damage = damage_of(home.ledger) if home.ledger.exists() and not settings.database else ""
-    with _leading(settings.database), service(home, settings, listens=True) as parts:
+    with service(home, settings, listens=True) as parts:
         note_plugins(parts.ledger)
         _note_boot(parts)
         parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
         tick = Tick(parts)
-        tick.engine = Engine(home.engine, parts.bodies(), tick.ended, settings.database)
+        tick.engine = Engine(home.engine, parts.bodies(), tick.ended, settings.database, term)
         parts.sandbox.start()
         if lacks := parts.sandbox.lacks:
             log.warning("the sandbox lacks something", what=lacks)

@@ -1,7 +1,8 @@
 """Content by SHA-256 in plain files: ``blobs/ab/cdef…``.
 
 A blob is whole or absent: it is written aside, flushed, and renamed. It is checked against its
-name whenever it is read, wherever it was kept: with `blobs = "NAME"` in the settings that is a plug-in's store.
+name whenever it is read, wherever it was kept: with `blobs` in the settings that is another folder (``file:///…``), a
+place behind any other URL (``blob_url``), or a plug-in's store.
 """
 
 from __future__ import annotations
@@ -13,21 +14,25 @@ import re
 import secrets
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from agentos.domain import Json, is_reference
 from agentos.durable import flush_folder
-from agentos.errors import NotFound, Unavailable
+from agentos.errors import NotFound, Unavailable, UserError
+from agentos.ledger.blob_url import BlobInfo, UrlBlobs
 from agentos.plugins import registry
 
-_FILES = "files"  # the setting `blobs` of a home that keeps them itself
+FILES = "files"  # the setting `blobs` of a home that keeps them itself
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
 _SHOWN = 1_000  # characters of a big value that stay readable at either end
 _NAME = re.compile(r"[0-9a-f]{64}")
+_URL = re.compile(r"file:///[^\s?#]+|(?!file:)[a-z][a-z0-9+.-]*://[^\s?#]+")
 
 
 def _wanted(home: Path) -> str:
@@ -36,11 +41,31 @@ def _wanted(home: Path) -> str:
         table = tomllib.loads((home / "agentos.toml").read_text("utf-8"))
     except (OSError, ValueError):  # told by whoever reads the settings
         table = {}
-    return os.environ.get("AGENTOS_BLOBS") or str(table.get("blobs", _FILES))
+    return os.environ.get("AGENTOS_BLOBS") or str(table.get("blobs", FILES))
 
 
-class _Elsewhere:
-    """A plug-in's store, made at its first use."""
+class Elsewhere(Protocol):
+    """Where blobs lie that are not in the home's own files. All of it raises Unavailable, and UserError at its first use."""
+
+    def write(self, sha256: str, data: bytes) -> None:
+        """Store content under its name, also where it is there."""
+        ...
+
+    def read(self, sha256: str) -> Any:
+        """The content, unchecked; None where there is none."""
+        ...
+
+    def listed(self) -> Iterator[BlobInfo]:
+        """What is there."""
+        ...
+
+    def remove(self, sha256: str, older_than_s: float) -> int:
+        """Remove what was not stored lately; the bytes that this freed."""
+        ...
+
+
+class _PluginBlobs:
+    """A plug-in's store, made at its first use. Raises Unavailable, whatever the plug-in raised."""
 
     def __init__(self, plugin: registry.Plugin, home: Path) -> None:
         self._plugin = plugin
@@ -50,12 +75,46 @@ class _Elsewhere:
     def _store(self) -> Any:
         return registry.make(self._plugin, self._home)
 
-    def use(self, work: Callable[[Any], Any]) -> Any:
-        """Raises Unavailable, whatever the plug-in raised."""
+    def write(self, sha256: str, data: bytes) -> None:
+        self._use(lambda store: store.write(sha256, data))
+
+    def read(self, sha256: str) -> Any:
+        return self._use(lambda store: store.read(sha256))
+
+    def listed(self) -> Iterator[BlobInfo]:
+        """What is there is the plug-in's own matter, and so is what goes."""
+        return iter(())
+
+    def remove(self, sha256: str, older_than_s: float) -> int:
+        return 0
+
+    def _use(self, work: Callable[[Any], Any]) -> Any:
         try:
             return registry.call(self._plugin, lambda: work(self._store))
         except registry.PluginFailed as error:
             raise Unavailable(str(error)) from None
+
+
+def store_of(place: str, home: Path) -> Elsewhere | None:
+    """What the setting ``blobs`` names, None for the home's own files. Raises UserError."""
+    if place == FILES:
+        return None
+    if "://" not in place:
+        return _PluginBlobs(registry.named("blob_stores", place), home)
+    if fault := fault_of(place):
+        raise UserError(f"the setting blobs: {fault}")
+    if place.startswith("file://"):
+        return _Folder(Path(place.removeprefix("file://")))
+    return UrlBlobs(place)
+
+
+def fault_of(url: str) -> str:
+    """What is wrong with a URL, "" for nothing."""
+    if not _URL.fullmatch(url):
+        return "a URL is of the form 's3://bucket/folder' or 'file:///folder'"
+    if "@" in url:
+        return "a URL has no user and no password in it: keys stand where its library looks for them (docs/use/blobs.md)"
+    return ""
 
 
 class BlobStore:
@@ -69,8 +128,13 @@ class BlobStore:
         """Store; the digest. Raises Unavailable when the disk is full."""
         sha256 = hashlib.sha256(data).hexdigest()
         if self._elsewhere is not None:
-            self._elsewhere.use(lambda store: store.write(sha256, data))
+            self._elsewhere.write(sha256, data)
             return sha256
+        self.write(sha256, data)
+        return sha256
+
+    def write(self, sha256: str, data: bytes) -> None:
+        """Store content in this folder under its name, which the caller computed."""
         path = self._path(sha256)
         try:
             if not self._refreshed(path, len(data)):
@@ -78,30 +142,52 @@ class BlobStore:
             flush_folder(path.parent)  # also when it was there: its writer may not have come so far
         except OSError as error:
             raise Unavailable(f"the blob could not be written below {self._root}: {error.strerror}") from None
-        return sha256
 
     def get(self, sha256: str) -> bytes:
         """The content; NotFound when there is none, Unavailable when it does not match its name."""
         if not _NAME.fullmatch(sha256):
             raise NotFound(f"{sha256!r} is not the name of a blob (64 hex digits)")
-        try:
-            data = self._path(sha256).read_bytes()
-        except FileNotFoundError:
+        data = self.read(sha256)
+        if data is None:
             data = self._read_elsewhere(sha256)
-        except OSError as error:
-            raise Unavailable(f"the blob {sha256} cannot be read: {error.strerror}") from None
         if hashlib.sha256(data).hexdigest() != sha256:
             raise Unavailable(f"the blob {sha256} is damaged: its content does not match its name")
         return data
 
+    def read(self, sha256: str) -> bytes | None:
+        """What lies in this folder under the name, unchecked; None for nothing. Raises Unavailable."""
+        try:
+            return self._path(sha256).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"the blob {sha256} cannot be read: {error.strerror}") from None
+
+    def listed(self) -> Iterator[BlobInfo]:
+        """All that lie in this folder; what lies elsewhere, ``everywhere`` says as well."""
+        for folder in sorted(path for path in self._root.glob("??") if path.is_dir()):
+            for path in sorted(folder.iterdir()):
+                with suppress(FileNotFoundError):  # collected meanwhile
+                    found = path.lstat()
+                    stored_at = datetime.fromtimestamp(found.st_mtime, UTC)
+                    yield BlobInfo(folder.name + path.name, found.st_size, stored_at)
+
+    def everywhere(self) -> Iterator[BlobInfo]:
+        """All that there are, each once. Raises Unavailable, UserError."""
+        own = set()
+        for info in self.listed():
+            own.add(info.name)
+            yield info
+        if self._elsewhere is not None:
+            yield from (info for info in self._elsewhere.listed() if info.name not in own)
+
     @cached_property
-    def _elsewhere(self) -> _Elsewhere | None:
+    def _elsewhere(self) -> Elsewhere | None:
         """The store that the home's settings name, None for its own files. Raises UserError."""
-        name = _wanted(self._root.parent)
-        return None if name == _FILES else _Elsewhere(registry.named("blob_stores", name), self._root.parent)
+        return store_of(_wanted(self._root.parent), self._root.parent)
 
     def _read_elsewhere(self, sha256: str) -> bytes:
-        data = self._elsewhere.use(lambda store: store.read(sha256)) if self._elsewhere else None
+        data: Any = self._elsewhere.read(sha256) if self._elsewhere else None
         if data is None:
             raise NotFound(f"there is no blob {sha256}")
         if not isinstance(data, bytes):
@@ -145,8 +231,13 @@ class BlobStore:
             path.unlink(missing_ok=True)
         return len(old)
 
+    def collect(self, sha256: str, older_than_s: float) -> int:
+        """Remove a blob that no row names, wherever it lies, as ``remove``; how many bytes that freed."""
+        there = self._elsewhere.remove(sha256, older_than_s) if self._elsewhere is not None else 0
+        return self.remove(sha256, older_than_s) + there
+
     def remove(self, sha256: str, older_than_s: float = 3600.0) -> int:
-        """Remove a blob that no row names and that nobody stored lately; how many bytes that freed.
+        """Remove from this folder a blob that nobody stored lately; how many bytes that freed.
 
         Whoever stores it at this moment sets its time first, and is then either seen here or writes it anew.
         """
@@ -190,3 +281,9 @@ class BlobStore:
             aside.rename(path)
         finally:
             aside.unlink(missing_ok=True)
+
+
+class _Folder(BlobStore):
+    """Another folder than the home's, on a disk that several hosts may share."""
+
+    _elsewhere = None

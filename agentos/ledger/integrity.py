@@ -323,15 +323,12 @@ def _sets(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
 
 def blob_faults(reader: LedgerSnapshot, blobs: Path) -> Iterator[str]:
     """Blobs that are not what their names say, and those that rows name and that are not there."""
-    there: set[str] = set()
     store = BlobStore(blobs)
-    for folder in sorted(path for path in blobs.glob("??") if path.is_dir()):
-        for path in sorted(folder.iterdir()):
-            name = folder.name + path.name
-            there.add(name)
-            with path.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != name:
-                    yield f"the blob {name} is damaged: its content does not match its name"
+    there: set[str] = set()
+    for name, fault in _looked_at(store, blobs):
+        there.add(name)
+        if fault:
+            yield fault
     for where, name in _named(reader, pruned_so_far(reader.rows)):
         if name and name not in there:
             try:
@@ -340,6 +337,27 @@ def blob_faults(reader: LedgerSnapshot, blobs: Path) -> Iterator[str]:
                 yield f"the blob {name} is missing: {where} names it"
             except Unavailable as error:
                 yield f"{error}; {where} names it"
+
+
+def _looked_at(store: BlobStore, blobs: Path) -> Iterator[tuple[str, str]]:
+    """Each blob that is there, and what is wrong with it."""
+    for info in store.everywhere():
+        path = blobs / info.name[:2] / info.name[2:]
+        try:
+            with path.open("rb") as file:  # never all of it in memory
+                right = hashlib.file_digest(file, "sha256").hexdigest() == info.name
+            yield (
+                info.name,
+                "" if right else f"the blob {info.name} is damaged: its content does not match its name",
+            )
+        except FileNotFoundError:
+            try:
+                store.get(info.name)
+                yield info.name, ""
+            except NotFound:  # collected meanwhile
+                continue
+            except Unavailable as error:
+                yield info.name, str(error)
 
 
 def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, str]]:

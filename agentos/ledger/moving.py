@@ -77,6 +77,30 @@ def move_ledger(path: Path, source: str, target: str) -> LedgerMove:
         new.close()
 
 
+def copy_to_file(path: Path, source: str, file: Path) -> None:
+    """The ledger of the home with ``path``, in the database ``source``, as of one moment in a new SQLite ``file``.
+
+    Nothing is locked, and who writes goes on. What arrived is compared as ``move_ledger`` does. Raises Conflict,
+    Unavailable.
+    """
+    old = open_ledger(path, source)
+    try:
+        new = open_ledger(file, "")
+        try:
+            old.execute("BEGIN")  # one moment, for all that is read until its end
+            with transaction(new):
+                _copy(old, new)
+                _compare(_contents(old), _contents(new))
+            old.execute("COMMIT")
+            new.execute("PRAGMA journal_mode = DELETE")  # all of it in the one file
+        finally:
+            new.close()
+    except sqlite3.Error as error:
+        raise unavailable(path, error) from error
+    finally:
+        old.close()
+
+
 def _tables(connection: LedgerConnection) -> list[str]:
     return [name for name in tables_of(connection) if name != "alembic_version"]
 

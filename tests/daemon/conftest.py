@@ -115,10 +115,12 @@ class Daemon:
     child: subprocess.Popen[bytes] | Command | None = None
     environment: dict[str, str] = field(default_factory=dict)
     before: list[str] = field(default_factory=list)  # of the command line
+    stand_by: bool = False
 
     def start(self, *, wait: bool = True) -> Daemon:
         self.close()
         words = ["--home", str(self.home.root), "daemon", "run", "--quiet"]
+        words += ["--stand-by"] if self.stand_by else []
         environment = os.environ | self.environment
         if self.before or "PYTHONPATH" in self.environment:  # which is read where Python starts
             command = [*self.before, sys.executable, "-P", "-m", "agentos", *words]

@@ -13,18 +13,22 @@ from agentos.home import Home
 
 app = noun("Start, stop and look at the daemon.")
 
+StandBy = Annotated[
+    bool,
+    typer.Option("--stand-by", help="Wait while another one leads on the same database; then take over."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command()
-def start() -> None:
+def start(stand_by: StandBy = False) -> None:
     """Start it in the background; returns when it takes tasks."""
     from agentos.daemon.control.daemon_lock import start_daemon
     from agentos.daemon.upkeep.status import DEGRADED, daemon_status
 
     home = Home.find()
     tell_progress("The daemon starts; it tries the sandbox first.")
-    info = start_daemon(home)
+    info = start_daemon(home, stand_by=stand_by)
     tell_outdated(home)
     status = daemon_status(home)
     if status.code == DEGRADED and status.state != "silent":
@@ -67,6 +71,7 @@ def status(as_json: AsJson = False) -> None:
 @app.command()
 def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="Write to the log only.")] = False,
+    stand_by: StandBy = False,
 ) -> None:
     """Be the daemon, in the foreground. Ctrl-C drains; Ctrl-C again stops at once."""
     gc.disable()  # looking for garbage takes a tenth of the time that the imports take
@@ -74,4 +79,4 @@ def run(
 
     gc.freeze()
     gc.enable()
-    run_daemon(Home.find(), console=not quiet)
+    run_daemon(Home.find(), console=not quiet, stand_by=stand_by)

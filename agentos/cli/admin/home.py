@@ -135,6 +135,7 @@ def status_facts(status: DaemonStatus) -> dict[str, Any]:
         "waiting": status.waiting,
         "overdue": status.overdue,
         "stale_settings": status.stale_settings,
+        "leads": status.leads,
     }
 
 
@@ -144,11 +145,13 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
 
     info, beat = status.info, status.beat
     if info is not None and info.alive:
-        word = "runs" if not status.code else f"runs, but {status.why}"
+        word = "stands by" if info.stand_by else "runs" if not status.code else f"runs, but {status.why}"
         about = f"pid {info.pid}, since {info.started_at}, version {info.version}"
         print_text(f"daemon      {word}  ({about})", "red" if status.code == DEGRADED else "green")
     else:
         print_text(f"daemon      {status.why}", "yellow")
+    if status.leads:
+        print_text(f"control     {status.leads}")
     if beat is not None and beat.turn_at:
         failed = f"; last failed {beat.error_at}: {beat.error}" if beat.error else ""
         print_text(f"turn        last good {beat.turn_at}{failed}", "yellow" if failed else "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_text
+from agentos.cli.output import print_json, print_text, tell_progress
+from agentos.errors import UserError
 from agentos.home import Home
 
 app = noun("Where what this home keeps lies.")
@@ -22,16 +24,29 @@ def home() -> None:
 
 @app.command()
 def move(
-    to: Annotated[str, typer.Option("--to", help="postgresql://user@host/database, or the word file.")],
+    to: Annotated[str, typer.Option("--to", help="postgresql://user@host/database, or the word file.")] = "",
+    blobs: Annotated[str, typer.Option("--blobs", help="s3://bucket/folder, file:///folder, or files.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Move the ledger into a PostgreSQL database, or back into the home's own file; all of it, and compared.
+    """Move the ledger into a PostgreSQL database, or the blobs to another store, and back; all of it, and compared.
 
-    No daemon may work meanwhile. The old ledger stays where it is, and takes no more rows; remove it when you like.
-    What is cut off is asked for again. Registry, blobs and keys stay in the home.
+    No daemon may work meanwhile. What was there stays where it is; a ledger takes no more rows then. What is cut off is
+    asked for again. Registry and keys stay in the home.
     """
-    from agentos.daemon.upkeep.moving import move_home
+    from agentos.daemon.upkeep.moving import move_blobs, move_home
 
+    if bool(to) == bool(blobs):
+        raise UserError("expected one of --to (the ledger) and --blobs")
+    if blobs:
+        done = move_blobs(Home.find(), blobs, tell_progress)
+        if as_json:
+            print_json({"blobs_in": blobs, **asdict(done)})
+            return
+        print_text(
+            f"{done.blobs:,} blobs ({done.size / 1e6:.1f} MB) lie in {blobs}, each read again", "green"
+        )
+        print_text("Next: `agentos audit verify`, then `agentos daemon start`.")
+        return
     moved = move_home(Home.find(), to)
     if as_json:
         print_json(

@@ -36,6 +36,7 @@ class DaemonInfo:
     version: str
     started_at: str
     ready: bool
+    stand_by: bool = False  # waits for the control process that leads on the database to be gone
     overdue: tuple[str, ...] = ()  # a sentence for each box that should have been gone
     alive: bool = False
 
@@ -88,7 +89,17 @@ class DaemonLock:
 
     def ready(self) -> None:
         """Tell whoever waits that tasks are now taken."""
-        self._info = replace(self._info, ready=True)
+        self._info = replace(self._info, ready=True, stand_by=False)
+        self._write(self._info)
+
+    def stand_by(self) -> None:
+        """Tell whoever waits that another control process leads."""
+        self._info = replace(self._info, stand_by=True)
+        self._write(self._info)
+
+    def lead(self) -> None:
+        """Tell that the start goes on."""
+        self._info = replace(self._info, stand_by=False)
         self._write(self._info)
 
     def name_overdue(self, boxes: tuple[str, ...]) -> None:
@@ -124,8 +135,8 @@ _READY_S = 60.0
 _POLL_S = 0.05
 
 
-def start_daemon(home: Home) -> DaemonInfo:
-    """Start a daemon in the background and wait until it takes tasks.
+def start_daemon(home: Home, *, stand_by: bool = False) -> DaemonInfo:
+    """Start a daemon in the background and wait until it takes tasks, or stands by.
 
     Raises UserError when one runs, Unavailable with its last words when it does not come up.
     """
@@ -137,6 +148,7 @@ def start_daemon(home: Home) -> DaemonInfo:
     home.logs.mkdir(mode=0o700, exist_ok=True)
     said = home.logs / "daemon.out"
     command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "daemon", "run", "--quiet"]
+    command += ["--stand-by"] if stand_by else []
     with said.open("wb") as out:
         child = subprocess.Popen(
             command,
@@ -149,7 +161,7 @@ def start_daemon(home: Home) -> DaemonInfo:
     deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline:
         info = daemon_info(home)
-        if info is not None and info.pid == child.pid and info.ready:
+        if info is not None and info.pid == child.pid and (info.ready or info.stand_by):
             return info
         if child.poll() is not None:
             words = said.read_text(errors="replace").strip().splitlines()

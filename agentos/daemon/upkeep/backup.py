@@ -1,7 +1,7 @@
 """One file that holds a home as it stood at one moment, made while the daemon works; and a home made from it.
 
 The file is a tar (compressed when its name ends in ``.gz`` or ``.tgz``). Order makes it consistent without stopping
-anybody: databases are copied by SQLite, the engine's first, then the ledger, then the registry, then blobs. So the ledger
+anybody: databases are copied by SQLite, the engine's first, then the ledger (out of PostgreSQL, row by row), then the registry, then blobs. So the ledger
 may be ahead of the engine, and the registry ahead of the ledger, as after a crash, which the daemon's start settles; a
 blob is written before the row that names it. ``manifest.json``, last, has the size and SHA-256 of each member.
 """
@@ -19,6 +19,7 @@ import sqlite3
 import subprocess
 import tarfile
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -29,10 +30,13 @@ from typing import IO, Any
 from agentos import __version__
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.upkeep.auditing import AuditReport, verify_home
+from agentos.daemon.upkeep.moving import write_setting
 from agentos.durable import flush_folder
-from agentos.errors import Invalid, Unavailable, UserError
+from agentos.errors import Invalid, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
+from agentos.ledger.blobs import BlobStore
+from agentos.ledger.moving import copy_to_file
 from agentos.ledger.postgres.address import address_of
 from agentos.registry.git.repository import MAIN, Repository, environment
 from agentos.sandboxes.owner import Owner
@@ -79,12 +83,6 @@ def back_up(
         raise UserError(f"there is no home at {home.root}; name it by --home")
     if target.exists() and not replace:
         raise UserError(f"{target} is there already; give another name, or --force to replace it")
-    if address := address_of(home.ledger):
-        raise UserError(
-            f"the ledger lies in PostgreSQL, and its server keeps it: type `pg_dump --format=custom --file=ledger.dump "
-            f"'{address}'`, and copy {home.root} (registry, blobs, keys) after that; or bring the ledger back first, by "
-            "`agentos home move --to file`"
-        )
     if target.is_relative_to(home.root):
         raise UserError(f"{target} lies in the home itself; a backup belongs on another disk")
     if not target.parent.is_dir():
@@ -137,24 +135,31 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         archive = _Archive(tar, aside)
         own = sorted(path for path in home.root.iterdir() if path.name not in _LEFT_OUT)
         own = [path for path in own if not _LEAVINGS.search(path.name)]
+        address = address_of(home.ledger)
         databases = sorted(
-            (path for path in own if path.suffix == ".db"), key=lambda path: path == home.ledger
+            (
+                path
+                for path in own
+                if path.suffix == ".db" and not (address and path in (home.ledger, home.engine))
+            ),
+            key=lambda path: path == home.ledger,
         )
         kept = HeadFile(home.root / "audit.head").read()
         for path in databases:  # the ledger last
             say(f"copying {path.name} ({path.stat().st_size >> 20} MB)")
             archive.file(path.name, _copy_database(path, aside))
+        if address:
+            say("copying the ledger out of PostgreSQL")
+            copy_to_file(home.ledger, address, aside / home.ledger.name)
+            archive.file(home.ledger.name, aside / home.ledger.name)
         head = _head(kept, aside / home.ledger.name)
         if kept is not None:
             archive.text("audit.head", text_of(head) + "\n")
         say("packing the registry")
         archive.file(_BUNDLE, _bundle(home, aside))
-        for number, path in enumerate(_blobs(home), 1):
-            archive.file(str(path.relative_to(home.root)), path)
-            if number % 1_000 == 0:
-                say(f"{number} blobs")
+        _add_blobs(archive, BlobStore(home.blobs), home, say)
         for path in own:
-            if path not in databases:
+            if path.suffix != ".db":
                 for found in _plain_files(path):
                     archive.changing(str(found.relative_to(home.root)), found)
         made = BackupManifest(
@@ -174,7 +179,10 @@ class _Archive:
         self.files: dict[str, tuple[int, str]] = {}
 
     def text(self, name: str, text: str) -> None:
-        data = text.encode()
+        self.data(name, text.encode())
+
+    def data(self, name: str, data: bytes) -> None:
+        """Content that lies in memory."""
         self._add(name, io.BytesIO(data), len(data), 0o600)
 
     def file(self, name: str, path: Path) -> None:
@@ -299,9 +307,18 @@ def _references(repository: Repository) -> set[str]:
     return {name for listing in listings for name in listing.splitlines()}
 
 
-def _blobs(home: Home) -> Iterator[Path]:
-    for folder in sorted(path for path in home.blobs.glob("??") if path.is_dir()):
-        yield from sorted(folder.iterdir())
+def _add_blobs(archive: _Archive, store: BlobStore, home: Home, say: _SAID) -> None:
+    """All of them, wherever they lie: a backup needs nobody's server to be read."""
+    for number, info in enumerate(store.everywhere(), 1):
+        place = f"{home.blobs.name}/{info.name[:2]}/{info.name[2:]}"
+        path = home.root / place
+        if path.exists():
+            archive.file(place, path)
+        else:
+            with suppress(NotFound):  # pruned since it was listed
+                archive.data(place, store.get(info.name))
+        if number % 1_000 == 0:
+            say(f"{number} blobs")
 
 
 def _plain_files(path: Path) -> Iterator[Path]:
@@ -409,6 +426,7 @@ def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     made = verify_backup(source, fresh, say)
     say("checking what was unpacked")
     new = Home(fresh)
+    _stand_alone(new)
     for folder in (new.run, new.logs, new.blobs, new.skills):
         folder.mkdir(mode=0o700, exist_ok=True)
     for name in made.files:
@@ -418,6 +436,17 @@ def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     audited = verify_home(new)
     os.sync()
     return audited
+
+
+def _stand_alone(home: Home) -> None:
+    """The ledger and all blobs are in the backup: a home made from it writes nothing where the one that it was made of
+    does, and lets nothing go there.
+    """
+    if home.settings.exists():
+        named = tomllib.loads(home.settings.read_text(encoding="utf-8"))
+        for key in ("database", "blobs"):
+            if "://" in str(named.get(key, "")):
+                write_setting(home.settings, key, "")
 
 
 def _put(fresh: Path, root: Path, there: bool) -> Path | None:

@@ -1,18 +1,22 @@
-"""A home's ledger goes to another database and back, all of it and compared, while no daemon works."""
+"""A home's ledger goes to another database and back, its blobs to another store: all of it and compared, while no
+daemon works.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import tomlkit
 
 from agentos.daemon.control.daemon_lock import DaemonLock
-from agentos.errors import UserError
+from agentos.errors import Unavailable, UserError
 from agentos.home import Home
+from agentos.ledger.blobs import FILES, BlobStore, store_of
 from agentos.ledger.connect import tables_of
 from agentos.ledger.moving import LedgerMove, move_ledger
 from agentos.ledger.postgres.address import address_of, checked
@@ -43,8 +47,49 @@ def move_home(home: Home, to: str) -> LedgerMove:
         moved = move_ledger(home.ledger, source, target)
         # what it knows is under way, the ledger knows as well: the next daemon begins that anew
         _aside(home.engine)
-        _write_setting(home.settings, target)
+        write_setting(home.settings, "database", target)
     return moved
+
+
+@dataclass(frozen=True, slots=True)
+class BlobMove:
+    """How many blobs lie in the new place, and their bytes; how many of them had to be copied."""
+
+    blobs: int
+    size: int
+    copied: int
+
+
+def move_blobs(home: Home, to: str, say: Callable[[str], None] = lambda _: None) -> BlobMove:
+    """Copy all blobs to the store ``to`` (a URL, or ``files``), read each again there, and let the settings name it.
+
+    What was there stays. Cut off, it is asked for again. Raises HomeBusy while a daemon works, UserError, Unavailable for
+    one that is damaged or does not arrive.
+    """
+    if "AGENTOS_BLOBS" in os.environ:
+        raise UserError(
+            "AGENTOS_BLOBS is set, and would hide what the move writes into the settings: unset it"
+        )
+    database = address_of(home.ledger)
+    with _alone(home, {database} - {""}):
+        source = BlobStore(home.blobs)
+        target = store_of(to, home.root) or source
+        there = {info.name for info in target.listed()}
+        count = size = copied = 0
+        for info in source.everywhere():
+            data = source.get(info.name)
+            if info.name not in there or target.read(info.name) != data:
+                target.write(info.name, data)
+                copied += 1
+                if target.read(info.name) != data:
+                    raise Unavailable(
+                        f"the blob {info.name} did not arrive in {to} as it is: nothing was switched over"
+                    )
+            count, size = count + 1, size + len(data)
+            if count % 1_000 == 0:
+                say(f"{count} blobs")
+        write_setting(home.settings, "blobs", "" if to == FILES else to)
+    return BlobMove(count, size, copied)
 
 
 @contextmanager
@@ -85,12 +130,13 @@ def _aside(path: Path) -> None:
             with_end.rename(kept.with_name(kept.name + end))
 
 
-def _write_setting(settings: Path, database: str) -> None:
+def write_setting(settings: Path, key: str, value: str) -> None:
+    """Change one setting of the top level, "" takes it out. Raises Invalid where the file would be none then."""
     document = tomlkit.parse(settings.read_text(encoding="utf-8"))
-    document.pop("database", None)
+    document.pop(key, None)
     text = tomlkit.dumps(document)
-    if database:  # first: behind a table it would belong to that
-        text = f'database = "{database}"\n{text}'
+    if value:  # first: behind a table it would belong to that
+        text = f'{key} = "{value}"\n{text}'
     aside = settings.with_name(settings.name + ".new")
     try:
         with aside.open("w", encoding="utf-8") as file:

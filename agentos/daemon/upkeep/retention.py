@@ -6,10 +6,9 @@ import atexit
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import structlog
@@ -88,20 +87,13 @@ def prune(
 
 def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedTotals, apply: bool) -> tuple[int, int]:
     """Blobs that no row names any more, also those of a prune that was killed: how many, and their bytes."""
-    old = {
-        path.parent.name + path.name: path.lstat().st_size
-        for path in home.blobs.glob("??/*")
-        if _is_old(path)
-    }
+    limit = datetime.now(UTC) - timedelta(seconds=_ORPHAN_S)
+    old = {info.name: info.size for info in ledger.blobs.everywhere() if info.stored_at <= limit}
     with LedgerSnapshot(home.ledger) as frozen:
         contents = {table: frozen.every_row(table) for table in frozen.tables()}
         free = sorted(old.keys() - retention.still_named(frozen.rows, contents, frozenset(old), gone))
-    freed = [ledger.blobs.remove(name, _ORPHAN_S) if apply else old[name] for name in free]
+    freed = [ledger.blobs.collect(name, _ORPHAN_S) if apply else old[name] for name in free]
     return sum(size > 0 for size in freed), sum(freed)
-
-
-def _is_old(path: Path) -> bool:
-    return time.time() - path.lstat().st_mtime >= _ORPHAN_S
 
 
 def _cut(frozen: LedgerSnapshot, now: datetime, days: float, gb: float, size: int) -> datetime:

@@ -13,6 +13,7 @@ from agentos.daemon.control.daemon_lock import DaemonInfo, daemon_info
 from agentos.daemon.upkeep.heartbeat import SILENT_S, Heartbeat, read_heartbeat, settings_digest
 from agentos.errors import AgentOSError
 from agentos.home import Home
+from agentos.ledger.postgres.address import address_of
 from agentos.ledger.reading import Reader
 
 HELD = "swap.held"  # memo in the ledger: the ``HeldBack`` as JSON, None while main is served
@@ -31,7 +32,7 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class DaemonStatus:
-    """``state`` is works, starting, paused, silent, failing, damaged, low, absent or killed; ``why`` says what to type."""
+    """``state`` is works, stand-by, starting, paused, silent, failing, damaged, low, absent or killed; ``why`` says what to type."""
 
     state: str
     code: int
@@ -44,6 +45,7 @@ class DaemonStatus:
     waiting: tuple[WaitingTask, ...] = ()
     overdue: tuple[str, ...] = ()  # a sentence for each box that should have been gone
     stale_settings: bool = False  # a file that is read at the start alone has changed since
+    leads: str = ""  # where control processes share a database: which one leads, and which ones stand by
 
 
 def daemon_status(home: Home) -> DaemonStatus:
@@ -56,11 +58,31 @@ def daemon_status(home: Home) -> DaemonStatus:
     disk = os.statvfs(home.root)
     free, files = disk.f_bavail * disk.f_frsize, disk.f_favail if disk.f_files else None
     state, why = _state(home, info, beat, free, files)
-    code = {"works": WORKS, "absent": ABSENT, "killed": ABSENT}.get(state, DEGRADED)
+    code = {"works": WORKS, "stand-by": WORKS, "absent": ABSENT, "killed": ABSENT}.get(state, DEGRADED)
     given_up, waiting = _tasks(home, beat)
     stale = beat is not None and code != ABSENT and beat.settings not in ("", settings_digest(home))
     overdue = info.overdue if info is not None and info.alive else ()
-    return DaemonStatus(state, code, why, info, beat, free >> 20, files, given_up, waiting, overdue, stale)
+    leads = _leads(home)
+    return DaemonStatus(
+        state, code, why, info, beat, free >> 20, files, given_up, waiting, overdue, stale, leads
+    )
+
+
+def _leads(home: Home) -> str:
+    try:
+        if not (address := address_of(home.ledger)):
+            return ""
+        from agentos.ledger.postgres.leadership import control
+
+        found = control(address)
+    except AgentOSError as error:
+        return f"it cannot be told who leads: {error}"
+    if found is None:
+        return ""
+    others = f"; stands by: {', '.join(found.stand_bys)}" if found.stand_bys else ""
+    if not found.leads:
+        return f"nobody leads; {found.name} was the last (term {found.term}){others}"
+    return f"{found.name} leads, since {found.since} (term {found.term}){others}"
 
 
 def _state(
@@ -73,7 +95,11 @@ def _state(
         died = f"the last one (pid {info.pid}) was killed"
         return "killed", f"no daemon runs on {home.root}: {died}. {start}; it takes up what was under way"
     if not info.ready:
-        return "starting", "it is starting"
+        return (
+            ("stand-by", "it waits for who leads to be gone")
+            if info.stand_by
+            else ("starting", "it is starting")
+        )
     if beat is None:
         return "silent", f"it says nothing of itself; see {home.logs / 'daemon.log'}"
     if beat.damaged:

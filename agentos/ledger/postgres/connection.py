@@ -30,10 +30,23 @@ LEADER = WRITERS + 1  # and of the daemon as long as it lives, or of who moves t
 WAIT_S = 30
 _TEXT = 25  # PostgreSQL's number of the type
 _BYTES, _ODD = b"\x01b", b"\x01s"
-_BEGINS = {
-    "BEGIN IMMEDIATE": f"BEGIN; SELECT pg_advisory_xact_lock({WRITERS})",
-    "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-}
+_BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITERS})"
+_BEGINS = {"BEGIN IMMEDIATE": _BEGIN, "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+TERM = "agentos.term"  # of a session of the engine: its tables' triggers ask for it
+OPEN_MS = (
+    4_000  # that a leader's transaction may stand still: one that is frozen must not hold up the next leader
+)
+
+
+def fence_writes(term: int) -> None:
+    """From here on each transaction of this process that writes asks first whether its term is still the newest.
+
+    For the whole process, as the engine is: it is what leads, or no longer does (``leadership``).
+    """
+    _BEGINS["BEGIN IMMEDIATE"] = (
+        f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {OPEN_MS}; "
+        f"SELECT pg_advisory_xact_lock({WRITERS}); SELECT agentos_control.fence({term})"
+    )
 
 
 class PostgresFault(sqlite3.OperationalError):

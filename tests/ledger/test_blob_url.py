@@ -1,0 +1,177 @@
+"""Blobs behind a URL: whole or absent, held against their names, and with an end to all waiting."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentos.errors import NotFound, Unavailable, UserError
+from agentos.ledger.blob_url import UrlBlobs
+from agentos.ledger.blobs import BlobStore
+from tests.s3 import BUCKET, KEYS, S3Server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with S3Server.start() as started:
+        yield started
+
+
+@pytest.fixture
+def url(server: S3Server, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+    return f"s3://{BUCKET}/{request.node.name.replace('[', '-').replace(']', '')}"
+
+
+@pytest.fixture
+def store(url: str, tmp_path: Path) -> BlobStore:
+    (tmp_path / "agentos.toml").write_text(f'blobs = "{url}"\n')
+    return BlobStore(tmp_path / "blobs")
+
+
+def key_of(url: str, sha256: str) -> str:
+    return f"{url.removeprefix(f's3://{BUCKET}/')}/{sha256[:2]}/{sha256[2:]}"
+
+
+def test_a_blob_is_an_object_named_by_its_digest(
+    store: BlobStore, url: str, server: S3Server, tmp_path: Path
+) -> None:
+    sha256 = store.put(b"content")
+    assert sha256 == hashlib.sha256(b"content").hexdigest()
+    assert key_of(url, sha256) in server.content()
+    assert store.get(sha256) == b"content"
+    assert store.put(b"content") == sha256
+    assert [(info.name, info.size) for info in store.everywhere()] == [(sha256, 7)]
+    assert not (tmp_path / "blobs").exists()
+    big = store.put(b"x" * 20_000_000)
+    assert len(store.get(big)) == 20_000_000
+    with pytest.raises(NotFound):
+        store.get("0" * 64)
+
+
+def test_wrong_content_is_named_and_never_used(store: BlobStore, url: str, server: S3Server) -> None:
+    sha256 = store.put(b"content")
+    for wrong in (b"", b"conten", b"contenT"):
+        server.client().put_object(Bucket=BUCKET, Key=key_of(url, sha256), Body=wrong)
+        with pytest.raises(Unavailable, match=f"{sha256} is damaged"):
+            store.get(sha256)
+    store.put(b"content")  # mends it
+    assert store.get(sha256) == b"content"
+
+
+def test_what_was_stored_before_the_change_is_found_in_the_files(
+    store: BlobStore, tmp_path: Path, url: str
+) -> None:
+    (tmp_path / "agentos.toml").write_text("")
+    old = BlobStore(tmp_path / "blobs").put(b"before")
+    (tmp_path / "agentos.toml").write_text(f'blobs = "{url}"\n')
+    new = store.put(b"after")
+    assert store.get(old) == b"before"
+    assert sorted(info.name for info in store.everywhere()) == sorted([old, new])
+
+
+def test_only_what_is_old_is_collected(store: BlobStore) -> None:
+    sha256 = store.put(b"content")
+    assert store.collect(sha256, 3600.0) == 0
+    assert store.get(sha256) == b"content"
+    assert store.collect(sha256, 0.0) == 7
+    assert store.collect(sha256, 0.0) == 0
+    with pytest.raises(NotFound):
+        store.get(sha256)
+
+
+def _write_until(blobs: UrlBlobs, sha256: str, data: bytes, deadline: float) -> None:
+    while time.monotonic() < deadline:
+        blobs.write(sha256, data)
+
+
+def test_a_server_that_is_killed_in_the_middle_ends_in_unavailable_and_one_that_comes_back_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with S3Server.start() as own:
+        for name, value in {**KEYS, "AWS_ENDPOINT_URL": own.endpoint}.items():
+            monkeypatch.setenv(name, value)
+        place = f"s3://{BUCKET}/killed"
+        impatient, patient = UrlBlobs(place, patience_s=1.0), UrlBlobs(place, patience_s=60.0)
+        data = b"x" * 8_000_000
+        sha256 = hashlib.sha256(data).hexdigest()
+        killer = threading.Timer(0.05, own.kill)
+        killer.start()
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="could not be"):
+            _write_until(impatient, sha256, data, began + 60)
+        killer.join()
+        with pytest.raises(Unavailable):
+            impatient.read(sha256)
+        with pytest.raises(Unavailable):
+            list(impatient.listed())
+        found: list[bytes | None] = []
+        reading = threading.Thread(target=lambda: found.append(patient.read(sha256)))
+        reading.start()
+        own.up()  # empty: so it says that there is none, instead of being away
+        reading.join(60)
+        assert found == [None]
+        patient.write(sha256, data)
+        assert impatient.read(sha256) == data
+        gone = UrlBlobs("s3://no-such-bucket/x", patience_s=1.0)
+        with pytest.raises(Unavailable, match="no-such-bucket"):
+            gone.write(sha256, data)
+
+
+def test_a_server_that_says_nothing_has_an_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentos.ledger.blob_url._SOCKET_S", 1)
+    with S3Server.start() as own:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", own.endpoint)
+        blobs = UrlBlobs(f"s3://{BUCKET}/frozen", patience_s=1.0)
+        blobs.write("0" * 64, b"content")
+        assert own.child is not None
+        own.child.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="tried for 1 s"):
+            blobs.read("0" * 64)
+        assert time.monotonic() - began < 30
+        own.child.send_signal(signal.SIGCONT)
+        assert blobs.read("0" * 64) == b"content"
+
+
+def test_a_folder_that_hosts_share(tmp_path: Path) -> None:
+    (tmp_path / "agentos.toml").write_text(f'blobs = "file://{tmp_path}/shared"\n')
+    store = BlobStore(tmp_path / "blobs")
+    sha256 = store.put(b"content")
+    assert (tmp_path / "shared" / sha256[:2] / sha256[2:]).read_bytes() == b"content"
+    assert store.get(sha256) == b"content"
+    assert not (tmp_path / "blobs").exists()
+    (tmp_path / "shared" / sha256[:2] / sha256[2:]).write_bytes(b"other")
+    with pytest.raises(Unavailable, match="damaged"):
+        store.get(sha256)
+
+
+def test_another_file_system_gets_it_aside_and_renamed(tmp_path: Path) -> None:
+    blobs = UrlBlobs(f"local://{tmp_path}/there")  # fsspec's own, as sftp:// or smb:// would be
+    blobs.write("ab" + "0" * 62, b"content")
+    blobs.write("ab" + "0" * 62, b"content")
+    assert blobs.read("ab" + "0" * 62) == b"content"
+    assert [info.name for info in blobs.listed()] == ["ab" + "0" * 62]
+    assert [*(tmp_path / "there" / "aside").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "wrong", ["s3://me:key@host/b", "s3://b/x?key=y", "file://relative", "nothing://there/x"]
+)
+def test_a_url_that_is_none_or_has_keys_in_it_is_refused(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "agentos.toml").write_text(f'blobs = "{wrong}"\n')
+    with pytest.raises(UserError):
+        BlobStore(tmp_path / "blobs").put(b"content")
+    assert (
+        subprocess.run(["find", str(tmp_path), "-name", "blobs"], capture_output=True, check=True).stdout
+        == b""
+    )
