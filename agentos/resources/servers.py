@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from agentos.domain import Effect, Json, Snapshot, digest
 from agentos.ports import Snapshots
@@ -109,6 +110,7 @@ class Effects:
     idempotent: bool  # making the same call twice is as good as making it once
 
 
+@lru_cache(maxsize=256)
 def declared(path: str, source: bytes) -> Effects:
     """Read ``TOOL`` without running anything. What cannot be read counts as acting on the outside."""
     if is_script(path):
