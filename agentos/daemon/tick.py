@@ -159,6 +159,7 @@ class Tick:
 
     def turn(self, now: float) -> None:
         """Look and start. ``now`` is on the monotonic clock."""
+        self._service.tasks.write_old_steps()
         changed = self._changed()
         while self._ended:
             self._close(*self._ended[0])

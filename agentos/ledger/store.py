@@ -127,23 +127,20 @@ class Ledger(Reader):
                 ) from None
 
     def append_step(self, step: Step) -> None:
-        """Store a step of an open run; big values go to blobs. The same step again changes nothing.
+        """As ``append_steps``, of one."""
+        self.append_steps((step,))
 
-        Raises Conflict when the run has another step with this index, or is over: its audit entry has a digest of
+    def append_steps(self, steps: Sequence[Step]) -> None:
+        """Store steps of open runs, all or none; big values go to blobs. The same step again changes nothing.
+
+        Raises Conflict when a run has another step with this index, or is over: its audit entry has a digest of
         its steps.
         """
-        row = self._step_row(step)
+        rows = [self._step_row(step) for step in steps]
         with self._writing() as connection:
-            there = "SELECT node, action FROM step WHERE run_id = ? AND position = ?"
-            old = connection.execute(there, (step.run_id, step.index)).fetchone()
-            if old is None:
-                if first_value(connection, "SELECT result FROM run WHERE id = ?", step.run_id):
-                    raise Conflict(f"the run {step.run_id} is over: it takes no further step")
-                insert(connection, "step", row)
-            elif (old[0], plain(old[1])) != (step.node, plain(self._kept(step.action))):
-                raise Conflict(f"the run {step.run_id} has another step {step.index}")
+            _append(connection, rows)
 
-    def _step_row(self, step: Step) -> dict[str, object]:
+    def _step_row(self, step: Step) -> dict[str, Any]:
         return {
             "run_id": step.run_id,
             "position": step.index,
@@ -168,15 +165,19 @@ class Ledger(Reader):
         outputs: Sequence[InputFile] = (),
         resources: Sequence[str] = (),
         records: Sequence[object] = (),
+        steps: Sequence[Step] = (),
         host: str = "",
     ) -> int:
         """End a run: outcome, cursor position, task state and audit entry in one transaction, and ``records``.
 
+        So are ``steps`` of it that were not stored yet.
+
         The task becomes ``done`` (``cancelled`` or ``waiting`` when the outcome is); an ``infra``
         outcome leaves it as it is, because the caller decides whether there is another attempt. A run that has
-        ended stays as it is. Returns its cursor position. Raises NotFound.
+        ended stays as it is. Returns its cursor position. Raises NotFound, and Conflict as ``append_steps``.
         """
         answer = self.blobs.shrink(answer)
+        rows = [self._step_row(step) for step in steps]
         with self._writing() as connection:
             found = connection.execute("SELECT seq, body FROM run WHERE id = ?", (run_id,)).fetchone()
             if found is None:
@@ -184,6 +185,7 @@ class Ledger(Reader):
             seq, body = found
             if seq is not None:
                 return int(seq)
+            _append(connection, rows)
             run = replace(
                 from_text(Run, body),
                 finished_at=datetime.now(UTC),
@@ -391,6 +393,20 @@ def _move(connection: LedgerConnection, id: str, from_states: Collection[TaskSta
     states = [state.value for state in from_states]
     sql = f"UPDATE task SET state = ? WHERE id = ? AND state IN ({', '.join('?' * len(states))})"
     return connection.execute(sql, (to.value, id, *states)).rowcount == 1
+
+
+def _append(connection: LedgerConnection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Steps of open runs, as rows."""
+    there = "SELECT node, action FROM step WHERE run_id = ? AND position = ?"
+    for row in rows:
+        old = connection.execute(there, (row["run_id"], row["position"])).fetchone()
+        if old is not None:
+            if (old[0], plain(old[1])) != (row["node"], plain(row["action"])):
+                raise Conflict(f"the run {row['run_id']} has another step {row['position']}")
+        elif first_value(connection, "SELECT result FROM run WHERE id = ?", row["run_id"]):
+            raise Conflict(f"the run {row['run_id']} is over: it takes no further step")
+        else:
+            insert(connection, "step", row)
 
 
 def _note_use(connection: LedgerConnection, run: Run, seq: int) -> None:

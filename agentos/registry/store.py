@@ -46,7 +46,7 @@ class Registry:
     def __init__(self, path: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
         self.repository = Repository(path)
         self.clock = clock
-        self._tools: tuple[str, list[str]] = ("", [])
+        self._tools: tuple[str, list[str], dict[str, str]] = ("", [], {})  # tree, paths, what names which
         self._tools_lock = Lock()
         self._read = lru_cache(maxsize=_READ_AGAIN)(partial(reading.files, self.repository))
 
@@ -114,8 +114,11 @@ class Registry:
             return path
         with self._tools_lock:
             if self._tools[0] != snapshot.tree:
-                self._tools = (snapshot.tree, reading.tool_paths(self.repository, snapshot.tree))
-            return tool_path(reference, self._tools[1])
+                self._tools = (snapshot.tree, reading.tool_paths(self.repository, snapshot.tree), {})
+            _, paths, known = self._tools
+            if reference not in known:
+                known[reference] = tool_path(reference, paths)
+            return known[reference]
 
     # --- ports.CandidateStore -------------------------------------------------------------
 

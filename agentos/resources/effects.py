@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agentos.domain import Effect, Snapshot
 from agentos.ports import Snapshots
@@ -21,6 +22,7 @@ class Effects:
     idempotent: bool  # making the same call twice is as good as making it once
 
 
+@lru_cache(maxsize=256)
 def declared(path: str, source: bytes) -> Effects:
     """Read ``TOOL`` without running anything. What cannot be read counts as acting on the outside."""
     if is_script(path):

@@ -123,7 +123,11 @@ class OwnerNote:
 
     def write(self, run: str) -> None:
         """Say for which run it is. Raises OSError."""
-        self.path.write_text(_STRANGE.sub("", run)[:100])
+        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, _STRANGE.sub("", run)[:100].encode())
+        finally:
+            os.close(file)
 
     def remove(self) -> None:
         """Idempotent."""

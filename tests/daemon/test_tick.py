@@ -97,6 +97,8 @@ class FullDisk:
     def in_flight(self) -> list[str]:
         return []
 
+    def write_old_steps(self) -> None: ...
+
     def give_up(self, task_id: str, why: str) -> None:
         if self.full:
             self.full = False

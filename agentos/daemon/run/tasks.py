@@ -13,8 +13,10 @@ import structlog
 
 from agentos.daemon.breaker import MACHINE, Breaker, cause
 from agentos.daemon.job.inputs import settle_inputs
+from agentos.daemon.run.conversation import KERNEL_NODES
 from agentos.daemon.run.delivery import deliveries_of
 from agentos.daemon.run.execution import BoxExecutor
+from agentos.daemon.run.held_steps import HeldSteps
 from agentos.domain import (
     InputFile,
     KernelFault,
@@ -24,6 +26,7 @@ from agentos.domain import (
     Run,
     Share,
     Snapshot,
+    Step,
     Task,
     TaskState,
     kernel_fault,
@@ -102,6 +105,7 @@ class TaskRunner:
         self._told = told
         self._in_flight: dict[str, str] = {}
         self._unclosed: dict[str, BaseException] = {}  # runs of this process whose end could not be stored
+        self._held: dict[str, HeldSteps] = {}  # by run
 
     def attempt(self, task_id: str, now: datetime) -> bool:
         """One run of the task. Whether there is nothing more to do until somebody asks for it.
@@ -213,13 +217,15 @@ class TaskRunner:
     def _run(self, task: Task, run: Run, plan: Plan) -> bool | Unavailable:
         """As ``attempt``; Unavailable when the machinery is away, and the run is closed."""
         try:
-            done = self._executor.execute(task, run.snapshot, run.id, self._ledger.append_step, plan)
+            done = self._executor.execute(task, run.snapshot, run.id, self._recorder(task, run.id), plan)
             self._stopping.hold_if_set()
             outputs = self._kept(done.files)
             due = deliveries_of(task, run.id, done.outcome.result, done.answer, outputs, self._ledger.blobs)
+            left = self._left(run.id)
             self._ledger.finish_run(
-                run.id, done.outcome, done.answer, outputs, done.resources, due, done.host
+                run.id, done.outcome, done.answer, outputs, done.resources, due, left, done.host
             )
+            self._held.pop(run.id, None)
         except (Unavailable, *MACHINE) as error:
             self._stopping.hold_if_set()
             if isinstance(error, HostLost):  # as where the daemon dies: each run that it had is blamed alike
@@ -238,6 +244,22 @@ class TaskRunner:
             steps = whole(self._ledger.blobs, self._ledger.steps(run.id))
             self._told(FinishedRun(task, self._ledger.run(run.id), tuple(steps)))
         return True
+
+    def _recorder(self, task: Task, run_id: str) -> Callable[[Step], None]:
+        """What takes the run's steps."""
+        if task.call is None:
+            return self._ledger.append_step
+        self._held[run_id] = HeldSteps(self._ledger.append_steps, KERNEL_NODES)
+        return self._held[run_id].add
+
+    def _left(self, run_id: str) -> Sequence[Step]:
+        """Steps that the end of the run takes along."""
+        return self._held[run_id].left() if run_id in self._held else ()
+
+    def write_old_steps(self) -> None:
+        """Store what has waited for long enough. Raises Unavailable."""
+        for held in list(self._held.values()):
+            held.write_old()
 
     def cancel(self, task_id: str) -> None:
         """Kill the run in flight of a task that was cancelled, if there is one."""
@@ -296,7 +318,8 @@ class TaskRunner:
 
     def _lost(self, run_id: str, why: str, kind: KernelFault = KernelFault.NONE) -> None:
         fault = kernel_fault(kind, why) if kind else None
-        self._ledger.finish_run(run_id, Outcome(Result.INFRA, 0.0, why, fault))
+        self._ledger.finish_run(run_id, Outcome(Result.INFRA, 0.0, why, fault), steps=self._left(run_id))
+        self._held.pop(run_id, None)
 
     def _kept(self, files: Mapping[str, bytes]) -> list[InputFile]:
         blobs = self._ledger.blobs
