@@ -84,6 +84,38 @@ def test_by_the_first_edition_nobody_was_asked() -> None:
     assert told(GAIN, replace(POLICY, edition=CHECKED)) != ""
 
 
+@pytest.mark.parametrize(
+    ("second", "share", "asked"),
+    [
+        (both("e2", "ff", "ff"), 1.0, True),
+        (both("e2", "ff", "nf"), 1.0, True),
+        (both("e2", "ff", "ff", alike=True), 1.0, True),  # held back: its number is told, never which
+        (both("e2", "ff", "ff", checks=False), 1.0, True),
+        (both("e2", "ff", "ff"), 0.5, False),
+        (both("e2", "ff", "ff"), 0.0, False),  # a verdict of before
+        (both("e2", "ff", "pp"), 1.0, False),
+        (both("e2", "ff", "nn"), 1.0, False),  # it cannot be replayed: it says nothing
+        (side("e2", Arm.BASE, "ff"), 1.0, False),
+    ],
+)
+def test_an_edit_that_leaves_evidence_as_it_was_is_asked_about(
+    second: list[Trial], share: float, asked: bool
+) -> None:
+    """Who makes one of two failing tasks pass may have found another thing that happens to pass it."""
+    policy = replace(POLICY, judge=replace(POLICY.judge, unattended_share=share))
+    assert told([*GOOD, *second], policy) == (
+        "it mends 1 of the 2 failing tasks that it was found for: is that the cause?" if asked else ""
+    )
+
+
+def test_evidence_that_varies_is_left_to_the_pairs() -> None:
+    pairs = [
+        replace(trial, number=1, look=1) if trial.arm is Arm.CANDIDATE else trial
+        for trial in both("e2", "ffff", "pffp")
+    ]
+    assert told([*GOOD, *pairs]) == ""
+
+
 # --- what guards ------------------------------------------------------------------------------
 
 
