@@ -296,3 +296,27 @@ def test_hidden_tasks_tell_of_so_many_candidates_and_no_more(looks: tuple[int, .
 
 def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
     assert worn_out([*both("g1", "pp", "pp", look=9), *both("e1", "ff", "pp", look=9)], POLICY) == ""
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ({"loosened": "the condition x"}, "it takes away the condition x"),
+        ({"unread": "goal"}, "nothing reads goal"),
+        ({"share": 0.49}, "it has 49%"),
+        ({"share": 1e-9}, "it has 0%"),
+        ({"share": 0.5}, ""),  # as likely as all others together
+        ({"share": 0.0}, ""),  # its proposer weighs nothing
+    ],
+)
+def test_what_was_seen_of_an_edit_beside_its_tasks_is_told(seen: dict[str, Any], said: str) -> None:
+    found = told(GOOD, behaviour=replace(BEHAVIOUR, **seen))
+    assert said in found
+    assert bool(found) is bool(said)
+
+
+@pytest.mark.parametrize(("prior", "asked"), [(0.0, False), (1e-6, True), (1e-3, False), (2e-4, False)])
+def test_a_far_fetched_edit_is_asked_about(prior: float, asked: bool) -> None:
+    """The floor itself is likely enough; 0 is that of a proposer that weighs nothing."""
+    policy = replace(POLICY, replay=replace(POLICY.replay, prior_min=2e-4))
+    assert ("far-fetched" in told(GOOD, policy, prior=prior)) is asked
