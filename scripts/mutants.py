@@ -40,7 +40,11 @@ PROMOTE, VERDICT = "tests/evolver/promote", "tests/evolver/verdict"
 # Module -> its nearest tests.
 TARGETS: dict[str, tuple[str, ...]] = {
     "agentos.evolver.promote.consent": (f"{PROMOTE}/test_consent.py", f"{PROMOTE}/test_refusals.py"),
-    "agentos.evolver.promote.promotion": (f"{PROMOTE}/test_refusals.py", f"{PROMOTE}/test_rebasing.py"),
+    "agentos.evolver.promote.promotion": (
+        f"{PROMOTE}/test_refusals.py",
+        f"{PROMOTE}/test_rebasing.py",
+        "tests/evolver/replay/test_fresh.py",
+    ),
     "agentos.evolver.verdict.judge": tuple(
         f"{VERDICT}/test_{name}.py"
         for name in ("judge", "unsteady", "overfitting", "no_memory_control", "pairing", "safety")
