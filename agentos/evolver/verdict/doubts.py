@@ -1,8 +1,8 @@
 """Doubts: why a person is asked before a promotion that the comparison of both sides would allow.
 
 Several things can be true of an edit that mends its evidence and breaks nothing: all that it gained is work
-without checks, of which nobody says that its answers are right; it leaves some of the evidence as it was; too little work beside the evidence was
-there to break; some of what it changes ran in none of that work; or the hidden part of that work has told of so
+without checks, of which nobody says that its answers are right; it leaves some of the evidence as it was; too
+little work beside the evidence was there to break; some of what it changes ran in none of that work; or the hidden part of that work has told of so
 many edits that this one may have been found by trying. A pure function of candidate, trials
 and policy, as the verdict is.
 """
@@ -164,13 +164,7 @@ def _gains_unchecked(trials: Sequence[Trial]) -> bool:
 
 def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> str:
     """That some of the evidence fails with it as before, "" where none does. What varies is judged by pairs."""
-    own = [
-        trial
-        for trial in trials
-        if trial.set is TrialSet.EVIDENCE
-        and trial.arm is Arm.CANDIDATE
-        and trial.candidate_id == candidate.id
-    ]
+    own = [trial for trial in trials if trial.set is TrialSet.EVIDENCE and trial.candidate_id == candidate.id]
     aside = apart(trials) if own else frozenset[str]()
     ends = mended([trial for trial in own if trial.task_id not in aside], policy.judge)
     if sum(ends) >= policy.judge.unattended_share * len(ends):
