@@ -199,6 +199,7 @@ def asked(tool: SearchTool, row: Row, number: int) -> Row:
         "prior": edit["prior"],
         "share": found.share,
         "rivals": [*found.rivals],
+        "partial": "0" in edit["shown"],
         "unguarded": bool(found.unguarded),
         "unmended": found.unmended,
         "breaks": found.breaks,
@@ -242,6 +243,7 @@ GATES: dict[str, Callable[[Row], bool]] = {
     "other mutants": lambda row: any(
         not name.isdigit() and not any(word in name for word in NEW) for name in row["rivals"]
     ),
+    "partial": lambda row: row["partial"],
     "unguarded": lambda row: row["unguarded"],
     "unmended": lambda row: bool(row["unmended"]),
     "breaks": lambda row: bool(row["breaks"]) and not row["breaks"].endswith("it does not end"),
@@ -309,6 +311,8 @@ def told(judged: Sequence[Row]) -> None:
         "none": set(GATES),
         "all": set(),
         "all but tests that decide nothing and edits without end": {"needless", "endless"},
+        "as before": {"needless", "endless", "partial"},
+        "all but partial": {"partial"},
         "all but far-fetched": {"far-fetched"},
     }
     for words, without in gone.items():

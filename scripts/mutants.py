@@ -40,13 +40,17 @@ PROMOTE, VERDICT = "tests/evolver/promote", "tests/evolver/verdict"
 # Module -> its nearest tests.
 TARGETS: dict[str, tuple[str, ...]] = {
     "agentos.evolver.promote.consent": (f"{PROMOTE}/test_consent.py", f"{PROMOTE}/test_refusals.py"),
-    "agentos.evolver.promote.promotion": (f"{PROMOTE}/test_refusals.py", f"{PROMOTE}/test_rebasing.py"),
+    "agentos.evolver.promote.promotion": (
+        f"{PROMOTE}/test_refusals.py",
+        f"{PROMOTE}/test_rebasing.py",
+        "tests/evolver/replay/test_fresh.py",
+    ),
     "agentos.evolver.verdict.judge": tuple(
         f"{VERDICT}/test_{name}.py"
         for name in ("judge", "unsteady", "overfitting", "no_memory_control", "pairing", "safety")
     ),
     "agentos.evolver.verdict.doubts": (f"{VERDICT}/test_doubts.py",),
-    "agentos.evolver.verdict.fresh": ("tests/evolver/replay/test_fresh.py",),
+    "agentos.evolver.verdict.fresh": (f"{VERDICT}/test_fresh_work.py",),
     "agentos.checks": ("tests/test_checks.py",),
     "agentos.worker.jobs.grading": ("tests/worker/test_grading.py", "tests/worker/test_forged_checks.py"),
 }
@@ -73,7 +77,7 @@ SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
 
 
 # Functions of records alone: tests that run whole evolutions take seconds each and are left out.
-PURE = {"agentos.evolver.verdict.judge", "agentos.evolver.verdict.doubts"}
+PURE = {f"agentos.evolver.verdict.{name}" for name in ("judge", "doubts", "fresh")}
 
 
 @dataclass(frozen=True)

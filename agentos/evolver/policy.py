@@ -133,6 +133,7 @@ class Judge:
     """What a promotion needs."""
 
     min_fixed_share: float = 0.5
+    unattended_share: float = 1.0  # of the evidence that is judged by flips: who mends less is asked about
     min_tasks: int = 3
     hidden_share: float = 1.0
     hidden_gain: float = 0.5
@@ -379,7 +380,7 @@ _DRAWN = ("mutants", "stepped", "symptom_min", "spelled")
 _FRESH = ("fresh_tasks", "fresh_mended", "fresh_answers")
 # What stood for a key that a stored policy lacks, where that is not today's default.
 _BEFORE: Mapping[str, Mapping[str, Any]] = {
-    "judge": {"hidden_share": 0.0, "hidden_gain": 0.0, **dict.fromkeys(_FRESH, 0)},
+    "judge": {"unattended_share": 0.0, "hidden_share": 0.0, "hidden_gain": 0.0, **dict.fromkeys(_FRESH, 0)},
     "screen": {"ask": ()},
     "replay": {**dict.fromkeys(_DRAWN, 0), "prior_min": 0.0, "share_min": 0.0},
 }

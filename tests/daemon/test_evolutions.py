@@ -115,7 +115,7 @@ def asked(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Exam:
     """An evolution waits for a person or for three new tasks; the daemon that led it there has ended in order."""
     home = Home(tmp_path_factory.mktemp("asked") / "home")
     shutil.copytree(made_home, home.root)
-    failing = set_exam(home, "[propose]\nbudget_s = 5.0\n[judge]\nfresh_tasks = 3\n")
+    failing = set_exam(home, "[propose]\nbudget_s = 5.0\n[judge]\nfresh_tasks = 3\nfresh_mended = 1\n")
     daemon = Daemon(home)
     try:
         daemon.start()

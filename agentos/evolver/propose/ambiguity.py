@@ -179,7 +179,7 @@ def _passes(bench: Bench, source: str, needed: Sequence[int]) -> bool:
 def _without(
     bench: Bench, known: Known, drawn: Sequence[Neighbour], before: BenchResult, old: str, own: str
 ) -> tuple[str, str]:
-    """What the edit writes without which, and a test with whose one end, all answers are the same: neither decides anything."""
+    """What it writes without which all answers are the same, and a test that could as well be constant; "" for none."""
     kinds = (idle(old, own), constant_tests(old, own)) if known.rules.mutants else ()
     chosen = _reaching(before, edited_lines(old, own), known, len(drawn)) if any(kinds) else []
     tried = [*range(len(known.tasks)), *chosen]

@@ -44,6 +44,7 @@ from agentos.evolver.history.content import content_of
 from agentos.evolver.history.proposer_order import STANDS
 from agentos.evolver.history.retirement import uses
 from agentos.evolver.select import InheritanceContext, LooksContext, SelectionContext
+from agentos.evolver.select.renaming import work_of
 from agentos.ports import Case
 
 # Results that say something of the work, not of the machinery.
@@ -94,7 +95,9 @@ def choose_sets(parts: SelectionContext, evidence: Evidence, *resources: str) ->
     guards = _take(parts, proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
     worn = used_up(parts, evidence.fingerprint.id)  # renewed by what is new; it may refuse, still
-    unseen = sorted((run for run in runs if not is_open(parts, run)), key=lambda run: run.task_key in worn)
+    unseen = [run for run in runs if not is_open(parts, run)]
+    if worn:
+        unseen.sort(key=lambda run: work_of(parts.journal.task(run.task_id)) in worn)
     hold_out = _take(parts, unseen, seen, rules.max_hold_out)
     guards = tuple(dict.fromkeys((*fixes, *guards)))
     every = (*evidence.task_ids, *guards, *hold_out)
@@ -392,7 +395,7 @@ class LookCounter:
     def __init__(self, parts: LooksContext, candidate: Candidate) -> None:
         self._parts, self._candidate = parts, candidate
         self._seen: dict[TrialSet, list[Trial]] = {}
-        self._looks: dict[TrialSet, dict[str, int]] = {}  # of sets and hidden work, by key
+        self._looks: dict[TrialSet, dict[str, int]] = {}  # of sets and hidden work
 
     def _trials(self, which: TrialSet) -> list[Trial]:
         """Of candidates, as they were when first asked for: until then, others may have been tried."""
@@ -411,7 +414,7 @@ class LookCounter:
 
     def at(self, task: Task, which: TrialSet) -> int:
         """As ``Trial.look``: of a hidden task its own count, else that of the set."""
-        key = task.key if which is TrialSet.HOLD_OUT else ""
+        key = work_of(task) if which is TrialSet.HOLD_OUT else ""
         known = self._looks.setdefault(which, {})
         if key not in known:
             known[key] = self._at_work(key) if key else self.number(which)
@@ -419,7 +422,7 @@ class LookCounter:
 
     def _at_work(self, key: str) -> int:
         asked = (*self._trials(TrialSet.HOLD_OUT), *self._trials(TrialSet.FRESH))
-        here = [item for item in asked if self._parts.journal.task(item.task_id).key == key]
+        here = [item for item in asked if work_of(self._parts.journal.task(item.task_id)) == key]
         stored = (trial.look for trial in here if trial.candidate_id == self._candidate.id)
         return max(stored, default=0) or self._after_others(here)
 
@@ -428,13 +431,13 @@ class LookCounter:
 
 
 def used_up(parts: LooksContext, fingerprint_id: str) -> frozenset[str]:
-    """Keys of the hidden work that tells nothing more of edits of this failure."""
+    """The hidden work that tells nothing more of edits of this failure, as ``work_of`` names it: filed anew it is no other."""
     by: dict[str, set[str]] = {}
     for trial in _tried(parts, fingerprint_id):
         if trial.set in (TrialSet.HOLD_OUT, TrialSet.FRESH):  # by fresh work that is hidden edits fall too
-            by.setdefault(parts.journal.task(trial.task_id).key, set()).add(trial.candidate_id)
+            by.setdefault(work_of(parts.journal.task(trial.task_id)), set()).add(trial.candidate_id)
     most = parts.policy.judge.hold_out_looks
-    return frozenset(key for key, candidates in by.items() if len(candidates) >= most)
+    return frozenset(work for work, candidates in by.items() if len(candidates) >= most)
 
 
 def _tried(parts: LooksContext, fingerprint_id: str) -> Iterator[Trial]:

@@ -1,8 +1,8 @@
 """Doubts: why a person is asked before a promotion that the comparison of both sides would allow.
 
 Several things can be true of an edit that mends its evidence and breaks nothing: all that it gained is work
-without checks, of which nobody says that its answers are right; too little work beside the evidence was
-there to break; some of what it changes ran in none of that work; or the hidden part of that work has told of so
+without checks, of which nobody says that its answers are right; it leaves some of the evidence as it was; too
+little work beside the evidence was there to break; some of what it changes ran in none of that work; or the hidden part of that work has told of so
 many edits that this one may have been found by trying. A pure function of candidate, trials
 and policy, as the verdict is.
 """
@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from agentos.domain import Ambiguity, Arm, Behaviour, Candidate, EditedName, Result, Trial, TrialSet
 from agentos.evolver.policy import CHECKED, EDITION, STOOD, Policy
 from agentos.evolver.verdict.fresh import fresh_work, ran, reaches, split
+from agentos.evolver.verdict.overfitting import mended
+from agentos.evolver.verdict.pairing import apart
 
 _NAMED = 3  # parts of an edit that a sentence names
 
@@ -29,6 +31,8 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
         found.append(
             "its only gain is work without checks: it ends now, and nobody says that its answers are right"
         )
+    if left := _leaves(candidate, known, policy):
+        found.append(left)
     serving = guarding(candidate, known, policy.edition)
     if len(serving) < (needed := max(1, policy.judge.min_tasks)):
         found.append(_too_few(candidate, len(serving), needed))
@@ -156,6 +160,16 @@ def _gains_unchecked(trials: Sequence[Trial]) -> bool:
         task_id for task_id, sides in rates.items() if _share(sides[Arm.CANDIDATE]) > _share(sides[Arm.BASE])
     }
     return bool(gained) and not gained & known
+
+
+def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> str:
+    """That some of the evidence fails with it as before, "" where none does. What varies is judged by pairs."""
+    own = [trial for trial in trials if trial.set is TrialSet.EVIDENCE and trial.candidate_id == candidate.id]
+    aside = apart(trials) if own else frozenset[str]()
+    ends = mended([trial for trial in own if trial.task_id not in aside], policy.judge)
+    if sum(ends) >= policy.judge.unattended_share * len(ends):
+        return ""
+    return f"it mends {sum(ends)} of the {len(ends)} failing tasks that it was found for: is that the cause?"
 
 
 def _share(passed: Sequence[bool]) -> float:

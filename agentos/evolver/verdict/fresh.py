@@ -71,7 +71,7 @@ class FreshWork:
             parts.append(f"{len(self.mended)} of {self.telling} that failed before")
         elif self.mended:
             parts.append(f"{len(self.mended)} of them failed before")
-        if self.telling and len(self.mended) >= self.telling and self.answers < self.answers_wanted:
+        if len(self.mended) >= self.telling and self.answers < self.answers_wanted:
             parts.append("all that it mended end in one answer")
         return ", ".join(parts)
 
@@ -161,7 +161,7 @@ def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) ->
         mended_alike=len(named(_FreshEnd.MENDED_ALIKE)),
         needed=math.floor(share * alike + ROUNDING),
         telling=telling,
-        answers=_answers(trial for trial in made if trial.task_id in fixed and trial.arm is Arm.CANDIDATE),
+        answers=_answers(trial for trial in made if trial.task_id in fixed),  # the base passes none of them
         answers_wanted=min(telling, policy.judge.fresh_answers, _answers(shown)),
     )
 

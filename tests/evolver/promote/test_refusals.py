@@ -44,6 +44,7 @@ from agentos.evolver.promote.promotion import (
     approve,
     consent_by_policy,
     decline,
+    measure_again,
     probe_fault,
     probe_promotion,
     promote,
@@ -502,6 +503,33 @@ def test_what_waits_or_is_held_can_be_declined(case: Case, state: EvolutionState
 def test_nothing_else_can_be_declined(case: Case, state: EvolutionState) -> None:
     case.set(state=state)
     refused(case, R.NOT_WAITING, lambda parts, it: decline(parts, it, "person:ada", "no"))
+
+
+@pytest.mark.parametrize("state", [S.AWAITING_CONSENT, S.HELD, S.REJECTED, S.ROLLED_BACK])
+def test_what_waits_or_is_over_can_be_measured_again(case: Case, state: EvolutionState) -> None:
+    case.set(state=state)
+    again = measure_again(case.parts, case.now())
+    assert (again.state, again.evidence_id) == (S.MINED, case.evolution.evidence_id)
+    assert again.id != case.evolution.id
+    was = case.now()
+    assert was.state is (S.STALE if state is S.AWAITING_CONSENT else state)
+    assert (was.ended_at is not None) is (state is S.AWAITING_CONSENT)
+
+
+@pytest.mark.parametrize("state", [S.REPRODUCING, S.PROPOSING, S.REPLAYING, S.PROMOTING])
+def test_what_is_at_work_is_not_measured_twice(case: Case, state: EvolutionState) -> None:
+    case.set(state=state)
+    refused(case, "still at work", measure_again)
+    assert case.now().state is state
+
+
+@pytest.mark.parametrize("state", [S.PROBATION, S.PROMOTED])
+def test_what_stands_promoted_is_undone_before_it_is_measured_again(
+    case: Case, state: EvolutionState
+) -> None:
+    case.set(state=state)
+    refused(case, "stands promoted", measure_again)
+    assert len(case.parts.records.find(Evolution)) == 1
 
 
 def test_what_went_stale_while_it_waited_is_settled_once(case: Case) -> None:

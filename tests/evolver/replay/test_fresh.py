@@ -30,6 +30,7 @@ from agentos.evolver.policy import Judge, Policy, policy_from_json
 from agentos.evolver.promote.promotion import approve, settle_overtaken
 from agentos.evolver.replay.verification import misplaced, untimely
 from agentos.evolver.select.curate import LookCounter, used_up
+from agentos.evolver.select.renaming import work_of
 from agentos.evolver.verdict.fresh import FreshWork, fresh_work
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Attempt
@@ -212,8 +213,8 @@ def test_an_edit_that_fell_on_hidden_fresh_work_has_looked_at_it(world: World) -
     telling = asked(world, 48, "fail", Share.HOLD_OUT)
     assert go_on(world, evolution).state is EvolutionState.REJECTED
     once = replace(world.parts, policy=Policy(judge=replace(THREE.judge, hold_out_looks=1)))
-    assert telling.key in used_up(once, evolution.fingerprint_id)
-    assert telling.key not in used_up(world.parts, evolution.fingerprint_id)
+    assert work_of(telling) in used_up(once, evolution.fingerprint_id)
+    assert work_of(telling) not in used_up(world.parts, evolution.fingerprint_id)
     later = replace(candidate_of(world), id="cand-later")
     assert LookCounter(world.parts, later).at(telling, TrialSet.HOLD_OUT) == 2
 

@@ -84,6 +84,38 @@ def test_by_the_first_edition_nobody_was_asked() -> None:
     assert told(GAIN, replace(POLICY, edition=CHECKED)) != ""
 
 
+@pytest.mark.parametrize(
+    ("second", "share", "asked"),
+    [
+        (both("e2", "ff", "ff"), 1.0, True),
+        (both("e2", "ff", "nf"), 1.0, True),
+        (both("e2", "ff", "ff", alike=True), 1.0, True),  # held back: its number is told, never which
+        (both("e2", "ff", "ff", checks=False), 1.0, True),
+        (both("e2", "ff", "ff"), 0.5, False),
+        (both("e2", "ff", "ff"), 0.0, False),  # a verdict of before
+        (both("e2", "ff", "pp"), 1.0, False),
+        (both("e2", "ff", "nn"), 1.0, False),  # it cannot be replayed: it says nothing
+        (side("e2", Arm.BASE, "ff"), 1.0, False),
+    ],
+)
+def test_an_edit_that_leaves_evidence_as_it_was_is_asked_about(
+    second: list[Trial], share: float, asked: bool
+) -> None:
+    """Who makes one of two failing tasks pass may have found another thing that happens to pass it."""
+    policy = replace(POLICY, judge=replace(POLICY.judge, unattended_share=share))
+    assert told([*GOOD, *second], policy) == (
+        "it mends 1 of the 2 failing tasks that it was found for: is that the cause?" if asked else ""
+    )
+
+
+def test_evidence_that_varies_is_left_to_the_pairs() -> None:
+    pairs = [
+        replace(trial, number=1, look=1) if trial.arm is Arm.CANDIDATE else trial
+        for trial in both("e2", "ffff", "pffp")
+    ]
+    assert told([*GOOD, *pairs]) == ""
+
+
 # --- what guards ------------------------------------------------------------------------------
 
 
@@ -264,3 +296,27 @@ def test_hidden_tasks_tell_of_so_many_candidates_and_no_more(looks: tuple[int, .
 
 def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
     assert worn_out([*both("g1", "pp", "pp", look=9), *both("e1", "ff", "pp", look=9)], POLICY) == ""
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ({"loosened": "the condition x"}, "it takes away the condition x"),
+        ({"unread": "goal"}, "nothing reads goal"),
+        ({"share": 0.49}, "it has 49%"),
+        ({"share": 1e-9}, "it has 0%"),
+        ({"share": 0.5}, ""),  # as likely as all others together
+        ({"share": 0.0}, ""),  # its proposer weighs nothing
+    ],
+)
+def test_what_was_seen_of_an_edit_beside_its_tasks_is_told(seen: dict[str, Any], said: str) -> None:
+    found = told(GOOD, behaviour=replace(BEHAVIOUR, **seen))
+    assert said in found
+    assert bool(found) is bool(said)
+
+
+@pytest.mark.parametrize(("prior", "asked"), [(0.0, False), (1e-6, True), (1e-3, False), (2e-4, False)])
+def test_a_far_fetched_edit_is_asked_about(prior: float, asked: bool) -> None:
+    """The floor itself is likely enough; 0 is that of a proposer that weighs nothing."""
+    policy = replace(POLICY, replay=replace(POLICY.replay, prior_min=2e-4))
+    assert ("far-fetched" in told(GOOD, policy, prior=prior)) is asked

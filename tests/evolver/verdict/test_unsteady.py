@@ -306,11 +306,11 @@ def over_fitted(number: int) -> str:
     return FAULTY.replace("> 50", "> 49 or points == 45").replace("'fail'", f"'fail' or '{number}'")
 
 
-@pytest.mark.parametrize("renewed", [True, False])
+@pytest.mark.parametrize("renewed", [True, False, None])
 def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new_work(
-    world: World, renewed: bool
+    world: World, renewed: bool | None
 ) -> None:
-    """Until it is renewed, a person may approve in place."""
+    """Until it is renewed, a person may approve in place. The same work under today's date renews nothing (None)."""
     world.policy = replace(world.policy, judge=replace(world.policy.judge, hold_out_looks=2))
     world.seed()
     world.proposer = proposing(over_fitted(1))
@@ -322,6 +322,18 @@ def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new
     asked = world.evolve(retry(world.parts, evolution))
     assert asked.state is EvolutionState.AWAITING_CONSENT
     assert "the hold-out is used up" in asked.reason
+    if renewed is None:
+        world.parts.move(asked, EvolutionState.STALE, "", end=True)
+        hidden = {trial.task_id for trial in world.trials() if trial.set is TrialSet.HOLD_OUT}
+        for number, task_id in enumerate(sorted(hidden)):
+            task = world.ledger.task(task_id)
+            again = replace(task, id=f"task-again-{number}", goal=f"{task.goal}, on the {number + 1}st")
+            world.ledger.add_task(again, Share.HOLD_OUT)
+            world.live(again, Share.HOLD_OUT)
+        asked = world.evolve(retry(world.parts, asked))
+        assert asked.state is EvolutionState.AWAITING_CONSENT
+        assert "the hold-out is used up" in asked.reason
+        return
     if not renewed:
         consent_by_policy(world.parts, world.ledger.get(Candidate, str(asked.candidate_id)))
         with pytest.raises(PromotionRefused) as raised:

@@ -1,0 +1,254 @@
+"""What the trials of fresh work say of a candidate: one task at a time, and all that is wanted together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentos.domain import Arm, CheckResult, Edit, EditedName, Outcome, Snapshot, Trial, TrialSet
+from agentos.evolver.policy import Judge, Policy
+from agentos.evolver.verdict.fresh import FreshWork, fresh_work, reaches, split, wants_fresh, with_fresh
+from tests.evolver.verdict.test_doubts import BASE, CANDIDATE, RESULTS, TREE
+
+CODE = replace(CANDIDATE, edit=Edit({"skill/x/tools/t.py": "x"}, "edit", "op"))
+POLICY = Policy(judge=Judge(fresh_tasks=4, fresh_mended=2, fresh_answers=2))
+SETS = {"e": TrialSet.EVIDENCE, "g": TrialSet.GUARD, "f": TrialSet.FRESH}
+THERE = ("t.py:run",)
+
+
+def side(task: str, arm: Arm, letters: str, *, checks: bool = True, **over: Any) -> list[Trial]:
+    """One trial a letter: p passes, f fails, n cannot be replayed. Each task has its own answer."""
+    said = (CheckResult("equals", True),) if checks else ()
+    own = {"reached": THERE, "answer_sha256": task, **over}
+    return [
+        Trial(
+            id=f"{task}-{arm}-{repeat}",
+            evolution_id="evo-1",
+            candidate_id="" if task[0] != "f" and arm is Arm.BASE else CANDIDATE.id,
+            task_id=task,
+            set=SETS[task[0]],
+            arm=arm,
+            repeat=repeat,
+            snapshot=BASE if arm is Arm.BASE else TREE,
+            outcome=Outcome(RESULTS[letter], float(letter == "p"), "", checks=said),
+            sandbox="fake",
+            level="none",
+            **own,
+        )
+        for repeat, letter in enumerate(letters)
+    ]
+
+
+def both(task: str, before: str, after: str, **over: Any) -> list[Trial]:
+    return [*side(task, Arm.BASE, before, **over), *side(task, Arm.CANDIDATE, after, **over)]
+
+
+GAIN = [*both("e1", "ff", "pp"), *both("e2", "ff", "pp")]
+MENDED = [*both("f1", "f", "p"), *both("f2", "f", "p")]
+KEPT = [*both("f3", "p", "p"), *both("f4", "p", "p")]
+
+
+def seen(*trials: Trial, policy: Policy = POLICY) -> FreshWork:
+    return fresh_work(CODE, trials, policy)
+
+
+def test_enough_of_both_kinds_leaves_no_doubt() -> None:
+    found = seen(*GAIN, *MENDED, *KEPT)
+    assert (found.passed, found.mended) == (("f1", "f2", "f3", "f4"), ("f1", "f2"))
+    assert (found.missing, found.doubts()) == (0, [])
+    assert (found.broken, found.unmended, found.lost) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("trials", "missing", "says"),
+    [
+        ([], 4, "0 of 4 so far, 0 of 2 that failed before"),
+        ([*MENDED, *KEPT[:2]], 1, "3 of 4 so far, 2 of 2 that failed before"),
+        ([*MENDED[:2], *KEPT, *both("f5", "p", "p")], 1, "4 of 4 so far, 1 of 2 that failed before"),
+        ([*KEPT, *both("f5", "p", "p"), *both("f6", "p", "p")], 2, "4 of 4 so far, 0 of 2 that failed before"),
+        (
+            [*both("f1", "f", "p", answer_sha256="a"), *both("f2", "f", "p", answer_sha256="a"), *KEPT],
+            1,
+            "4 of 4 so far, 2 of 2 that failed before, all that it mended end in one answer",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_counted_and_told(trials: list[Trial], missing: int, says: str) -> None:
+    found = seen(*GAIN, *trials)
+    assert (found.missing, found.so_far) == (missing, says)
+    assert found.doubts() == [f"it rests on too little work that came after it was found: {says}"]
+    told = found.waits_for("skill/x")
+    tasks = f"{missing} more checked {'task' if missing == 1 else 'tasks'} of skill/x"
+    assert told.startswith(f"waits for you, or for {tasks}")
+    assert ("that it fails now" in told) is (len(found.passed) >= 4)
+
+
+def test_where_none_has_to_have_failed_before_it_is_told_all_the_same() -> None:
+    policy = Policy(judge=replace(POLICY.judge, fresh_mended=0))
+    assert seen(*GAIN, *MENDED, policy=policy).so_far == "2 of 4 so far, 2 of them failed before"
+    assert seen(*GAIN, *KEPT, policy=policy).so_far == "2 of 4 so far"
+    assert seen(*GAIN, *MENDED, *KEPT, policy=policy).missing == 0
+
+
+def test_answers_are_those_of_the_edit_to_what_it_mends() -> None:
+    """Neither the base's, nor those of what passed before, nor those of what it does not mend, make several of one."""
+    one = [*both("f1", "f", "p", answer_sha256="a"), *side("f2", Arm.BASE, "f", answer_sha256="b")]
+    one += side("f2", Arm.CANDIDATE, "p", answer_sha256="a")
+    found = seen(*GAIN, *one, *KEPT, *both("f7", "f", "f"))
+    assert (found.answers, found.answers_wanted, found.missing) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "wanted"),
+    [
+        (GAIN, 2),
+        ([*both("e1", "ff", "pp", answer_sha256="a"), *both("e2", "ff", "pp", answer_sha256="a")], 1),
+        ([*both("e1", "ff", "pp"), *both("e2", "ff", "ff")], 1),  # it answers one of them wrongly
+        ([*both("e1", "ff", "pp"), *both("e2", "ff", "pp", alike=True)], 1),  # a hidden one
+        ([*both("e1", "ff", "pp"), *both("g1", "pp", "pp")], 1),
+    ],
+)
+def test_as_many_answers_are_wanted_as_the_evidence_has(evidence: list[Trial], wanted: int) -> None:
+    assert seen(*evidence, *MENDED, *KEPT).answers_wanted == wanted
+
+
+@pytest.mark.parametrize(
+    ("trials", "where"),
+    [
+        (both("f1", "p", "f"), "broken"),
+        (both("f1", "p", "pf"), "broken"),
+        (both("f1", "p", "n"), "lost"),
+        (both("f1", "p", "pn"), "lost"),
+        (both("f1", "f", "f", alike=True), "unmended"),
+        (both("f1", "f", "p"), "mended"),
+        (both("f1", "p", "p"), "passed"),
+        (both("f1", "f", "n"), ""),
+        (both("f1", "f", "f"), ""),  # it failed otherwise than the evidence, and goes on so
+        (both("f1", "pf", "pp"), ""),
+        (both("f1", "pf", "ff"), ""),
+        (side("f1", Arm.BASE, "p"), ""),
+        (side("f1", Arm.CANDIDATE, "p"), ""),
+        (both("f1", "p", "p", checks=False), ""),
+        (both("f1", "p", "p", reached=("other.py:run",)), ""),
+        (both("f1", "f", "p", reached=("other.py:run",)), ""),
+    ],
+)
+def test_each_end_of_a_fresh_task_says_one_thing(trials: list[Trial], where: str) -> None:
+    found = seen(*GAIN, *trials)
+    told = {name for name in ("broken", "lost", "unmended", "mended", "passed") if getattr(found, name)}
+    assert told == ({"mended", "passed"} if where == "mended" else {where} - {""})
+    assert found.tried == ("f1",)
+
+
+def test_trials_of_another_tree_are_none_of_it() -> None:
+    other = [replace(trial, snapshot=Snapshot("x", "tree9")) for trial in MENDED]
+    assert seen(*GAIN, *other).tried == ()
+
+
+# --- what failed as the evidence did ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mended", "unmended", "asked"), [(1, 1, True), (0, 1, True), (3, 1, True), (1, 0, False), (0, 0, False)]
+)
+def test_fresh_failures_of_the_same_kind_are_mended_in_the_share_of_what_was_shown(
+    mended: int, unmended: int, asked: bool
+) -> None:
+    alike = [trial for n in range(mended) for trial in both(f"f1{n}", "f", "p", alike=True)]
+    alike += [trial for n in range(unmended) for trial in both(f"f2{n}", "f", "f", alike=True)]
+    found = seen(*GAIN, *MENDED, *KEPT, *alike)
+    assert (found.mended_alike, found.needed) == (mended, mended + unmended)
+    assert bool(found.doubts()) is asked
+    assert all("share" in doubt for doubt in found.doubts())
+
+
+def test_who_mended_half_of_the_shown_has_to_mend_half_of_the_fresh() -> None:
+    half = [*both("e1", "ff", "pp"), *both("e2", "ff", "ff")]
+    alike = [*both("f7", "f", "p", alike=True), *both("f8", "f", "f", alike=True)]
+    found = seen(*half, *MENDED, *KEPT, *alike)
+    assert (found.mended_alike, found.needed, found.unmended) == (1, 1, ("f8",))
+    assert found.doubts() == []
+    # hidden evidence is no part of what was shown
+    hidden = both("e3", "ff", "pp", alike=True)
+    assert seen(*half, *hidden, *MENDED, *KEPT, *alike).needed == 1
+
+
+def test_what_cannot_be_replayed_with_it_is_told() -> None:
+    (doubt,) = seen(*GAIN, *MENDED, *KEPT, *both("f9", "p", "n")).doubts()
+    assert doubt.startswith("1 fresh task")
+
+
+def test_without_evidence_no_share_is_known() -> None:
+    assert seen(*MENDED, *both("f8", "f", "f", alike=True)).needed == 0
+
+
+# --- of which edits it is asked ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("skill/x/tools/t.py", True),
+        ("harness/x/h.py", True),
+        ("tool/x/resource.toml", True),
+        ("tool/x/wheels.lock", True),
+        ("skill/x/wheels.lock", True),
+        ("skill/x/SKILL.md", False),
+        ("prompt/tool/prompt.md", False),
+    ],
+)
+def test_it_is_asked_of_edits_of_code(path: str, asked: bool) -> None:
+    edit = replace(CANDIDATE, edit=Edit({path: "x"}, "edit", "op"))
+    assert wants_fresh(edit, GAIN, POLICY) is asked
+    assert not wants_fresh(edit, GAIN, Policy(judge=Judge(fresh_tasks=0)))
+    found = fresh_work(edit, [*GAIN, *KEPT], POLICY)
+    assert (found.wanted, found.telling, found.answers_wanted) == ((4, 2, 2) if asked else (0, 0, 0))
+    assert bool(found.doubts()) is asked
+
+
+def pairs(task: str) -> list[Trial]:
+    return [
+        replace(trial, number=1, look=1) if trial.arm is Arm.CANDIDATE else trial
+        for trial in both(task, "ffff", "pppp")
+    ]
+
+
+def test_where_all_evidence_varies_pairs_say_it() -> None:
+    other = replace(CODE, id="cand-2")
+    assert not wants_fresh(CODE, pairs("e1"), POLICY)
+    assert wants_fresh(CODE, [*pairs("e1"), *both("e2", "ff", "pp")], POLICY)
+    # steady evidence of another candidate, and guards, are no evidence of this one
+    foreign = [replace(trial, candidate_id=other.id) for trial in side("e3", Arm.CANDIDATE, "pp")]
+    assert not wants_fresh(CODE, [*pairs("e1"), *foreign], POLICY)
+    assert not wants_fresh(CODE, [*pairs("e1"), *both("g1", "pp", "pp")], POLICY)
+    assert wants_fresh(CODE, [], POLICY), "without any nobody knows"
+
+
+def test_no_more_than_all_have_to_have_failed_before() -> None:
+    few = Policy(judge=Judge(fresh_tasks=1, fresh_mended=5, fresh_answers=2))
+    found = seen(*GAIN, *MENDED[:2], policy=few)
+    assert (found.telling, found.answers_wanted, found.missing) == (1, 1, 0)
+
+
+def test_what_only_brings_new_files_is_reached_by_anything() -> None:
+    new = EditedName("u.py:1:run", ("u.py:run",), new_file=True)
+    old = EditedName("t.py:1:run", THERE)
+    assert reaches(replace(CODE, edited=()), [])
+    assert reaches(replace(CODE, edited=(new,)), [])
+    assert not reaches(replace(CODE, edited=(new, old)), ["u.py:run"])
+    assert reaches(replace(CODE, edited=(new, old)), THERE)
+
+
+def test_the_two_verdicts_have_their_own_names() -> None:
+    assert with_fresh("verdict-1") != with_fresh("verdict-2")
+    assert "verdict-1" in with_fresh("verdict-1")
+    known, fresh = split([*GAIN, *MENDED])
+    assert ([*known], [*fresh]) == (GAIN, MENDED)
+
+
+def test_a_record_of_nothing_wants_nothing() -> None:
+    nothing = FreshWork(0)
+    assert (nothing.mended_alike, nothing.needed, nothing.telling) == (0, 0, 0)
+    assert (nothing.answers, nothing.answers_wanted, nothing.missing) == (0, 0, 0)
