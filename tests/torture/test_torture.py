@@ -61,4 +61,3 @@ def test_faults_of_workers_and_of_what_is_between_lose_no_task_and_do_none_twice
         done = torture(made, KILLS, seed=3)
     assert (done.wrong, done.told_twice) == ([], 0)
     assert done.faults.total() == KILLS
-    assert done.lost_runs
