@@ -60,6 +60,7 @@ from agentos.sandboxes.choice import Choice
 from agentos.settings import Settings
 from agentos.trajectories.sending import Sender
 
+_LOOK_S = 0.2  # between two looks for a host
 _TRIALS_MAX = 4096  # threads
 _ROOM_DESCRIPTORS = 16  # below which no run is begun
 
@@ -90,7 +91,7 @@ class Threads:
         going: set[Future[R]] = set()
         for job in jobs:
             # never more than fit at once: so whoever comes next need not wait until all of these are done
-            if len(going) >= self._parallel():
+            if len(going) >= max(1, self._parallel()):
                 going = wait(going, return_when=FIRST_COMPLETED).not_done
             futures.append(self._pool.submit(work, job))
             going.add(futures[-1])
@@ -143,7 +144,7 @@ class Service:
         """As ``TaskRunner.attempt``, as soon as the machinery works."""
         own = 0
         for pause_s in chain(_PATIENCE_S, repeat(_MODEL_PATIENCE_S)):
-            self._stand_still(task_id, lambda: self.tasks.breaker.hold(self.stopping.wait))
+            self._stand_still(task_id, self._hold)
             try:
                 return self.tasks.attempt(task_id, utc_now())
             except (Unavailable, *MACHINE) as error:
@@ -158,6 +159,12 @@ class Service:
                         return True
             self._stand_still(task_id, lambda s=pause_s: self.stopping.wait(s))  # type: ignore[misc]
         raise AssertionError("the pauses have no end")
+
+    def _hold(self) -> None:
+        """Returns when tasks may be tried: the machinery works, and there is a host for their boxes."""
+        self.tasks.breaker.hold(self.stopping.wait)
+        while self.workers.is_empty():
+            self.stopping.wait(_LOOK_S)
 
     def _stand_still(self, subject: str, wait: Callable[[], None]) -> None:
         self.waiting.add(subject)

@@ -235,7 +235,9 @@ class Tick:
         if refill and not self._waiting:
             queued = (view.task.id for view in self._ledger.tasks(TaskState.QUEUED))
             self._waiting.extend(task_id for task_id in queued if task_id not in active)
-        room = self._service.workers.room()
+        room = max(
+            1, self._service.workers.room()
+        )  # what waits for a host is begun all the same, and says so
         free = room - len(set(active) - self._service.waiting)
         for _ in range(min(free, room + WAITING_MAX - len(active))):
             if not self._waiting:

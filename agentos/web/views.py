@@ -10,6 +10,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from agentos.daemon.control.workers import cluster_view
 from agentos.daemon.views.json_views import next_due, when_text
 from agentos.domain import EvolutionState, MemoryProposal, ProposalState, Result, TaskState
 from agentos.errors import NotFound, UserError
@@ -250,7 +251,8 @@ def failure_view(site: WebContext, request: Request) -> Response:
 
 
 def health_view(site: WebContext, request: Request) -> Response:
-    return show(site, request, "health.html", health=health.loop_health(site), spending=health.spending(site))
+    values = {"health": health.loop_health(site), "spending": health.spending(site)}
+    return show(site, request, "health.html", cluster=cluster_view(site.home), **values)
 
 
 def health_svg(site: WebContext, request: Request) -> Response:

@@ -514,7 +514,7 @@ def test_runs_of_one_pair_get_one_host(control: Control) -> None:
 
 def test_no_worker_and_no_boxes_here_is_said(control: Control) -> None:
     places = WorkerPlaces(_Same(), control.fleet, 0)  # type: ignore[arg-type]
-    assert places.room == 1
+    assert places.room == 0
     with pytest.raises(HostAway, match="cluster status"), places.place(Placement()):
         pass
 

@@ -12,6 +12,7 @@ from tests.torture.aimed import Aims
 from tests.torture.invariants import INVARIANTS
 from tests.torture.kill_points import ALL, KillPoint, find
 from tests.torture.storm import one_round, world
+from tests.torture.workers import cluster, torture
 
 KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "3"))
 
@@ -51,3 +52,12 @@ def test_a_storm_over_a_home_that_works_breaks_nothing(tmp_path: Path) -> None:
         done = one_round(around, 1, KILLS, seed=11)
     assert done.faults == []
     assert done.killed.total() >= KILLS
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_faults_of_workers_and_of_what_is_between_lose_no_task_and_do_none_twice(tmp_path: Path) -> None:
+    with cluster(tmp_path) as made:
+        done = torture(made, KILLS, seed=3)
+    assert (done.wrong, done.told_twice) == ([], 0)
+    assert done.faults.total() == KILLS

@@ -6,11 +6,13 @@ import csv
 import io
 import re
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from html import unescape
 
 import httpx
 import pytest
 
+from agentos.daemon.control.workers import ClusterView, WorkerView
 from agentos.daemon.offline import offline_context
 from agentos.daemon.views.loop_health import FITTED
 from agentos.domain import (
@@ -30,6 +32,7 @@ from agentos.domain import (
 from agentos.evolver.promote.consent import PAGE, person
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.plaintext import json_text
 from agentos.registry.store import Registry
 from tests.web.conftest import Served, a_run, a_task
 
@@ -249,6 +252,26 @@ def test_the_health_page_says_what_each_check_of_the_supervisor_is_worth(
     cells = [unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", table)]
     assert cells == ["loop", "40", "4", "25%", "2 of 30", "no: it lost <i>2</i>"]
     assert "<i>" not in table
+
+
+def test_the_health_page_shows_workers_and_escapes_what_they_say_of_themselves(
+    browser: httpx.Client, served: Served
+) -> None:
+    assert "<h2>Workers</h2>" not in browser.get("/health").text
+    now = datetime.now(UTC).isoformat()
+    here = WorkerView("one", "works", since=now, host="<b>host</b>", boxes=4, cores=2, runs=(("run-1", now),))
+    view = ClusterView(
+        "https://control:8421", now, 2, (here, WorkerView("two", "held", "its image is <i>x</i>"))
+    )
+    (served.home.run / "workers.json").write_text(json_text(view))
+    page = browser.get("/health").text
+    (part,) = re.findall(r"<h2>Workers</h2>.*?</section>", page, re.DOTALL)
+    assert {"one", "works", "1 of 4", "held", "run-1 since"} <= {
+        *re.findall(r"[\w-]+ since|1 of 4|one|works|held", part)
+    }
+    assert "<b>" not in part
+    assert "<i>" not in part
+    (served.home.run / "workers.json").unlink()
 
 
 def test_search_finds_by_name_and_by_id(browser: httpx.Client) -> None:

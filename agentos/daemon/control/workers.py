@@ -78,6 +78,10 @@ class WorkerHost:
     trust: Trust | None = None
     _told: Told | None = field(default=None)
 
+    def is_empty(self) -> bool:
+        """Whether no host is there for any box."""
+        return self.room() == 0
+
     def close(self) -> None:
         """Hang up on all workers."""
         if self.fleet is not None:

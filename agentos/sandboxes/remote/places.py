@@ -57,10 +57,8 @@ class WorkerPlaces:
 
     @property
     def room(self) -> int:
-        """How many runs fit at a time, over all hosts; at least one, so that what waits says why."""
-        return max(
-            1, self._here + sum(state.hello.boxes for state in self._fleet.states() if not state.unwanted)
-        )
+        """How many runs fit at a time, over all hosts; 0 where there is none."""
+        return self._here + sum(state.hello.boxes for state in self._fleet.states() if not state.unwanted)
 
     @contextmanager
     def place(self, wanted: Placement) -> Iterator[Place]:

@@ -11,6 +11,7 @@ import logging
 import os
 import platform
 import random
+import resource
 import signal
 import socket
 import ssl
@@ -293,6 +294,9 @@ def be_a_worker(joining: Joining, sandbox: str, state: Path, tell: Callable[[str
 
     Raises UserError for what cannot join, Unavailable without a sandbox.
     """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:  # a box takes a dozen
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     for leftover in leftovers(state):
         reap([leftover])
