@@ -125,6 +125,11 @@ def resource_of(path: str) -> ResourceId | None:
     return ResourceId(Kind(kind), name)
 
 
+def resources_of(paths: Iterable[str]) -> set[ResourceId]:
+    """The resources that registry paths belong to."""
+    return {found for path in paths if (found := resource_of(path)) is not None}
+
+
 def is_tool_file(path: str) -> bool:
     """Whether the registry path is a tool's place (a leading ``_`` marks a helper module)."""
     match path.split("/"):

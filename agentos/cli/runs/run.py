@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,9 +21,6 @@ from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result,
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
-
-if TYPE_CHECKING:
-    pass
 
 app = noun("What happened: runs and their steps.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from agentos.cli.output import print_text
 from agentos.daemon.people.answers import chosen, give
@@ -11,9 +10,6 @@ from agentos.domain import Question
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
-
-if TYPE_CHECKING:
-    pass
 
 
 def questions_of(reader: Reader, id: str) -> Sequence[Question]:

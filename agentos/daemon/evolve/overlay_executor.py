@@ -16,10 +16,11 @@ from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.run_requests import Answerers, RequestHandler
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, Kind, ResourceId, Snapshot
-from agentos.evolver.guards.assurance.overlay import Overlay, OverlayRegistry, resource_of
+from agentos.evolver.guards.assurance.overlay import Overlay, OverlayRegistry
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
 from agentos.ports import Blobs, Executor, Places
+from agentos.resources import resources_of
 from agentos.retrieval.index import SearchHit
 from agentos.sandboxes.choice import Choice
 
@@ -58,9 +59,7 @@ class _FindsBeside:
 
     def find(self, snapshot: Snapshot, query: str, kinds: Sequence[Kind], limit: int) -> Sequence[SearchHit]:
         """See ``selection.Finder``."""
-        beside = sorted(
-            {found for found in map(resource_of, self.overlay.files_beside) if found.kind in kinds}
-        )
+        beside = sorted({found for found in resources_of(self.overlay.files_beside) if found.kind in kinds})
         without = self.overlay.without
         own = self.finder.find(snapshot, query, kinds, limit + len(without))
         kept = [found for found in own if found.resource not in {*without, *beside}]

@@ -331,7 +331,7 @@ def test_a_promotion_is_attested_by_its_replay(case: Case) -> None:
 
 def test_the_policys_own_consent_does_not_open_what_a_person_is_asked_for(case: Case) -> None:
     consent_by_policy(case.parts, case.candidate)
-    refused(case, R.DOUBT)
+    assert "min_tasks" in str(refused(case, R.DOUBT)), "of all doubts this one"
     refused(case, R.DOUBT, probe_promotion)
 
 

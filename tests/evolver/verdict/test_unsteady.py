@@ -339,6 +339,7 @@ def test_a_hold_out_is_used_up_by_candidates_of_any_evolution_and_renewed_by_new
         with pytest.raises(PromotionRefused) as raised:
             promote(world.parts, asked)
         assert raised.value.kind == RefusalKind.DOUBT
+        assert "used up" in str(raised.value), "of all doubts this one"
         approve(world.parts, asked, "person:ada")
         assert finish_promotion(world.parts, asked.id, world.durable) is EvolutionState.PROBATION
         return

@@ -30,10 +30,9 @@ from agentos.errors import ModelAway
 from agentos.evolver.find.agent_failures import without_model
 from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
 from agentos.evolver.guards.assurance.contract import RetryingExecutor, program_suite, suite, violations
-from agentos.evolver.guards.assurance.overlay import resource_of
 from agentos.evolver.safety_probes import INPUT, SafetyProbe, with_tool
 from agentos.ports import Plan, Snapshots
-from agentos.resources import examine, is_tool_file
+from agentos.resources import examine, is_tool_file, resources_of
 from agentos.resources.documents import DOCUMENT
 from agentos.shipped import seed_files
 from agentos.syntax import parse
@@ -91,7 +90,7 @@ def _is_program(parts: SuiteContext, snapshot: Snapshot, harness: ResourceId) ->
 
 def _harnesses(parts: SuiteContext, candidate: Candidate) -> set[ResourceId]:
     """Those that are touched, and those of touched agents."""
-    touched = {resource_of(path) for path in candidate.manifest.files}
+    touched = resources_of(candidate.manifest.files)
     found = {resource for resource in touched if resource.kind is Kind.HARNESS}
     for agent in touched:
         settings = _settings(parts, candidate.snapshot, agent) if agent.kind is Kind.AGENT else {}
@@ -175,7 +174,7 @@ def _measure(
 
 def _agent(parts: SafetyContext, evolution: Evolution, candidate: Candidate) -> str:
     """As whom the probes are run: an agent that the edit touches, else the one whose work failed."""
-    touched = sorted(resource_of(path) for path in candidate.manifest.files)
+    touched = sorted(resources_of(candidate.manifest.files))
     agents = [resource.name for resource in touched if resource.kind is Kind.AGENT]
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     return (agents or [task.agent for task in parts.tasks(evidence.task_ids[:1])])[0]
@@ -269,7 +268,7 @@ def _measured(parts: SafetyContext, side: _Side, probes: Sequence[SafetyProbe]) 
 
 def learnt(names: Iterable[ResourceId]) -> Iterator[ResourceId]:
     """Memories, and skills that did not ship."""
-    shipped = {resource_of(path) for path in seed_files()}
+    shipped = resources_of(seed_files())
     for resource in names:
         if resource.kind is Kind.MEMORY or (resource.kind is Kind.SKILL and resource not in shipped):
             yield resource

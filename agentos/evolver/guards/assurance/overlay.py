@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentos.domain import Kind, ResourceId, Snapshot, digest
+from agentos.domain import ResourceId, Snapshot, digest
 from agentos.ports import Snapshots
+from agentos.resources import resource_of, resources_of
 
 
 class OverlayRegistry(Snapshots, Protocol):
@@ -55,7 +56,7 @@ class Overlay:
 
     def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
         """See ports.Snapshots."""
-        beside = {resource_of(path) for path in self.files_beside}
+        beside = resources_of(self.files_beside)
         return sorted(({*self.registry.names(snapshot)} - self.without) | beside)
 
     def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
@@ -63,7 +64,7 @@ class Overlay:
         own = {
             item: known for item, known in self.registry.digests(snapshot).items() if item not in self.without
         }
-        for item in {resource_of(path) for path in self.files_beside}:
+        for item in resources_of(self.files_beside):
             files = self.files(snapshot, str(item))
             own[item] = digest({path: digest(content) for path, content in files.items()})
         return own
@@ -79,9 +80,3 @@ class Overlay:
 
     def _left_out(self, path: str) -> bool:
         return bool(self.without) and path.count("/") > 1 and resource_of(path) in self.without
-
-
-def resource_of(path: str) -> ResourceId:
-    """The resource that a registry path belongs to."""
-    kind, name, *_ = path.split("/")
-    return ResourceId(Kind(kind), name)
