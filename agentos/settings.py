@@ -160,6 +160,12 @@ class AdoptSettings(_Table):
     give: Literal["branch", "patch", "in-place", "none"] = "branch"
 
 
+class RegistrySettings(_Table):
+    """Where else the registry lies: the address of a bare git repository, which gets each version."""
+
+    mirror: str = Field("", max_length=1000, pattern=r"^([^\s-][^\s]*)?$")
+
+
 class McpServing(_Table):
     """What programs may do that come by MCP, beside what all of them may: names of clients."""
 
@@ -216,6 +222,7 @@ class Settings(_Table):
     notify: Notify = Notify.model_validate({})
     adopt: AdoptSettings = AdoptSettings.model_validate({})
     mcp: McpServing = McpServing.model_validate({})
+    registry: RegistrySettings = RegistrySettings.model_validate({})
     supervisor: SupervisorSettings = SupervisorSettings.model_validate({})
 
 
@@ -225,6 +232,7 @@ _TABLES: dict[str, type[BaseModel]] = {
     "notify": Notify,
     "adopt": AdoptSettings,
     "mcp": McpServing,
+    "registry": RegistrySettings,
     "supervisor": SupervisorSettings,
 }
 
