@@ -422,6 +422,10 @@ def first_settings(run_uid: int | None) -> str:
 # [mcp]
 # approve = []             # names of clients that may consent to promotions
 
+## Where else the registry lies: a bare git repository that gets each version (docs/use/stores.md).
+# [registry]
+# mirror = ""              # ssh://git@host/agentos.git
+
 ## What is done where a run looks lost: "off", "note", "warn" (the agent), "ask" (a person) or "stop".
 # [supervisor]
 # loop = "stop"            # the same calls with the same results; first a warning, then the end

@@ -1,4 +1,4 @@
-"""Blobs in files and in S3, and two control processes under faults: what docs/use/many-machines.md says of them.
+"""Blobs in files and in S3, and two control processes under faults: what docs/use/stores.md says of them.
 
     python benchmarks/stores.py blobs
     python benchmarks/stores.py faults [rounds]
