@@ -46,9 +46,7 @@ _AGAIN_S = 5  # until one that could not lead tries again
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # drawn anew at each start of the machine
 _BOOT = "machine.boot"  # memo in the ledger: the one that the last daemon saw
 _PATIENCE_S = 15.0  # with a box that was killed
-REPLACED = (
-    75  # exit code of one that no longer leads: sysexits' EX_TEMPFAIL, a service manager starts it again
-)
+REPLACED = 75  # exit code of one that no longer leads: EX_TEMPFAIL, a service manager starts it again
 _DAMAGED = (
     "the ledger is damaged ({damage}). What can be read can be copied out (`agentos task list --json`, "
     "`agentos run export`); type `agentos daemon stop`, restore a backup of the home, then `agentos daemon start`"
