@@ -160,6 +160,12 @@ class AdoptSettings(_Table):
     give: Literal["branch", "patch", "in-place", "none"] = "branch"
 
 
+class RegistrySettings(_Table):
+    """Where else the registry lies: the address of a bare git repository, which gets each version."""
+
+    mirror: str = Field("", max_length=1000, pattern=r"^([^\s-][^\s]*)?$")
+
+
 class McpServing(_Table):
     """What programs may do that come by MCP, beside what all of them may: names of clients."""
 
@@ -233,6 +239,7 @@ class Settings(_Table):
     notify: Notify = Notify.model_validate({})
     adopt: AdoptSettings = AdoptSettings.model_validate({})
     mcp: McpServing = McpServing.model_validate({})
+    registry: RegistrySettings = RegistrySettings.model_validate({})
     supervisor: SupervisorSettings = SupervisorSettings.model_validate({})
     workers: WorkerSettings = WorkerSettings.model_validate({})
 
@@ -243,6 +250,7 @@ _TABLES: dict[str, type[BaseModel]] = {
     "notify": Notify,
     "adopt": AdoptSettings,
     "mcp": McpServing,
+    "registry": RegistrySettings,
     "supervisor": SupervisorSettings,
     "workers": WorkerSettings,
 }
@@ -432,6 +440,10 @@ def first_settings(run_uid: int | None) -> str:
 ## What programs may do that come by MCP (`agentos mcp serve --client NAME`).
 # [mcp]
 # approve = []             # names of clients that may consent to promotions
+
+## Where else the registry lies: a bare git repository that gets each version (docs/use/stores.md).
+# [registry]
+# mirror = ""              # ssh://git@host/agentos.git
 
 ## What is done where a run looks lost: "off", "note", "warn" (the agent), "ask" (a person) or "stop".
 # [supervisor]

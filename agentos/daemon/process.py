@@ -13,12 +13,13 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
 
@@ -29,20 +30,23 @@ from agentos.daemon.evolve.plugins import note_plugins
 from agentos.daemon.run.tasks import REBOOTED, STOPPED
 from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick
-from agentos.errors import Unavailable, UserError
+from agentos.daemon.upkeep.mirroring import follow
+from agentos.errors import AgentOSError, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.connect import damage_of
 from agentos.sandboxes.box import overdue
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.settings import Settings, load_settings
 
+if TYPE_CHECKING:
+    from agentos.ledger.postgres.leadership import Leadership
+
 _DESCRIPTORS = 4096
+_AGAIN_S = 5  # until one that could not lead tries again
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # drawn anew at each start of the machine
 _BOOT = "machine.boot"  # memo in the ledger: the one that the last daemon saw
 _PATIENCE_S = 15.0  # with a box that was killed
-REPLACED = (
-    75  # exit code of one that no longer leads: sysexits' EX_TEMPFAIL, a service manager starts it again
-)
+REPLACED = 75  # exit code of one that no longer leads: EX_TEMPFAIL, a service manager starts it again
 _DAMAGED = (
     "the ledger is damaged ({damage}). What can be read can be copied out (`agentos task list --json`, "
     "`agentos run export`); type `agentos daemon stop`, restore a backup of the home, then `agentos daemon start`"
@@ -79,7 +83,7 @@ def run_daemon(home: Home, *, console: bool, stand_by: bool = False) -> NoReturn
     try:
         _raise_limit()
         set_up_logs(home.logs / "daemon.log", settings.log_level, settings.log_mb, console=console)
-        with _leading(home, settings.database, signals, lock, stand_by=stand_by) as term:
+        with _leading(home, settings, signals, lock, stand_by=stand_by) as term:
             if not signals.count:
                 _be_the_daemon(home, settings, signals, lock, term)
         os._exit(0)  # was asked to end while it stood by
@@ -89,37 +93,62 @@ def run_daemon(home: Home, *, console: bool, stand_by: bool = False) -> NoReturn
 
 @contextmanager
 def _leading(
-    home: Home, database: str, signals: Signals, lock: DaemonLock, *, stand_by: bool
+    home: Home, settings: Settings, signals: Signals, lock: DaemonLock, *, stand_by: bool
 ) -> Iterator[int]:
     """One daemon works on a database, whatever home it is of; its term there, 0 for a file.
 
     Where it was asked to end while it stood by, the context begins without leading.
     """
-    if not database:
+    if not (database := settings.database):
         yield 0
         return
-    from agentos.ledger.postgres.leadership import Leadership, name_of, refuse_second, wait_to_lead
+    from agentos.ledger.postgres.leadership import Leadership, name_of, refuse_second
 
     with closing(Leadership(database, name_of(str(home.root)))) as leadership:
-        if stand_by:
-            lock.stand_by()
-            log.info("standing by", pid=os.getpid(), home=str(home.root))
-            led = wait_to_lead(
-                leadership, lambda: not signals.count, lambda why: log.warning("cannot stand by", why=why)
-            )
-            if not led:
-                yield 0
-                return
-            lock.lead()
-        else:
+        if not stand_by:
             refuse_second(
                 leadership,
                 f"another daemon works on {database}, or its ledger is being moved: one leads on a database; "
                 "`agentos daemon run --stand-by` waits for it",
             )
-        log.info("leading", term=leadership.term)
-        leadership.keep(_step_down)
+            _begin_to_lead(home, settings, leadership)
+        else:
+            lock.stand_by()
+            log.info("standing by", pid=os.getpid(), home=str(home.root))
+            if not _stood_by(home, settings, leadership, signals):
+                yield 0
+                return
+            lock.lead()
         yield leadership.term
+
+
+def _stood_by(home: Home, settings: Settings, leadership: Leadership, signals: Signals) -> bool:
+    """Wait to lead; False when it was asked to end."""
+    from agentos.ledger.postgres.leadership import wait_to_lead
+
+    told = ""
+    while wait_to_lead(
+        leadership, lambda: not signals.count, lambda why: log.warning("cannot stand by", why=why)
+    ):
+        try:
+            _begin_to_lead(home, settings, leadership)
+            return True
+        except AgentOSError as error:  # whoever led before may come back, and has what is lacking here
+            leadership.close()
+            if told != (told := str(error)):
+                log.error("cannot lead", why=told)
+            for _ in range(_AGAIN_S):
+                if not signals.count:
+                    time.sleep(1.0)
+    return False
+
+
+def _begin_to_lead(home: Home, settings: Settings, leadership: Leadership) -> None:
+    """Hold it, and have the registry where the ledger has seen it. Raises AgentOSError."""
+    leadership.keep(_step_down)
+    if settings.registry.mirror:
+        follow(home, settings.registry.mirror, leadership.term)
+    log.info("leading", term=leadership.term)
 
 
 def _step_down(why: str) -> None:
@@ -139,7 +168,7 @@ def _be_the_daemon(home: Home, settings: Settings, signals: Signals, lock: Daemo
         note_plugins(parts.ledger)
         _note_boot(parts)
         parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
-        tick = Tick(parts)
+        tick = Tick(parts, term)
         tick.engine = Engine(home.engine, parts.bodies(), tick.ended, settings.database, term)
         parts.sandbox.start()
         if lacks := parts.sandbox.lacks:

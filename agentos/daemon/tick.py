@@ -33,6 +33,7 @@ from agentos.daemon.scheduling.schedules import spawn_due
 from agentos.daemon.scheduling.watching import FolderWatcher
 from agentos.daemon.service import EVOLVE, FRESH, RUN, WATCH, Service, utc_now
 from agentos.daemon.upkeep.heartbeat import HeartbeatFile
+from agentos.daemon.upkeep.mirroring import MirrorKeeper
 from agentos.daemon.upkeep.retention import DailyPrune
 from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
@@ -46,6 +47,7 @@ from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.connect import WriteWatcher
 from agentos.ledger.reading import TaskView
 from agentos.models.redaction import redactor_of
+from agentos.registry.mirror import Mirror
 
 POLL_S = 0.05
 _EVERY_S = {
@@ -55,6 +57,7 @@ _EVERY_S = {
     "evolutions": 0.2,
     "mining": 0.2,
     "heads": 60.0,
+    "mirror": 1.0,
     "notify": 1.0,
     "upkeep": 600.0,
 }
@@ -73,7 +76,7 @@ class Tick:
 
     engine: Engine
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, term: int = 0) -> None:
         self.draining = False
         self.wake = threading.Event()
         self._service = service
@@ -93,6 +96,13 @@ class Tick:
         self._heartbeat = HeartbeatFile(service.home)
         self._told = ""  # why the last turn that failed did
         self._messenger = ThreadPoolExecutor(1, thread_name_prefix="heads")
+        self._mirrorer = ThreadPoolExecutor(1, thread_name_prefix="mirror")
+        self._mirror: MirrorKeeper | None = None
+        if url := service.settings.registry.mirror:
+            mirror = Mirror(service.home.registry, url, term)
+            self._mirror = MirrorKeeper(
+                service.ledger, mirror, url, lambda why: log.warning("mirror", why=why)
+            )
         self._scheduler = ThreadPoolExecutor(1, thread_name_prefix="schedules")
         self._deliverer = ThreadPoolExecutor(1, thread_name_prefix="deliveries")
         self._mailman = ThreadPoolExecutor(1, thread_name_prefix="notify")
@@ -199,6 +209,8 @@ class Tick:
         """What is due seldom."""
         if self._is_due("heads", now) and self._service.settings.audit_heads:
             self._chore("heads", self._send_head, self._messenger)
+        if self._mirror is not None and self._is_due("mirror", now):
+            self._chore("mirror", self._mirror.look, self._mirrorer)
         if self._notifies and self._is_due("notify", now):
             self._chore("notify", lambda: self._notifier.turn(utc_now()), self._mailman)
         if self._is_due("upkeep", now):

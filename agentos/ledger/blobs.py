@@ -113,7 +113,7 @@ def fault_of(url: str) -> str:
     if not _URL.fullmatch(url):
         return "a URL is of the form 's3://bucket/folder' or 'file:///folder'"
     if "@" in url:
-        return "a URL has no user and no password in it: keys stand where its library looks for them (docs/use/blobs.md)"
+        return "a URL has no user and no password in it: keys stand where its library looks for them (docs/use/stores.md)"
     return ""
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -75,6 +76,15 @@ def move_ledger(path: Path, source: str, target: str) -> LedgerMove:
     finally:
         old.close()
         new.close()
+
+
+def copy_database(path: Path, folder: Path) -> Path:
+    """Any SQLite file in ``folder``, as of one transaction. Raises sqlite3.Error."""
+    copy = folder / path.name
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as connection:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+    copy.chmod(0o600)
+    return copy
 
 
 def copy_to_file(path: Path, source: str, file: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,10 +19,12 @@ from agentos.daemon.upkeep.moving import move_home
 from agentos.daemon.upkeep.status import daemon_status
 from agentos.domain import Result, Share, TaskState
 from agentos.home import Home
-from agentos.ledger.postgres.leadership import control
+from agentos.ledger.postgres.leadership import Leadership, control
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
 from tests.daemon.conftest import Daemon, _make_task, until
+from tests.postgres import PostgresServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.sandbox]
 
@@ -105,3 +108,132 @@ def test_a_frozen_leader_is_replaced_and_writes_nothing_when_it_wakes_up(
     with closing(psycopg.connect(postgres_address)) as raw:
         found = raw.execute("SELECT count(*) FROM dbos.workflow_status WHERE status = 'ERROR'").fetchone()
     assert found == (0,)
+
+
+def bare(place: Path) -> str:
+    subprocess.run(["git", "init", "-q", "--bare", str(place)], check=True)
+    return str(place)
+
+
+def commit(home: Home, name: str) -> str:
+    files = {
+        path: text
+        for path, text in Registry(home.registry)
+        .files(Registry(home.registry).stable(), "skill/test-kit")
+        .items()
+    }
+    files = {path.replace("skill/test-kit/", f"skill/{name}/", 1): text for path, text in files.items()}
+    files[f"skill/{name}/SKILL.md"] = files[f"skill/{name}/SKILL.md"].replace(b"test-kit", name.encode())
+    return Registry(home.registry).commit(files, f"Add {name}", "edit").commit
+
+
+def main(home: Home) -> str:
+    return Registry(home.registry).stable().commit
+
+
+@pytest.mark.slow
+def test_the_registry_comes_by_the_mirror_and_without_the_newest_version_nobody_leads(
+    two: tuple[Daemon, Daemon], tmp_path: Path
+) -> None:
+    first, second = two
+    url = bare(tmp_path / "mirror.git")
+    for daemon in two:
+        with daemon.home.settings.open("a") as file:
+            file.write(f'\n[registry]\nmirror = "{url}"\n')
+    first.start()
+    made = commit(first.home, "more-kit")
+    with closing(Reader(first.home.ledger)) as reader:
+        until(lambda: (reader.get_kv("registry.mirror") or {}).get("main") == made, "it is pushed", 60)
+    second.start(wait=False)
+    until(lambda: stands_by(second), "the second one stands by", 60)
+    first.signal(signal.SIGKILL)
+    until(second.ready, "the second one leads", 60)
+    assert main(second.home) == made
+    # now the mirror is away, and a task runs on a version that only the second one has
+    Path(url).rename(tmp_path / "away.git")
+    newest = commit(second.home, "most-kit")
+    task = add(second.home, 3)
+    with closing(Reader(second.home.ledger)) as reader:
+        until(lambda: reader.task_view(task).state is TaskState.DONE, "it ran", 60)
+        assert next(iter(reader.runs())).snapshot.commit == newest
+        until(lambda: (reader.get_kv("registry.mirror") or {}).get("why"), "it is said", 60)
+    first.start(wait=False)
+    until(lambda: stands_by(first), "the first one stands by", 60)
+    second.signal(signal.SIGKILL)
+    log = first.home.logs / "daemon.log"
+    until(lambda: f"lack {newest[:12]}" in log.read_text(), "it says what it lacks", 60)
+    assert not first.ready()
+    (tmp_path / "away.git").rename(url)
+    second.start(wait=False)
+    until(lambda: second.ready() or first.ready(), "who has it leads", 90)
+    assert second.ready()
+    assert main(second.home) == newest
+
+
+def test_a_restarted_server_keeps_its_leader_or_gets_the_other_one(home: Home, tmp_path: Path) -> None:
+    with PostgresServer.start() as server, server.database() as address:
+        move_home(home, address)
+        other = Home(tmp_path / "other")
+        shutil.copytree(home.root, other.root)
+        first, second = Daemon(home, stand_by=True), Daemon(other, stand_by=True)
+        try:
+            first.start()
+            second.start(wait=False)
+            until(lambda: stands_by(second), "the second one stands by", 60)
+            tasks = [add(home, n) for n in range(6)]
+            server.run("pg_ctl", "-m", "immediate", "stop")
+            server.up()
+            until_done(home, tasks)
+            found = control(address)
+            assert found is not None
+            assert found.leads
+            assert verify_home(home).faults == ()
+        finally:
+            first.close()
+            second.close()
+
+
+def test_a_second_one_that_does_not_stand_by_is_refused(two: tuple[Daemon, Daemon], home: Home) -> None:
+    first, second = two
+    first.start()
+    second.stand_by = False
+    second.start(wait=False)
+    assert second.ended(30) == 1
+    first.signal(signal.SIGTERM)  # a rolling upgrade: the one that leads drains, the other one takes over
+    second.stand_by = True
+    second.start(wait=False)
+    assert first.ended(60) == 0
+    until(second.ready, "the second one leads", 60)
+
+
+def test_standing_by_needs_a_database(daemon: Daemon) -> None:
+    daemon.stand_by = True
+    daemon.start(wait=False)
+    assert daemon.ended(30) == 1
+
+
+@pytest.mark.parametrize("term", [0, 1, 3])
+def test_the_fence_refuses_every_other_term_of_ledger_and_engine(postgres_address: str, term: int) -> None:
+    """What a process that was replaced would send, said by hand."""
+    with closing(Leadership(postgres_address, "one")) as one:
+        assert one.take()
+    with closing(Leadership(postgres_address, "two")) as two_:
+        assert two_.take()
+        assert two_.term == 2
+        with closing(psycopg.connect(postgres_address, autocommit=True)) as raw:
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+                raw.execute(f"SELECT agentos_control.fence({term})".encode())
+            raw.execute("SELECT agentos_control.fence(2)")
+            raw.execute(
+                "CREATE SCHEMA dbos; CREATE TABLE dbos.some (n int); SELECT agentos_control.fence_engine()"
+            )
+            raw.execute("INSERT INTO dbos.some VALUES (1)")  # of whoever has no term: a person's command
+            raw.execute(f"SET agentos.term = '{term}'".encode())
+            for statement in (
+                "INSERT INTO dbos.some VALUES (2)",
+                "UPDATE dbos.some SET n = 3",
+                "DELETE FROM dbos.some",
+            ):
+                with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+                    raw.execute(statement.encode())
+            assert raw.execute("SELECT n FROM dbos.some").fetchall() == [(1,)]

@@ -57,7 +57,7 @@ def status(
     code = status.code if check else 0
     refused = reader.get_kv("skills.refused", {})
     questions = reader.open_questions()
-    held = reader.get_kv("swap.held")
+    held, mirror = reader.get_kv("swap.held"), reader.get_kv("registry.mirror")
     head = reader.head().short
     waits = _waits(reader)
     edits = {it.id: it.reason for it in reader.find(Evolution, state=EvolutionState.AWAITING_CONSENT)}
@@ -67,6 +67,7 @@ def status(
             "refused_skills": refused,
             "questions": questions,
             "held": held,
+            "mirror": mirror,
             "head": head,
             "waits": waits,
             "edits": edits,
@@ -96,6 +97,15 @@ def status(
     _tell_edits(edits)
     if held:
         print_text(f"probe       {_held(held)}", "red" if held["failed"] else "yellow")
+    if mirror:
+        behind = (
+            f"has not got the newest versions: {mirror['why']}"
+            if mirror["why"]
+            else f"has {mirror['main'][:12]}"
+        )
+        print_text(
+            f"mirror      {mirror['url']} {behind}, since {mirror['at']}", "yellow" if mirror["why"] else ""
+        )
     _tell(waits)
     tell_undelivered(not_told)
     for delivery in undelivered_results:

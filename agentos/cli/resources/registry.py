@@ -17,6 +17,7 @@ from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
 
 if TYPE_CHECKING:
+    from agentos.registry.check import Report
     from agentos.registry.store import Registry
 
 app = noun(
@@ -275,11 +276,16 @@ def unpin(name: Name) -> None:
 
 
 @app.command()
-def check(as_json: AsJson = False) -> None:
+def check(
+    mirror: Annotated[
+        bool, typer.Option("--mirror", help="Fetch the mirror of the settings, and check that.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check every object, resource and version. Exit code 1 when something is wrong."""
     registry = _open()
-    report = registry.check()
-    report = replace(report, faults=(*report.faults, *_unknown_promotions(registry)))
+    report = _checked_mirror() if mirror else registry.check()
+    report = report if mirror else replace(report, faults=(*report.faults, *_unknown_promotions(registry)))
     if as_json:
         print_json(report)
     else:
@@ -293,6 +299,17 @@ def check(as_json: AsJson = False) -> None:
             print_text(f"The registry is whole: {report.resources} resources.", "green")
     if report.faults:
         raise typer.Exit(1)
+
+
+def _checked_mirror() -> Report:
+    from agentos.registry.mirror import Mirror
+    from agentos.settings import load_settings
+
+    home = Home.find()
+    url = load_settings(home.settings).registry.mirror
+    if not url:
+        raise UserError('no mirror is set: [registry] mirror = "…" in agentos.toml')
+    return Mirror(home.registry, url).check()
 
 
 def _unknown_promotions(registry: Registry) -> list[str]:

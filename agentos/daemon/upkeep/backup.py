@@ -19,7 +19,6 @@ import sqlite3
 import subprocess
 import tarfile
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -30,13 +29,13 @@ from typing import IO, Any
 from agentos import __version__
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.upkeep.auditing import AuditReport, verify_home
-from agentos.daemon.upkeep.moving import write_setting
+from agentos.daemon.upkeep.moving import stand_alone
 from agentos.durable import flush_folder
 from agentos.errors import Invalid, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.moving import copy_to_file
+from agentos.ledger.moving import copy_database, copy_to_file
 from agentos.ledger.postgres.address import address_of
 from agentos.registry.git.repository import MAIN, Repository, environment
 from agentos.sandboxes.owner import Owner
@@ -147,7 +146,7 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         kept = HeadFile(home.root / "audit.head").read()
         for path in databases:  # the ledger last
             say(f"copying {path.name} ({path.stat().st_size >> 20} MB)")
-            archive.file(path.name, _copy_database(path, aside))
+            archive.file(path.name, copy_database(path, aside))
         if address:
             say("copying the ledger out of PostgreSQL")
             copy_to_file(home.ledger, address, aside / home.ledger.name)
@@ -265,15 +264,6 @@ class _Digested:
         self._left -= len(data)
         self.sha256.update(data)
         return data
-
-
-def _copy_database(path: Path, aside: Path) -> Path:
-    """The database as of one transaction, checked."""
-    copy = aside / path.name
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as connection:
-        connection.execute("VACUUM INTO ?", (str(copy),))
-    copy.chmod(0o600)
-    return copy
 
 
 def _head(kept: AuditHead | None, ledger: Path) -> AuditHead:
@@ -426,7 +416,7 @@ def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     made = verify_backup(source, fresh, say)
     say("checking what was unpacked")
     new = Home(fresh)
-    _stand_alone(new)
+    stand_alone(new)
     for folder in (new.run, new.logs, new.blobs, new.skills):
         folder.mkdir(mode=0o700, exist_ok=True)
     for name in made.files:
@@ -436,17 +426,6 @@ def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     audited = verify_home(new)
     os.sync()
     return audited
-
-
-def _stand_alone(home: Home) -> None:
-    """The ledger and all blobs are in the backup: a home made from it writes nothing where the one that it was made of
-    does, and lets nothing go there.
-    """
-    if home.settings.exists():
-        named = tomllib.loads(home.settings.read_text(encoding="utf-8"))
-        for key in ("database", "blobs"):
-            if "://" in str(named.get(key, "")):
-                write_setting(home.settings, key, "")
 
 
 def _put(fresh: Path, root: Path, there: bool) -> Path | None:

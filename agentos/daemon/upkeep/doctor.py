@@ -118,6 +118,10 @@ def _queue(home: Home) -> Iterator[DoctorFinding]:
     status = daemon_status(home)
     if status.code == DEGRADED:
         yield DoctorFinding(f"the daemon runs, but {status.why}")
+    if (mirror := Reader(home.ledger).get_kv("registry.mirror")) and mirror["why"]:
+        yield DoctorFinding(
+            f"the mirror {mirror['url']} lacks the newest versions since {mirror['at']}: {mirror['why']}"
+        )
 
 
 def _sandbox(home: Home) -> Iterator[DoctorFinding]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -128,6 +129,17 @@ def _aside(path: Path) -> None:
         with_end = path.with_name(path.name + end)
         if with_end.exists():
             with_end.rename(kept.with_name(kept.name + end))
+
+
+def stand_alone(home: Home) -> None:
+    """The ledger and all blobs are in the backup: a home made from it writes nothing where the one that it was made of
+    does, and lets nothing go there.
+    """
+    if home.settings.exists():
+        named = tomllib.loads(home.settings.read_text(encoding="utf-8"))
+        for key in ("database", "blobs"):
+            if "://" in str(named.get(key, "")):
+                write_setting(home.settings, key, "")
 
 
 def write_setting(settings: Path, key: str, value: str) -> None:

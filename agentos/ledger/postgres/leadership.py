@@ -119,10 +119,12 @@ class Leadership:
         self._watch.start()
 
     def close(self) -> None:
-        """Let it go."""
+        """Let it go; it may be taken again."""
         self._closing.set()
         if self._watch is not None:
-            self._watch.join(2 * _ASK_S)
+            self._watch.join()
+            self._watch = None
+        self._closing.clear()
         self._drop()
 
     def _keep(self, lost: Callable[[str], None]) -> None:

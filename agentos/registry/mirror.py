@@ -1,0 +1,179 @@
+"""A bare copy of the registry in another git repository, pushed version by version, and taken in from there.
+
+A push is atomic, and moves ``main`` and tags forward only: a mirror that holds something else refuses it, and so it shows.
+Where control processes share a database the mirror also says whose *term* it is (``refs/agentos/term/N``): a push of one
+that was replaced is refused. Only this module lets git speak to another repository.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentos.errors import Conflict, Unavailable, UserError
+from agentos.registry.check import Report, check
+from agentos.registry.git.external_commits import announce, note
+from agentos.registry.git.repository import MAIN, Repository, environment
+
+_TERM = "refs/agentos/term/"
+_THEIRS = "refs/mirror/main"
+_FORWARD = (MAIN, "refs/tags/*")
+_AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
+_SECONDS = 120.0
+_PROTOCOLS = ("file", "git", "ssh", "http", "https")  # all else, as git's `ext`, could start a program
+_SECRET = re.compile(r"\w+://[^@/]*:[^@/]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorState:
+    """What a push came to. ``main`` is what the mirror got, "" for nothing; ``why`` says why not, "" when it has all."""
+
+    main: str
+    why: str = ""
+
+
+def fault_of(url: str) -> str:
+    """What is wrong with an address, "" for nothing."""
+    if _SECRET.match(url):
+        return "it has a password in it, and settings are no place for one: use a key of ssh, or ~/.netrc"
+    if "::" in url or url.startswith("-") or not url.strip():
+        return "it is no address of a git repository"
+    return ""
+
+
+class Mirror:
+    """The copy of the registry at ``path`` in the repository ``url``. ``term`` 0: nobody else pushes there."""
+
+    def __init__(self, path: Path, url: str, term: int = 0) -> None:
+        if fault := fault_of(url):
+            raise UserError(f"the setting mirror: {fault}")
+        self._repository, self._url, self._term = Repository(path), url, term
+        self._mine = f"{_TERM}{term}"
+        self._led = not term
+
+    def fingerprint(self) -> str:
+        """Another value whenever there may be something to push."""
+        said = self._repository.run("for-each-ref", "--format=%(objectname) %(refname)", *_globs())
+        return said.stdout
+
+    def push(self) -> MirrorState:
+        """Bring the mirror up to date; blocks for minutes at most. Never raises for what is wrong there."""
+        main = str(self._repository.resolve(MAIN) or "")
+        present = {line.partition(" ")[2] for line in self.fingerprint().splitlines()}
+        wanted = [item for item in _AS_IT_IS if item.endswith("*") or item in present]
+        specs = [f"{item}:{item}" for item in _FORWARD] + [f"+{item}:{item}" for item in wanted]
+        lease = []
+        if self._term:
+            try:
+                self.lead()
+            except (Unavailable, Conflict) as error:
+                return MirrorState("", str(error))
+            lease = [f"--force-with-lease={self._mine}:{self._repository.resolve(self._mine)}"]
+            specs.append(f"{self._mine}:{self._mine}")
+        why = self._git("push", "--atomic", "--quiet", "--porcelain", *lease, self._url, *specs)
+        return MirrorState("" if why else main, why)
+
+    def lead(self) -> None:
+        """Say there, once, that this term is the newest. Raises Unavailable, and Conflict where it is not."""
+        if self._led:
+            return
+        listed = self._git_text("ls-remote", self._url, f"{_TERM}*").splitlines()
+        known = [int(line.rpartition("/")[2]) for line in listed]
+        if max(known, default=0) > self._term:
+            raise Conflict(f"another control process pushes to the mirror {self._url} (term {max(known)})")
+        self._mark()
+        gone = [f":{_TERM}{number}" for number in known if number < self._term]
+        if why := self._git(
+            "push", "--quiet", "--porcelain", self._url, f"+{self._mine}:{self._mine}", *gone
+        ):
+            raise Unavailable(f"the mirror {self._url} cannot be written: {why}")
+        self._led = True
+
+    def take_in(self) -> bool:
+        """Bring the registry up to the mirror; whether it was behind. An empty mirror has nothing.
+
+        Raises Unavailable, and Conflict where each has what the other one lacks.
+        """
+        if not self._git_text("ls-remote", self._url, MAIN).strip():
+            return False
+        specs = [f"+{MAIN}:{_THEIRS}", "refs/tags/*:refs/tags/*"]
+        specs += [f"+{item}:{item}" for item in _AS_IT_IS if item.endswith("*")]
+        if why := self._git("fetch", "--quiet", "--no-auto-gc", "--no-tags", self._url, *specs):
+            raise Unavailable(f"the mirror {self._url} cannot be read: {why}")
+        with self._repository.lock():
+            ours, theirs = self._repository.resolve(MAIN), self._repository.resolve(_THEIRS)
+            if theirs is None or ours == theirs or (ours and self._is_ancestor(str(theirs), str(ours))):
+                return False
+            if ours and not self._is_ancestor(str(ours), str(theirs)):
+                raise Conflict(
+                    f"the registry {self._repository.path} and its mirror {self._url} each have versions that the other "
+                    "one lacks: `agentos registry log` shows them; move this registry away, or the mirror"
+                )
+            announce(self._repository, theirs)
+            self._repository.move(MAIN, theirs, expected=ours)
+            note(self._repository, theirs)
+        return True
+
+    def check(self) -> Report:
+        """Fetch all of it into a repository that is thrown away, and check each object and version there."""
+        with tempfile.TemporaryDirectory(prefix="agentos-mirror-") as place:
+            copy = Repository.create(Path(place) / "registry.git")
+            fetched = Mirror(copy.path, self._url)
+            fetched.take_in()
+            return check(copy)
+
+    def commits(self) -> frozenset[str]:
+        """All on ``main`` of the registry itself."""
+        return frozenset(self._repository.run("rev-list", MAIN).stdout.split())
+
+    def _is_ancestor(self, old: str, new: str) -> bool:
+        return self._repository.run("merge-base", "--is-ancestor", old, new).returncode == 0
+
+    def _mark(self) -> None:
+        """The reference that names our term, and none of another one."""
+        with self._repository.lock():
+            for old in self._repository.below(_TERM):
+                self._repository.drop(f"{_TERM}{old}")
+            made = self._repository.git.create_blob(f"term {self._term}\n".encode())
+            self._repository.move(self._mine, made, expected=None)
+
+    def _git(self, *words: str) -> str:
+        """Run it; why it failed, "" when it did not."""
+        try:
+            self._git_text(*words)
+        except Unavailable as error:
+            return str(error)
+        return ""
+
+    def _git_text(self, *words: str) -> str:
+        allowed = [word for name in _PROTOCOLS for word in ("-c", f"protocol.{name}.allow=always")]
+        ssh = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=10"}
+        slow = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]
+        try:
+            done = subprocess.run(
+                ["git", f"--git-dir={self._repository.path}", *allowed, *slow, *words],
+                env=environment() | ssh,
+                cwd=self._repository.path,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"git did not end within {_SECONDS:g} s") from None
+        if done.returncode:
+            refused = [line for line in done.stdout.splitlines() if line.startswith("!")]
+            told = " ".join("; ".join(refused or [done.stderr]).split())
+            raise Unavailable(told[:400] or f"git ended with {done.returncode}")
+        return done.stdout
+
+
+def _globs() -> Iterator[str]:
+    for item in (*_FORWARD, *_AS_IT_IS):
+        yield item.removesuffix("*").removesuffix("/")

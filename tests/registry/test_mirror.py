@@ -1,0 +1,121 @@
+"""A mirror gets each version, refuses what would take one away, and is whole when it is fetched."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentos.errors import Conflict, Unavailable, UserError
+from agentos.registry.git.repository import MAIN, Repository
+from agentos.registry.mirror import Mirror
+from agentos.registry.store import Registry
+
+TOOL = b'''"""Adds one."""
+from pydantic import BaseModel
+TOOL = {"name": "%s", "description": "Adds one", "effects": ["pure"]}
+class Input(BaseModel):
+    n: int
+class Output(BaseModel):
+    n: int
+def run(input: Input) -> Output:
+    return Output(n=input.n + 1)
+'''
+
+
+def add(registry: Registry, name: str) -> str:
+    files = {
+        f"skill/{name}/SKILL.md": f"---\nname: {name}\ndescription: Adds one to a number.\n---\nUse it.\n".encode(),
+        f"skill/{name}/tools/{name}.py": TOOL % name.encode(),
+    }
+    return registry.commit(files, f"Add {name}", "edit").commit
+
+
+@pytest.fixture
+def place(registry: Registry) -> Path:
+    return registry.repository.path
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "mirror.git")], check=True)
+    return str(tmp_path / "mirror.git")
+
+
+def test_each_version_goes_there_and_what_is_fetched_is_whole(place: Path, url: str, tmp_path: Path) -> None:
+    mirror = Mirror(place, url)
+    first = mirror.push()
+    assert first.why == ""
+    made = add(Registry(place), "plus")
+    assert mirror.push().main == made
+    report = mirror.check()
+    assert report.faults == ()
+    assert report.resources == Registry(place).check().resources
+    other = tmp_path / "other.git"
+    Repository.create(other)
+    assert Mirror(other, url).take_in()
+    assert str(Repository(other).resolve(MAIN)) == made
+    assert Registry(other).check().faults == ()
+    assert not Mirror(other, url).take_in()
+
+
+def test_a_damaged_mirror_is_told(place: Path, url: str) -> None:
+    mirror = Mirror(place, url)
+    add(Registry(place), "plus")
+    assert mirror.push().why == ""
+    objects = [
+        path for path in Path(url, "objects").rglob("*") if path.is_file() and path.parent.name != "info"
+    ]
+    for path in objects:
+        path.chmod(0o600)
+        path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(Unavailable):
+        mirror.check()
+
+
+def test_a_mirror_loses_no_version_and_two_that_moved_apart_are_told(
+    place: Path, url: str, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.git"
+    Mirror(place, url).push()
+    shutil.copytree(place, other)
+    theirs = add(Registry(other), "minus")
+    assert Mirror(other, url).push().why == ""
+    add(Registry(place), "plus")
+    assert "rejected" in Mirror(place, url).push().why
+    assert str(Repository(Path(url)).resolve(MAIN)) == theirs
+    with pytest.raises(Conflict):
+        Mirror(place, url).take_in()
+
+
+def test_who_was_replaced_can_push_nothing_more(place: Path, url: str, tmp_path: Path) -> None:
+    old = Mirror(place, url, term=1)
+    old.lead()
+    assert old.push().why == ""
+    new = tmp_path / "new.git"
+    shutil.copytree(place, new)
+    Mirror(new, url, term=2).lead()
+    add(Registry(place), "plus")  # though nothing came from the new leader: it would fit
+    assert "stale" in old.push().why
+    made = add(Registry(new), "minus")
+    assert Mirror(new, url, term=2).push().main == made
+    assert str(Repository(Path(url)).resolve(MAIN)) == made
+
+
+@pytest.mark.parametrize(
+    "wrong", ["ext::sh -c touch% /tmp/x", "https://me:key@host/x.git", "--upload-pack=x", " "]
+)
+def test_an_address_that_could_start_a_program_or_holds_a_password_is_refused(
+    place: Path, wrong: str
+) -> None:
+    with pytest.raises(UserError):
+        Mirror(place, wrong)
+
+
+def test_a_mirror_that_is_away_is_said_and_nothing_else_happens(place: Path, tmp_path: Path) -> None:
+    state = Mirror(place, str(tmp_path / "nowhere.git")).push()
+    assert state.why
+    with pytest.raises(Unavailable):
+        Mirror(place, str(tmp_path / "nowhere.git")).take_in()
