@@ -7,6 +7,7 @@ they mean to the code.
 """
 
 from agentos.domain.evolution import COMPARED_SETS as COMPARED_SETS
+from agentos.domain.evolution import MUTED_CURSOR as MUTED_CURSOR
 from agentos.domain.evolution import RUNNING_STATES as RUNNING_STATES
 from agentos.domain.evolution import Ambiguity as Ambiguity
 from agentos.domain.evolution import Arm as Arm
