@@ -7,7 +7,6 @@ they mean to the code.
 """
 
 from agentos.domain.evolution import COMPARED_SETS as COMPARED_SETS
-from agentos.domain.evolution import MUTED_CURSOR as MUTED_CURSOR
 from agentos.domain.evolution import RUNNING_STATES as RUNNING_STATES
 from agentos.domain.evolution import Ambiguity as Ambiguity
 from agentos.domain.evolution import Arm as Arm
@@ -39,6 +38,7 @@ from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Trial as Trial
 from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict
+from agentos.domain.people import MUTED_CURSOR as MUTED_CURSOR
 from agentos.domain.people import Feedback as Feedback
 from agentos.domain.people import MemoryProposal as MemoryProposal
 from agentos.domain.people import Notification as Notification

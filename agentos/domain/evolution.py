@@ -24,10 +24,6 @@ class Layer(StrEnum):
     HARNESS = "harness"
 
 
-# Of the cursors by a fingerprint's id, odd while it is muted: its failures are mined and counted all the same.
-MUTED_CURSOR = "muted:"
-
-
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """Normalised identity of a failure: equal fingerprints are the same failure again."""
