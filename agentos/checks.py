@@ -185,12 +185,56 @@ def faults(kind: str, spec: Mapping[str, Any]) -> list[str]:
     try:
         parse(kind, spec)
     except ValidationError as error:
-        return [f"{kind}: {sentence}" for sentence in sentences(error)]
+        return [f"{kind}: {sentence}" for sentence in plain_sentences(error)]
     return []
 
 
+# What pydantic calls a fault -> what is told to whoever wrote the document.
+_TOLD = {
+    "missing": "it is missing",
+    "extra_forbidden": "there is no such key",
+    "string_type": "it should be a text",
+    "bool_type": "it should be true or false",
+    "bool_parsing": "it should be true or false",
+    "int_type": "it should be a whole number",
+    "int_parsing": "it should be a whole number",
+    "int_from_float": "it should be a whole number",
+    "float_type": "it should be a number",
+    "float_parsing": "it should be a number",
+    "finite_number": "it should be a number, not infinity",
+    "list_type": "it should be a list",
+    "tuple_type": "it should be a list",
+    "dict_type": "it should be a mapping of keys to values",
+    "model_type": "it should be a mapping of keys to values",
+    "literal_error": "it should be {expected}",
+    "enum": "it should be {expected}",
+    "greater_than": "it should be more than {gt}",
+    "greater_than_equal": "it should be at least {ge}",
+    "less_than": "it should be less than {lt}",
+    "less_than_equal": "it should be at most {le}",
+    "string_too_long": "it should have at most {max_length} characters",
+    "string_too_short": "it should have at least {min_length} characters",
+    "too_long": "it should hold at most {max_length}",
+    "too_short": "it should hold at least {min_length}",
+    "string_pattern_mismatch": "it should be of the form {pattern}",
+}
+
+
+def told(fault: Mapping[str, Any]) -> str:
+    """What is wrong, of one of ``ValidationError.errors()``, in words for a person; of a kind without any, its own."""
+    if (words := _TOLD.get(fault["type"])) is not None:
+        return words.format(**fault.get("ctx", {}))
+    return str(fault["msg"]).removeprefix("Value error, ").replace("Input should be ", "it should be ")
+
+
+def plain_sentences(error: ValidationError) -> list[str]:
+    """What is wrong with a document that a person wrote, ``where: what``."""
+    found = [(".".join(map(str, item["loc"])), told(item)) for item in error.errors(include_url=False)]
+    return [f"{where}: {what}" if where else what for where, what in found]
+
+
 def sentences(error: ValidationError) -> list[str]:
-    """A pydantic error as plain sentences, ``where: what``."""
+    """A pydantic error as plain sentences, ``where: what``: of values in runs, whose failures are known by these words."""
     found = []
     for item in error.errors():
         where = ".".join(str(part) for part in item["loc"])

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from agentos.checks import told
 from agentos.domain import (
     Call,
     Check,
@@ -436,8 +437,10 @@ def _sentence(fault: Any) -> str:
         if unknown:
             return f"'{key}' is no known key (there are: {keys})"
         return f"'{key}' is {fault['input']!r:.60}, but it should be a mapping (its keys: {keys})"
-    said = fault["msg"].removeprefix("Value error, ")
-    return f"'{key}' is {fault['input']!r:.60}, but it should {said.removeprefix('Input should ')}"
+    if fault["type"] == "missing":
+        return f"'{key}' is missing"
+    what = f"it should {told(fault)}" if fault["type"] == "value_error" else told(fault)
+    return f"'{key}' is {fault['input']!r:.60}, but {what}"
 
 
 _TABLES: Mapping[str, type[BaseModel]] = {

@@ -119,8 +119,8 @@ def test_file_reads_regular_files_only(tmp_path: Path) -> None:
     ("kind", "spec", "part_of_fault"),
     [
         ("equal", {}, "no kind of check: use one of equals, contains"),
-        ("equals", {}, "value: Field required"),
-        ("equals", {"value": 1, "tolerence": 2}, "tolerence: Extra inputs"),
+        ("equals", {}, "value: it is missing"),
+        ("equals", {"value": 1, "tolerence": 2}, "tolerence: there is no such key"),
         ("equals", {"value": 1, "tolerance": -1}, "tolerance"),
         ("regex", {"pattern": "("}, "is not a regular expression"),
         ("json_schema", {"schema": {"type": "objekt"}}, "is not a JSON schema"),

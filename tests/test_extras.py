@@ -47,7 +47,18 @@ def imported() -> Iterator[tuple[str, str]]:
 @pytest.mark.slow
 def test_what_is_imported_is_declared() -> None:
     declared = named(PROJECT["dependencies"])
-    for extra in ("blobs", "models", "docker", "embeddings", "keyring", "mcp", "postgres", "rules", "web", "workers"):
+    for extra in (
+        "blobs",
+        "models",
+        "docker",
+        "embeddings",
+        "keyring",
+        "mcp",
+        "postgres",
+        "rules",
+        "web",
+        "workers",
+    ):
         declared |= named(PROJECT["optional-dependencies"][extra])
     homes = packages_distributions()
     names = {top: {it.lower().replace("_", "-") for it in homes.get(top, [top])} for _, top in imported()}

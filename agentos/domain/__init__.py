@@ -38,6 +38,7 @@ from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Trial as Trial
 from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict
+from agentos.domain.people import MUTED_CURSOR as MUTED_CURSOR
 from agentos.domain.people import Feedback as Feedback
 from agentos.domain.people import MemoryProposal as MemoryProposal
 from agentos.domain.people import Notification as Notification

@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from agentos.domain.tasks import Check
 
+# Of the cursors by a fingerprint's id, odd while it is muted: its failures are mined and counted all the same.
+MUTED_CURSOR = "muted:"
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

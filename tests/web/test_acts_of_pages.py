@@ -13,6 +13,7 @@ import pytest
 
 from agentos.daemon.job.tool_schemas import _CARDS, _key
 from agentos.domain import (
+    MUTED_CURSOR,
     Candidate,
     Evidence,
     Evolution,
@@ -25,7 +26,6 @@ from agentos.domain import (
     Result,
     TaskState,
 )
-from agentos.evolver.find.triage import MUTED
 from agentos.evolver.promote.consent import person
 from agentos.ledger.listing import failure_groups, odd_cursors
 from agentos.ledger.store import Ledger
@@ -66,13 +66,13 @@ def test_a_failure_is_muted_and_unmuted(browser: httpx.Client, served: Served, t
     address = f"/failures/{group.fingerprint.id}"
     assert 'class="spark"' in browser.get(address).text
     assert browser.post(f"{address}/mute", data=token | {"reason": "known"}).status_code == 303
-    assert odd_cursors(reader(served), MUTED) == {group.fingerprint.id}
+    assert odd_cursors(reader(served), MUTED_CURSOR) == {group.fingerprint.id}
     entry, _ = reader(served).entries(limit=2)
     assert (entry.event, entry.detail) == ("failure.muted", {"principal": person(), "reason": "known"})
     assert "muted" in browser.get("/failures").text
     assert browser.post(f"{address}/mute", data=token).status_code == 409
     assert browser.post(f"{address}/unmute", data=token).status_code == 303
-    assert odd_cursors(reader(served), MUTED) == frozenset()
+    assert odd_cursors(reader(served), MUTED_CURSOR) == frozenset()
     assert browser.post("/failures/none/mute", data=token).status_code == 404
     assert browser.post(f"{address}/dance", data=token).status_code == 404
 

@@ -50,8 +50,8 @@ def test_one_sentence_for_each_fault(worker: Any, tool: Tool) -> None:
     }  # fmt: skip
     parts = [
         "it has no docstring", "it does not define TOOL", "TOOL's name is 'y', its file asks for 'other_name'",
-        "effect 'magic' is unknown", "effects: List should have at least 1 item", "must be a literal dictionary",
-        "colour: Extra inputs", "class Output(BaseModel)", "def run(input: Input) -> Output",
+        "effect 'magic' is unknown", "effects: it should hold at least 1", "must be a literal dictionary",
+        "colour: there is no such key", "class Output(BaseModel)", "def run(input: Input) -> Output",
         "run must take one argument", "it needs 'no-such-library'", "ZeroDivisionError: division by zero",
         "status 0", "did not end within",
     ]  # fmt: skip

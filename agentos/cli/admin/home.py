@@ -170,7 +170,10 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
     print_text(room + (f", {beat.descriptors} of {beat.descriptors_max} descriptors used" if beat else ""))
     if status.stale_settings:
         again = "`agentos daemon stop`, then `agentos daemon start`"
-        print_text(f"settings    changed since the daemon started, and not in force: {again}", "yellow")
+        print_text(
+            f"settings    agentos.toml or policy.toml changed since the daemon started, and is not in force: {again}",
+            "yellow",
+        )
     if status.given_up:
         hint = "`agentos run list --result infra` shows their runs"
         print_text(f"given up    {status.given_up} task(s); {hint}", "yellow")

@@ -9,6 +9,7 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text, time_text
+from agentos.domain import MUTED_CURSOR
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.listing import FailureGroup, failure_groups, odd_cursors
@@ -29,10 +30,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """Failures by fingerprint: how often, first and last seen, and whether one is muted."""
-    from agentos.evolver.find.triage import MUTED
-
     reader = Reader(Home.find().ledger)
-    muted = odd_cursors(reader, MUTED)
+    muted = odd_cursors(reader, MUTED_CURSOR)
     found = failure_groups(reader, limit)
     if as_json:
         print_json([_plain(group, muted=group.fingerprint.id in muted) for group in found])

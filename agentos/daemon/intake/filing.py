@@ -9,14 +9,16 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentos.domain import IMPORT, Json, Kind, ResourceId, Task, TaskState, new_id, share_of
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 from agentos.ledger.postgres.address import require_ledger
 from agentos.ledger.reading import Reader, TaskView
-from agentos.ledger.store import Ledger
-from agentos.settings import load_settings
+
+if TYPE_CHECKING:
+    from agentos.ledger.store import Ledger
 
 FILES_MAX = 8 << 20  # bytes of all files that come with a task
 SCHEDULED = (TaskState.SCHEDULED, TaskState.PAUSED)
@@ -110,6 +112,9 @@ def queue_again(home: Home, task_id: str) -> Task:
 
     Raises NotFound, and UserError for what cannot be run here: a schedule itself, a part of another task, an import.
     """
+    from agentos.ledger.store import Ledger
+    from agentos.settings import load_settings
+
     require_ledger(home.ledger)
     with closing(Ledger(home.ledger)) as ledger:
         task = ledger.task(task_id)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from agentos.domain import (
+    MUTED_CURSOR,
     RUNNING_STATES,
     Evidence,
     Evolution,
@@ -29,8 +30,6 @@ from agentos.evolver.policy import MinePolicy
 from agentos.ports import Cursor
 
 CURSOR = "triage"
-# Cursors by a fingerprint's id, odd while it is muted: its failures are mined and counted all the same.
-MUTED = "muted:"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
 PAST = 50  # evolutions of one fingerprint that are looked at
 
@@ -314,7 +313,7 @@ def _evolution(parts: TriageContext, evidence_id: str, fingerprint_id: str, reas
 
 def is_muted(cursor: Cursor, fingerprint_id: str) -> bool:
     """Whether no evolution may be opened for it."""
-    return cursor.read(f"{MUTED}{fingerprint_id}") % 2 == 1
+    return cursor.read(f"{MUTED_CURSOR}{fingerprint_id}") % 2 == 1
 
 
 def mute(cursor: Cursor, fingerprint_id: str, principal: str, reason: str) -> None:
@@ -328,7 +327,7 @@ def unmute(cursor: Cursor, fingerprint_id: str, principal: str, reason: str) -> 
 
 
 def _turn(cursor: Cursor, fingerprint_id: str, principal: str, reason: str, *, muted: bool) -> None:
-    name = f"{MUTED}{fingerprint_id}"
+    name = f"{MUTED_CURSOR}{fingerprint_id}"
     now = cursor.read(name)
     if (now % 2 == 1) is muted:
         raise Conflict(f"{fingerprint_id} is muted already." if muted else f"{fingerprint_id} is not muted.")

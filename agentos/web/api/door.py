@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentos import checks
 from agentos.daemon.control import tokens
 from agentos.daemon.control.tokens import Token
 from agentos.errors import AgentOSError, Conflict, HomeBusy, Invalid, NotFound, Unavailable, UserError
@@ -257,7 +258,7 @@ def held_against(form: type[BaseModel], read: Callable[[type[BaseModel]], BaseMo
         return read(form)
     except ValidationError as error:
         faults = [
-            f"{'.'.join(map(str, one['loc'])) or what}: {one['msg']}"
-            for one in error.errors(include_url=False, include_context=False, include_input=False)
+            f"{'.'.join(map(str, one['loc'])) or what}: {checks.told(one)}"
+            for one in error.errors(include_url=False, include_input=False)
         ]
         raise Invalid(what, faults[:50]) from None

@@ -15,9 +15,8 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agentos.domain import Candidate, Evolution, Run
+from agentos.domain import MUTED_CURSOR, Candidate, Evolution, Run
 from agentos.errors import NotFound, UserError
-from agentos.evolver.find.triage import MUTED
 from agentos.ledger.listing import (
     FailureGroup,
     evolution_page,
@@ -199,14 +198,14 @@ class FailureLine:
 
 def failure_lines(site: WebContext, limit: int) -> list[FailureLine]:
     """The one that was seen last first."""
-    muted, groups = odd_cursors(site.reader, MUTED), failure_groups(site.reader, limit)
+    muted, groups = odd_cursors(site.reader, MUTED_CURSOR), failure_groups(site.reader, limit)
     return [_line(site, group, _TRIED, muted=group.fingerprint.id in muted) for group in groups]
 
 
 def failure_line(site: WebContext, fingerprint_id: str) -> FailureLine:
     """One of them. Raises NotFound."""
     group = failure_group(site.reader, fingerprint_id)
-    return _line(site, group, 50, muted=group.fingerprint.id in odd_cursors(site.reader, MUTED))
+    return _line(site, group, 50, muted=group.fingerprint.id in odd_cursors(site.reader, MUTED_CURSOR))
 
 
 def _line(site: WebContext, group: FailureGroup, tried: int, *, muted: bool) -> FailureLine:

@@ -99,7 +99,7 @@ def manifest(source: str, path: str) -> ToolManifest:
     try:
         says = ToolManifest.model_validate(json.loads(source))
     except ValidationError as error:
-        raise _bad(path, "; ".join(checks.sentences(error))) from None
+        raise _bad(path, "; ".join(checks.plain_sentences(error))) from None
     except (ValueError, RecursionError) as error:
         raise _bad(path, f"it is not JSON: {error}") from None
     if says.name != name_of(path):

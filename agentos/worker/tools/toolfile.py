@@ -130,7 +130,7 @@ def _declaration(node: ast.expr, path: str) -> ToolDeclaration:
     try:
         says = ToolDeclaration.model_validate(ast.literal_eval(node))
     except ValidationError as error:
-        raise _bad(path, "TOOL: " + "; ".join(checks.sentences(error))) from None
+        raise _bad(path, "TOOL: " + "; ".join(checks.plain_sentences(error))) from None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         raise _bad(path, "TOOL must be a literal dictionary") from None
     if says.name != name_of(path):
