@@ -211,7 +211,7 @@ def test_trials_of_two_evolutions_take_turns(until: Callable[..., None]) -> None
     assert begun.acquire(timeout=20)
     other = threading.Thread(target=lambda: threads.map(lambda _: order.append("short"), [0]))
     other.start()
-    until(lambda: threads._pool._work_queue.qsize() == 1, "the short one waits for its turn")
+    until(lambda: len(threads._waiting) == 1, "the short one waits for its turn")
     go.set()
     one.join(20)
     other.join(20)

@@ -70,7 +70,7 @@ DAEMON = (
 
 # Of commands beside it.
 BACKUP = (
-    KillPoint("backup", "agentos.daemon.upkeep.backup:_copy_database", most=3),
+    KillPoint("backup", "agentos.daemon.upkeep.backup:copy_database", most=3),
     KillPoint("backup", "agentos.daemon.upkeep.backup:_bundle"),
     KillPoint("backup", "agentos.daemon.upkeep.backup:_Archive._add", most=60),
     KillPoint("backup", "agentos.daemon.upkeep.backup:verify_backup"),

@@ -312,6 +312,7 @@ _ADDED = (
     "reached",
     "taken_from",
     "plugins",
+    "host",
 )
 _ADDED_COST = ("calls", "live_calls")
 _ADDED_FAULT = ("origin", "kind")

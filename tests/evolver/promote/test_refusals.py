@@ -519,7 +519,7 @@ def test_what_waits_or_is_over_can_be_measured_again(case: Case, state: Evolutio
 @pytest.mark.parametrize("state", [S.REPRODUCING, S.PROPOSING, S.REPLAYING, S.PROMOTING])
 def test_what_is_at_work_is_not_measured_twice(case: Case, state: EvolutionState) -> None:
     case.set(state=state)
-    refused(case, "still at work", measure_again)
+    refused(case, R.AT_WORK, measure_again)
     assert case.now().state is state
 
 
@@ -528,7 +528,7 @@ def test_what_stands_promoted_is_undone_before_it_is_measured_again(
     case: Case, state: EvolutionState
 ) -> None:
     case.set(state=state)
-    refused(case, "stands promoted", measure_again)
+    refused(case, R.OVER, measure_again)
     assert len(case.parts.records.find(Evolution)) == 1
 
 

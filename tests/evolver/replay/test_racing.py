@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pytest
 
 from agentos.domain import Arm, Candidate, Decision, EvolutionState, TrialSet, Verdict
 from agentos.evolver.cycle import trials_of
+from agentos.evolver.policy import Policy
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Proposal
 from agentos.testing import ScriptedProposer
@@ -38,6 +42,11 @@ def seed(world: World) -> None:
         world.live(world.task(points, expected))
 
 
+def unattended(policy: Policy, share: float) -> Policy:
+    """With so much of the evidence that an edit has to mend for nobody to be asked."""
+    return replace(policy, judge=replace(policy.judge, unattended_share=share))
+
+
 def spent(world: World) -> Counter[str]:
     """Trials of each candidate, by its edit."""
     names = {item.id: item.edit.summary for item in world.ledger.find(Candidate)}
@@ -61,11 +70,17 @@ def test_a_partial_repair_waits_for_a_whole_one(world: World) -> None:
     assert spent(world)["edit 0"] == sum(trial.candidate_id.endswith("-1") for trial in evidence)
 
 
-def test_alone_a_partial_repair_is_promoted_as_before(world: World) -> None:
+@pytest.mark.parametrize(
+    ("share", "state"), [(0.5, EvolutionState.PROBATION), (1.0, EvolutionState.AWAITING_CONSENT)]
+)
+def test_alone_a_partial_repair_goes_on_as_the_policy_says(
+    world: World, share: float, state: EvolutionState
+) -> None:
+    world.policy = unattended(world.policy, share)
     world.proposer = propose(USELESS, HALF)
     seed(world)
-    assert world.evolve(world.open()).state is EvolutionState.PROBATION
-    assert world.source() == HALF
+    assert world.evolve(world.open()).state is state
+    assert world.source() == (HALF if state is EvolutionState.PROBATION else FAULTY)
     assert decisions(world) == [("edit 0", Decision.REJECT), ("edit 1", Decision.PROMOTE)]
 
 
@@ -77,6 +92,7 @@ def test_a_whole_repair_that_comes_first_costs_the_others_nothing(world: World) 
 
 
 def test_where_the_leader_breaks_a_guard_the_next_one_is_tried(world: World) -> None:
+    world.policy = unattended(world.policy, 0.5)
     world.proposer = propose(HALF, TEMPTING, USELESS)
     seed(world)
     ended = world.evolve(world.open())
