@@ -7,11 +7,8 @@ workflow starts is decided in ``tick.py``; that it survives a crash is the matte
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -37,6 +34,7 @@ from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.spot_checks import SpotCheckedExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, StopSignal, TaskRunner
+from agentos.daemon.run.trial_pool import TrialPool
 from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
@@ -63,7 +61,6 @@ from agentos.settings import Settings
 from agentos.trajectories.sending import Sender
 
 _LOOK_S = 0.2  # between two looks for a host
-_TRIALS_MAX = 4096  # threads
 _ROOM_DESCRIPTORS = 16  # below which no run is begun
 
 T = TypeVar("T")
@@ -75,51 +72,6 @@ _MODEL_PATIENCE_S = 300.0  # between tries of a task whose model is away for lon
 _PATIENCE_S = (1.0, 5.0, 15.0, 30.0)  # between tries of work whose machinery is away; the last one on and on
 
 log = structlog.get_logger("agentos.service")
-
-
-class Threads:
-    """Implements ``ports.Replayer``: a trial is mostly a wait for its box.
-
-    Several that map at once take turns, however much each of them has to do; ``parallel`` jobs run at a time in all, a
-    number that changes as workers come and go.
-    """
-
-    def __init__(self, parallel: Callable[[], int]) -> None:
-        self._parallel = parallel
-        self._pool = ThreadPoolExecutor(_TRIALS_MAX, thread_name_prefix="trial")  # made as they are needed
-        self._changed = threading.Condition()
-        self._waiting = deque[object]()  # one for each job that is to begin, in turn
-        self._running = 0
-
-    def map(self, work: Callable[[T], R], jobs: Sequence[T]) -> Sequence[R]:
-        """See ``ports.Replayer``."""
-        futures: list[Future[R]] = []
-        going: set[Future[R]] = set()
-        for job in jobs:
-            # never more than fit at once: so whoever comes next need not wait until all of these are done
-            if len(going) >= max(1, self._parallel()):
-                going = wait(going, return_when=FIRST_COMPLETED).not_done
-            futures.append(self._pool.submit(self._in_turn, work, job))
-            going.add(futures[-1])
-        wait(futures)
-        return [future.result() for future in futures]
-
-    def _in_turn(self, work: Callable[[T], R], job: T) -> R:
-        mine = object()
-        with self._changed:
-            self._waiting.append(mine)
-            self._changed.wait_for(
-                lambda: self._waiting[0] is mine and self._running < max(1, self._parallel())
-            )
-            self._waiting.popleft()
-            self._running += 1
-            self._changed.notify_all()
-        try:
-            return work(job)
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,7 +379,7 @@ def service(
             image_of=sandbox.image_of,
             distrusted=workers.trust.of if workers.trust else lambda host: "",
             has_model=served.has_model,
-            replayer=Threads(workers.room),
+            replayer=TrialPool(workers.room),
             proposers=ConfiguredProposers(proposers, lambda: served.adviser(rules.model)),
             reviewer=served.reviewer(parts.policy.review.model, rules.model),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
@@ -436,7 +388,7 @@ def service(
         )
         breaker = Breaker(lambda: probe(home, ledger, registry, sandbox))
         # not on the trials' threads: they may be busy for long
-        swap = Swap(registry, ledger, replace(parts, replayer=Threads(lambda: 2)))
+        swap = Swap(registry, ledger, replace(parts, replayer=TrialPool(lambda: 2)))
         try:
             yield Service(
                 home=home,

@@ -12,7 +12,8 @@ import pytest
 
 from agentos.daemon.engine import Steps
 from agentos.daemon.evolutions import WAITING_MAX, start_due
-from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, Service, Threads, service
+from agentos.daemon.run.trial_pool import TrialPool
+from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, Service, service
 from agentos.domain import (
     Check,
     Diagnosis,
@@ -195,7 +196,7 @@ def test_an_evolution_that_the_ledger_lost_stops_nobody(parts: Service, engine: 
 
 
 def test_trials_of_two_evolutions_take_turns(until: Callable[..., None]) -> None:
-    threads, order, go = Threads(lambda: 2), list[str](), threading.Event()
+    threads, order, go = TrialPool(lambda: 2), list[str](), threading.Event()
     begun = threading.Semaphore(0)
 
     def long(number: int) -> int:
@@ -228,7 +229,7 @@ def test_all_trials_end_before_the_first_exception_is_raised() -> None:
         ended.append(number)
 
     with pytest.raises(ValueError, match="one"):
-        Threads(lambda: 2).map(work, range(9))
+        TrialPool(lambda: 2).map(work, range(9))
     assert sorted(ended) == [0, *range(2, 9)]
 
 
