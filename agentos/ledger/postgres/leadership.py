@@ -125,6 +125,9 @@ class Leadership:
             self._watch.join()
             self._watch = None
         self._closing.clear()
+        if self._session is not None:
+            with suppress(psycopg.Error):  # else the server only does it when it sees that the session is gone
+                self._session.execute("SELECT pg_advisory_unlock_all()")
         self._drop()
 
     def _keep(self, lost: Callable[[str], None]) -> None:
