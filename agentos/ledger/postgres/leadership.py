@@ -126,7 +126,9 @@ class Leadership:
             self._watch = None
         self._closing.clear()
         if self._session is not None:
-            with suppress(psycopg.Error):  # else the server only does it when it sees that the session is gone
+            with suppress(
+                psycopg.Error
+            ):  # else the server only does it when it sees that the session is gone
                 self._session.execute("SELECT pg_advisory_unlock_all()")
         self._drop()
 
