@@ -180,7 +180,7 @@ def _tell_task(reader: Reader, view: Mapping[str, Any]) -> None:
     print_text(f"state      {view['state'].value}")
     print_text(f"goal       {task.goal}")
     if task.call:
-        print_text(f"call       {task.call.tool} {dict(task.call.args)}")
+        print_text(f"call       {task.call.tool} {short_text(dict(task.call.args), 2000)}")
     for file in task.inputs:
         print_text(f"input      {file.path} ({file.size:,} bytes)")
     for source in task.sources:
