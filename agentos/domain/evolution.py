@@ -430,6 +430,9 @@ class Trial:
     # What of other distributions judged it, ranked for it or made its box: "checks/iban (some-bank 1.2)", sorted.
     plugins: tuple[str, ...] = ()
     host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
+    work: str = (
+        ""  # what its task asks for, whatever that is called (``work_of``); "" before it was written down
+    )
 
 
 @dataclass(frozen=True, slots=True)

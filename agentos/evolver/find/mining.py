@@ -30,6 +30,7 @@ from agentos.domain import (
     Task,
     kind_of,
     origin_of,
+    work_of,
 )
 from agentos.errors import NotFound, UserError
 from agentos.evolver.find import HoldBackContext, InspectContext, MineContext, ReadContext
@@ -209,11 +210,17 @@ GIVEN = "given:"  # cursors: the hold-out gave work of this key away, for good
 
 
 def to_hide(parts: HoldBackContext, task_ids: Sequence[str]) -> tuple[str, ...]:
-    """Of these failing tasks those that no proposer may see; none where there are too few."""
+    """Of these failing tasks those that no proposer may see; none where there are too few.
+
+    Work is hidden as a whole: who is shown one of two tasks that ask for the same is shown both.
+    """
     every = parts.policy.evidence.held_back
-    count = len(task_ids) // every if every else 0
-    order = sorted(parts.tasks(tuple(task_ids)), key=lambda task: _place(parts.consent_key, task.key))
-    chosen = {task.id for task in order[:count]}
+    works: dict[str, list[Task]] = {}
+    for task in parts.tasks(tuple(task_ids)):
+        works.setdefault(work_of(task), []).append(task)
+    count = len(works) // every if every else 0
+    order = sorted(works.values(), key=lambda same: min(_place(parts.consent_key, task.key) for task in same))
+    chosen = {task.id for same in order[:count] for task in same}
     return tuple(task_id for task_id in task_ids if task_id in chosen)
 
 

@@ -32,13 +32,13 @@ from agentos.domain import (
     Task,
     Trial,
     Version,
+    work_of,
 )
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.find.agent_failures import no_model
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
 from agentos.evolver.policy import Probation
-from agentos.evolver.select.renaming import work_of
 from agentos.evolver.verdict.sequential import log_e
 from agentos.evolver.watch import ChangeContext
 from agentos.resources import parse_id
