@@ -500,7 +500,9 @@ def test_a_hidden_task_that_was_repaired_is_no_guard_of_the_next_evolution(world
     assert set(hidden) & set(verdict.fixed), "it repaired a hidden task too"
     evidence = replace(world.evidence(), task_ids=())
     sets = choose_sets(world.parts, evidence, "skill/calc")
-    assert {task.id for task in world.failing} & set(sets.guards) == {world.failing[0].id}, "the twin adds nothing"
+    assert {task.id for task in world.failing} & set(sets.guards) == {world.failing[0].id}, (
+        "the twin adds nothing"
+    )
     assert not set(hidden) & set(sets.guards)
     assert set(hidden) == set(sets.hold_out)
 
