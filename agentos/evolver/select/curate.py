@@ -190,7 +190,10 @@ def visible_guards(
             continue
         if task.call is None or not path or tool not in (None, task.call.tool.rpartition("/")[2]):
             continue
-        run = next((run for run in parts.journal.runs_of(task.key, 5) if _passed(run)), None)
+        run = next(
+            (run for run in parts.journal.runs_of(task.key, parts.policy.look_back.answered) if _passed(run)),
+            None,
+        )
         if run is not None and not is_reference(run.answer):
             shown.append((replace(case_of(parts, task), checks=()), run.answer))
     return shown
