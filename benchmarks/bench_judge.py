@@ -19,7 +19,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -352,6 +352,19 @@ def speed() -> None:
     )
 
 
+PART = 25  # evolutions that one process simulates at a time: a row of twenty edits takes seconds each
+
+
+def in_parts(
+    pool: ProcessPoolExecutor, name: str, evolutions: int
+) -> list[Future[list[tuple[bool, int, int]]]]:
+    """The same evolutions of a row on however many cores."""
+    starts = range(0, evolutions, PART)
+    return [
+        pool.submit(dice.ends, name, min(PART, evolutions - start), f"{SEED}+{start}") for start in starts
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--full", action="store_true", help="five times as many evolutions")
@@ -367,15 +380,17 @@ def main() -> None:
         },
         **{f"pairs at {effect:+g}": partial(size_line, effect, 200 * times) for effect in EFFECTS},
         **{name: partial(whole_line, name, times) for name in WHOLE},
-        **{name: partial(dice.row, name, chosen.evolutions, SEED) for name in dice.ROWS},
     }
     if not chosen.only:
         speed()
     with ProcessPoolExecutor(chosen.processes) as pool:
         jobs = [pool.submit(job) for name, job in work.items() if chosen.only in name]
         print(f"finds: at {'/'.join(f'{effect:+.1f}' for effect in EFFECTS)}; pairs: at 0 and at these")
+        drawn = {name: in_parts(pool, name, chosen.evolutions) for name in dice.ROWS if chosen.only in name}
         for job in jobs:
             report(*job.result())
+        for name, parts in drawn.items():
+            report(*dice.row(name, [end for part in parts for end in part.result()]))
 
 
 if __name__ == "__main__":

@@ -183,17 +183,21 @@ ROWS = {
 }
 
 
-def row(name: str, evolutions: int, seed: int) -> tuple[str, str, str, str]:
-    """One sort of work with so many edits that change nothing, or of which the last helps."""
+def ends(name: str, evolutions: int, seed: str) -> list[tuple[bool, int, int]]:
+    """How so many evolutions of one sort of work end."""
     dice = random.Random(f"{seed} {name}")
-    ends = [Home(ROWS[name], dice).ends() for _ in range(evolutions)]
-    promoted = sum(end[0] for end in ends)
+    return [Home(ROWS[name], dice).ends() for _ in range(evolutions)]
+
+
+def row(name: str, ended: Sequence[tuple[bool, int, int]]) -> tuple[str, str, str, str]:
+    """One sort of work with so many edits that change nothing, or of which the last helps."""
+    evolutions, promoted = len(ended), sum(end[0] for end in ended)
     low, high = limits(promoted, evolutions)
     return (
         name,
         f"promoted {promoted / evolutions:.2%}",
         f"95 % limits {low:.1%} to {high:.1%}",
-        f"{mean([end[1] for end in ends])} trials, {mean([end[2] for end in ends])} edits tried; n={evolutions}",
+        f"{mean([end[1] for end in ended])} trials, {mean([end[2] for end in ended])} edits tried; n={evolutions}",
     )
 
 

@@ -104,7 +104,10 @@ from agentos.domain.tasks import Task as Task
 from agentos.domain.tasks import TaskState as TaskState
 from agentos.domain.tasks import Trigger as Trigger
 from agentos.domain.tasks import Watch as Watch
+from agentos.domain.tasks import exchanged as exchanged
+from agentos.domain.tasks import mapped as mapped
 from agentos.domain.tasks import share_of as share_of
+from agentos.domain.tasks import work_of as work_of
 from agentos.identity import Json as Json
 from agentos.identity import canonical as canonical
 from agentos.identity import digest as digest

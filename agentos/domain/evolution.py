@@ -279,12 +279,11 @@ class Rebase:
 
 @dataclass(frozen=True, slots=True)
 class EditedName:
-    """A function, or a name that a module binds, that an edit of source changes or brings.
-
-    It has run where a function of ``shown_by`` was entered: itself, or one that looks the name up."""
+    """A function or name of a module that an edit changes or brings; it ran where one of ``shown_by`` was entered."""
 
     name: str  # "path:line:function", or "path:name"
-    shown_by: tuple[str, ...]  # labels as in ``Trial.reached``; () where nothing can show it
+    # Labels as in ``Trial.reached``, of itself or of what looks it up; () where nothing can show it.
+    shown_by: tuple[str, ...]
     new_file: bool = False  # it stands in a file that the base has not
 
 
@@ -430,6 +429,8 @@ class Trial:
     # What of other distributions judged it, ranked for it or made its box: "checks/iban (some-bank 1.2)", sorted.
     plugins: tuple[str, ...] = ()
     host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
+    # What its task asks for, whatever that is called (``work_of``); "" before it was written down.
+    work: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Any
 
 from agentos.domain.resources import Effect
 from agentos.identity import Json, digest
@@ -122,6 +125,41 @@ def share_of(task_key: str, hold_out: float) -> Share:
     """The set that work with this key belongs to: a stable hash, ``hold_out`` of it hidden."""
     fraction = int(digest(["share", task_key])[:12], 16) / 16**12
     return Share.HOLD_OUT if fraction < hold_out else Share.OPEN
+
+
+# --- Which work a task asks for ------------------------------------------------------------------
+
+_NAME = r"[\w./-]"
+
+
+def work_of(task: Task) -> str:
+    """Identity of the work, whatever it and its files are called: its call on these contents, or its goal.
+
+    The same work filed anew, under other names or with other checks, is no other work.
+    """
+    if task.call is None:
+        return digest([task.agent, " ".join(task.goal.split()), sorted(item.sha256 for item in task.inputs)])
+    names = {name: item.sha256 for item in task.inputs for name in (item.path, PurePosixPath(item.path).name)}
+    args = mapped(dict(task.call.args), lambda text: exchanged(text, names))
+    return digest([task.call.tool, args, sorted(item.sha256 for item in task.inputs)])
+
+
+def exchanged(text: str, names: Mapping[str, str]) -> str:
+    """Whole names alone: what only begins or ends like one is another."""
+    if not names:
+        return text
+    longest = sorted(names, key=len, reverse=True)
+    pattern = rf"(?<!{_NAME})((?:\./)*)({'|'.join(map(re.escape, longest))})(?![\w-])(?!\.\w)"
+    return re.sub(pattern, lambda found: found[1] + names[found[2]], text)
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON with each of its texts changed, names of fields too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(name): mapped(item, change) for name, item in value.items()}
+    return [mapped(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
 # --- What ties a task to the days of a person: files read when it runs, what starts it, where results go

@@ -73,7 +73,6 @@ def _no_model(snapshot: Snapshot, agent: str) -> bool:
 
 
 _GONE = EvolutionState.ROLLED_BACK
-LATELY = 50  # roll-backs that are looked through for the reason of one
 
 
 @dataclass(slots=True)
@@ -123,7 +122,7 @@ class Dependencies:
         """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""
         if not self.cursor.read(_reverted(files)):
             return ""
-        for evolution in self.records.newest(Evolution, LATELY, state=_GONE):
+        for evolution in self.records.newest(Evolution, self.policy.look_back.undone, state=_GONE):
             if evolution.promoted is None and self._edit_of(evolution) == files:
                 return f"{evolution.id} tried the same edit: {evolution.reason}"
         return "the same edit was promoted before and rolled back"

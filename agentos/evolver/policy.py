@@ -26,6 +26,9 @@ class MinePolicy:
     min_weight: float = 1.0
     attempts: int = 3
     taken_up: int = 3  # times that one batch of evidence is, because the registry moved
+    shared_by: int = 3  # tools that fail with one and the same message: none of them is to blame
+    deeper_after: int = 2  # promotions that did not end such a failure: it lies in another layer
+    unused_days: float = 30.0  # that a skill of an evolution was not used: it is retired
     settle_s: float = 1.0
     max_wait_s: float = 120.0
 
@@ -50,6 +53,8 @@ class SurfacePolicy:
     max_files: int = 3
     max_changed_lines: int = 20
     max_new_lines: int = 120
+    max_text_line: int = 600  # characters of a line of a file that is no code
+    expected_min: int = 4  # characters of an expected value that says something by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,11 @@ class ProposePolicy:
     max_candidates: int = 6
     model: str = ""  # name of a model resource; "" is the settings'
     form: str = "diff"
+    # In which order proposers are asked (docs/understand/proposers.md).
+    hope_s: float = 600.0  # the first in the given order is taken to bring one success in this time ...
+    falls_by: float = 2.0  # ... and each one after it to need so many times as long
+    dollar_s: float = 3600.0  # seconds of this machine and of waiting that weigh as much as a US dollar
+    parent_chance: float = 0.1  # that the gain of an edit to start from is lower than it is taken for
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +200,16 @@ class LookBack:
     evolutions: int = 200
     rolled_back: int = 20
     versions: int = 20
+    same_failure: int = 50
+    parents: int = 5
+    told: int = 12
+    settled: int = 20
+    blamed: int = 20
+    calibrated: int = 30
+    undone: int = 50
+    proposals: int = 100
+    answered: int = 5
+    observed: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +234,7 @@ class ReviewPolicy:
     medium: str = "off"
     high: str = "off"
     model: str = ""  # name of a model resource
+    max_diff: int = 60_000
 
     def wants(self, tier: Tier) -> bool:
         """True when an edit of this tier is reviewed."""
@@ -248,6 +269,7 @@ class ProbePolicy:
     time_s: float = 180.0
     run_s: float = 30.0
     canaries: int = 5
+    agents: int = 8
     start_ratio: float = 2.0
     start_slack_s: float = 0.5
     memory_ratio: float = 1.5
@@ -334,6 +356,7 @@ _WORDS: Mapping[type[Any], tuple[str, ...]] = {
 
 # Numbers that are chances or shares, neither 0 nor 1.
 _SHARES: Mapping[type[Any], tuple[str, ...]] = {
+    ProposePolicy: ("parent_chance",),
     Judge: ("alpha", "beta", "min_effect", "margin", "dear_share", "steady_share"),
     Probation: ("alpha",),
 }

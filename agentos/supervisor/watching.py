@@ -19,7 +19,7 @@ from agentos.domain import Fault, Json, Step
 from agentos.evolver.find.signals import changed_names, fault_in, tool_of
 
 NODE = "supervisor"  # of its steps
-WARNED = "supervisor: "  # how its message to an agent begins
+WARNED = "supervisor"  # type of the fault by which it tells an agent
 
 LOOP_ALIKE = 6  # repetitions of the same calls with the same results
 LOOP_VARIED = 10  # of calls that differ in numbers and quoted texts alone, with the same results
@@ -29,7 +29,7 @@ STALE_CALLS = 20  # in a row, without a new result or a change
 REFUSALS = 5  # in a row
 CHECKPOINTS = (6, 12, 24)  # calls after which a run is held against those before it
 
-_REFUSED = frozenset({"refused", "denied", "effect", "not_allowed"})
+_REFUSED = frozenset({"refused", "denied", "effect", "not_allowed", WARNED})
 _READS = re.compile(
     r"(?:^|[_\W])(?:check|count|fetch|find|get|grep|list|look\w*|query|read|search|view)", re.I
 )
@@ -126,7 +126,7 @@ class RunWatch:
 
     def _act(self, step: Step) -> None:
         fault = fault_in(step)
-        if self._warnings and fault is not None and fault.message.startswith(WARNED):
+        if self._warnings and fault is not None and fault.type == WARNED:
             self._warnings -= 1  # a tool that says the same of itself is counted
             return
         tool = tool_of(step)

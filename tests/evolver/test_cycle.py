@@ -161,6 +161,30 @@ def test_no_old_answer_is_to_be_kept_of_work_that_is_evidence_too(world: World) 
     assert {case.call.args["points"] for case, _ in kept} <= {70}
 
 
+def test_the_same_call_under_many_goals_is_one_guard(world: World) -> None:
+    """Whoever wants an edit promoted files one harmless call again and again: that is no more to break."""
+    world.failing = [world.task(50, "pass"), world.task(48, "pass")]
+    once = world.task(90, "pass")
+    twins = [replace(once, id=f"task-twin-{number}", goal=f"grade it, {number}") for number in range(5)]
+    hidden = replace(once, id="task-twin-hidden", goal="grade it unseen")
+    gone = replace(world.failing[0], id="task-same-as-evidence", goal="grade fifty unseen")
+    for task in twins:
+        world.ledger.add_task(task, Share.OPEN)
+    for task in (hidden, gone):
+        world.ledger.add_task(task, Share.HOLD_OUT)
+    for task in (once, *twins, *world.failing):
+        world.live(task)
+    for task in (hidden, gone):
+        world.live(task, Share.HOLD_OUT)
+    world.proposer = propose(FAULTY.replace("> 50", "> 47"))
+    opened = world.open()
+    sets = choose_sets(world.parts, world.evidence(), "skill/calc")
+    assert (len(sets.guards), sets.hold_out) == (1, ()), "what is shown elsewhere is not hidden"
+    waiting = world.evolve(opened)
+    assert waiting.state is EvolutionState.AWAITING_CONSENT
+    assert "1 pass with it and ran what it edits, and with fewer than 3 (min_tasks)" in waiting.reason
+
+
 def test_one_hidden_failure_opens_nothing(world: World) -> None:
     world.live(world.task(50, "pass", Share.HOLD_OUT), Share.HOLD_OUT)
     assert mine(world.parts) == 0
@@ -476,7 +500,9 @@ def test_a_hidden_task_that_was_repaired_is_no_guard_of_the_next_evolution(world
     assert set(hidden) & set(verdict.fixed), "it repaired a hidden task too"
     evidence = replace(world.evidence(), task_ids=())
     sets = choose_sets(world.parts, evidence, "skill/calc")
-    assert {task.id for task in world.failing} <= set(sets.guards)
+    assert {task.id for task in world.failing} & set(sets.guards) == {world.failing[0].id}, (
+        "the twin adds nothing"
+    )
     assert not set(hidden) & set(sets.guards)
     assert set(hidden) == set(sets.hold_out)
 

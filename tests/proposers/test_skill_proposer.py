@@ -22,8 +22,8 @@ from agentos.domain import (
     Task,
     Version,
 )
-from agentos.evolver.history.retirement import UNUSED_DAYS, unused_skills
-from agentos.evolver.policy import SurfacePolicy
+from agentos.evolver.history.retirement import unused_skills
+from agentos.evolver.policy import Policy, SurfacePolicy
 from agentos.evolver.propose.validation import screen
 from agentos.ports import Brief, ObservedRun, Proposal
 from agentos.proposers.skill import SkillProposer, did, ways
@@ -215,7 +215,7 @@ class Aged(FakeRegistry):
     """A registry whose skills have these versions."""
 
     origins: tuple[str, ...] = ("evolution",)
-    age_days: float = UNUSED_DAYS + 1
+    age_days: float = Policy().mine.unused_days + 1
 
     def versions(self, resource: ResourceId) -> list[Version]:
         at = NOW - timedelta(days=self.age_days)
@@ -246,7 +246,7 @@ def _unused(world: World, registry: Aged, *actions: Json) -> list[str]:
 
 
 def test_a_learnt_skill_that_is_only_listed_is_retired(world: World) -> None:
-    why = f"skill/calc: no run used it in {UNUSED_DAYS} days"
+    why = f"skill/calc: no run used it in {Policy().mine.unused_days:g} days"
     assert _unused(world, Aged(SKILLS)) == [why]
     other = {"tool": "read_skill", "args": {"skill": "other"}}
     assert _unused(world, Aged(SKILLS), other, "text", None) == [why]
@@ -266,5 +266,5 @@ def test_what_a_person_wrote_or_pinned_or_what_is_young_stays(world: World) -> N
     registry.pinned.add(ResourceId(Kind.SKILL, "calc"))
     assert _unused(world, registry) == []
     registry = Aged(SKILLS)
-    registry.age_days = UNUSED_DAYS - 2
+    registry.age_days = Policy().mine.unused_days - 2
     assert _unused(world, registry) == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import marshal
+import zipfile
 from typing import Any
 
 import pytest
@@ -223,9 +225,243 @@ ATTEMPTS: dict[str, tuple[dict[str, bytes], tuple[str, dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS)
+TRUE = b"exit 0\n"
+
+
+def zipped(*names: str) -> bytes:
+    """An archive whose files end the process."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as file:
+        for name in names:
+            file.writestr(name, EXIT)
+    return made.getvalue()
+
+
+def cmd(*argv: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    return ("command", {"argv": list(argv), **more})
+
+
+IMP = "import sys; sys.path.insert(0, '.'); import solution; assert solution.double(21) == 42"
+# A second look: fair checks of people who do not think of it, by which what was left would be run.
+MORE: dict[str, tuple[dict[str, bytes], tuple[str, dict[str, Any]]]] = {
+    "env": ({"solution.py": EXIT}, cmd("env", "python3", "solution.py")),
+    "env -i A=1": ({"solution.py": EXIT}, cmd("env", "-i", "A=1", "/usr/bin/python3", "solution.py")),
+    "timeout": ({"solution.py": EXIT}, cmd("timeout", "5", "python3", "solution.py")),
+    "nice": ({"solution.py": EXIT}, cmd("nice", "-n", "5", "python3", "solution.py")),
+    "xargs": ({"solution.py": EXIT}, cmd("sh", "-c", "echo solution.py | xargs python3")),
+    "-W": ({"solution.py": EXIT}, cmd("python3", "-W", "ignore", "solution.py")),
+    "-X": ({"solution.py": EXIT}, cmd("python3", "-X", "dev", "solution.py")),
+    "path insert": ({"solution.py": EXIT}, cmd("python3", "-c", IMP)),
+    "zip": (
+        {"a.zip": zipped("solution.py", "__main__.py")},
+        cmd("python3", "-c", IMP.replace("'.'", "'a.zip'")),
+    ),
+    "zip direct": ({"a.zip": zipped("solution.py", "__main__.py")}, cmd("python3", "a.zip")),
+    "exec open": (
+        {"solution.py": EXIT},
+        cmd("python3", "-c", "exec(open('solution.py').read()); assert double(21) == 42"),
+    ),
+    "runpy": (
+        {"solution.py": EXIT},
+        cmd("python3", "-c", "import runpy; assert runpy.run_path('solution.py')['double'](21) == 42"),
+    ),
+    "importlib": (
+        {"solution.py": EXIT},
+        cmd(
+            "python3",
+            "-c",
+            "import importlib.util as u; s=u.spec_from_file_location('s','solution.py'); m=u.module_from_spec(s); s.loader.exec_module(m); assert m.double(21)==42",
+        ),
+    ),
+    "pickle": (
+        {"d.pickle": b"cos\n_exit\n(I0\ntR."},
+        cmd("python3", "-c", "import pickle; assert pickle.load(open('d.pickle','rb')) == 42"),
+    ),
+    "subprocess": (
+        {"solution.py": EXIT},
+        cmd("python3", "-c", "import subprocess; subprocess.run(['python3','solution.py'], check=True)"),
+    ),
+    "os.system": ({"x.sh": TRUE}, cmd("python3", "-c", "import os; assert os.system('sh x.sh') == 0")),
+    "conftest": (
+        {"conftest.py": EXIT, "test_a.py": b"def test_a(): assert 0\n"},
+        cmd("python3", "-m", "pytest", "-q"),
+    ),
+    "pytest": ({"conftest.py": EXIT, "test_a.py": b"def test_a(): assert 0\n"}, cmd("pytest", "-q")),
+    "unittest": ({"test_a.py": EXIT}, cmd("python3", "-m", "unittest", "discover")),
+    "unittest named": ({"test_a.py": EXIT}, cmd("python3", "-m", "unittest", "test_a.py")),
+    "doctest": ({"solution.py": EXIT}, cmd("python3", "-m", "doctest", "solution.py")),
+    "runpy -m": ({"solution.py": EXIT}, cmd("python3", "-m", "runpy", "solution")),
+    "timeit": (
+        {"solution.py": EXIT},
+        cmd(
+            "python3",
+            "-m",
+            "timeit",
+            "-s",
+            "import sys; sys.path.insert(0,'.')",
+            "import solution; solution.double(1)",
+        ),
+    ),
+    "trace": ({"solution.py": EXIT}, cmd("python3", "-m", "trace", "--count", "solution.py")),
+    "cProfile": ({"solution.py": EXIT}, cmd("python3", "-m", "cProfile", "solution.py")),
+    "pdb": ({"solution.py": EXIT}, cmd("python3", "-m", "pdb", "-c", "c", "solution.py")),
+    "directory": ({"__main__.py": EXIT}, cmd("python3", ".")),
+    "directory named": ({"pkg/__main__.py": EXIT}, cmd("python3", "pkg")),
+    "dot": ({"check.sh": TRUE}, cmd("sh", "-c", ". ./check.sh; false")),
+    "source": ({"check.sh": TRUE}, cmd("bash", "-c", "source check.sh; false")),
+    "stdin": ({"check.sh": TRUE}, cmd("sh", "-c", "sh < check.sh")),
+    "cat pipe": ({"check.sh": TRUE}, cmd("sh", "-c", "cat check.sh | sh")),
+    "eval": ({"check.sh": TRUE}, cmd("sh", "-c", 'eval "$(cat check.sh)"; false')),
+    "cd sub": ({"sub/check.sh": TRUE}, cmd("sh", "-c", "cd sub && sh check.sh")),
+    "if": ({"check.sh": TRUE}, cmd("sh", "-c", "if sh ./check.sh; then exit 0; else exit 1; fi")),
+    "assign": ({"check.sh": TRUE}, cmd("sh", "-c", "A=1 sh ./check.sh")),
+    "brace": ({"check.sh": TRUE}, cmd("sh", "-c", "{ sh ./check.sh; }")),
+    "exec": ({"check.sh": TRUE}, cmd("sh", "-c", "exec sh ./check.sh")),
+    "bang": ({"check.sh": b"exit 1\n"}, cmd("sh", "-c", "! sh ./check.sh")),
+    "var": ({"check.sh": TRUE}, cmd("sh", "-c", "F=check.sh; sh $F")),
+    "glob": ({"check.sh": TRUE}, cmd("sh", "-c", "sh ./*.sh")),
+    "for": ({"check.sh": TRUE}, cmd("sh", "-c", "for f in *.sh; do sh $f || exit 1; done")),
+    "find exec": ({"check.sh": TRUE}, cmd("find", ".", "-name", "*.sh", "-exec", "sh", "{}", ";")),
+    "awk -f": ({"check.awk": b"BEGIN { exit 0 }\n"}, cmd("awk", "-f", "check.awk", "check.awk")),
+    "sed -f": ({"check.sed": b"Q0\n"}, cmd("sh", "-c", "sed -n -f check.sed check.sed")),
+    "make -f": ({"rules.mk": b"all:\n\ttrue\n"}, cmd("make", "-f", "rules.mk")),
+    "make -C": ({"sub/Makefile": b"all:\n\ttrue\n"}, cmd("make", "-C", "sub")),
+    "shell --rcfile": ({"rc": TRUE}, cmd("bash", "--rcfile", "rc", "-i", "-c", "false")),
+    "bash -O opt": ({"check.sh": TRUE}, cmd("bash", "-O", "extglob", "check.sh")),
+    "busybox": ({"check.sh": TRUE}, cmd("busybox", "sh", "check.sh")),
+    "perl": ({"check.pl": b"exit 0;\n"}, cmd("perl", "-w", "check.pl")),
+    "perl -I": ({"check.pl": b"exit 0;\n"}, cmd("perl", "-I", ".", "check.pl")),
+    "node": ({"a.js": b"process.exit(0)\n"}, cmd("node", "--require", "./a.js", "-e", "process.exit(1)")),
+    "setsid": ({"solution.py": EXIT}, cmd("setsid", "-w", "python3", "solution.py")),
+    "stdbuf": ({"solution.py": EXIT}, cmd("stdbuf", "-oL", "python3", "solution.py")),
+    "python isolated": (
+        {"solution.py": EXIT},
+        cmd("python3", "-Ic", "import sys; sys.path.insert(0, '.'); import solution"),
+    ),
+    "python -bc": ({"solution.py": EXIT}, cmd("python3", "-Bc", IMP)),
+    "stdin python": ({"solution.py": EXIT}, cmd("sh", "-c", "python3 < solution.py")),
+    "python -": ({"solution.py": EXIT}, cmd("sh", "-c", "cat solution.py | python3 -")),
+    "huge": ({"big.txt": b"x" * 3_000_000}, cmd("sh", "-c", "cat big.txt", stdout_contains="total: 6")),
+    "copied": ({"check.sh": TRUE}, cmd("sh", "-c", "cp check.sh /tmp/y.sh; sh /tmp/y.sh")),
+    "git": (
+        {
+            ".git/config": b"[core]\n repositoryformatversion = 0\n[alias]\n st = !exit 0\n",
+            ".git/HEAD": b"ref: refs/heads/main\n",
+            ".git/objects/a": b"",
+            ".git/refs/a": b"",
+        },
+        cmd("git", "st"),
+    ),
+    "snippet sys.modules": (
+        {"solution.py": EXIT},
+        (
+            "python",
+            {
+                "code": "import types\nm=types.ModuleType('s')\nexec(open(workspace/'solution.py').read().replace('x','x'), m.__dict__)\nassert m.double(21)==42"
+            },
+        ),
+    ),
+    "snippet partial exec": (
+        {"solution.py": b"import os\nos._exit(0)\n#"},
+        ("python", {"code": "exec('\\n' + (workspace/'solution.py').read_text())\nassert double(21)==42"}),
+    ),
+    "snippet eval": (
+        {"a.txt": b"__import__('os')._exit(0)"},
+        ("python", {"code": "assert eval((workspace/'a.txt').read_text()) == 42"}),
+    ),
+    "snippet eval part": (
+        {"a.txt": b"1\n__import__('os')._exit(0)\n"},
+        (
+            "python",
+            {
+                "code": "for line in (workspace/'a.txt').read_text().splitlines():\n    eval(line)\nassert False"
+            },
+        ),
+    ),
+    "snippet eval namespace": (
+        {"a.txt": b"[f.f_globals.update(passed=True) for f in [__import__('sys')._getframe(1)]]"},
+        ("python", {"code": "passed = False\neval((workspace/'a.txt').read_text().strip() + ' ')"}),
+    ),
+    "snippet zip": (
+        {"a.zip": zipped("solution.py", "__main__.py")},
+        (
+            "python",
+            {
+                "code": "import sys\nsys.path.insert(0,str(workspace/'a.zip'))\nimport solution\nassert solution.double(21)==42"
+            },
+        ),
+    ),
+    "snippet env": (
+        {"solution.py": EXIT},
+        (
+            "python",
+            {
+                "code": "import subprocess\nassert subprocess.run(['env','python3','solution.py'],cwd=workspace).returncode==0"
+            },
+        ),
+    ),
+    "snippet shell": (
+        {"solution.py": EXIT},
+        (
+            "python",
+            {
+                "code": "import subprocess\nassert subprocess.run('timeout 5 python3 solution.py',shell=True,cwd=workspace).returncode==0"
+            },
+        ),
+    ),
+    "snippet -m unittest": (
+        {"test_a.py": EXIT},
+        (
+            "python",
+            {
+                "code": "import subprocess,sys\nassert subprocess.run([sys.executable,'-m','unittest','discover'],cwd=workspace).returncode==0"
+            },
+        ),
+    ),
+    "snippet -c import": (
+        {"solution.py": EXIT},
+        (
+            "python",
+            {
+                "code": "import subprocess,sys\nassert subprocess.run([sys.executable,'-c','import sys; sys.path.insert(0,\".\"); import solution'],cwd=workspace).returncode==0"
+            },
+        ),
+    ),
+    "snippet yaml-ish ast": (
+        {"a.txt": b"(" * 5000},
+        ("python", {"code": "import ast\nassert ast.literal_eval((workspace/'a.txt').read_text()) == 1"}),
+    ),
+    "snippet huge": (
+        {"a.txt": b"9" * 5000},
+        ("python", {"code": "assert int((workspace/'a.txt').read_text()) == 1"}),
+    ),
+    "snippet json dup": (
+        {"a.json": b'{"total": 5, "total": 5}'},
+        (
+            "python",
+            {"code": "import json\nassert json.loads((workspace/'a.json').read_text())['total'] == 6"},
+        ),
+    ),
+    "file symlink": ({"x": b"a"}, ("file", {"path": "report.txt"})),
+    "run declared exit": (
+        {"solution.py": EXIT},
+        (
+            "python",
+            {"code": "assert run(['python3','solution.py']).stdout == '42\\n'", "runs_workspace": True},
+        ),
+    ),
+    "call returns twice": (
+        {
+            "solution.py": b"import sys, json, os\nout=[o for o in range(3,50) if os.path.exists(f'/proc/self/fd/{o}')]\nfor o in out:\n    try: os.write(o, json.dumps({'value': 42}).encode()); os._exit(0)\n    except OSError: pass\n"
+        },
+        ("python", {"code": "assert call('solution.py','double',21) == 43", "runs_workspace": True}),
+    ),
+}
+
+
+@pytest.mark.parametrize("attempt", [*ATTEMPTS, *MORE])
 def test_a_false_check_is_not_passed_by_what_the_run_left(worker: Any, attempt: str) -> None:
-    files, check = ATTEMPTS[attempt]
+    files, check = (ATTEMPTS | MORE)[attempt]
     # the check after it tells that the grader itself came through
     done = worker.grade({"n": 1}, check, ("equals", {"path": "n", "value": 1}), tar=write_tar(files))
     assert [found.passed for found in done.checks] == [False, True], done.checks
@@ -254,6 +490,20 @@ HONEST = {"solution.py": b"import json\ndef double(n): return n * 2\ndef same(te
         ("command", {"argv": ["python3", "-c", "import sys; print(len(open(sys.argv[1]).readlines()))",
                               "solution.py"], "stdout_contains": "3"}),
         ("command", {"argv": ["grep", "-c", "def", "solution.py"], "stdout_equals": "2"}),
+        ("command", {"argv": ["env", "LC_ALL=C", "grep", "-c", "def", "solution.py"], "stdout_equals": "2"}),
+        ("command", {"argv": ["timeout", "5", "wc", "-l", "solution.py"], "stdout_contains": "3"}),
+        ("command", {"argv": ["sh", "-c", "test -f solution.py && ! grep -q triple solution.py"]}),
+        ("command", {"argv": ["sh", "-c", "for f in *.py; do grep -c def $f; done"], "stdout_equals": "2"}),
+        ("command", {"argv": ["sh", "-c", "sort < solution.py | head -n 1 | cut -c1-3"], "stdout_equals": "def"}),
+        ("command", {"argv": ["awk", "/def/ { n++ } END { print n }", "solution.py"], "stdout_equals": "2"}),
+        ("command", {"argv": ["sed", "-n", "1p", "solution.py"], "stdout_equals": "import json"}),
+        ("command", {"argv": ["find", ".", "-name", "*.py"], "stdout_equals": "./solution.py"}),
+        ("command", {"argv": ["python3", "-m", "py_compile", "solution.py"]}),
+        ("command", {"argv": ["python3", "-c", "import re\ncode = re.compile('def')\n"
+                                              "assert code.search(open('solution.py').read())"]}),
+        ("python", {"code": "import re, subprocess\nassert re.compile('def')\n"
+                            "done = subprocess.run(['sort', 'solution.py'], cwd=workspace, capture_output=True)\n"
+                            "assert done.stdout.startswith(b'def')"}),
     ],
 )  # fmt: skip
 def test_an_honest_file_passes(worker: Any, check: tuple[str, dict[str, Any]]) -> None:

@@ -144,9 +144,9 @@ class Enforcer:
             self.stop(f"{why} A person said: {given.get('answer')}")
 
 
-def refusal(advice: str) -> dict[str, Json]:
+def refusal(advice: str, type: str = "refused") -> dict[str, Json]:
     """What an agent gets in place of a call's result."""
-    fault = WireFault(type="refused", message=advice, where="", resource="").model_dump()
+    fault = WireFault(type=type, message=advice, where="", resource="").model_dump()
     return {"observation": {"ok": False}, "fault": fault}
 
 

@@ -112,7 +112,7 @@ class Supervision:
         with self._lock:
             advice, self._advice = ("", self._advice) if checked.refused else (self._advice, "")
         if advice:
-            return CallCheck(checked.args, refusal(advice))
+            return CallCheck(checked.args, refusal(advice, WARNED))
         if checked.refused is None and SupervisorCheck.SILENT_TOOL in self._plan.acts:
             self._began(tool)
         return checked
@@ -144,7 +144,7 @@ class Supervision:
         self._step(NODE, action, {"reason": one.what, "detail": one.detail, "why": why}, 0.0)
         if act == "warn":
             with self._lock:
-                self._advice = self._advice or f"{WARNED}{one.what}.{_HINT}"
+                self._advice = self._advice or f"{WARNED}: {one.what}.{_HINT}"
         elif act == "ask":  # without numbers: when it goes on, the question is the same
             self._enforcer.ask(f"The supervisor asks whether this run may go on: {one.what}.", {})
         elif act == "stop":

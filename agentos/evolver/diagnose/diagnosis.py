@@ -34,15 +34,12 @@ from agentos.evolver.find.agent_failures import (
     telling_step,
 )
 from agentos.evolver.find.mining import runs_of, tool_path
-from agentos.evolver.find.triage import PAST, WITHOUT_SUCCESS
+from agentos.evolver.find.triage import WITHOUT_SUCCESS
 from agentos.evolver.history.proposer_order import archive, by_layer, ordered
 from agentos.evolver.taxonomy import FailureClass
 from agentos.ports import ObservedRun
 from agentos.programs import MANIFEST
 from agentos.resources import read
-
-SHARED_BY = 3  # tools that fail with one and the same message: none of them is to blame
-LATELY = 20  # promotions of a resource that are looked at
 
 
 def diagnose(parts: DiagnosisContext, evidence: Evidence, base: Snapshot) -> Diagnosis:
@@ -92,9 +89,9 @@ def _of_a_call(
         return [in_harness], why
     layer = Layer.SKILL if path.startswith("skill/") else Layer.TOOL
     tool = EditTarget(layer, "/".join(path.split("/")[:2]), path)
-    if _promotions(parts, tool.resource, klass) >= PROMOTED_TWICE:
+    if (made := _promotions(parts, tool.resource, klass)) >= parts.policy.mine.deeper_after:
         why = (
-            f"{klass.says}, after {PROMOTED_TWICE} promotions of {tool.resource} for such: "
+            f"{klass.says}, after {made} promotions of {tool.resource} for such: "
             f"the fault lies deeper, in {harness}"
         )
         return [in_harness, tool], why
@@ -147,7 +144,9 @@ def _promotions(parts: DiagnosisContext, resource: str, klass: FailureClass) -> 
     standing = [
         evolution
         for state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
-        for evolution in parts.records.newest(Evolution, LATELY, resource=resource, state=state)
+        for evolution in parts.records.newest(
+            Evolution, parts.policy.look_back.blamed, resource=resource, state=state
+        )
     ]
     classes = [parts.records.get(Evidence, item.evidence_id).fingerprint.klass for item in standing]
     return classes.count(klass.name)
@@ -172,7 +171,7 @@ def _shared_by(parts: DiagnosisContext, fingerprint: Fingerprint) -> int:
         for sighting in parts.records.newest_sightings({fingerprint.klass}, parts.policy.look_back.alike)
         if sighting.fingerprint.signature.rpartition(" | ")[2] == message and not sighting.hidden
     }
-    return len(resources) if len(resources) >= SHARED_BY else 0
+    return len(resources) if len(resources) >= parts.policy.mine.shared_by else 0
 
 
 def _steps(parts: DiagnosisContext, evidence: Evidence, *, called: bool) -> tuple[str, ...]:
@@ -192,7 +191,6 @@ def _steps(parts: DiagnosisContext, evidence: Evidence, *, called: bool) -> tupl
 # twice for it without an end to it is left out: then it lies deeper.
 
 
-PROMOTED_TWICE = 2
 LADDER = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.RULE, Layer.HARNESS)
 _STOPS = frozenset({"limit", "loop", "steps", "empty", "malformed", "nonsense"})  # of the loop, not of a tool
 _NO_TOOL = frozenset({"unknown_tool"})
@@ -212,9 +210,9 @@ def ladder(
     )
     known = archive(parts)
     others = [layer for layer in LADDER if layer is not first]
-    order = [first, *ordered(others, lambda layer: by_layer(known, layer))]
+    order = [first, *ordered(others, lambda layer: by_layer(known, layer), parts.policy.propose)]
     failed, promoted = _tried(parts, evidence)
-    order = [layer for layer in order if promoted[layer] < PROMOTED_TWICE]
+    order = [layer for layer in order if promoted[layer] < parts.policy.mine.deeper_after]
     order.sort(key=lambda layer: failed[layer])  # stable: the order above where none failed
     if order and order[0] is not first:
         why = f"{why}; the {first.value} layer was tried before and did not end it"
@@ -295,7 +293,9 @@ def _tried(parts: DiagnosisContext, evidence: Evidence) -> tuple[Counter[Layer],
     """By layer: evolutions of this failure that ended without success, and promotions."""
     failed: Counter[Layer] = Counter()
     promoted: Counter[Layer] = Counter()
-    for past in parts.records.newest(Evolution, PAST, fingerprint_id=evidence.fingerprint.id):
+    for past in parts.records.newest(
+        Evolution, parts.policy.look_back.same_failure, fingerprint_id=evidence.fingerprint.id
+    ):
         candidates = parts.records.find(Candidate, evolution_id=past.id)
         if past.state in WITHOUT_SUCCESS:
             failed.update({candidate.manifest.layer for candidate in candidates if not candidate.screened})

@@ -30,6 +30,7 @@ from agentos.domain import (
     Task,
     kind_of,
     origin_of,
+    work_of,
 )
 from agentos.errors import NotFound, UserError
 from agentos.evolver.find import HoldBackContext, InspectContext, MineContext, ReadContext
@@ -37,7 +38,7 @@ from agentos.evolver.find.agent_failures import HandedFailure, as_failed, failed
 from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, of_refusal
 from agentos.evolver.find.signals import read_signals
 from agentos.evolver.taxonomy import FailureClass
-from agentos.ports import Journal, ObservedRun
+from agentos.ports import ObservedRun
 
 CURSOR = "mine"
 BATCH = 500
@@ -90,7 +91,7 @@ def inspect(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None
         return failure
     of_run = parts.journal.steps(run.id) if steps is None else steps
     refused = ungranted(run.outcome, failure.broken, of_run)
-    if refused is None or passed_without(parts.journal, run, refused):
+    if refused is None or passed_without(parts, run, refused):
         return failure
     return of_refusal(failure, refused, parts.taxonomy)
 
@@ -209,11 +210,17 @@ GIVEN = "given:"  # cursors: the hold-out gave work of this key away, for good
 
 
 def to_hide(parts: HoldBackContext, task_ids: Sequence[str]) -> tuple[str, ...]:
-    """Of these failing tasks those that no proposer may see; none where there are too few."""
+    """Of these failing tasks those that no proposer may see; none where there are too few.
+
+    Work is hidden as a whole: who is shown one of two tasks that ask for the same is shown both.
+    """
     every = parts.policy.evidence.held_back
-    count = len(task_ids) // every if every else 0
-    order = sorted(parts.tasks(tuple(task_ids)), key=lambda task: _place(parts.consent_key, task.key))
-    chosen = {task.id for task in order[:count]}
+    works: dict[str, list[Task]] = {}
+    for task in parts.tasks(tuple(task_ids)):
+        works.setdefault(work_of(task), []).append(task)
+    count = len(works) // every if every else 0
+    order = sorted(works.values(), key=lambda same: min(_place(parts.consent_key, task.key) for task in same))
+    chosen = {task.id for same in order[:count] for task in same}
     return tuple(task_id for task_id in task_ids if task_id in chosen)
 
 
@@ -234,11 +241,9 @@ def _place(key: bytes, task_key: str) -> bytes:
     return hmac.digest(key, f"held-back:{task_key}".encode(), "sha256")
 
 
-RUNS_A_TASK = 4  # newest first; a passing one is kept beside failing ones where there is any
-
-
 def runs_of(parts: ReadContext, tasks: Sequence[Task]) -> tuple[ObservedRun, ...]:
     """Open live runs of these tasks' work: first the failing ones of all, then those that pass; each newest first."""
+    most = parts.policy.look_back.observed  # a passing one is kept beside failing ones where there is any
     failing: list[ObservedRun] = []
     passing: list[ObservedRun] = []
     for task in tasks:
@@ -246,10 +251,10 @@ def runs_of(parts: ReadContext, tasks: Sequence[Task]) -> tuple[ObservedRun, ...
         for run in parts.journal.runs_of(task.key, parts.policy.look_back.shown):
             if is_open(parts, run) and run.outcome is not None and run.sandbox != IMPORT:
                 found.append(ObservedRun(task, run, tuple(parts.journal.steps(run.id))))
-        passed = [seen for seen in found if seen.passed][:RUNS_A_TASK]
-        failed = [seen for seen in found if _failed(seen)][: RUNS_A_TASK - bool(passed)]
+        passed = [seen for seen in found if seen.passed][:most]
+        failed = [seen for seen in found if _failed(seen)][: most - bool(passed)]
         failing += failed
-        passing += passed[: RUNS_A_TASK - len(failed)]
+        passing += passed[: most - len(failed)]
     return (*failing, *passing)
 
 
@@ -270,7 +275,6 @@ def _failed(seen: ObservedRun) -> bool:
 
 FETCH = "fetch"  # the node of such a request
 GRANT = "grant"  # in what the kernel answered: a person could allow it
-_LOOKED_AT = 20  # newest runs of equal work
 _LEAST = 20  # characters of a sentence of the kernel's that a fault has to hold
 
 
@@ -311,13 +315,13 @@ def avoidable(task: Task, outcome: Outcome | None, steps: Sequence[Step]) -> boo
     return task.call is None and bool(steps)
 
 
-def passed_without(journal: Journal, run: Run, refused: Step) -> bool:
+def passed_without(parts: InspectContext, run: Run, refused: Step) -> bool:
     """Whether equal work passed without a request to that host: then the tool need not have asked."""
     return any(
         other.outcome is not None
         and other.outcome.result is Result.PASSED
-        and _host(refused) not in {_host(step) for step in _fetches(journal.steps(other.id))}
-        for other in journal.runs_of(run.task_key, _LOOKED_AT)
+        and _host(refused) not in {_host(step) for step in _fetches(parts.journal.steps(other.id))}
+        for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.same_work)
     )
 
 

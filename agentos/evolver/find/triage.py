@@ -31,7 +31,6 @@ from agentos.ports import Cursor
 
 CURSOR = "triage"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
-PAST = 50  # evolutions of one fingerprint that are looked at
 
 WITHOUT_SUCCESS = frozenset(
     {
@@ -202,7 +201,9 @@ def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]
     last = parts.records.newest(Evolution, 1, fingerprint_id=fingerprint.id)
     if last and last[0].state not in WITHOUT_SUCCESS:
         return last
-    return parts.records.newest(Evolution, PAST, fingerprint_id=fingerprint.id)[::-1]
+    return parts.records.newest(
+        Evolution, parts.policy.look_back.same_failure, fingerprint_id=fingerprint.id
+    )[::-1]
 
 
 def _mended(ripe: RipeFailure, past: Sequence[Evolution]) -> bool:

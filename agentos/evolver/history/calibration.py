@@ -16,8 +16,6 @@ from agentos.evolver.find.fingerprints import FAILING
 from agentos.evolver.history import HistoryContext
 from agentos.ports import Records
 
-RECENT = 30  # evolutions that are looked at for the next proposal: what it costs does not grow
-
 
 @dataclass(frozen=True, slots=True)
 class TrackRecord:
@@ -64,14 +62,14 @@ def calibrate(
     return sorted(found, key=lambda track: (-track.tried, -track.proposed, track.proposer, track.layer))
 
 
-def lately(records: Records, evolution_id: str) -> list[TrackRecord]:
-    """What the newest edits came to, of evolutions that have ended: this one is asked for and left out.
+def lately(records: Records, most: int, evolution_id: str) -> list[TrackRecord]:
+    """What edits of the newest evolutions came to, of those that have ended: this one is asked for and left out.
 
     So asking again after a crash gives the same words, whatever this evolution has stored by then.
     """
     past = frozenset(
         item.id
-        for item in records.newest(Evolution, RECENT)
+        for item in records.newest(Evolution, most)
         if item.ended_at is not None and item.id != evolution_id
     )
     return calibrate(

@@ -40,15 +40,13 @@ from agentos.domain import (
 from agentos.evolver.find.triage import WITHOUT_SUCCESS
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.calibration import AFTER_PROBATION
+from agentos.evolver.policy import ProposePolicy
 from agentos.evolver.verdict.judge import counted, judged_trials
 from agentos.evolver.verdict.sequential import PairTally, log_e_above
 from agentos.ports import Proposal
 
 T = TypeVar("T")
 
-HOPE_S = 600.0  # the first in the given order is taken to bring one success in this time ...
-FALLS_BY = 2.0  # ... and each one after it to need so many times as long
-DOLLAR_S = 3600.0  # seconds of this machine and of waiting that weigh as much as a US dollar
 STANDS = frozenset({EvolutionState.PROBATION, EvolutionState.PROMOTED})
 GOOD = frozenset({"effective", "partly"})  # labels of an attestation after probation
 
@@ -94,18 +92,18 @@ def archive(parts: HistoryContext) -> Archive:
         for asked in past.asked:
             key = (asked.proposer, asked.layer)
             first, won = key == won, None if key == won else won  # of several sites in a layer, one
-            cost_s = asked.seconds + asked.cpu_s + DOLLAR_S * asked.usd
+            cost_s = asked.seconds + asked.cpu_s + parts.policy.propose.dollar_s * asked.usd
             achieved = ProposerYield(1, int(first), int(first and stands), cost_s)
             found[key] = found.get(key, NOTHING) + achieved
     return found
 
 
-def ordered(items: Sequence[T], achieved: Callable[[T], ProposerYield]) -> list[T]:
+def ordered(items: Sequence[T], achieved: Callable[[T], ProposerYield], rules: ProposePolicy) -> list[T]:
     """The items with most successes per cost first; ``items`` come in the order that holds until more is known."""
 
     def rate(place: int) -> float:
         found = achieved(items[place])
-        return (1 + found.effective) / (HOPE_S * FALLS_BY**place + found.cost_s)
+        return (1 + found.effective) / (rules.hope_s * rules.falls_by**place + found.cost_s)
 
     return [items[place] for place in sorted(range(len(items)), key=rate, reverse=True)]
 
@@ -179,9 +177,7 @@ def charged(parts: HistoryContext, evolution: Evolution) -> Evolution:
 # of it: a smaller one that was seen oftener goes before a larger one that was seen twice.
 
 
-PAST = 5  # evolutions of one failure among which a parent is looked for
 DIFF_MAX = 6_000  # characters
-SURE = 0.1  # chance that the lower bound of a gain is too high
 
 
 def parents_for(parts: HistoryContext, evolution: Evolution, site: EditTarget) -> tuple[Parent, ...]:
@@ -197,7 +193,9 @@ def _close(
     parts: HistoryContext, evolution: Evolution, site: EditTarget
 ) -> Iterator[tuple[float, str, Parent]]:
     """Those that did more good than harm: lower bound of the gain, id, and how it is shown."""
-    for past in parts.records.newest(Evolution, PAST, fingerprint_id=evolution.fingerprint_id):
+    for past in parts.records.newest(
+        Evolution, parts.policy.look_back.parents, fingerprint_id=evolution.fingerprint_id
+    ):
         if past.id == evolution.id:
             continue
         tried = {
@@ -213,18 +211,18 @@ def _close(
             diff = _diff(parts, candidate) if seen.wins > seen.losses else ""
             if 0 < len(diff) <= DIFF_MAX:
                 parent = Parent(candidate.id, candidate.manifest.edit, diff, _says(seen))
-                yield lower_bound(seen), candidate.id, parent
+                yield lower_bound(seen, parts.policy.propose.parent_chance), candidate.id, parent
 
 
-def lower_bound(seen: PairTally) -> float:
-    """What the mean advantage is above, with a chance of at most ``SURE`` to be wrong; -1 where nothing is known.
+def lower_bound(seen: PairTally, chance: float) -> float:
+    """What the mean advantage is above, with a chance of at most ``chance`` to be wrong; -1 where nothing is known.
 
     The largest mean against which the judge's bets are won (``sequential``).
     """
     low, high = -1.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
-        won = log_e_above(seen, middle) >= math.log(1 / SURE)
+        won = log_e_above(seen, middle) >= math.log(1 / chance)
         low, high = (middle, high) if won else (low, middle)
     return low
 

@@ -15,7 +15,6 @@ from agentos.domain import Kind, ResourceId, Step
 from agentos.evolver.history import RetirementContext
 
 CURSOR = "retiring"
-UNUSED_DAYS = 30
 _OURS = frozenset({"evolution", "revert"})
 
 
@@ -35,13 +34,13 @@ def unused_skills(parts: RetirementContext) -> list[Unused]:
     parts.cursor.advance(CURSOR, today, [])
     names = parts.snapshots.names(parts.snapshots.stable())
     skills = [name for name in names if name.kind is Kind.SKILL]
-    why = f"no run used it in {UNUSED_DAYS} days"
+    why = f"no run used it in {parts.policy.mine.unused_days:g} days"
     return [Unused(skill, why) for skill in skills if _is_unused(parts, skill)]
 
 
 def _is_unused(parts: RetirementContext, skill: ResourceId) -> bool:
     versions = parts.evolvable.versions(skill)
-    since = parts.now() - timedelta(days=UNUSED_DAYS)
+    since = parts.now() - timedelta(days=parts.policy.mine.unused_days)
     if not versions or not all(version.origin in _OURS for version in versions):
         return False
     if versions[0].created_at > since or parts.evolvable.may_evolve(skill):

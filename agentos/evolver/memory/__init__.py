@@ -10,6 +10,7 @@ from agentos.domain import Json
 from agentos.evolver.states import Clock
 
 if TYPE_CHECKING:
+    from agentos.evolver.policy import Policy
     from agentos.ports import Audit, Evolvable, Records, Snapshots
 
 
@@ -25,6 +26,7 @@ class MigrationContext(Protocol):
     """What memories are brought to another form with."""
 
     evolvable: Evolvable
+    policy: Policy
     snapshots: Snapshots
 
     def migrate(
@@ -39,5 +41,6 @@ class MemoryProposalContext(Clock, Protocol):
 
     audit: Audit
     evolvable: Evolvable
+    policy: Policy
     records: Records
     snapshots: Snapshots

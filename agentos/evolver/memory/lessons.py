@@ -189,12 +189,9 @@ def _days(run: Run, now: datetime) -> float:
 # nobody.
 
 
-OPEN_MAX = 100  # newest open proposals that are looked through
-
-
 def settle_proposals(parts: MemoryProposalContext) -> list[MemoryProposal]:
     """Close each open proposal whose words are a lesson of a memory by now, and say which brought them."""
-    waiting = parts.records.newest(MemoryProposal, OPEN_MAX, state=ProposalState.OPEN)
+    waiting = parts.records.newest(MemoryProposal, parts.policy.look_back.proposals, state=ProposalState.OPEN)
     known = _is_remembered(parts) if waiting else {}
     settled = []
     for proposal in waiting:

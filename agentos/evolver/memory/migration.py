@@ -160,7 +160,7 @@ def _brought(
     for name in names:
         document = resources[name].get(document_of(name), b"").decode("utf-8", "replace")
         own = {_text_of(name): new[name], document_of(name): _with_form(name, document, step.new)}
-        if fault := _fault(name, (old[name], new[name]), {**resources[name], **_encoded(own)}, checks):
+        if fault := _fault(parts, name, (old[name], new[name]), {**resources[name], **_encoded(own)}, checks):
             raise _Refused(f"{step.program} makes {name} what may not be: {fault}")
         made |= own
     return Migration(str(step.harness), step.old, step.new, made)
@@ -204,13 +204,17 @@ def _texts(step: _Step, given: Mapping[str, str], output: Json) -> list[str]:
 
 
 def _fault(
-    memory: ResourceId, texts: tuple[str, str], files: Mapping[str, bytes], checks: Sequence[Check]
+    parts: MigrationContext,
+    memory: ResourceId,
+    texts: tuple[str, str],
+    files: Mapping[str, bytes],
+    checks: Sequence[Check],
 ) -> str:
     """What is wrong with a memory's new text, as with any edit of a text; "" when nothing is."""
     old, new = texts
     if old.strip() and not new.strip():
         return "nothing is left of it"
-    if fault := fault_of_text(_text_of(memory), old, new, checks):
+    if fault := fault_of_text(_text_of(memory), old, new, checks, parts.policy.surface):
         return fault
     return "; ".join(examine(memory, files).faults)
 

@@ -39,7 +39,6 @@ from agentos.ports import Plan, Snapshots
 from agentos.resources import examine
 
 DRIVING = (Kind.HARNESS, Kind.AGENT, Kind.ENVIRONMENT)  # what runs are driven by
-_AGENTS = 8  # that are asked one by one; the contract suite and the canaries are not limited by it
 
 
 def driving_sha256(snapshots: Snapshots, snapshot: Snapshot) -> str:
@@ -148,7 +147,7 @@ class _Probing:
         agents = list(self._driven(driving))
         self.canaries = choose(self.parts, [*driving, *agents])
         looks: list[Callable[[], str | None]] = [
-            *(partial(self._unnamed, agent) for agent in agents[:_AGENTS]),
+            *(partial(self._unnamed, agent) for agent in agents[: self.parts.policy.probe.agents]),
             *(partial(self._in_breach, name) for name in driving if name.kind is Kind.HARNESS),
             *(partial(lost, self.parts, item, self.snapshot, self.base) for item in self.canaries),
         ]

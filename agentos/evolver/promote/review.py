@@ -43,7 +43,6 @@ from agentos.evolver.find.mining import runs_of, shown_part
 from agentos.evolver.promote import ReviewContext, VouchContext
 
 PURPOSE = "review"
-DIFF_MAX = 60_000  # characters; a longer one is no small edit, and nobody could say what is in it
 ANSWER_TOKENS = 4_096
 REASONS_MAX = 10
 REASON_MAX = 500
@@ -124,8 +123,8 @@ def _ask(parts: ReviewContext, evidence: Evidence, candidate: Candidate) -> _Hea
     if reviewer is None:
         return _Heard("", ReviewOpinion.FAIL, ("the policy wants a review, and no reviewer is set up",))
     diff = _diff(parts, candidate)
-    if len(diff) > DIFF_MAX:
-        why = f"its diff has {len(diff)} characters, at most {DIFF_MAX} are reviewed"
+    if len(diff) > parts.policy.review.max_diff:
+        why = f"its diff has {len(diff)} characters, at most {parts.policy.review.max_diff} are reviewed"
         return _Heard("", ReviewOpinion.FAIL, (why,))
     shown = told(runs_of(parts, parts.tasks(evidence.task_ids)), WIDE).text
     talk = RequestDraft(with_data(texts()["review"]["system"]), f"{shown}\n\nThe edit:\n{quoted(diff)}")

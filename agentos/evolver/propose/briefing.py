@@ -44,10 +44,7 @@ from agentos.ports import Brief, Case, KnownLesson, ObservedRun
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together
-WISHES_BACK = 100  # open proposals of runs to look through
-HISTORY = 12  # evolutions of the same failure to tell of
 CALLS_MAX = 10  # that agents made of the tool, of those that failed and of those that worked
-RUNS_BACK = 5  # of a guard's work to find a passing one in
 
 # What an edit of a layer may touch, and what belongs beside it: the kinds whose files are shown.
 _SHOWN = {
@@ -127,7 +124,7 @@ def fared_of(parts: BriefContext, files: Mapping[str, str]) -> tuple[KnownLesson
 def _proposed_memories(parts: BriefContext, tasks: Sequence[Task]) -> tuple[str, ...]:
     """What runs of this very work asked to be remembered, and nobody has decided on; newest first."""
     keys = {task.key for task in tasks}
-    waiting = parts.records.newest(MemoryProposal, WISHES_BACK, state=ProposalState.OPEN)
+    waiting = parts.records.newest(MemoryProposal, parts.policy.look_back.proposals, state=ProposalState.OPEN)
     return tuple(one.text for one in waiting if one.task_key in keys)
 
 
@@ -137,7 +134,11 @@ def _successes(parts: BriefContext, base: Snapshot, sets: TaskSets, layer: Layer
         return good_runs(parts, base)
     found = []
     for task in shown_guards(parts, sets) if layer is Layer.SKILL else ():
-        runs = [run for run in parts.journal.runs_of(task.key, RUNS_BACK) if run.share is Share.OPEN]
+        runs = [
+            run
+            for run in parts.journal.runs_of(task.key, parts.policy.look_back.answered)
+            if run.share is Share.OPEN
+        ]
         run = next((run for run in runs if run.outcome and run.outcome.result is Result.PASSED), None)
         if task.call is None and run is not None:
             found.append(ObservedRun(replace(task, checks=()), run, tuple(parts.journal.steps(run.id))))
@@ -174,7 +175,9 @@ def _text(content: bytes) -> str | None:
 
 def _history(parts: BriefContext, evolution: Evolution) -> Iterator[EarlierAttempt]:
     """What was tried on this failure lately, and what came of it, but for what hidden tasks said of it."""
-    lately = parts.records.newest(Evolution, HISTORY, fingerprint_id=evolution.fingerprint_id)
+    lately = parts.records.newest(
+        Evolution, parts.policy.look_back.told, fingerprint_id=evolution.fingerprint_id
+    )
     for past in reversed(lately):
         if past.id == evolution.id or past.ended_at is None:
             continue

@@ -67,7 +67,7 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
     sites = workable(parts, diagnosis)
     most = parts.policy.propose.max_candidates
     meter = ProposerMeter(parts.now)
-    tracks = lately(parts.records, evolution.id)
+    tracks = lately(parts.records, parts.policy.look_back.calibrated, evolution.id)
     for left, site in zip(range(len(sites), 0, -1), sites, strict=True):
         brief = replace(
             brief_for(parts, evolution, site, sets, diagnosis.why),
@@ -253,7 +253,9 @@ def _proposals(
     """``here`` grows with what is accepted; ``silent``, which grows too, has nobody to ask any more."""
     known = archive(parts)
     asked = parts.proposers.get(brief.layer, ())
-    for proposer in ordered(asked, lambda item: known.get((item.name, brief.layer), NOTHING)):
+    for proposer in ordered(
+        asked, lambda item: known.get((item.name, brief.layer), NOTHING), parts.policy.propose
+    ):
         if proposer.name in silent or (here and not brief.history):
             continue
         try:

@@ -102,7 +102,7 @@ def screen(
         before = old.get(path)
         reason = _path_fault(path, surface) or _size_fault(before, text, surface)
         if not path.endswith(".py"):
-            reason = reason or fault_of_text(path, before or "", text, checks)
+            reason = reason or fault_of_text(path, before or "", text, checks, surface)
             reason = reason or (_document_fault(before, text) if path.startswith("harness/") else "")
         else:
             reason = reason or _source_fault(path, before, text, checks, tool=not path.startswith("harness/"))

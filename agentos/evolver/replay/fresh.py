@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentos.domain import Arm, Candidate, Evolution, Result, Run, Snapshot, Task, Trial, TrialSet
+from agentos.domain import Arm, Candidate, Evolution, Result, Run, Snapshot, Task, Trial, TrialSet, work_of
 from agentos.evolver.find.mining import BATCH, CURSOR
 from agentos.evolver.history.content import content_of
 from agentos.evolver.replay import FreshContext
 from agentos.evolver.replay.jobs import TrialJob, recording_for, run_all
 from agentos.evolver.replay.trials import failing_alike
 from agentos.evolver.select.curate import asks_models_live
-from agentos.evolver.select.renaming import work_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
     digest,
+    work_of,
 )
 from agentos.errors import ModelAway, NotFound, Unavailable
 from agentos.evolver.find.agent_failures import without_model
@@ -215,7 +216,10 @@ class _Before:
         if parts.executor.given(job.task, job.snapshot) != old.bundle:
             return None
         now = replace(old, id=job.id, evolution_id=job.evolution_id, candidate_id=job.candidate_id)
-        return replace(now, snapshot=job.snapshot, number=job.number, look=job.look, taken_from=old.id)
+        work = work_of(job.task)
+        return replace(
+            now, snapshot=job.snapshot, number=job.number, look=job.look, taken_from=old.id, work=work
+        )
 
 
 def _served_from(plan: Plan) -> str:
@@ -255,6 +259,7 @@ def _trial(parts: ReplayContext, job: TrialJob, before: _Before, made: TrialBatc
         reached=done.reached,
         plugins=done.plugins,
         host=done.host,
+        work=work_of(job.task),
     )
     made.add(trial, began, asked=asks(done.steps))
     return trial

@@ -1,7 +1,7 @@
 """Curate: which tasks take part in an evolution, as evidence, guard or hold-out.
 
-The three sets are disjoint by the work they ask for (``Task.key``), not only by id. Guards are past
-successes of the same resource and what earlier promotions repaired. Hold-out tasks were hidden
+The three sets are disjoint by what they ask for (``Task.key``), not only by id; guards and hidden tasks by the work
+itself (``work_of``), so that none stands twice and no hidden one is given away by another. Guards are past successes of the same resource and what earlier promotions repaired. Hold-out tasks were hidden
 from the day they were first seen; no proposer's brief is made from this module's ``hold_out``.
 """
 
@@ -35,6 +35,7 @@ from agentos.domain import (
     Verdict,
     digest,
     is_reference,
+    work_of,
 )
 from agentos.errors import NotFound
 from agentos.evolver.find.feedback import taken_back
@@ -44,7 +45,6 @@ from agentos.evolver.history.content import content_of
 from agentos.evolver.history.proposer_order import STANDS
 from agentos.evolver.history.retirement import uses
 from agentos.evolver.select import InheritanceContext, LooksContext, SelectionContext
-from agentos.evolver.select.renaming import work_of
 from agentos.ports import Case
 
 # Results that say something of the work, not of the machinery.
@@ -88,7 +88,8 @@ class TaskSets:
 def choose_sets(parts: SelectionContext, evidence: Evidence, *resources: str) -> TaskSets:
     """Disjoint sets for a change of any of the ``resources``, an equal share for each."""
     rules = parts.policy.evidence
-    seen = {task.key for task in parts.tasks(evidence.task_ids)}
+    failing = parts.tasks(evidence.task_ids)
+    seen = {task.key for task in failing}
     most = parts.policy.look_back.sets
     runs = _in_turn([parts.journal.runs_using(resource, most) for resource in dict.fromkeys(resources)])
     passed = [run for run in (*_spoken(parts, resources), *runs) if is_open(parts, run) and _passed(run)]
@@ -98,7 +99,7 @@ def choose_sets(parts: SelectionContext, evidence: Evidence, *resources: str) ->
     unseen = [run for run in runs if not is_open(parts, run)]
     if worn:
         unseen.sort(key=lambda run: work_of(parts.journal.task(run.task_id)) in worn)
-    hold_out = _take(parts, unseen, seen, rules.max_hold_out)
+    hold_out = _take(parts, unseen, seen | {work_of(task) for task in failing}, rules.max_hold_out)
     guards = tuple(dict.fromkeys((*fixes, *guards)))
     every = (*evidence.task_ids, *guards, *hold_out)
     hidden = to_hide(parts, evidence.task_ids)
@@ -189,7 +190,10 @@ def visible_guards(
             continue
         if task.call is None or not path or tool not in (None, task.call.tool.rpartition("/")[2]):
             continue
-        run = next((run for run in parts.journal.runs_of(task.key, 5) if _passed(run)), None)
+        run = next(
+            (run for run in parts.journal.runs_of(task.key, parts.policy.look_back.answered) if _passed(run)),
+            None,
+        )
         if run is not None and not is_reference(run.answer):
             shown.append((replace(case_of(parts, task), checks=()), run.answer))
     return shown
@@ -200,13 +204,16 @@ def _passed(run: Run) -> bool:
 
 
 def _take(parts: SelectionContext, runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
-    """Newest first, one for each distinct work, adding to ``seen``. Work without checks teaches nothing good."""
+    """Newest first, one for each work, adding keys and work to ``seen``. Work without checks teaches nothing good."""
     chosen: list[str] = []
     for run in runs:
         if len(chosen) == limit:
             break
-        if run.task_key not in seen and _is_checked(parts, run):
-            seen.add(run.task_key)
+        if run.task_key in seen or not _is_checked(parts, run):
+            continue
+        seen.add(run.task_key)
+        if (work := work_of(parts.journal.task(run.task_id))) not in seen:
+            seen.add(work)
             chosen.append(run.task_id)
     return tuple(chosen)
 
@@ -256,8 +263,8 @@ def _past_fixes(parts: SelectionContext, resources: frozenset[str], seen: set[st
     for task in parts.tasks(tuple(dict.fromkeys(fixed))):
         if len(chosen) == limit:
             break
-        if task.key not in seen and task.checks and not is_hidden(parts, task):
-            seen.add(task.key)
+        if seen.isdisjoint((task.key, work_of(task))) and task.checks and not is_hidden(parts, task):
+            seen |= {task.key, work_of(task)}
             chosen.append(task.id)
     return tuple(chosen)
 
@@ -288,13 +295,14 @@ def with_inherited(
         for task_id in (*_repaired(parts, there[name]), *_helped(parts, there[name]))
     )
     rules = parts.policy.evidence
-    known = {task.key for task in parts.tasks((*sets.evidence, *sets.guards, *sets.hold_out))}
+    there_now = parts.tasks((*sets.evidence, *sets.guards, *sets.hold_out))
+    known = {*map(work_of, there_now)}
     guards: list[str] = []
     hold_out: list[str] = []
     for task in parts.tasks(tuple(found)):
         own, most = (hold_out, rules.max_hold_out) if is_hidden(parts, task) else (guards, rules.max_guards)
-        if task.checks and task.key not in known and len(own) < most:
-            known.add(task.key)
+        if task.checks and work_of(task) not in known and len(own) < most:
+            known.add(work_of(task))
             own.append(task.id)
     return replace(
         sets,

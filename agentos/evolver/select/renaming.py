@@ -18,9 +18,9 @@ from functools import lru_cache
 from hashlib import shake_256
 from pathlib import PurePosixPath
 from struct import unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agentos.domain import Call, Check, InputFile, Json, Task, Trial, digest
+from agentos.domain import Call, Check, InputFile, Json, Task, Trial, exchanged, mapped
 from agentos.errors import NotFound
 
 if TYPE_CHECKING:
@@ -94,7 +94,6 @@ _ENDS = [f"{first}-{second}" for first in _FIRST for second in _SECOND]
 _LONG_NAMES = [f"{end}-of-{_SECOND[place % len(_SECOND)]}" for place, end in enumerate(_ENDS)]
 _LONG = 60  # characters of a goal
 _WORD = r"[A-Za-z0-9]"
-_NAME = r"[\w./-]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class RenamedTask:
 
     def as_before(self, value: Json) -> Json:
         """A value that such a run gave, in the names of the task as it was asked."""
-        return _mapped(value, lambda text: _exchanged(text, self.names))
+        return mapped(value, lambda text: exchanged(text, self.names))
 
 
 def in_other_names(parts: RenamingContext, task: Task) -> RenamedTask | None:
@@ -116,18 +115,6 @@ def in_other_names(parts: RenamingContext, task: Task) -> RenamedTask | None:
         return renamed(task, parts.blobs.get, key, long=bool(key[0] % 2))
     except NotFound:
         return None  # an input is gone: the trial itself will say so
-
-
-def work_of(task: Task) -> str:
-    """Identity of the work, whatever it and its files are called: its call on these contents, or its goal.
-
-    The same work filed anew, under other names or with other checks, is no other work.
-    """
-    if task.call is None:
-        return digest([task.agent, " ".join(task.goal.split()), sorted(item.sha256 for item in task.inputs)])
-    names = {name: item.sha256 for item in task.inputs for name in (item.path, PurePosixPath(item.path).name)}
-    args = _exchanged_all(dict(task.call.args), names)
-    return digest([task.call.tool, args, sorted(item.sha256 for item in task.inputs)])
 
 
 def unlike(trials: Iterable[Trial]) -> frozenset[str]:
@@ -163,9 +150,9 @@ def renamed(task: Task, content: Callable[[str], bytes], key: bytes, *, long: bo
     names = dict(_new_names(task, content, key, long=long))
     spoken = {**names, **_short(task, names)}
     files = tuple(replace(item, path=names.get(item.path, item.path)) for item in task.inputs)
-    call = Call(task.call.tool, _mapped(dict(task.call.args), lambda text: _exchanged(text, spoken)))
+    call = Call(task.call.tool, mapped(dict(task.call.args), lambda text: exchanged(text, spoken)))
     checks = tuple(
-        Check(check.kind, _mapped(dict(check.spec), lambda text: _exchanged(text, spoken)))
+        Check(check.kind, mapped(dict(check.spec), lambda text: exchanged(text, spoken)))
         for check in task.checks
     )
     title = " ".join(_drawn(key, "goal", long=len(task.goal) < _LONG)[:3])
@@ -235,24 +222,7 @@ def _drawn(key: bytes, what: str, *, long: bool) -> tuple[str, ...]:
 
 
 def _exchanged_all(value: Json, names: Mapping[str, str]) -> Json:
-    return _mapped(value, lambda text: _exchanged(text, names))
-
-
-def _exchanged(text: str, names: Mapping[str, str]) -> str:
-    """Whole names alone: what only begins or ends like one is another."""
-    if not names:
-        return text
-    longest = sorted(names, key=len, reverse=True)
-    pattern = rf"(?<!{_NAME})((?:\./)*)({'|'.join(map(re.escape, longest))})(?![\w-])(?!\.\w)"
-    return re.sub(pattern, lambda found: found[1] + names[found[2]], text)
-
-
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {change(name): _mapped(item, change) for name, item in value.items()}
-    return [_mapped(item, change) for item in value] if isinstance(value, list | tuple) else value
+    return mapped(value, lambda text: exchanged(text, names))
 
 
 def _texts(value: Json) -> Iterator[str]:

@@ -110,12 +110,14 @@ def checked(trials: Iterable[Trial]) -> frozenset[str]:
 
 
 def guarding(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> frozenset[str]:
-    """Guards and hold-out tasks that pass with it, are checked, and ran some of what it edits.
+    """Guards and hold-out tasks that pass with it, are checked, and ran some of what it edits: one of each work.
 
     What failed on the base each time had nothing to break: it is one more case of a failure. Of an edit that only brings new files nothing could have run before: there, all of them.
     """
-    beside = _beside(trials, edition).items()
-    return frozenset(task_id for task_id, reached in beside if reaches(candidate, reached))
+    work = {trial.task_id: trial.work or trial.task_id for trial in trials}
+    beside = sorted(_beside(trials, edition).items(), reverse=True)
+    first = {work[task_id]: task_id for task_id, reached in beside if reaches(candidate, reached)}
+    return frozenset(first.values())
 
 
 def idle_parts(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> list[EditedName]:
@@ -125,7 +127,11 @@ def idle_parts(candidate: Candidate, trials: Sequence[Trial], edition: int = EDI
 
 
 def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
-    """Checked guards and hold-out tasks that pass with the candidate, with all that their trials entered."""
+    """Checked guards and hold-out tasks that pass with the candidate, with all that their trials entered.
+
+    What asks for the very work of the evidence, with other checks, may break and stands for nothing else.
+    """
+    same = {trial.work for trial in trials if trial.work and trial.set is TrialSet.EVIDENCE}
     stood = {
         trial.task_id
         for trial in trials
@@ -136,6 +142,7 @@ def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
         for trial in trials
         if trial.arm is Arm.CANDIDATE
         and trial.set in (TrialSet.GUARD, TrialSet.HOLD_OUT)
+        and trial.work not in same
         and trial.outcome.result is not Result.NOT_REPLAYABLE
     ]
     varies = {trial.task_id for trial in own if trial.number}

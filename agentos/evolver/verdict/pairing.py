@@ -313,6 +313,7 @@ _ADDED = (
     "taken_from",
     "plugins",
     "host",
+    "work",
 )
 _ADDED_COST = ("calls", "live_calls")
 _ADDED_FAULT = ("origin", "kind")

@@ -32,13 +32,13 @@ from agentos.domain import (
     Task,
     Trial,
     Version,
+    work_of,
 )
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.find.agent_failures import no_model
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
 from agentos.evolver.policy import Probation
-from agentos.evolver.select.renaming import work_of
 from agentos.evolver.verdict.sequential import log_e
 from agentos.evolver.watch import ChangeContext
 from agentos.resources import parse_id
@@ -272,7 +272,6 @@ def _passed(run: Run) -> bool:
 # --- What people did to what was promoted: who takes it back, changes or pins it ends its watch, truthfully
 
 
-RECENT = 20  # settled promotions that are looked at
 _OWN = frozenset({"evolution", "rollback"})  # origins of versions that the program made by itself
 
 
@@ -280,7 +279,9 @@ def follow(parts: ChangeContext, *, settled: bool = False) -> list[Evolution]:
     """End every watch that a person's change ended; with ``settled`` look at past watches too. Cheap."""
     standing = list(parts.records.find(Evolution, state=EvolutionState.PROBATION))
     if settled:
-        standing += parts.records.newest(Evolution, RECENT, state=EvolutionState.PROMOTED)
+        standing += parts.records.newest(
+            Evolution, parts.policy.look_back.settled, state=EvolutionState.PROMOTED
+        )
     return [ended for evolution in standing if (ended := _followed(parts, evolution)) is not None]
 
 

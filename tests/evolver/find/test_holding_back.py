@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from agentos.domain import Evolution, EvolutionState
+from agentos.domain import Evolution, EvolutionState, Share
 from agentos.evolver.find.mining import to_hide
 from agentos.evolver.policy import EvidencePolicy, Policy
 from agentos.ports import Brief, Proposal
@@ -108,6 +109,21 @@ def test_a_third_is_hidden_from_three_on(key: bytes, count: int, hidden: int) ->
     assert len(to_hide(world.parts, ids)) == hidden
     world.policy = Policy(evidence=EvidencePolicy(held_back=0))
     assert to_hide(world.parts, ids) == ()
+
+
+def test_work_that_is_shown_under_another_goal_is_not_hidden() -> None:
+    """Twins of shown tasks would be mended by a lookup of what was shown."""
+    for key in KEYS:
+        world = World(key=key)
+        task = world.task(41, "pass")
+        twins = [replace(task, id=f"task-twin-{number}", goal=f"goal {number}") for number in range(4)]
+        for twin in twins:
+            world.ledger.add_task(twin, Share.OPEN)
+        same = [task.id, *(twin.id for twin in twins)]
+        assert to_hide(world.parts, same) == (), "one work, however often it was asked for"
+        two = [world.task(points, "pass").id for points in (42, 43)]
+        chosen = to_hide(world.parts, [*same, *two])
+        assert [*chosen] in (same, two[:1], two[1:]), "a work is hidden as a whole"
 
 
 def test_what_was_hidden_once_is_hidden_first_again() -> None:

@@ -62,6 +62,58 @@ WAYS = {
     "the machine": "import platform\nhint = platform.node()",
     "load": "hint = os.getloadavg()",
     "free space": "import shutil\nhint = shutil.disk_usage('.')",
+    "the id of a mail": "import email.utils\nhint = email.utils.make_msgid()",
+    "a folder of its own": "import tempfile\nhint = tempfile.mkdtemp()",
+    "a file of its own": "import tempfile\nhint = tempfile.NamedTemporaryFile().name",
+    "the number of an entry": "hint = [entry.inode() for entry in os.scandir('.')]",
+    "an archive's entry of a file": "import zipfile\nhint = zipfile.ZipInfo.from_file(input.path).date_time",
+    "an archive in memory": "import io, zipfile\nfile = io.BytesIO()\nwith zipfile.ZipFile(file, 'w') as out:\n    out.writestr('a', 'b')\n    hint = out.infolist()[0].date_time",
+    "an archive's member of a file": "import io, tarfile\nhint = tarfile.open(fileobj=io.BytesIO(), mode='w').gettarinfo(input.path).mtime",
+    "what gzip writes": "import gzip\nhint = gzip.compress(b'')[4:8]",
+    "a packed file": "import gzip, io\nfile = io.BytesIO()\ngzip.GzipFile(fileobj=file, mode='wb').close()\nhint = file.getvalue()[4:8]",
+    "the clock of SQLite": "import sqlite3\nhint = sqlite3.connect(':memory:').execute(\"select julianday('now')\").fetchone()",
+    "its time stamp": "import sqlite3\nhint = sqlite3.connect(':memory:').execute('select current_timestamp').fetchone()",
+    "a scheduler": "import sched\nhint = sched.scheduler().timefunc()",
+    "a mail of its own": "import mailbox\nhint = mailbox.MaildirMessage().get_date()",
+    "two files beside each other": "import filecmp\nhint = filecmp.cmp(input.path, input.path)",
+    "all its users": "hint = os.getresuid()",
+    "its groups": "hint = os.getgroups()",
+    "its priority": "hint = os.getpriority(0, 0)",
+    "its mask": "hint = os.umask(18)",
+    "attributes of a file": "hint = os.listxattr('.')",
+    "the terminal": "import shutil\nhint = shutil.get_terminal_size()",
+    "the place of a module": "import json\nhint = json.__file__",
+    "the folder above all": "hint = os.listdir(os.sep)",
+    "the way down": "hint = os.path.relpath('/')",
+    "a program's place": "import shutil\nhint = shutil.which('ls')",
+    "the top, by its sign": "hint = list(Path(os.sep).glob('*'))",
+    "memory in use": "import sys\nhint = sys.getallocatedblocks()",
+    "how many threads": "import threading\nhint = threading.active_count()",
+    "names of threads": "import threading\nhint = [t.name for t in threading.enumerate()]",
+    "the number of a thread": "import threading\nhint = threading.current_thread().native_id",
+    "a wait that ends": "import threading\ndone = threading.Event()\nhint = done.wait(0.01)",
+    "a timer": "import threading\nt = threading.Timer(0.01, print)\nt.start()",
+    "a record of its own": "import logging\nhint = logging.getLogger().makeRecord('a', 1, 'b', 1, 'c', (), None).created",
+    "the time in its records": "import logging\nlogging.basicConfig(format='%(asctime)s')",
+    "where its frames lie": "import traceback\nhint = traceback.extract_stack()",
+    "the same as text": "import traceback\nhint = traceback.format_stack()",
+    "the place of a file as an address": "hint = Path('x').as_uri()",
+    "a packed file, the mode computed": "import gzip\nhint = gzip.open('x', 'w' + 'b')",
+    "a packed file, the mode unknown": "import zipfile\nhint = zipfile.ZipFile('x', input.day)",
+    "a time that a query asks for": "hint = f'select {input.day}, current_date'",
+}
+
+
+# Not asked about but refused: they leave the workspace.
+REFUSED = {
+    "a listing of the top": "hint = os.listdir('/')",
+    "the same, put together": "hint = os.listdir(chr(47))",
+    "a pattern from the top": "import glob\nhint = glob.glob('/[p]roc/self/cg*')",
+    "a listing by descriptor": "hint = os.listdir(3)",
+    "what a descriptor is": "hint = os.isatty(0)",
+    "its terminal": "hint = os.ttyname(0)",
+    "the top, looked through": "hint = list(os.walk('/'))",
+    "a file by its whole path": "hint = os.stat('/x').st_size",
 }
 
 
@@ -87,6 +139,11 @@ HONEST = [
     'name = os.path.join("out", os.path.basename(input.path))',
     'text = "a sentence.. with dots, and the proc of it"',
     "import time\ntime.sleep(0.01)",
+    'import gzip\nrows = gzip.open(input.path, "rt").readlines()',
+    "import zipfile\nwith zipfile.ZipFile(input.path) as file:\n    names = file.namelist()",
+    'import logging\nlogging.getLogger("sums").warning("no rows, for now")',
+    'rows = [row for row in Path("in").glob("*.csv") if row.exists()]',
+    'hint = "please attach the file, now"',
 ]
 
 
@@ -108,3 +165,10 @@ def test_it_refuses_nothing(tier: Tier) -> None:
     found = guard({TOOL: BASE}, edited(WAYS["time"]), Screen())
     assert {finding.rule for finding in found} == {"tell"}
     assert refusal(found, Screen(), tier) == ""
+
+
+@pytest.mark.parametrize("way", REFUSED)
+def test_what_leaves_the_workspace_is_refused(way: str) -> None:
+    found = findings({TOOL: BASE}, edited(REFUSED[way]), Screen())
+    assert {"inside", "tell"} & {finding.rule for finding in found}
+    assert "inside" in refusal(found, Screen(), Tier.MEDIUM)

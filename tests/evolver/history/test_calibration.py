@@ -20,7 +20,8 @@ from agentos.domain import (
     Snapshot,
     Verdict,
 )
-from agentos.evolver.history.calibration import RECENT, calibrate, in_words, label, lately
+from agentos.evolver.history.calibration import calibrate, in_words, label, lately
+from agentos.evolver.policy import LookBack
 from agentos.evolver.watch.probation import settle
 from agentos.testing import MemoryLedger
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from conftest import World
 
 BASE = Snapshot("c" * 40, "t" * 40)
+
+
+RECENT = LookBack().calibrated
 
 
 def candidate(
@@ -126,7 +130,7 @@ def over(number: int) -> Evolution:
 
 
 def said(ledger: MemoryLedger, proposer: str = "model", layer: Layer = Layer.PROMPT) -> str:
-    return in_words(lately(ledger, "evo-now"), layer).get(proposer, "")
+    return in_words(lately(ledger, RECENT, "evo-now"), layer).get(proposer, "")
 
 
 def test_the_next_proposal_is_told_how_its_own_edits_fared_and_no_task() -> None:

@@ -21,6 +21,7 @@ from agentos.domain import (
 from agentos.evolver.advice.requests import NARROW, talk, told_of
 from agentos.evolver.find.triage import retry
 from agentos.evolver.history.proposer_order import DIFF_MAX, lower_bound, parents_for
+from agentos.evolver.policy import Policy
 from agentos.evolver.verdict.sequential import PairTally
 from agentos.ports import Brief, Proposal
 from agentos.proposers.evidence_export import dossier
@@ -35,6 +36,9 @@ TEMPTING = FAULTY.replace("> 50", "> 48")  # mends 50 and breaks 49, a guard
 HARMFUL = FAULTY.replace("> 50", "> 5000")
 USELESS = FAULTY.replace("> 50", "> 51")
 HERE = EditTarget(Layer.SKILL, "skill/calc", PATH)
+
+
+CHANCE = Policy().propose.parent_chance
 
 
 def proposing(*sources: str) -> ScriptedProposer:
@@ -54,10 +58,13 @@ def tried(world: World, *sources: str) -> Evolution:
 
 def test_more_pairs_go_before_a_larger_gain_seen_twice() -> None:
     lucky, steady = PairTally(wins=2), PairTally(wins=20, ties=4, losses=2)
-    assert lower_bound(lucky) < lower_bound(steady) < 18 / 26
-    assert lower_bound(PairTally()) == -1.0
+    assert lower_bound(lucky, CHANCE) < lower_bound(steady, CHANCE) < 18 / 26
+    assert lower_bound(PairTally(), CHANCE) == -1.0
     assert (
-        lower_bound(PairTally(losses=9)) < lower_bound(PairTally(ties=9)) < 0 < lower_bound(PairTally(wins=9))
+        lower_bound(PairTally(losses=9), CHANCE)
+        < lower_bound(PairTally(ties=9), CHANCE)
+        < 0
+        < lower_bound(PairTally(wins=9), CHANCE)
     )
 
 

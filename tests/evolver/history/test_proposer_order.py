@@ -24,7 +24,6 @@ from agentos.domain import (
 from agentos.errors import ModelFailed
 from agentos.evolver.cycle import evolve
 from agentos.evolver.history.proposer_order import (
-    DOLLAR_S,
     Archive,
     ProposerMeter,
     ProposerYield,
@@ -32,7 +31,7 @@ from agentos.evolver.history.proposer_order import (
     by_layer,
     ordered,
 )
-from agentos.evolver.policy import LookBack
+from agentos.evolver.policy import LookBack, ProposePolicy
 from agentos.ports import Proposal
 from agentos.testing import ScriptedProposer
 
@@ -47,6 +46,9 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 UNKNOWN = ProposerYield()
 
 
+RULES = ProposePolicy()
+
+
 def proposing(*sources: str, name: str = "scripted") -> ScriptedProposer:
     made = [Proposal("a cause", "an edit", "compare", {PATH: one}, "why", (), ()) for one in sources]
     return ScriptedProposer(made, name)
@@ -54,7 +56,7 @@ def proposing(*sources: str, name: str = "scripted") -> ScriptedProposer:
 
 def order(**found: ProposerYield) -> list[str]:
     """``found`` in the order that was given."""
-    return ordered(list(found), lambda name: found[name])
+    return ordered(list(found), lambda name: found[name], RULES)
 
 
 # --- the order ---------------------------------------------------------------------------------------
@@ -100,7 +102,7 @@ def test_the_order_finds_sooner_than_the_worst_one_and_is_near_the_best() -> Non
     found = dict.fromkeys(chances, UNKNOWN)
     rows = []
     for _ in range(150):
-        rows.append(ordered(list(chances), found.__getitem__))
+        rows.append(ordered(list(chances), found.__getitem__, RULES))
         for name in rows[-1]:
             won = dice.random() < chances[name][0]
             found[name] += ProposerYield(1, won, won, chances[name][1])
@@ -171,7 +173,7 @@ def test_an_evolution_keeps_whom_it_asked_and_what_their_trials_cost(world: Worl
     assert asked.cpu_s == pytest.approx(2.0 * len(own))
     assert asked.usd == pytest.approx(0.5 * len(own))
     found = archive(world.parts)
-    cost = asked.seconds + asked.cpu_s + DOLLAR_S * asked.usd
+    cost = asked.seconds + asked.cpu_s + RULES.dollar_s * asked.usd
     assert found == {("scripted", Layer.SKILL): ProposerYield(1, 1, 1, cost)}
     assert archive(world.parts) == found, "the same ledger, the same answer"
 
@@ -283,7 +285,7 @@ def test_layers_are_ranked_by_all_who_work_on_them() -> None:
         ("model", Layer.PROMPT): ProposerYield(4, 2, 2, 100.0),
     }
     assert by_layer(known, Layer.MEMORY) == ProposerYield(10, 0, 0, 1_800.0)
-    rows = ordered((Layer.MEMORY, Layer.PROMPT, Layer.SKILL), lambda layer: by_layer(known, layer))
+    rows = ordered((Layer.MEMORY, Layer.PROMPT, Layer.SKILL), lambda layer: by_layer(known, layer), RULES)
     assert rows == [Layer.PROMPT, Layer.MEMORY, Layer.SKILL], "of the third nothing is known"
 
 

@@ -23,6 +23,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
     Verdict,
+    work_of,
 )
 from agentos.errors import Conflict
 from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fresh
@@ -30,7 +31,6 @@ from agentos.evolver.policy import Judge, Policy, policy_from_json
 from agentos.evolver.promote.promotion import approve, settle_overtaken
 from agentos.evolver.replay.verification import misplaced, untimely
 from agentos.evolver.select.curate import LookCounter, used_up
-from agentos.evolver.select.renaming import work_of
 from agentos.evolver.verdict.fresh import FreshWork, fresh_work
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Attempt

@@ -132,6 +132,7 @@ def test_evidence_that_varies_is_left_to_the_pairs() -> None:
         both("e2", "pp", "pp"),  # the evidence does not count itself
         side("g2", Arm.CANDIDATE, "pp"),  # nobody knows that it passed before
         [*side("g2", Arm.BASE, "pp"), *side("g2", Arm.CONTROL, "pp")],
+        both("g2", "pp", "pp", work="one") + both("e2", "ff", "pp", work="one"),  # the evidence's own work
     ],
 )
 def test_what_does_not_guard_is_not_counted(second: list[Trial]) -> None:
@@ -141,6 +142,19 @@ def test_what_does_not_guard_is_not_counted(second: list[Trial]) -> None:
         "of guards and hold-out tasks with checks, 1 pass with it and ran what it edits, and with fewer than 2 "
         "(min_tasks) nobody can tell what it breaks"
     )
+
+
+def test_tasks_that_ask_for_the_same_work_count_once() -> None:
+    twins = [
+        trial
+        for name in ("g1", "g2", "h1", "h2")
+        for trial in both(name, "pp", "pp", work="w" + name[1:].replace("2", "1"))
+    ]
+    assert guarding(CANDIDATE, [*GAIN, *twins]) == {"g1"}
+    assert "1 pass with it" in told([*GAIN, *twins])
+    assert told([*GAIN, *twins, *both("h3", "pp", "pp", work="w3")]) == ""
+    before = [replace(trial, work="") for trial in twins]
+    assert told([*GAIN, *before]) == "", "of trials from before it was written down tasks are counted"
 
 
 @pytest.mark.parametrize("fewest", [0, 1])

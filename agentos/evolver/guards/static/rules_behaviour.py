@@ -225,24 +225,41 @@ _TELLING = {
             _CLOCK,
             "",
             "uuid.uuid1 uuid.uuid6 uuid.uuid7 os.times email.utils.localtime email.utils.formatdate "
-            "logging.LogRecord logging.makeLogRecord",
+            "email.utils.make_msgid gzip.compress sqlite3 mailbox sched",
         ),
+        # Who sees its own records reads in them when they were made.
+        (
+            _CLOCK,
+            "logging.",
+            "LogRecord makeLogRecord basicConfig Formatter Filter Handler StreamHandler FileHandler Logger handlers "
+            "getLogRecordFactory setLogRecordFactory",
+        ),
+        # A clock that is made of a counter, or of a wait that ends.
+        (_CLOCK, "", "threading _thread concurrent.futures queue select"),
         (_FILES, "os.path.", "getmtime getctime getatime"),
+        (_FILES, "", "filecmp zipfile.ZipInfo.from_file"),
         (
             _MACHINE,
             "os.",
             "getloadavg cpu_count process_cpu_count uname getpid getppid getpgid getpgrp getsid getuid geteuid getgid "
-            "sched_getaffinity statvfs fstatvfs sysconf confstr",
+            "getresuid getresgid getgroups getgrouplist getpriority getxattr listxattr umask isatty ttyname "
+            "get_terminal_size device_encoding cpu_count get_exec_path sched_getaffinity sched_getscheduler statvfs "
+            "fstatvfs sysconf confstr",
         ),
         (
             _MACHINE,
             "",
-            "platform uuid.getnode shutil.disk_usage sys.argv sys.orig_argv threading.get_native_id sys.executable "
+            "platform uuid.getnode shutil.disk_usage shutil.which shutil.get_terminal_size sys.getallocatedblocks "
+            "traceback.extract_stack traceback.format_stack traceback.print_stack traceback.StackSummary sys.argv sys.orig_argv threading.get_native_id sys.executable "
             "sys.prefix sys.base_prefix",
         ),
-        (_PLACE, "os.", "getcwd getcwdb pardir fwalk path.pardir path.ismount"),
-        (_PLACE, "os.path.", "abspath realpath expanduser expandvars"),
-        (_PLACE, "tempfile.", "gettempdir tempdir gettempdirb"),
+        (_PLACE, "os.", "getcwd getcwdb pardir fwalk sep path.pardir path.ismount path.sep"),
+        (_PLACE, "os.path.", "abspath realpath expanduser expandvars relpath"),
+        (
+            _PLACE,
+            "tempfile.",
+            "gettempdir tempdir gettempdirb mkdtemp mkstemp mktemp NamedTemporaryFile TemporaryDirectory",
+        ),
     )
     for name in names.split()
 }
@@ -250,17 +267,21 @@ _TELLING = {
 _TELLING_ATTRIBUTES = {
     name: what
     for what, names in (
-        (_CLOCK, "now utcnow today monotonic perf_counter time_ns monotonic_ns perf_counter_ns"),
+        (
+            _CLOCK,
+            "now utcnow today monotonic perf_counter time_ns monotonic_ns perf_counter_ns makeRecord relativeCreated "
+            "writestr",
+        ),
         (
             _FILES,
             "st_mtime st_ctime st_atime st_birthtime st_mtime_ns st_ctime_ns st_atime_ns st_birthtime_ns st_ino st_dev "
-            "getmtime getctime getatime",
+            "getmtime getctime getatime gettarinfo inode date_time",
         ),
         (
             _PLACE,
-            "cwd absolute resolve home expanduser anchor is_mount getcwd abspath realpath pardir gettempdir",
+            "__file__ as_uri cwd absolute resolve home expanduser anchor is_mount getcwd abspath realpath pardir gettempdir",
         ),
-        (_MACHINE, "getloadavg cpu_count getpid getppid"),
+        (_MACHINE, "getloadavg cpu_count getpid getppid native_id"),
     )
     for name in names.split()
 }
@@ -271,6 +292,11 @@ _WORDS = re.compile(
     r"(^|[/\\])\.\.([/\\]|$)|^~|^/?(proc|cgroup|mountinfo|loadavg|uptime|\.dockerenv|cpuinfo|meminfo)$"
 )
 _BY_NAME = frozenset({"builtins.getattr", "operator.attrgetter", "operator.methodcaller"})
+_PACKS = frozenset({"gzip.open", "gzip.GzipFile", "zipfile.ZipFile", "tarfile.open", "tarfile.TarFile"})
+_SQL_CLOCK = re.compile(
+    r"\bcurrent_(?:time|date|timestamp)\b|\b(?:julianday|unixepoch)\s*\(|'now'|\battach\s+(?:database|['\"])",
+    re.IGNORECASE,
+)
 
 
 def tells(reading: ParsedSource) -> Iterator[Construct]:
@@ -294,6 +320,7 @@ def _shown(reading: ParsedSource, node: ast.AST, *, leaves: bool) -> Iterator[st
             yield _PLACE
     elif isinstance(node, ast.Call):
         yield from _by_text(reading, node)
+        yield from _packed(reading, node)
     elif isinstance(node, ast.MatchClass):
         yield from filter(None, (_TELLING_ATTRIBUTES.get(name) for name in node.kwd_attrs))
     if isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
@@ -351,11 +378,26 @@ def _by_text(reading: ParsedSource, node: ast.Call) -> Iterator[str]:
                 yield what or _PLACE
 
 
+def _packed(reading: ParsedSource, node: ast.Call) -> Iterator[str]:
+    """An archive that is written: in it stands when that was, and when its files were made."""
+    if not reading.dotted(node.func) & _PACKS:
+        return
+    named = {keyword.arg: keyword.value for keyword in node.keywords}
+    mode = node.args[1] if len(node.args) > 1 else named.get("mode")
+    told = "r" if mode is None and None not in named else reading.fold(mode) if mode is not None else UNKNOWN
+    if not (isinstance(told, str) and told.startswith("r")):
+        yield _CLOCK
+
+
 def _text(reading: ParsedSource, node: ast.AST) -> Iterator[str]:
     text = reading.fold(node)
     if isinstance(text, bytes):
         text = text.decode("latin-1")
-    if not isinstance(text, str) or not _WORDS.search(text):
+    if not isinstance(text, str):
+        return
+    if _SQL_CLOCK.search(text) and not isinstance(reading.parents.get(node), ast.Expr):
+        yield _CLOCK
+    if not _WORDS.search(text):
         return
     above = reading.parents.get(node)
     if isinstance(above, ast.Expr) or (above is not None and isinstance(reading.fold(above), str | bytes)):

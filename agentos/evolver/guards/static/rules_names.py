@@ -166,8 +166,23 @@ SDK_PRIVATE = frozenset(
 _OUTSIDE = re.compile(r"^/(proc|dev(?!/null$)|sys|run|etc|root|home|snapshot)(/|$)|/(proc|sys)/|^file:")
 _FORMAT_ATTRIBUTE = re.compile(r"\{[^{}]*\._")
 _OPENERS = frozenset(
-    {"open", "Path", "PosixPath", "PurePath", "PurePosixPath", "FileIO", "chdir", "join", "fdopen"}
+    {
+        "open",
+        "Path",
+        "PosixPath",
+        "PurePath",
+        "PurePosixPath",
+        "FileIO",
+        "chdir",
+        "join",
+        "fdopen",
+        "open_code",
+    }
 )
+_LOOKS = frozenset(
+    {"listdir", "scandir", "walk", "glob", "iglob", "stat", "lstat", "readlink", "samefile", "exists"}
+)
+_BY_DESCRIPTOR = frozenset({"listdir", "scandir", "fstat", "isatty", "ttyname", "fstatvfs", "listxattr"})
 _REACHES = frozenset({"operator.attrgetter", "operator.methodcaller"})
 _OPEN_MODULES = frozenset({"os", "sys"})  # allowed, but not as a value that is handed on
 _NAMEDTUPLE = frozenset({"_replace", "_asdict", "_fields", "_make", "_field_defaults"})
@@ -355,9 +370,10 @@ def _call(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
         for name in names:
             yield from _by_text(reading, node, str(name).replace(".", " "))
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if called in _OPENERS and node.args:
+    if called in _OPENERS | _LOOKS | _BY_DESCRIPTOR and node.args:
         first = reading.fold(node.args[0])
-        if isinstance(first, int) and not isinstance(first, bool):
+        by_number = called in _BY_DESCRIPTOR or called not in _LOOKS
+        if by_number and isinstance(first, int) and not isinstance(first, bool):
             yield _seen(reading, "inside", node, f"opens descriptor {first}", key)
         elif isinstance(first, str) and first.startswith("/"):
             yield _seen(reading, "inside", node, f"names a place outside the workspace: {first[:60]}", key)

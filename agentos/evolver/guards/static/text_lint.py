@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from agentos.domain import Check, Json
+from agentos.evolver.policy import SurfacePolicy
 from agentos.syntax import parse
 
 # Linear in the length of the text, whatever stands in it: a search holds up the whole process.
@@ -21,14 +22,12 @@ SECRET = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY|AKIA[0-9A-Z]{16}|\b(?:sk|ghp|gho|xox[abp])[-_][A-Za-z0-9_-]{16,}"
     r"|(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\."
 )
-LINE_MAX = 600  # characters
-EXPECTED_MIN = 4  # characters of an expected value that says something by itself
 _HELD_IN = ("value", "equals", "contains", "stdout_contains")  # keys of a check that hold what is expected
 # A regular expression that means one text: no operators but the ends, and only punctuation escaped.
 _LITERAL = re.compile(r"\^?((?:[^\\^$|?*+()\[\]{}]|\\[^\w\s])+)\$?")
 
 
-def fault_of_text(path: str, old: str, new: str, checks: Sequence[Check]) -> str:
+def fault_of_text(path: str, old: str, new: str, checks: Sequence[Check], surface: SurfacePolicy) -> str:
     """Why the new text is refused, "" when it is not. ``checks`` are the evidence's."""
     there = set(old.splitlines())
     added = [line for line in new.splitlines() if line not in there]
@@ -39,14 +38,20 @@ def fault_of_text(path: str, old: str, new: str, checks: Sequence[Check]) -> str
     # Of the whole texts: what ``splitlines`` takes for the end of a line is in no line.
     if hidden := _unseen_in(new) - _unseen_in(old):
         return f"it holds a character that is not seen (U+{ord(min(hidden)):04X})"
-    if any(len(line) > LINE_MAX for line in added):
-        return f"it has a line of more than {LINE_MAX} characters"
+    if any(len(line) > surface.max_text_line for line in added):
+        return f"it has a line of more than {surface.max_text_line} characters"
     if path.endswith(".toml"):
         try:
             tomllib.loads(new)
         except tomllib.TOMLDecodeError as error:
             return f"not valid TOML: {error}"
-    found = sorted({value for value in _expected(checks) if _says(text, value) and not _says(old, value)})
+    found = sorted(
+        {
+            value
+            for value in _expected(checks, surface.expected_min)
+            if _says(text, value) and not _says(old, value)
+        }
+    )
     return f"it writes an expected value into the text ({', '.join(found)})" if found else ""
 
 
@@ -60,8 +65,8 @@ def _unseen_in(text: str) -> Counter[str]:
     return Counter(sign for line in odd for sign in line if unseen(sign))
 
 
-def _expected(checks: Sequence[Check]) -> Iterator[str]:
-    return (text for value in expected(checks) if len(text := str(value)) >= EXPECTED_MIN)
+def _expected(checks: Sequence[Check], least: int) -> Iterator[str]:
+    return (text for value in expected(checks) if len(text := str(value)) >= least)
 
 
 def expected(checks: Sequence[Check]) -> Iterator[Json]:
