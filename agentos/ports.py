@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from agentos.domain import (
     Budget,
@@ -36,6 +36,7 @@ from agentos.domain import (
     Snapshot,
     Step,
     Task,
+    TrialSet,
     Version,
 )
 from agentos.wire import Channel
@@ -105,6 +106,16 @@ class Evolvable(Protocol):
 # --- ledger -----------------------------------------------------------------------------------
 
 
+class TrialLook(NamedTuple):
+    """What one trial of a candidate was a look at, with the words of its ``Trial``."""
+
+    candidate_id: str
+    task_id: str
+    set: TrialSet
+    number: int
+    look: int
+
+
 class Records(Protocol):
     """Stores domain records by type and id. Writes are durable when the call returns.
 
@@ -119,6 +130,9 @@ class Records(Protocol):
 
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
         """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
+
+    def looks(self, fingerprint_id: str) -> Sequence[TrialLook]:
+        """Of each trial of a candidate for this failure, what it was a look at; oldest evolution first."""
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """Of these, the ``limit`` newest, newest first.
