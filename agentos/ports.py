@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from agentos.domain import (
     Budget,
@@ -36,7 +36,7 @@ from agentos.domain import (
     Snapshot,
     Step,
     Task,
-    TrialSet,
+    TrialLook,
     Version,
 )
 from agentos.wire import Channel
@@ -104,16 +104,6 @@ class Evolvable(Protocol):
 
 
 # --- ledger -----------------------------------------------------------------------------------
-
-
-class TrialLook(NamedTuple):
-    """What one trial of a candidate was a look at, with the words of its ``Trial``."""
-
-    candidate_id: str
-    task_id: str
-    set: TrialSet
-    number: int
-    look: int
 
 
 class Records(Protocol):

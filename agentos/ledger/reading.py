@@ -37,6 +37,7 @@ from agentos.domain import (
     Task,
     TaskState,
     Trial,
+    TrialLook,
     Verdict,
 )
 from agentos.errors import NotFound, UserError
@@ -47,7 +48,6 @@ from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.rows.codec import TrialMemory, each_once, from_bundle, from_text, step_of, time_text
 from agentos.ledger.rows.record_types import SHELVES, column_value, condition, matches, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
-from agentos.ports import TrialLook
 
 R = TypeVar("R")
 

@@ -27,10 +27,11 @@ from agentos.domain import (
     Task,
     TaskState,
     Trial,
+    TrialLook,
     Verdict,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.ports import Grant, Noted, TrialLook
+from agentos.ports import Grant, Noted
 
 R = TypeVar("R")
 

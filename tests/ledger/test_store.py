@@ -40,6 +40,7 @@ from agentos.domain import (
     Task,
     TaskState,
     Trial,
+    TrialLook,
     TrialSet,
     Verdict,
 )
@@ -49,7 +50,6 @@ from agentos.ledger.listing import LedgerStats, SpentTotals
 from agentos.ledger.rows.schema import HEAD
 from agentos.ledger.rows.tables import METADATA
 from agentos.ledger.store import Ledger
-from agentos.ports import TrialLook
 from tests.ledger.conftest import IN_FILE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

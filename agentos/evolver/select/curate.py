@@ -29,6 +29,7 @@ from agentos.domain import (
     Result,
     Run,
     Task,
+    TrialLook,
     TrialSet,
     Verdict,
     digest,
@@ -43,7 +44,7 @@ from agentos.evolver.history.proposer_order import STANDS
 from agentos.evolver.history.retirement import uses
 from agentos.evolver.select import InheritanceContext, LooksContext, SelectionContext
 from agentos.evolver.select.renaming import work_of
-from agentos.ports import Case, TrialLook
+from agentos.ports import Case
 
 # Results that say something of the work, not of the machinery.
 _TELLING = frozenset({Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET})

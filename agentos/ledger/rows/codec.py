@@ -19,11 +19,10 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agentos.domain import Arm, Fault, Json, Step, Trial
+from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook
 from agentos.errors import Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
 from agentos.ledger.rows.schema import LedgerConnection
-from agentos.ports import TrialLook
 
 R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed
