@@ -27,18 +27,21 @@ def new_id(prefix: str) -> str:
 def canonical(value: object) -> bytes:
     """The one byte form of a record or JSON value: sorted keys, no spaces, UTF-8. Hash this."""
 
-    def plain(item: object) -> object:
-        if is_dataclass(item) and not isinstance(item, type):
-            return {name: getattr(item, name) for name in item.__dataclass_fields__}
-        if isinstance(item, datetime):
-            return item.isoformat()
-        if isinstance(item, frozenset | set):
-            return sorted(str(member) for member in item)
-        raise TypeError(f"{type(item).__name__} has no canonical form")
+    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
 
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=plain).encode(
-        "utf-8", "surrogatepass"
-    )
+
+def _plain(item: object) -> object:
+    if is_dataclass(item) and not isinstance(item, type):
+        return {name: getattr(item, name) for name in item.__dataclass_fields__}
+    if isinstance(item, datetime):
+        return item.isoformat()
+    if isinstance(item, frozenset | set):
+        return sorted(str(member) for member in item)
+    raise TypeError(f"{type(item).__name__} has no canonical form")
+
+
+# Made once: to make one takes as long as a short digest.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
 
 
 def digest(value: object) -> str:

@@ -12,10 +12,29 @@ from typing import Any
 # All control characters but line feed and tab, what overrides the direction of text, and halves of characters.
 _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+_TABLE = re.compile(r"\s*\[+\s*([\w.-]+)\s*\]")
+_KEY = re.compile(r"""\s*["']?([\w-]+)["']?\s*=""")
+
 
 def clean(text: str) -> str:
     """Text from a sandbox, safe to show: control and bidirectional-override characters made visible."""
     return _HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def line_of(toml: str, key: str, table: str = "") -> str:
+    """``line 7: `` for what a person is told of a key of a TOML document, or of a whole ``table``; "" where it is not seen.
+
+    A document that was read already is looked through by its form alone: keys in quotes are found, dotted ones and
+    tables in one line are not.
+    """
+    here = ""
+    for number, line in enumerate(toml.splitlines(), 1):
+        if head := _TABLE.match(line):
+            here = head[1]
+        named = _KEY.match(line)
+        if here == table and (named and named[1] == key if key else head):
+            return f"line {number}: "
+    return ""
 
 
 def json_text(value: Any, *, indent: int | None = None, ascii: bool = True) -> str:

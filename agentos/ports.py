@@ -36,6 +36,7 @@ from agentos.domain import (
     Snapshot,
     Step,
     Task,
+    TrialLook,
     Version,
 )
 from agentos.wire import Channel
@@ -119,6 +120,9 @@ class Records(Protocol):
 
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
         """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
+
+    def looks(self, fingerprint_id: str) -> Sequence[TrialLook]:
+        """Of each trial of a candidate for this failure, what it was a look at; oldest evolution first."""
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """Of these, the ``limit`` newest, newest first.

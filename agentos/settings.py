@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from agentos.domain import Budget
 from agentos.errors import Invalid
+from agentos.plaintext import line_of
 from agentos.plugins import registry
 
 _PREFIX = "AGENTOS_"
@@ -261,8 +262,9 @@ def load_settings(path: Path) -> Settings:
 
     Raises Invalid with one sentence for each fault, naming the file or variable and the key.
     """
+    text = ""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(text := path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         table = {}
     except (OSError, UnicodeDecodeError) as error:
@@ -272,7 +274,7 @@ def load_settings(path: Path) -> Settings:
     try:
         return Settings.model_validate(_with_variables(table))
     except ValidationError as error:
-        raise Invalid(str(path), [_sentence(fault) for fault in error.errors()]) from None
+        raise Invalid(str(path), [_sentence(fault, text) for fault in error.errors()]) from None
 
 
 def _with_variables(table: dict[str, Any]) -> dict[str, Any]:
@@ -295,13 +297,16 @@ def _with_variables(table: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _sentence(fault: Any) -> str:
+def _sentence(fault: Any, text: str) -> str:
+    names = [part for part in fault["loc"] if isinstance(part, str)]
+    whole = line_of(text, "", ".".join(names)) if names else ""
+    line = (line_of(text, names[-1], ".".join(names[:-1])) or whole) if names else ""
     key = ".".join(str(part) for part in fault["loc"])
     variable = _PREFIX + str(fault["loc"][0]).upper() if fault["loc"] else ""
     if fault["type"] == "extra_forbidden":
         table = _table_of(fault["loc"])
-        return f"'{key}' is no setting (there are: {', '.join(table.model_fields)})"
-    where = f"the variable {variable}" if variable in os.environ else f"'{key}'"
+        return f"{line}'{key}' is no setting (there are: {', '.join(table.model_fields)})"
+    where = f"the variable {variable}" if variable in os.environ else f"{line}'{key}'"
     found = repr(fault["input"])
     return f"{where} is {found[:80]}, but it should be {_expected(fault)}"
 

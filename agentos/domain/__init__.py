@@ -32,10 +32,10 @@ from agentos.domain.evolution import Migration as Migration
 from agentos.domain.evolution import Parent as Parent
 from agentos.domain.evolution import ProposerCost as ProposerCost
 from agentos.domain.evolution import Rebase as Rebase
-from agentos.domain.evolution import SafetyRate as SafetyRate
 from agentos.domain.evolution import SearchEffort as SearchEffort
 from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Trial as Trial
+from agentos.domain.evolution import TrialLook as TrialLook
 from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict
 from agentos.domain.people import MUTED_CURSOR as MUTED_CURSOR
@@ -49,6 +49,7 @@ from agentos.domain.people import Rating as Rating
 from agentos.domain.people import StandingCheck as StandingCheck
 from agentos.domain.probes import Pass as Pass
 from agentos.domain.probes import Probe as Probe
+from agentos.domain.probes import SafetyRate as SafetyRate
 from agentos.domain.refusals import Refusal as Refusal
 from agentos.domain.refusals import RefusalKind as RefusalKind
 from agentos.domain.resources import RESOURCE_NAME as RESOURCE_NAME

@@ -15,6 +15,7 @@ from typing import Any
 from agentos.domain import RESOURCE_NAME, Mode, Tier, digest
 from agentos.errors import Invalid
 from agentos.evolver.screen_rules import RULES
+from agentos.plaintext import line_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,8 +381,9 @@ _RETIRED: Mapping[str, frozenset[str]] = {}
 def load_policy(path: Path) -> Policy:
     """Read a policy file; raises Invalid with one sentence per fault."""
     document = read_toml(path)
+    text = path.read_text(encoding="utf-8")
     faults = [
-        f"[{name}] is not a section; known are {', '.join(_SECTIONS)}"
+        f"{line_of(text, '', name)}[{name}] is not a section; known are {', '.join(_SECTIONS)}"
         for name in document
         if name not in _SECTIONS
     ]
@@ -389,9 +391,9 @@ def load_policy(path: Path) -> Policy:
     for name, kind in _SECTIONS.items():
         section = document.get(name, {})
         if isinstance(section, dict):
-            parts[name] = _section(kind, name, section, faults)
+            parts[name] = _section(kind, name, section, text, faults)
         else:
-            faults.append(f"[{name}] must be a table")
+            faults.append(f"{line_of(text, name)}[{name}] must be a table")
     if not faults and not parts["review"].model and any(map(parts["review"].wants, Tier)):
         faults.append('[review] asks for a review and names no model; add model = "NAME"')
     if faults:
@@ -433,7 +435,7 @@ def _current(name: str, section: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: list[str]) -> Any:
+def _section(kind: type[Any], name: str, section: Mapping[str, object], text: str, faults: list[str]) -> Any:
     default = kind()
     known = {item.name: getattr(default, item.name) for item in fields(kind)}
     values: dict[str, Any] = {}
@@ -441,7 +443,9 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
         if key in _RETIRED.get(name, ()):
             continue
         if key not in known:
-            faults.append(f"[{name}] {key} is not a setting; known are {', '.join(known)}")
+            faults.append(
+                f"{line_of(text, key, name)}[{name}] {key} is not a setting; known are {', '.join(known)}"
+            )
             continue
         if key in _NAMES.get(kind, ()):
             good = isinstance(value, str) and (not value or RESOURCE_NAME.fullmatch(value))
@@ -453,7 +457,7 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], faults: 
         if not fault and key in _TRIALS.get(kind, ()) and not 1 <= value <= 100:  # type: ignore[operator] # a number
             fault = f"must lie between 1 and 100, not be {value!r}"
         if fault:
-            faults.append(f"[{name}] {key} {fault}")
+            faults.append(f"{line_of(text, key, name)}[{name}] {key} {fault}")
         else:
             values[key] = tuple(value) if isinstance(value, list) else value
     return kind(**values)

@@ -37,6 +37,7 @@ from agentos.domain import (
     Task,
     TaskState,
     Trial,
+    TrialLook,
     Verdict,
 )
 from agentos.errors import NotFound, UserError
@@ -44,15 +45,15 @@ from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyo
 from agentos.ledger.connect import open_to_read, refuse_other
 from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.retention import pruned_so_far
-from agentos.ledger.rows.codec import from_bundle, from_text, step_of, time_text
-from agentos.ledger.rows.record_types import SHELVES, column_value, condition, id_of, matches, shelf_of
+from agentos.ledger.rows.codec import TrialMemory, each_once, from_bundle, from_text, step_of, time_text
+from agentos.ledger.rows.record_types import SHELVES, column_value, condition, matches, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 R = TypeVar("R")
 
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
 _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
-_ALIKE, _EVOLUTIONS = 32, 8  # of one fingerprint: evidence needs fewer; whose trials are remembered
+_ALIKE = 32  # sightings of one fingerprint: evidence needs fewer
 _DONE_TASKS = 500  # that are remembered, 5 kB each
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
@@ -119,8 +120,7 @@ class Reader:
         self._idle: deque[LedgerConnection] = deque()
         # A connection is in a cycle with its own cache: one that is dropped keeps its files open for long.
         weakref.finalize(self, _close_all, self._idle)
-        # by evolution: up to which row they were read, and they
-        self._trials: dict[str, tuple[int, tuple[Trial, ...]]] = {}
+        self._trials = TrialMemory()
         self._done: dict[str, Task] = {}
         if not has_ledger(path):
             raise NotFound(
@@ -297,7 +297,7 @@ class Reader:
         """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
         shelf = shelf_of(kind)
         if kind is Trial and "evolution_id" in equal:
-            trials: Sequence[Any] = self._trials_of(str(equal["evolution_id"]))
+            trials: Sequence[Any] = self._trials.of(self._rows, str(equal["evolution_id"]))
             return [trial for trial in trials if matches(trial, equal)]
         columns = [name for name in equal if name in ("id", *shelf.columns)]
         where, values = condition({name: equal[name] for name in columns})
@@ -305,29 +305,22 @@ class Reader:
         rest = {name: value for name, value in equal.items() if name not in columns}
         found = [from_text(kind, body) for (body,) in rows]
         if kind is Trial:
-            found, rest = _each_once([*self._packed(kind), *found]), equal
+            found, rest = each_once([*self._packed(kind), *found]), equal
         return [record for record in found if matches(record, rest)]
 
-    def _trials_of(self, evolution_id: str) -> Sequence[Trial]:
-        """All of an evolution. None ever changes, so only those that came since are read."""
-        seq, known = self._trials.get(evolution_id, (0, ()))
-        sql = "SELECT seq, body FROM trial WHERE evolution_id = ? AND seq > ? ORDER BY seq"
-        rows = self._rows(sql, evolution_id, seq)
-        if rows:
-            seq, known = rows[-1][0], (*known, *(from_text(Trial, body) for _, body in rows))
-            if len(self._trials) >= _EVOLUTIONS:
-                self._trials.clear()
-            self._trials[evolution_id] = seq, known
-        # rows were read first: what is packed meanwhile is seen twice, never missed
-        packed = [*self._packed(Trial, evolution_id)]
-        return _each_once([*packed, *known]) if packed else known
+    def looks(self, fingerprint_id: str) -> Sequence[TrialLook]:
+        """Of each trial of a candidate for this failure, what it was a look at; oldest evolution first."""
+        newest = "(SELECT max(seq) FROM {0} WHERE evolution_id = evolution.id)".format
+        sql = f"SELECT id, {newest('trial')}, {newest('trial_pack')} FROM evolution WHERE fingerprint_id = ? ORDER BY seq"
+        found: list[TrialLook] = []
+        for name, *at in self._rows(sql, fingerprint_id):
+            found += self._trials.looks(self._rows, name, at)
+        return found
 
-    def _packed(self, kind: type[R], evolution_id: str = "") -> Iterator[R]:
-        """Trials of evolutions that are over; of one, if it is named."""
-        where, values = ("WHERE evolution_id = ?", (evolution_id,)) if evolution_id else ("", ())
-        for (body,) in self._rows(f"SELECT body FROM trial_pack {where} ORDER BY seq", *values):
-            key: Any = kind
-            yield from from_bundle(key, body)
+    def _packed(self, kind: type[R]) -> Iterator[R]:
+        """Trials of evolutions that are over."""
+        for (body,) in self._rows("SELECT body FROM trial_pack ORDER BY seq"):
+            yield from from_bundle(kind, body)
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest records with these columns, newest first."""
@@ -460,11 +453,6 @@ class Reader:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""
         with self._connection() as connection:
             return newest(connection)
-
-
-def _each_once(records: Sequence[R]) -> list[R]:
-    """The first of each id, in their order."""
-    return [*{id_of(record): record for record in reversed(records)}.values()][::-1]
 
 
 def _only(found: list[R], missing: str) -> R:

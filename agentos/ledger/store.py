@@ -41,8 +41,8 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger, transaction
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch
-from agentos.ledger.rows.codec import from_text, kept, pack, plain, time_text, to_text
-from agentos.ledger.rows.record_types import RECORDS, Rows, column_value, id_of, of_records, of_run, shelf_of
+from agentos.ledger.rows.codec import Rows, from_text, kept, pack, plain, time_text, to_text
+from agentos.ledger.rows.record_types import RECORDS, column_value, id_of, of_records, of_run, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 from agentos.ledger.rows.statements import body_of, first_value, insert, run_row, task_row, update, upsert
 from agentos.ports import Noted

@@ -12,8 +12,9 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
@@ -301,6 +302,11 @@ def _document(root: str, files: Mapping[str, bytes], notes: ReadingNotes) -> dic
 
 def tool_faults(path: str, content: bytes) -> list[str]:
     """How the file breaks the one-file contract of tools, one sentence each."""
+    return [*_tool_faults(path, content)]
+
+
+@lru_cache(maxsize=64)  # each gate on the way to a promotion asks again
+def _tool_faults(path: str, content: bytes) -> Sequence[str]:
     name = path.split("/", 2)[2]
     if is_manifest(path):
         return _manifest_faults(name, tool_name(path), content)

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from agentos.domain import (
+    Arm,
     Evidence,
+    Evolution,
     InputFile,
     Json,
     Outcome,
@@ -25,6 +27,7 @@ from agentos.domain import (
     Task,
     TaskState,
     Trial,
+    TrialLook,
     Verdict,
 )
 from agentos.errors import Conflict, NotFound
@@ -207,6 +210,14 @@ class MemoryLedger:
                 getattr(record, name) in (wanted if isinstance(wanted, frozenset) else (wanted,))
                 for name, wanted in equal.items()
             )
+        ]
+
+    def looks(self, fingerprint_id: str) -> Sequence[TrialLook]:
+        """Of each trial of a candidate for this failure, what it was a look at; oldest evolution first."""
+        return [
+            TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
+            for evolution in self.find(Evolution, fingerprint_id=fingerprint_id)
+            for trial in self.find(Trial, evolution_id=evolution.id, arm=Arm.CANDIDATE)
         ]
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:

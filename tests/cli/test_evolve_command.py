@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from agentos.cli.evolutions.evolve import _under_way, trials_of
+import json
+import os
+
+import pytest
+
+from agentos.cli.evolutions.evolve import _tell_left, _under_way, trials_of
+from agentos.daemon.upkeep.heartbeat import settings_digest, stale_settings
 from agentos.domain import Evolution, EvolutionState, Snapshot
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -17,3 +23,34 @@ def test_what_is_under_way_is_told(home: Home) -> None:
     ledger.close()
     assert [item.id for item in _under_way(home)] == ["evo-1"]
     assert trials_of(Reader(home.ledger), "evo-1") == 0
+
+
+def test_who_leaves_is_told_what_goes_on(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger(home.ledger)
+    base = Snapshot("c" * 40, "d" * 40)
+    states = {
+        "evo-1": EvolutionState.REPLAYING,
+        "evo-2": EvolutionState.REJECTED,
+        "evo-3": EvolutionState.MINED,
+    }
+    for name, state in states.items():
+        ledger.put(Evolution(name, "evd-1", "f", state, base))
+    ledger.close()
+    _tell_left(home, ["evo-1", "evo-2"])
+    assert "The daemon goes on with evo-1; `agentos evolution show evo-1`" in capsys.readouterr().err
+    _tell_left(home, [*states])
+    assert "and 1 more" in capsys.readouterr().err
+    _tell_left(home, ["evo-2"])
+    assert capsys.readouterr().err == ""
+
+
+def test_files_that_changed_since_the_start_are_noticed(home: Home) -> None:
+    said = {"pid": os.getpid(), "waiting": [], "settings": settings_digest(home)}
+    beat = home.run / "heartbeat.json"
+    beat.parent.mkdir(exist_ok=True)
+    names = {"at": "", "turn_at": "", "error_at": "", "error": "", "descriptors": 1, "descriptors_max": 2}
+    beat.write_text(json.dumps(names | said))
+    assert not stale_settings(home, os.getpid())
+    (home.root / "policy.toml").write_text("[mine]\nrecurrence = 3\n")
+    assert stale_settings(home, os.getpid())
+    assert not stale_settings(home, os.getpid() + 1), "of another daemon nothing is known"

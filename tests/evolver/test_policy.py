@@ -83,7 +83,9 @@ def test_a_policy_that_was_stored_before_a_number_stood_in_it_says_what_the_code
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[judgement]\n", "[judgement] is not a section"),
+        ("[judgement]\n", "line 1: [judgement] is not a section"),
+        ("[mine]\nattempts = 2\n[judge]\nattempts = 2\n", "line 4: [judge] attempts is not a setting"),
+        ("\njudge = 1\n", "line 2: [judge] must be a table"),
         ("[judge]\nmin = 1\n", "[judge] min is not a setting"),
         ("[judge]\nmin_tasks = -1\n", "at least 0"),
         ("[judge]\nmin_tasks = 1.5\n", "whole number"),

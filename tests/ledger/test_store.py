@@ -40,6 +40,7 @@ from agentos.domain import (
     Task,
     TaskState,
     Trial,
+    TrialLook,
     TrialSet,
     Verdict,
 )
@@ -176,6 +177,25 @@ def test_a_trial_that_was_taken_over_costs_once(ledger: Ledger, tmp_path: Path) 
 def rows_of(path: Path, table: str) -> int:
     with raw(path) as connection:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def test_looks_at_a_failure_stay_known_however_its_trials_lie(ledger: Ledger) -> None:
+    """Packed or not, remembered or not; also where a row gets the number of one that was packed."""
+    (first,) = evolved(ledger, "evo-over", NOW, trials=1)
+    own = replace(first, id="trial-own", candidate_id="cand-1", arm=Arm.CANDIDATE, look=2)
+    fingerprint = ledger.get(Evolution, "evo-over").fingerprint_id
+    assert ledger.looks(fingerprint) == []
+    ledger.put(own)
+    expected = [TrialLook("cand-1", own.task_id, own.set, own.number, 2)]
+    assert ledger.looks(fingerprint) == expected
+    ledger.pack_trials(NOW + timedelta(days=1))
+    assert ledger.looks(fingerprint) == expected
+    late = [replace(own, id=f"trial-late-{number}", look=3 + number) for number in range(2)]
+    ledger.put(*late)  # their rows have the numbers of those that were packed
+    expected += [TrialLook("cand-1", own.task_id, own.set, own.number, 3 + number) for number in range(2)]
+    assert ledger.looks(fingerprint) == expected
+    assert ledger.find(Trial, evolution_id="evo-over") == [first, own, *late]
+    assert ledger.looks("another") == []
 
 
 @IN_FILE

@@ -29,6 +29,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _POLL_S = 0.2
+_WATCHED = 200  # newest evolutions: what is older stands still
 _PROMOTION_S = 15.0  # that a consent waits for the daemon to promote the edit
 _TRACK_COLUMNS = (
     "proposer",
@@ -316,8 +317,8 @@ def watch(
     if not exit_when_idle and not reader.find(Evolution):
         print("There is no evolution yet; each will be told here. Ctrl-C ends this.", file=sys.stderr)
     seen: dict[str, tuple[object, ...]] = {}
+    evolutions = reader.find(Evolution)
     while True:
-        evolutions = reader.find(Evolution)
         for item in evolutions:
             now_is = (item.state, item.promoted, item.waiting)
             if seen.get(item.id) != now_is:
@@ -329,6 +330,7 @@ def watch(
         if exit_when_idle and not any(item.state in AT_WORK for item in evolutions):
             return
         time.sleep(_POLL_S)
+        evolutions = reader.newest(Evolution, _WATCHED)[::-1]
 
 
 @app.command()

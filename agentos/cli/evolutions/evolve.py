@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +34,7 @@ def evolve(
     from agentos.cli.evolutions.screen import gave_way
     from agentos.daemon.control.daemon_lock import daemon_info
     from agentos.daemon.offline import offline_context
+    from agentos.daemon.upkeep.heartbeat import stale_settings
     from agentos.evolver.find.mining import mine
     from agentos.evolver.find.triage import triage
 
@@ -49,7 +51,17 @@ def evolve(
         opened = [item.id for item in found]
     # what the daemon is at already counts too: another pass opens none for the same failure
     followed = opened or [item.id for item in _under_way(home)]
-    ended = _follow(home, followed, quiet=as_json) if wait else []
+    if daemon is not None and stale_settings(home, daemon.pid):
+        again = "`agentos daemon stop`, then `agentos daemon start`"
+        print(
+            f"agentos.toml or policy.toml changed since the daemon started: it works by what they said then. {again}",
+            file=sys.stderr,
+        )
+    try:
+        ended = _follow(home, followed, quiet=as_json) if wait else []
+    except KeyboardInterrupt:
+        _tell_left(home, followed)
+        raise
     if as_json:
         print_json({"opened": opened, "evolutions": ended})
         return
@@ -77,6 +89,15 @@ def _under_way(home: Home) -> list[Evolution]:
     return [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]
 
 
+def _tell_left(home: Home, ids: list[str]) -> None:
+    """After Ctrl-C: the daemon goes on with what is not over."""
+    left = [item.id for item in _under_way(home) if item.id in ids]
+    if left:
+        shown = left[0] if len(left) == 1 else f"{left[0]} and {len(left) - 1} more"
+        told = f"`agentos evolution show {left[0]}` tells how it went, `agentos evolution watch` follows"
+        print(f"\nThe daemon goes on with {shown}; {told}.", file=sys.stderr)
+
+
 def trials_of(reader: Reader, evolution_id: str) -> int:
     """How many trials were made for it so far."""
     from agentos.domain import Trial
@@ -100,7 +121,7 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
     seen: dict[str, tuple[str, str]] = {}
     told, waits = time.monotonic(), ModelWaits(home)
     while True:
-        found = [item for item in reader.find(Evolution) if item.id in ids]
+        found = [*reader.find(Evolution, id=frozenset(ids))]
         for item in found:
             now_is = (item.state.value, item.waiting.value)
             if seen.get(item.id) != now_is and not quiet:

@@ -107,6 +107,12 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
     return None
 
 
+def stale_settings(home: Home, pid: int) -> bool:
+    """Whether a file that the daemon of this process reads at its start alone has changed since."""
+    beat = read_heartbeat(home.run / "heartbeat.json")
+    return beat is not None and beat.pid == pid and beat.settings not in ("", settings_digest(home))
+
+
 def settings_digest(home: Home) -> str:
     """Of what a daemon reads at its start alone: policy, probes, settings without models and providers."""
     found = []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agentos.daemon.control.daemon_lock import DaemonInfo, daemon_info
-from agentos.daemon.upkeep.heartbeat import SILENT_S, Heartbeat, read_heartbeat, settings_digest
+from agentos.daemon.upkeep.heartbeat import SILENT_S, Heartbeat, read_heartbeat, stale_settings
 from agentos.errors import AgentOSError
 from agentos.home import Home
 from agentos.ledger.postgres.address import address_of
@@ -60,7 +60,7 @@ def daemon_status(home: Home) -> DaemonStatus:
     state, why = _state(home, info, beat, free, files)
     code = {"works": WORKS, "stand-by": WORKS, "absent": ABSENT, "killed": ABSENT}.get(state, DEGRADED)
     given_up, waiting = _tasks(home, beat)
-    stale = beat is not None and code != ABSENT and beat.settings not in ("", settings_digest(home))
+    stale = info is not None and code != ABSENT and stale_settings(home, info.pid)
     overdue = info.overdue if info is not None and info.alive else ()
     leads = _leads(home)
     return DaemonStatus(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from agentos.domain import Snapshot, digest
 from agentos.ports import Snapshots
@@ -23,6 +24,7 @@ def content_of(snapshots: Snapshots, snapshot: Snapshot, resources: Sequence[str
     )
 
 
+@lru_cache(maxsize=64)  # what stands is looked at in each stage, and for each promotion on probation
 def _told(path: str, data: bytes) -> str:
     try:
         if path.endswith(".py"):

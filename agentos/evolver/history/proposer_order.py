@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from agentos.domain import (
     Arm,
@@ -43,7 +44,7 @@ from agentos.evolver.history.calibration import AFTER_PROBATION
 from agentos.evolver.policy import ProposePolicy
 from agentos.evolver.verdict.judge import counted, judged_trials
 from agentos.evolver.verdict.sequential import PairTally, log_e_above
-from agentos.ports import Proposal
+from agentos.ports import Proposal, Records
 
 T = TypeVar("T")
 
@@ -79,16 +80,14 @@ def archive(parts: HistoryContext) -> Archive:
     newest = parts.records.newest(Evolution, parts.policy.look_back.evolutions)
     over = [item for item in newest if item.asked and item.state in STANDS | WITHOUT_SUCCESS]
     promoted = [item for item in over if item.promoted and item.candidate_id]
-    names = frozenset(item.candidate_id for item in promoted)
-    winners = {item.id: item for item in parts.records.find(Candidate, id=names)}
+    winners = _winners(parts.records, frozenset(str(item.candidate_id) for item in promoted))
     labels: dict[str, set[str]] = {}
     for label in parts.records.find(Attestation, evolution_id=frozenset(item.id for item in promoted)):
         if label.when == AFTER_PROBATION:
             labels.setdefault(label.evolution_id, set()).add(label.verdict)
     for past in over:
-        winner = winners.get(past.candidate_id or "") if past.promoted else None
-        won = (winner.proposer, winner.manifest.layer) if winner else None
-        stands = winner is not None and past.state in STANDS and labels.get(past.id, set()) <= GOOD
+        won = winners.get(past.candidate_id or "") if past.promoted else None
+        stands = won is not None and past.state in STANDS and labels.get(past.id, set()) <= GOOD
         for asked in past.asked:
             key = (asked.proposer, asked.layer)
             first, won = key == won, None if key == won else won  # of several sites in a layer, one
@@ -96,6 +95,22 @@ def archive(parts: HistoryContext) -> Archive:
             achieved = ProposerYield(1, int(first), int(first and stands), cost_s)
             found[key] = found.get(key, NOTHING) + achieved
     return found
+
+
+_Winners = dict[str, tuple[str, Layer]]
+# Whole files are in a candidate, and hundreds are asked for again and again: these words of it never change.
+_WINNERS: WeakKeyDictionary[Records, _Winners] = WeakKeyDictionary()
+
+
+def _winners(records: Records, names: frozenset[str]) -> _Winners:
+    """Who proposed these candidates, and in which layer."""
+    known = _WINNERS.get(records, {})
+    if missing := names.difference(known):
+        found = records.find(Candidate, id=missing)
+        known = {name: known[name] for name in names & known.keys()}
+        known |= {item.id: (item.proposer, item.manifest.layer) for item in found}
+        _WINNERS[records] = known
+    return known
 
 
 def ordered(items: Sequence[T], achieved: Callable[[T], ProposerYield], rules: ProposePolicy) -> list[T]:

@@ -251,8 +251,8 @@ def _proposals(
     parts: ProposalContext, brief: Brief, here: list[str], silent: set[str], meter: ProposerMeter
 ) -> Iterator[tuple[str, Proposal]]:
     """``here`` grows with what is accepted; ``silent``, which grows too, has nobody to ask any more."""
-    known = archive(parts)
     asked = parts.proposers.get(brief.layer, ())
+    known = archive(parts) if len(asked) > 1 else {}
     for proposer in ordered(
         asked, lambda item: known.get((item.name, brief.layer), NOTHING), parts.policy.propose
     ):

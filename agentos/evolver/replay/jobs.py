@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -94,21 +94,24 @@ def fresh_jobs(
     return [replace(job, repeat=repeat, fresh=True) for repeat in repeats for job in first]
 
 
+BaseJobs = Sequence[tuple[TrialJob, RenamedTask | None]]  # the first of each task, and it under other names
+
+
 def jobs_on_base(
-    parts: ReplayContext,
-    task_ids: Sequence[str],
-    sets: TaskSets,
-    evolution: Evolution,
-    repeats: range,
-) -> list[TrialJob]:
+    parts: ReplayContext, task_ids: Sequence[str], sets: TaskSets, evolution: Evolution
+) -> BaseJobs:
     """On the base, whose trials all candidates share."""
     first = _first_jobs(parts, task_ids, sets, evolution)
     # What is served from a record is known there by its arguments: it keeps its names.
-    others = [None if job.recording else in_other_names(parts, job.task) for job in first]
+    return [(job, None if job.recording else in_other_names(parts, job.task)) for job in first]
+
+
+def repeated(jobs: BaseJobs, repeats: range) -> list[TrialJob]:
+    """These jobs so often, all but the first of each task under other names."""
     return [
         replace(job, repeat=repeat, renamed=other if repeat else None)
         for repeat in repeats
-        for job, other in zip(first, others, strict=True)
+        for job, other in jobs
     ]
 
 
@@ -131,9 +134,14 @@ def run_all(parts: ReplayContext, jobs: Sequence[TrialJob]) -> list[Trial]:
     before = _Before(parts, jobs[0].evolution_id)
     stored = {trial.id: trial for trial in parts.records.find(Trial, evolution_id=jobs[0].evolution_id)}
     with TrialBatch(parts.records) as made:
-        return list(
-            parts.replayer.map(lambda job: stored.get(job.id) or _trial(parts, job, before, made), jobs)
-        )
+        return list(parts.replayer.map(lambda job: _stored_or_made(parts, job, stored, before, made), jobs))
+
+
+def _stored_or_made(
+    parts: ReplayContext, job: TrialJob, stored: Mapping[str, Trial], before: _Before, made: TrialBatch
+) -> Trial:
+    name = job.id
+    return stored.get(name) or _trial(parts, job, name, before, made)
 
 
 class TrialBatch:
@@ -226,8 +234,8 @@ def _served_from(plan: Plan) -> str:
     return plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else ""
 
 
-def _trial(parts: ReplayContext, job: TrialJob, before: _Before, made: TrialBatch) -> Trial:
-    name, began = job.id, time.monotonic()
+def _trial(parts: ReplayContext, job: TrialJob, name: str, before: _Before, made: TrialBatch) -> Trial:
+    began = time.monotonic()
     plan = _plan(parts, job)
     if known := before.of(job, plan):
         made.add(known, began, asked=False)

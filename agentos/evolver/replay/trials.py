@@ -35,7 +35,16 @@ from agentos.evolver.find.mining import as_it_says
 from agentos.evolver.history.proposer_order import pairs_in
 from agentos.evolver.history.recordings import unpacked
 from agentos.evolver.replay import ReplayContext
-from agentos.evolver.replay.jobs import TrialJob, fresh_jobs, jobs_on_base, recording_for, run_all, tried
+from agentos.evolver.replay.jobs import (
+    BaseJobs,
+    TrialJob,
+    fresh_jobs,
+    jobs_on_base,
+    recording_for,
+    repeated,
+    run_all,
+    tried,
+)
 from agentos.evolver.select.curate import LookCounter, TaskSets
 from agentos.evolver.select.renaming import bound_to_names, in_other_names, unlike
 from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
@@ -66,14 +75,20 @@ def replay_base(
     All but the first trial of a task are made under other names (``renaming``). Of one that does not end
     alike there, each kind is made once more: what goes by its names keeps them, the rest is flaky.
     """
-    jobs = jobs_on_base(parts, task_ids, sets, evolution, range(parts.policy.replay.repeats))
+    return _on_base(parts, jobs_on_base(parts, task_ids, sets, evolution))
+
+
+def _on_base(parts: ReplayContext, asked: BaseJobs) -> list[Trial]:
+    jobs = repeated(asked, range(parts.policy.replay.repeats))
     trials = run_all(parts, jobs)
     again = [job for job in jobs if job.task.id in unlike(trials)]
     if not any(job.renamed for job in again):
         return trials
     # In this order: what passes every other time does not look as if it went by names.
-    others = [None if job.renamed else in_other_names(parts, job.task) for job in again]
-    trials += run_all(parts, [replace(job, renamed=other) for job, other in zip(again, others, strict=True)])
+    others = {job.task.id: other for job, other in asked}
+    trials += run_all(
+        parts, [replace(job, renamed=None if job.renamed else others[job.task.id]) for job in again]
+    )
     bound = bound_to_names(trials)
     return [trial for trial in trials if not (trial.renamed and trial.task_id in bound)]
 
@@ -104,11 +119,12 @@ def replay_steady(
         return StageTrials([], lost=False)
     looks = LookCounter(parts, candidate)
     repeats, task_ids = range(parts.policy.replay.repeats), steady
-    base, own = [*replay_base(parts, evolution, steady, sets)], list[Trial]()
+    on_base = jobs_on_base(parts, steady, sets, evolution)
+    base, own = _on_base(parts, on_base), list[Trial]()
     alike = failing_alike(parts, evolution, base) | {*sets.held_back}
     others = {trial.task_id for trial in base if trial.renamed}
     while True:
-        jobs = jobs_on_base(parts, task_ids, sets, evolution, repeats)
+        jobs = [job for job in repeated(on_base, repeats) if job.task.id in task_ids]
         jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
         base += run_all(parts, jobs if repeats.start else [])
         own += run_all(parts, [tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])

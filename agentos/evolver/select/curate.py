@@ -16,7 +16,6 @@ from itertools import zip_longest
 
 from agentos.domain import (
     IMPORT,
-    Arm,
     Candidate,
     Evidence,
     Evolution,
@@ -30,7 +29,7 @@ from agentos.domain import (
     Result,
     Run,
     Task,
-    Trial,
+    TrialLook,
     TrialSet,
     Verdict,
     digest,
@@ -402,14 +401,16 @@ class LookCounter:
 
     def __init__(self, parts: LooksContext, candidate: Candidate) -> None:
         self._parts, self._candidate = parts, candidate
-        self._seen: dict[TrialSet, list[Trial]] = {}
+        self._seen: dict[TrialSet, list[TrialLook]] = {}
         self._looks: dict[TrialSet, dict[str, int]] = {}  # of sets and hidden work
 
-    def _trials(self, which: TrialSet) -> list[Trial]:
+    def _trials(self, which: TrialSet) -> list[TrialLook]:
         """Of candidates, as they were when first asked for: until then, others may have been tried."""
         if which not in self._seen:
             fingerprint_id = self._parts.evolution(self._candidate.evolution_id).fingerprint_id
-            self._seen[which] = [item for item in _tried(self._parts, fingerprint_id) if item.set is which]
+            self._seen[which] = [
+                item for item in self._parts.records.looks(fingerprint_id) if item.set is which
+            ]
         return self._seen[which]
 
     def number(self, which: TrialSet) -> int:
@@ -434,23 +435,15 @@ class LookCounter:
         stored = (trial.look for trial in here if trial.candidate_id == self._candidate.id)
         return max(stored, default=0) or self._after_others(here)
 
-    def _after_others(self, trials: Sequence[Trial]) -> int:
+    def _after_others(self, trials: Sequence[TrialLook]) -> int:
         return len({trial.candidate_id for trial in trials} - {self._candidate.id}) + 1
 
 
 def used_up(parts: LooksContext, fingerprint_id: str) -> frozenset[str]:
     """The hidden work that tells nothing more of edits of this failure, as ``work_of`` names it: filed anew it is no other."""
     by: dict[str, set[str]] = {}
-    for trial in _tried(parts, fingerprint_id):
+    for trial in parts.records.looks(fingerprint_id):
         if trial.set in (TrialSet.HOLD_OUT, TrialSet.FRESH):  # by fresh work that is hidden edits fall too
             by.setdefault(work_of(parts.journal.task(trial.task_id)), set()).add(trial.candidate_id)
     most = parts.policy.judge.hold_out_looks
     return frozenset(work for work, candidates in by.items() if len(candidates) >= most)
-
-
-def _tried(parts: LooksContext, fingerprint_id: str) -> Iterator[Trial]:
-    """All trials of candidates of the failure."""
-    for evolution in parts.records.find(Evolution, fingerprint_id=fingerprint_id):
-        for trial in parts.records.find(Trial, evolution_id=evolution.id):
-            if trial.arm is Arm.CANDIDATE:
-                yield trial

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import shake_256
+from heapq import nsmallest
 from pathlib import PurePosixPath
 from struct import unpack
 from typing import TYPE_CHECKING
@@ -155,7 +156,7 @@ def renamed(task: Task, content: Callable[[str], bytes], key: bytes, *, long: bo
         Check(check.kind, mapped(dict(check.spec), lambda text: exchanged(text, spoken)))
         for check in task.checks
     )
-    title = " ".join(_drawn(key, "goal", long=len(task.goal) < _LONG)[:3])
+    title = " ".join(_drawn(key, "goal", 3, long=len(task.goal) < _LONG))
     changed = replace(task, name=title, goal=f"See to {title}.", call=call, inputs=files, checks=checks)
     return RenamedTask(changed, {new: old for old, new in spoken.items()})
 
@@ -171,7 +172,7 @@ def _new_names(
     said = {text for text in _texts(_said(task))}
     drawn = [
         word
-        for word in _drawn(key, "file", long=long)
+        for word in _drawn(key, "file", len(_LONG_NAMES), long=long)
         if len(word) not in lengths and not any(word in text for text in said)
     ]
     for item, stem in zip(files, sorted(drawn[: len(files)]), strict=False):
@@ -209,13 +210,13 @@ def _short(task: Task, names: Mapping[str, str]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)  # each stage and each round asks again for the tasks of one evolution; 6 kB each
-def _drawn(key: bytes, what: str, *, long: bool) -> tuple[str, ...]:
-    """Names in an order that follows from the key; ``long`` ones have three words, the others one short one."""
+def _drawn(key: bytes, what: str, most: int, *, long: bool) -> tuple[str, ...]:
+    """The first names in an order that follows from the key; ``long`` ones have three words, the others one short one."""
     # Eight bytes for each word, of one stream that nobody can tell who has not the key.
     words = _LONG_NAMES if long else _SHORT_NAMES
     stream = shake_256(f"{what}:".encode() + key).digest(8 * len(words))
     places = unpack(f">{len(words)}Q", stream)
-    return tuple(map(words.__getitem__, sorted(range(len(words)), key=places.__getitem__)))
+    return tuple(map(words.__getitem__, nsmallest(most, range(len(words)), key=places.__getitem__)))
 
 
 # --- texts in JSON ------------------------------------------------------------------------------

@@ -64,6 +64,8 @@ def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
     with the candidate. Empty for trials that were made before looks were counted.
     """
     known = list(trials)
+    if _all_alike(known):
+        return frozenset()
     own = {_place(trial): trial for trial in known if _seems_steady(trial)}
     ended: dict[tuple[str, Arm], set[bool]] = {}
     for trial in known:
@@ -78,6 +80,16 @@ def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
         if len(before) == 2 or (len(after) == 2 and matters):
             found.add(trial.set)
     return frozenset(found)
+
+
+def _all_alike(trials: Iterable[Trial]) -> bool:
+    """Whether no task has both passed and not on a side: the common case, told at once."""
+    ended: dict[tuple[str, str], bool] = {}
+    for trial in trials:
+        passed = trial.outcome.result is Result.PASSED
+        if ended.setdefault((trial.task_id, trial.arm), passed) is not passed:
+            return False
+    return True
 
 
 def _place(trial: Trial) -> tuple[str, int, bool]:

@@ -8,16 +8,18 @@ are. A type outside that list is a programming error and raises TypeError at fir
 from __future__ import annotations
 
 import json
+import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache, lru_cache
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agentos.domain import Fault, Json, Step, Trial
+from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook
 from agentos.errors import Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
 from agentos.ledger.rows.schema import LedgerConnection
@@ -25,8 +27,11 @@ from agentos.ledger.rows.schema import LedgerConnection
 R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
+_TRIALS, _LOOKS = 1_000, 1_000  # that are remembered, 2 kB each; evolutions whose looks are, some 3 kB each
+_NEWER = "SELECT seq, body FROM {} WHERE evolution_id = ? AND seq > ? ORDER BY seq"
 _READ_AGAIN = 4_000  # characters or bytes of a body up to which its record is remembered
 Convert = Callable[[Any], Any]
+Rows = Callable[..., Iterable[Sequence[Any]]]  # runs a statement with its values
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +75,12 @@ def from_text(kind: type[R], text: str | bytes) -> R:
     The same text may give the very same record: nobody changes what is within one.
     """
     key: Any = kind
-    found: R = _remembered(key, text) if len(text) <= _READ_AGAIN else _decoded(kind, text)
+    found: R = _remembered(key, text) if len(text) <= _READ_AGAIN else decoded(kind, text)
     return found
 
 
-def _decoded(kind: type[R], text: str | bytes) -> R:
+def decoded(kind: type[R], text: str | bytes) -> R:
+    """As ``from_text``, for a caller that remembers by itself."""
     try:
         return from_json(kind, json.loads(plain(text)))
     except (ValueError, RecursionError) as error:
@@ -82,7 +88,7 @@ def _decoded(kind: type[R], text: str | bytes) -> R:
 
 
 # Each stage of an evolution reads its task, runs and trials again, 800 records in all; 5 kB each.
-_remembered = lru_cache(maxsize=1024)(_decoded)
+_remembered = lru_cache(maxsize=1024)(decoded)
 
 
 def kept(text: str) -> str | bytes:
@@ -111,7 +117,6 @@ def bundle(texts: Sequence[str]) -> bytes:
     return squeezed(f"[{','.join(texts)}]".encode())
 
 
-@lru_cache(maxsize=16)
 def from_bundle(kind: type[R], data: bytes) -> tuple[R, ...]:
     """The records of a ``bundle``; raises Unavailable when it is damaged."""
     try:
@@ -136,7 +141,7 @@ def _pair(kind: Any) -> _Pair:
     if kind is datetime:
         return _Pair(time_text, datetime.fromisoformat)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return _Pair(lambda item: item.value, kind)
+        return _Pair(attrgetter("_value_"), {item.value: item for item in kind}.__getitem__)
     if isinstance(kind, type) and is_dataclass(kind):
         return _record(kind)
     return _generic(kind)
@@ -177,7 +182,6 @@ def _values(convert: Convert | None) -> Convert:
 def _record(kind: type[Any]) -> _Pair:
     hints = get_type_hints(kind)
     parts = [(field.name, _pair(hints[field.name])) for field in fields(kind)]
-    outward = [(name, pair.out) for name, pair in parts]
     inward = [(name, pair.back) for name, pair in parts]
     optional = {
         field.name
@@ -185,13 +189,22 @@ def _record(kind: type[Any]) -> _Pair:
         if field.default is not MISSING or field.default_factory is not MISSING
     }
 
+    names = tuple(name for name, _ in parts)
+    converts = [(place, pair.back) for place, (_, pair) in enumerate(parts) if pair.back]
+    outward = [(name, pair.out) for name, pair in parts if pair.out]
+
     def out(record: Any) -> Json:
-        return {
-            name: convert(getattr(record, name)) if convert else getattr(record, name)
-            for name, convert in outward
-        }
+        given = {name: getattr(record, name) for name in names}
+        for name, convert in outward:
+            given[name] = convert(given[name])
+        return given
 
     def back(data: Any) -> Any:
+        if len(data) == len(names) and tuple(data) == names:  # as this release writes it
+            given = [*data.values()]
+            for place, convert in converts:
+                given[place] = convert(given[place])
+            return kind(*given)
         values = {
             name: convert(data[name]) if convert else data[name]
             for name, convert in inward
@@ -219,6 +232,69 @@ def pack(connection: LedgerConnection, evolution_id: str) -> None:
     row = (evolution_id, len(costs), sum(costs), bundle(texts))
     connection.execute("INSERT INTO trial_pack (evolution_id, trials, cpu_s, body) VALUES (?, ?, ?, ?)", row)
     connection.execute("DELETE FROM trial WHERE evolution_id = ?", (evolution_id,))
+
+
+class TrialMemory:
+    """Trials of the evolutions that were asked for last. None ever changes, so only those that came since are read.
+
+    Safe from any thread. ``rows`` runs a statement with its values.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, _KnownTrials] = {}  # by evolution, that which was asked for last at the end
+        self._looks: dict[str, tuple[Sequence[object], tuple[TrialLook, ...]]] = {}
+
+    def of(self, rows: Rows, evolution_id: str) -> Sequence[Trial]:
+        """All of an evolution, oldest first."""
+        with self._lock:
+            known = self._known.get(evolution_id, _KnownTrials())
+        # rows are read first: what is packed meanwhile is seen twice, never missed
+        own = [*rows(_NEWER.format("trial"), evolution_id, known.row)]
+        packs = [*rows(_NEWER.format("trial_pack"), evolution_id, known.pack)]
+        if own or packs:
+            packed = [trial for _, body in packs for trial in from_bundle(Trial, body)]
+            trials = each_once([*known.trials, *packed, *(decoded(Trial, body) for _, body in own)])
+            # The numbers of rows that were packed are given out again.
+            row = own[-1][0] if own and not packs else 0
+            known = _KnownTrials(row, packs[-1][0] if packs else known.pack, tuple(trials))
+        with self._lock:
+            self._known.pop(evolution_id, None)
+            self._known[evolution_id] = known
+            count = sum(len(other.trials) for other in self._known.values())
+            while count > _TRIALS and len(self._known) > 1:
+                count -= len(self._known.pop(next(iter(self._known))).trials)
+        return known.trials
+
+    def looks(self, rows: Rows, evolution_id: str, at: Sequence[object]) -> Sequence[TrialLook]:
+        """Of its candidates' trials, which stay when the trials are forgotten. ``at``: their newest rows."""
+        before, looks = self._looks.get(evolution_id, ((), ()))
+        if before != at:
+            looks = tuple(
+                TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
+                for trial in self.of(rows, evolution_id)
+                if trial.arm is Arm.CANDIDATE
+            )
+            with self._lock:
+                if len(self._looks) >= _LOOKS:
+                    self._looks.clear()
+                self._looks[evolution_id] = at, looks
+        return looks
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownTrials:
+    """Of one evolution, up to these rows of the two tables that have some."""
+
+    row: int = 0
+    pack: int = 0
+    trials: tuple[Trial, ...] = ()
+
+
+def each_once(records: Sequence[R]) -> list[R]:
+    """The first of each id, in their order."""
+    by_id: dict[object, R] = {getattr(record, "id"): record for record in reversed(records)}  # noqa: B009 - trials
+    return [*by_id.values()][::-1]
 
 
 def step_of(row: tuple[Any, ...]) -> Step:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from agentos.domain import (
     Attestation,
@@ -35,7 +34,7 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
-from agentos.ledger.rows.codec import plain, to_text
+from agentos.ledger.rows.codec import Rows, plain, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +125,6 @@ def column_value(value: object) -> object:
 RECORDS, SETS = "records", "sets"
 SET_TABLES = ("candidate", "trial", "safety_rate", "review", "attestation")
 STEP_COLUMNS = "position, node, action, observation, fault, started_at, duration_ms"
-
-Rows = Callable[..., Iterable[Sequence[Any]]]  # runs a statement with its values
 
 
 def of_text(body: str | bytes) -> str:
