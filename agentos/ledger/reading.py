@@ -433,6 +433,10 @@ class Reader:
         sql = f"SELECT {_ENTRY} FROM audit {where} ORDER BY seq DESC LIMIT {limit:d}"
         return [Entry(*row) for row in self._rows(sql, *values)][::-1]
 
+    def name(self) -> str:
+        """Of this ledger, wherever it is moved: the hash of its first audit entry; "" before there is any."""
+        return "".join(first for (first,) in self._rows("SELECT hash FROM audit ORDER BY seq LIMIT 1"))
+
     def count_entries(self, event: str) -> int:
         """How many of the newest 10,000 audit entries are of this event."""
         newest = "seq > (SELECT coalesce(max(seq), 0) FROM audit) - 10000"

@@ -215,7 +215,12 @@ class BoxWorker:
         """One box: open it, dial, carry its bytes, say what it used."""
         try:
             box = await self._opened(asked)
-        except Exception as error:  # noqa: BLE001 - whatever it was, the other end waits for a word
+        except (
+            AgentOSError,
+            OSError,
+            RuntimeError,
+            ValueError,
+        ) as error:  # no thread left, a limit that is none
             why = f"{error or type(error).__name__}"[:2000]
             await connection.send(BoxRefused(key=asked.key, why=why).model_dump_json())
             return
