@@ -75,10 +75,11 @@ def move_blobs(home: Home, to: str, say: Callable[[str], None] = lambda _: None)
     database = address_of(home.ledger)
     with _alone(home, {database} - {""}):
         source = BlobStore(home.blobs)
-        target = store_of(to, home.root) or source
-        if target is not source:
+        elsewhere = store_of(to, home.root)
+        target = elsewhere or source
+        if elsewhere is not None:
             with closing(Reader(home.ledger)) as reader:
-                claim(target, reader.name(), to)
+                claim(elsewhere, reader.name(), to)
         there = {info.name for info in target.listed()}
         count = size = copied = 0
         for info in source.everywhere():
