@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from agentos import __version__
@@ -55,10 +56,11 @@ class Control:
     tokens: dict[str, Admission]
     port: int = 0
     stack: ExitStack = field(default_factory=ExitStack)
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def join(self, sandbox: Any, name: str = "one", **more: Any) -> BoxWorker:
         """A worker in a thread of this process."""
@@ -606,6 +608,79 @@ def test_a_worker_of_another_image_or_kind_is_not_wanted(tmp_path: Path, run_uid
         assert unwanted(choice, "docker", image)
     finally:
         choice.close()
+
+
+# --- Over TLS -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate of this machine's own, and its key."""
+    place = tmp_path_factory.mktemp("tls")
+    certificate, key = place / "certificate.pem", place / "key.pem"
+    words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=agentos"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", "req", *words], check=True, capture_output=True)
+    return certificate, key
+
+
+@pytest.fixture
+def secured(pair: tuple[Path, Path]) -> Iterator[Control]:
+    tokens = {"token-one": Admission("one", "id-one")}
+    door = Door(
+        "127.0.0.1", 0, tokens.get, lambda admission: admission in tokens.values(),
+        certificate=pair[0], key=pair[1], lost_s=_LOST_S,
+    )  # fmt: skip
+    control = Control(Fleet(door), tokens, scheme="https")
+    try:
+        control.port = control.fleet.start()
+        with control.stack:
+            yield control
+    finally:
+        control.fleet.close()
+
+
+def test_boxes_work_over_tls_and_a_revoked_token_cuts_the_worker_off(
+    secured: Control, fake: FakeSandbox, pair: tuple[Path, Path]
+) -> None:
+    secured.join(fake, authorities=str(pair[0]))
+    blob = os.urandom(1 << 20)
+    with secured.sandbox().open(LIMITS) as box:
+        box.channel.send({"n": 1}, (blob,), deadline=time.monotonic() + _SOON_S)
+        assert box.channel.receive(deadline=time.monotonic() + _SOON_S).blobs == (blob,)
+        del secured.tokens["token-one"]
+        until(lambda: not secured.there("one"), "it is cut off")
+        with pytest.raises(WireClosed):
+            box.channel.receive(deadline=time.monotonic() + _SOON_S)
+        assert "revoked" in box.close().lost
+
+
+def test_a_worker_tells_its_token_to_nobody_whose_certificate_it_does_not_trust(
+    secured: Control, fake: FakeSandbox
+) -> None:
+    asked: list[str] = []
+    admit = secured.tokens.get
+    object.__setattr__(secured.fleet._door, "admit", lambda text: (asked.append(text), admit(text))[1])
+    told: list[str] = []
+
+    async def work() -> None:
+        worker = BoxWorker(fake, Joining(secured.url, "token-one", 1, 1024), told.append)
+        asyncio.get_running_loop().call_later(1.0, worker.stop)
+        await worker.run()
+
+    asyncio.run(work())
+    assert "certificate" in told[0].lower()
+    assert "token-one" not in "".join(told)
+    assert asked == []
+    with pytest.raises((OSError, InvalidMessage)):  # in the clear nobody answers either
+        secured.hostile("one")
+    assert asked == []
+
+
+def test_whoever_knocks_and_says_nothing_is_let_go(secured: Control) -> None:
+    with socket.create_connection(("127.0.0.1", secured.port)) as silent:
+        silent.settimeout(_SOON_S)
+        assert silent.recv(1) == b""
 
 
 # --- A worker's own side ------------------------------------------------------------------------
